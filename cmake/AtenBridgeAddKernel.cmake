@@ -1,0 +1,90 @@
+# aten_bridge_add_kernel(<target> SOURCES <file>... [DEVICE CPU] [INSTALL_DIR <folder>])
+#
+# Builds the kernel library <target>.so in the current binary folder: a module with the exported
+# kernels of the sources and nothing else to be seen, that finds libtorch by itself. With
+# INSTALL_DIR, `cmake --install` puts it there.
+function(aten_bridge_add_kernel target)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "DEVICE;INSTALL_DIR" "SOURCES")
+  if(arg_UNPARSED_ARGUMENTS)
+    message(FATAL_ERROR "aten_bridge_add_kernel(${target}): unknown arguments "
+      "${arg_UNPARSED_ARGUMENTS}; expected SOURCES, DEVICE, INSTALL_DIR.")
+  endif()
+  if(NOT arg_SOURCES)
+    message(FATAL_ERROR "aten_bridge_add_kernel(${target}): SOURCES names no file.")
+  endif()
+  if(NOT arg_DEVICE)
+    set(arg_DEVICE CPU)
+  endif()
+  if(NOT arg_DEVICE STREQUAL CPU OR "${arg_SOURCES}" MATCHES "\\.cu(;|$)")
+    message(FATAL_ERROR "aten_bridge_add_kernel(${target}): this version builds kernels for the "
+      "CPU only; CUDA (.cu sources, DEVICE CUDA) is not there yet.")
+  endif()
+
+  add_library(${target} MODULE ${arg_SOURCES})
+  target_link_libraries(${target} PRIVATE aten_bridge::aten_bridge)
+  set_target_properties(${target} PROPERTIES
+    PREFIX "" SUFFIX .so
+    CXX_EXTENSIONS OFF
+    CXX_VISIBILITY_PRESET default VISIBILITY_INLINES_HIDDEN ON
+    INSTALL_RPATH_USE_LINK_PATH ON)
+
+  # C names are seen from outside, C++ names are not. By a map, since functions written for
+  # MindSpore's tutorial are not marked for export, and -fvisibility=hidden would hide them while it
+  # does not hide templates of the standard library.
+  set(map ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/kernel.map)
+  set_property(TARGET ${target} APPEND PROPERTY LINK_DEPENDS ${map})
+  target_link_options(${target} PRIVATE LINKER:--version-script=${map})
+
+  # What nobody calls goes. torch/extension.h brings code that needs Python, so that without this
+  # a library could be opened in a Python process only.
+  target_compile_options(${target} PRIVATE -ffunction-sections -fdata-sections)
+  target_link_options(${target} PRIVATE LINKER:--gc-sections)
+
+  # now: a missing symbol is an error when the host opens the library, not a dead process later.
+  # nodelete: the host opens and closes the library around its hooks; PyTorch and thread-local
+  # objects do not survive that. as-needed: libgomp only where it is used.
+  target_link_options(${target} PRIVATE
+    LINKER:-z,now LINKER:-z,nodelete LINKER:--as-needed LINKER:--enable-new-dtags)
+
+  find_package(OpenMP QUIET COMPONENTS CXX)
+  # at::parallel_for is a template that runs serially unless its caller is compiled for OpenMP.
+  # By flag and not by target: PyTorch brings a libgomp of its own, with the same soname.
+  if(OpenMP_CXX_FOUND)
+    target_compile_options(${target} PRIVATE ${OpenMP_CXX_FLAGS})
+    target_link_options(${target} PRIVATE ${OpenMP_CXX_FLAGS})
+  endif()
+
+  _aten_bridge_add_python_headers(${target} ${arg_SOURCES})
+  if(arg_INSTALL_DIR)
+    install(TARGETS ${target} LIBRARY DESTINATION ${arg_INSTALL_DIR})
+  endif()
+endfunction()
+
+# torch/extension.h includes Python.h. Nothing links to libpython: what a kernel uses of PyTorch is
+# in libtorch_cpu.
+function(_aten_bridge_add_python_headers target)
+  if(NOT Python3_EXECUTABLE)
+    find_package(Python3 QUIET COMPONENTS Interpreter)
+  endif()
+  if(Python3_EXECUTABLE)
+    execute_process(
+      COMMAND ${Python3_EXECUTABLE} -c "import sysconfig; print(sysconfig.get_path('include'))"
+      OUTPUT_VARIABLE folder OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
+  endif()
+  if(EXISTS "${folder}/Python.h")
+    target_include_directories(${target} SYSTEM PRIVATE ${folder})
+    return()
+  endif()
+  foreach(source IN LISTS ARGN)
+    get_filename_component(path ${source} ABSOLUTE)
+    if(EXISTS ${path})
+      file(STRINGS ${path} includes
+        REGEX "^[ \t]*#[ \t]*include[ \t]*[<\"](ms_ext\\.h|torch/extension\\.h|torch/python\\.h)")
+      if(includes)
+        message(FATAL_ERROR "${source} includes torch/extension.h, which needs Python.h, and there "
+          "is none in \"${folder}\". Install Python's headers (Debian, Ubuntu: apt install "
+          "python3-dev), or name another interpreter with -DPython3_EXECUTABLE=<path>.")
+      endif()
+    endif()
+  endforeach()
+endfunction()

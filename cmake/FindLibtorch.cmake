@@ -1,0 +1,103 @@
+# FindLibtorch: PyTorch's C++ libraries, without what find_package(Torch) asks for on top.
+#
+# A CPU kernel needs libc10 and libtorch_cpu and no CUDA toolkit, also where the installed PyTorch
+# is a CUDA build. Measured with PyTorch 2.11.0+cu130 and CMake 3.25: find_package(Torch) wants
+# nvcc, fails without TORCH_CUDA_ARCH_LIST, and links everything to libtorch_cuda.
+#
+# Looks at CMAKE_PREFIX_PATH, Torch_ROOT and Torch_DIR first (libtorch's folder, or
+# torch.utils.cmake_prefix_path), then at the `torch` of the Python in use (Python3_EXECUTABLE).
+# Gives:
+#   Libtorch::cpu           headers, libc10, libtorch_cpu, the C++ ABI and the language standard
+#   Libtorch_VERSION        such as 2.11.0
+#   Libtorch_CXX_STANDARD   17, or 20 where the headers need it (PyTorch 2.12 and newer)
+#   Libtorch_CXX11_ABI      value of _GLIBCXX_USE_CXX11_ABI that the libraries were built with
+
+# libtorch's folder, or torch.utils.cmake_prefix_path two levels below it.
+set(_libtorch_roots)
+foreach(_prefix IN LISTS Torch_ROOT Torch_DIR CMAKE_PREFIX_PATH)
+  list(APPEND _libtorch_roots ${_prefix} ${_prefix}/../.. ${_prefix}/../../.. ${_prefix}/torch)
+endforeach()
+foreach(_prefix IN LISTS _libtorch_roots)
+  if(EXISTS ${_prefix}/include/ATen/core/Tensor.h)
+    get_filename_component(Libtorch_ROOT_DIR ${_prefix} REALPATH)
+    break()
+  endif()
+endforeach()
+
+set(_libtorch_reason "no PyTorch on CMAKE_PREFIX_PATH")
+if(NOT Libtorch_ROOT_DIR)
+  if(NOT Python3_EXECUTABLE)
+    find_package(Python3 QUIET COMPONENTS Interpreter)
+  endif()
+  if(Python3_EXECUTABLE)
+    # Does not import torch, which takes seconds.
+    execute_process(
+      COMMAND ${Python3_EXECUTABLE} -c
+        "import importlib.util as u; print(u.find_spec('torch').submodule_search_locations[0])"
+      OUTPUT_VARIABLE Libtorch_ROOT_DIR OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
+    string(APPEND _libtorch_reason " and none in ${Python3_EXECUTABLE}")
+  else()
+    string(APPEND _libtorch_reason " and no Python")
+  endif()
+endif()
+
+find_path(Libtorch_INCLUDE_DIR ATen/core/Tensor.h
+  PATHS ${Libtorch_ROOT_DIR}/include NO_DEFAULT_PATH NO_CACHE)
+foreach(_library c10 torch_cpu)
+  find_library(Libtorch_${_library}_LIBRARY ${_library}
+    PATHS ${Libtorch_ROOT_DIR}/lib NO_DEFAULT_PATH NO_CACHE)
+endforeach()
+
+if(Libtorch_INCLUDE_DIR AND Libtorch_c10_LIBRARY)
+  # The version moved to torch/headeronly in 2.9.
+  foreach(_header torch/headeronly/version.h torch/csrc/api/include/torch/version.h)
+    if(NOT Libtorch_VERSION AND EXISTS ${Libtorch_INCLUDE_DIR}/${_header})
+      set(_libtorch_version)
+      foreach(_part MAJOR MINOR PATCH)
+        file(STRINGS ${Libtorch_INCLUDE_DIR}/${_header} _line
+          REGEX "#define TORCH_VERSION_${_part} [0-9]+")
+        if(_line MATCHES "([0-9]+)$")
+          list(APPEND _libtorch_version ${CMAKE_MATCH_1})
+        endif()
+      endforeach()
+      list(JOIN _libtorch_version . Libtorch_VERSION)
+    endif()
+  endforeach()
+
+  # Asked of the library itself: its constructor of c10::Error takes a std::string.
+  file(STRINGS ${Libtorch_c10_LIBRARY} _libtorch_new_abi
+    REGEX "_ZN3c105ErrorC[12]E.*NSt7__cxx1112basic_string" LIMIT_COUNT 1)
+  if(_libtorch_new_abi)
+    set(Libtorch_CXX11_ABI 1)
+  else()
+    set(Libtorch_CXX11_ABI 0)
+  endif()
+
+  if(Libtorch_VERSION VERSION_LESS 2.12)
+    set(Libtorch_CXX_STANDARD 17)
+  else()
+    set(Libtorch_CXX_STANDARD 20)
+  endif()
+endif()
+
+include(FindPackageHandleStandardArgs)
+find_package_handle_standard_args(Libtorch
+  REQUIRED_VARS Libtorch_torch_cpu_LIBRARY Libtorch_c10_LIBRARY Libtorch_INCLUDE_DIR
+  VERSION_VAR Libtorch_VERSION
+  REASON_FAILURE_MESSAGE "${_libtorch_reason}: activate an environment that has PyTorch (pip \
+install torch), or point CMAKE_PREFIX_PATH at libtorch's folder")
+
+if(Libtorch_FOUND AND NOT TARGET Libtorch::cpu)
+  foreach(_library c10 torch_cpu)
+    add_library(Libtorch::${_library} UNKNOWN IMPORTED)
+    set_target_properties(Libtorch::${_library} PROPERTIES
+      IMPORTED_LOCATION ${Libtorch_${_library}_LIBRARY})
+  endforeach()
+  add_library(Libtorch::cpu INTERFACE IMPORTED)
+  target_include_directories(Libtorch::cpu SYSTEM INTERFACE
+    ${Libtorch_INCLUDE_DIR} ${Libtorch_INCLUDE_DIR}/torch/csrc/api/include)
+  target_compile_definitions(Libtorch::cpu INTERFACE
+    _GLIBCXX_USE_CXX11_ABI=${Libtorch_CXX11_ABI})
+  target_compile_features(Libtorch::cpu INTERFACE cxx_std_${Libtorch_CXX_STANDARD})
+  target_link_libraries(Libtorch::cpu INTERFACE Libtorch::torch_cpu Libtorch::c10)
+endif()

@@ -1,0 +1,22 @@
+include(GNUInstallDirs)
+include(CMakePackageConfigHelpers)
+
+set(package_dir ${CMAKE_INSTALL_DATADIR}/cmake/aten_bridge)
+install(TARGETS aten_bridge aten_bridge_testing EXPORT aten_bridgeTargets)
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/ DESTINATION include)
+install(EXPORT aten_bridgeTargets NAMESPACE aten_bridge:: DESTINATION ${package_dir})
+install(FILES
+  ${PROJECT_SOURCE_DIR}/cmake/FindLibtorch.cmake
+  ${PROJECT_SOURCE_DIR}/cmake/AtenBridgeAddKernel.cmake
+  ${PROJECT_SOURCE_DIR}/cmake/kernel.map
+  DESTINATION ${package_dir})
+
+configure_package_config_file(
+  ${PROJECT_SOURCE_DIR}/cmake/aten_bridgeConfig.cmake.in aten_bridgeConfig.cmake
+  INSTALL_DESTINATION ${package_dir})
+write_basic_package_version_file(aten_bridgeConfigVersion.cmake
+  COMPATIBILITY SameMinorVersion ARCH_INDEPENDENT)
+install(FILES
+  ${CMAKE_CURRENT_BINARY_DIR}/aten_bridgeConfig.cmake
+  ${CMAKE_CURRENT_BINARY_DIR}/aten_bridgeConfigVersion.cmake
+  DESTINATION ${package_dir})

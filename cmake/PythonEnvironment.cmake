@@ -1,0 +1,21 @@
+# Sets Python3_EXECUTABLE to an interpreter that has PyTorch and MindSpore: that of the environment
+# in use if it has them, else that of a private environment in build/, made once for all presets.
+
+# A range, so that an unsuitable default python3 does not hide a suitable one beside it.
+find_package(Python3 3.10...<3.13 QUIET COMPONENTS Interpreter)
+if(NOT Python3_Interpreter_FOUND)
+  message(FATAL_ERROR
+    "No Python 3.10, 3.11 or 3.12 was found (MindSpore 2.10.0 and PyTorch 2.11.0 both have wheels "
+    "for these only). Install one (Debian, Ubuntu: apt install python3 python3-venv), or name one "
+    "with -DPython3_EXECUTABLE=<path>.")
+endif()
+
+set(result_file ${CMAKE_BINARY_DIR}/python.txt)
+execute_process(
+  COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_LIST_DIR}/python_environment.py
+    ${PROJECT_SOURCE_DIR}/build/environment ${PROJECT_SOURCE_DIR}/requirements.txt ${result_file}
+  RESULT_VARIABLE failed)
+if(failed)
+  message(FATAL_ERROR "There is no Python environment to work in; the reason stands above.")
+endif()
+file(READ ${result_file} Python3_EXECUTABLE)

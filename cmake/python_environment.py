@@ -1,0 +1,167 @@
+"""Finds or makes the Python environment that examples and tests run in.
+
+    python python_environment.py <directory> <requirements.txt> <result file>
+
+Writes the path of the interpreter to use to the result file: the running one if its environment
+has PyTorch and MindSpore already (nothing is downloaded then), else the one of a private virtual
+environment in <directory>, which is made once. Prints a sentence and exits with 1 if it cannot.
+
+Standard library only, and syntax of Python 3.6, so that an old interpreter can say so.
+"""
+
+import hashlib
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+# MindSpore 2.10.0 has wheels for Python 3.9 to 3.12, PyTorch 2.11.0 for 3.10 and newer.
+OLDEST_PYTHON = (3, 10)
+NEWEST_PYTHON = (3, 12)
+# Measured: 7.4 GiB installed, 3.4 GiB of wheels in pip's temporary folder and cache.
+NEEDED_BYTES = 12 * 2**30
+
+# What a failed pip writes to its log, and the sentence for it.
+PIP_FAILURES = (
+    (
+        r"No space left on device",
+        "the disk is full; about 12 GiB are needed in {directory} and in the temporary folder"
+        " (TMPDIR)",
+    ),
+    (
+        r"NewConnectionError|NameResolutionError|ConnectTimeout|ProxyError|Max retries exceeded"
+        r"|Network is unreachable|Temporary failure in name resolution",
+        "the package index could not be reached; connect to the internet, or activate an"
+        " environment that has PyTorch and MindSpore",
+    ),
+    (
+        r"No matching distribution found for (?P<package>\S+)",
+        "there is no {package} for this Python and this machine; MindSpore 2.10.0 has wheels for"
+        " Linux on x86-64 and arm64",
+    ),
+)
+
+
+class EnvironmentFailure(Exception):
+    """A sentence for the user."""
+
+
+def version_of(package):
+    """Version of an installed package of the running interpreter, as a tuple; None if missing.
+
+    Does not import the package: that takes seconds for PyTorch and MindSpore.
+    """
+    from importlib import metadata
+
+    try:
+        version = metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None
+    if importlib.util.find_spec(package) is None:
+        return None
+    return tuple(int(part) for part in re.findall(r"\d+", version.split("+")[0])[:3])
+
+
+def unsuitable():
+    """Why the running interpreter's own environment cannot be used; empty if it can."""
+    torch, mindspore, numpy = (version_of(name) for name in ("torch", "mindspore", "numpy"))
+    if torch is None or mindspore is None:
+        missing = [name for name, v in (("torch", torch), ("mindspore", mindspore)) if v is None]
+        return "it has no " + " and no ".join(missing)
+    if torch < (2, 1):
+        return "its PyTorch is older than 2.1"
+    if mindspore[:2] != (2, 10):
+        return "its MindSpore is not 2.10"
+    if numpy is None or numpy >= (2,):
+        return "MindSpore 2.10 needs numpy 1.x"
+    return ""
+
+
+def check_python():
+    if not OLDEST_PYTHON <= sys.version_info[:2] <= NEWEST_PYTHON:
+        raise EnvironmentFailure(
+            "Python 3.10, 3.11 or 3.12 is needed (MindSpore 2.10.0 and PyTorch 2.11.0 both have"
+            " wheels for these only), and {} is {}.{}; install one of them and name it with"
+            " -DPython3_EXECUTABLE=<path>".format(sys.executable, *sys.version_info[:2])
+        )
+
+
+def explain(log, directory):
+    """The sentence for what pip wrote to its log."""
+    try:
+        with open(log, errors="replace") as file:
+            text = file.read()
+    except OSError:
+        text = ""
+    for pattern, sentence in PIP_FAILURES:
+        match = re.search(pattern, text)
+        if match:
+            return sentence.format(directory=directory, **match.groupdict())
+    return "pip failed; its log is {}".format(log)
+
+
+def make(directory, requirements):
+    """Makes the private environment unless it is there, complete and for these requirements."""
+    check_python()
+    python = os.path.join(directory, "bin", "python")
+    stamp = os.path.join(directory, "complete")
+    with open(requirements, "rb") as file:
+        wanted = hashlib.sha256(file.read()).hexdigest()
+    try:
+        with open(stamp) as file:
+            if file.read() == wanted and os.path.exists(python):
+                return python
+    except OSError:
+        pass
+
+    shutil.rmtree(directory, ignore_errors=True)
+    os.makedirs(directory)
+    free = shutil.disk_usage(directory).free
+    if free < NEEDED_BYTES:
+        raise EnvironmentFailure(
+            "the disk is too full for the private environment: {} needs 12 GiB and has"
+            " {:.1f} GiB".format(directory, free / 2**30)
+        )
+    print(
+        "Making a private environment with the packages of {} in {}: once, about 4 GiB to"
+        " download ...".format(os.path.basename(requirements), directory),
+        flush=True,
+    )
+    made = subprocess.run(
+        [sys.executable, "-m", "venv", directory], stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    )
+    if made.returncode != 0:
+        raise EnvironmentFailure(
+            "this Python cannot make virtual environments; install its venv module"
+            " (Debian, Ubuntu: apt install python3-venv)"
+        )
+    log = os.path.join(directory, "pip.log")
+    pip = [python, "-m", "pip", "install", "--disable-pip-version-check", "--log", log]
+    if subprocess.run(pip + ["-r", requirements]).returncode != 0:
+        raise EnvironmentFailure(explain(log, directory))
+    with open(stamp, "w") as file:
+        file.write(wanted)
+    return python
+
+
+def main(directory, requirements, result_file):
+    reason = unsuitable()
+    if reason:
+        python = make(directory, requirements)
+        print("Using the private environment in {} ({}: {}).".format(directory, sys.prefix, reason))
+    else:
+        python = sys.executable
+        print("Using PyTorch and MindSpore of {}.".format(sys.prefix))
+    with open(result_file, "w") as file:
+        file.write(python)
+
+
+if __name__ == "__main__":
+    try:
+        main(*sys.argv[1:])
+    except EnvironmentFailure as failure:
+        sys.exit("aten_bridge: {}.".format(failure))
+    except OSError as failure:
+        sys.exit("aten_bridge: the private environment could not be made: {}.".format(failure))

@@ -1,0 +1,102 @@
+// The interface of MindSpore's tutorial on calling ATen operators, on top of aten_bridge.h: source
+// written for the tutorial builds unchanged and gains the bridge's checks of every operand.
+//
+// New kernels are better off with ATEN_BRIDGE_EXPORT (aten_bridge.h). It also checks what the
+// kernel did to its outputs, sets the thread's state aside and reports every kind of exception; a
+// function that is the host's C function itself, as in the tutorial, has nobody to do that for it.
+//
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef MS_EXT_H_
+#define MS_EXT_H_
+
+#include <aten_bridge.h>
+#include <torch/extension.h>
+
+#include <cstring>
+#include <string>
+#include <vector>
+
+#pragma GCC visibility push(hidden)
+
+namespace aten_bridge {
+namespace detail {
+
+/// Does `body`, which throws for the operator called `name`, and leaves the text of a failure at
+/// aten_bridge_last_error(). Always throws a std::runtime_error: there is no code to return.
+template <class Body>
+auto reporting(const char* name, const Body& body) {
+  try {
+    return body();
+  } catch (...) {
+    throw std::runtime_error(record_failure(name, "").text);
+  }
+}
+
+inline void check_ms_ext_device(const char* name, c10::Device device) {
+  if (!device.is_cpu()) {
+    throw Error(Status::kDevice, std::string(name) + ": expected device cpu, got " + device.str() +
+                                     "; this library was built for the CPU");
+  }
+}
+
+}  // namespace detail
+}  // namespace aten_bridge
+
+/// Views of a call's inputs and outputs, in the host's order: tensors over the host's memory,
+/// contiguous, undefined where the host passed None. Each call makes new ones, which may be kept
+/// as long as the host keeps the memory. ATen refuses to resize them beyond it.
+///
+/// Throws a std::runtime_error that names every slot that is wrong. `nparam` is taken for the
+/// number of inputs and outputs: in a call with workspaces name the slots, as below.
+inline std::vector<at::Tensor> get_torch_tensors(int nparam, void** params, int* ndims,
+                                                 int64_t** shapes, const char** dtypes,
+                                                 c10::Device device) {
+  return aten_bridge::detail::reporting("get_torch_tensors", [&] {
+    aten_bridge::detail::check_ms_ext_device("get_torch_tensors", device);
+    return aten_bridge::tensors({"get_torch_tensors", nparam, params, ndims, shapes, dtypes,
+                                 /*stream=*/nullptr, /*extra=*/nullptr});
+  });
+}
+
+/// The same for the slots at `indices`, in that order; the others are not looked at.
+inline std::vector<at::Tensor> get_torch_tensors(int nparam, void** params, int* ndims,
+                                                 int64_t** shapes, const char** dtypes,
+                                                 const std::vector<int>& indices,
+                                                 c10::Device device) {
+  return aten_bridge::detail::reporting("get_torch_tensors", [&] {
+    aten_bridge::detail::check_ms_ext_device("get_torch_tensors", device);
+    return aten_bridge::tensors({"get_torch_tensors", nparam, params, ndims, shapes, dtypes,
+                                 /*stream=*/nullptr, /*extra=*/nullptr},
+                                indices);
+  });
+}
+
+/// Copies the elements of `tensor`, in row-major order, to the host's buffer at `output`, which has
+/// room for them. Strides, pending conjugation and negation are resolved first; no dtype is
+/// converted. Throws a std::runtime_error for a tensor that is not dense on this library's device.
+inline void output_memcpy(void* output, const at::Tensor& tensor) {
+  aten_bridge::detail::reporting("output_memcpy", [&] {
+    using aten_bridge::Error;
+    using aten_bridge::Status;
+    if (!tensor.defined() || tensor.layout() != at::kStrided) {
+      throw Error(Status::kOutput, "output_memcpy: expected a dense tensor, got " +
+                                       (tensor.defined() ? "layout " + c10::str(tensor.layout())
+                                                         : std::string("an undefined one")));
+    }
+    aten_bridge::detail::check_ms_ext_device("output_memcpy", tensor.device());
+    if (tensor.numel() == 0) {
+      return;
+    }
+    if (output == nullptr) {
+      throw Error(Status::kNullPointer,
+                  "output_memcpy: expected a pointer to " +
+                      aten_bridge::detail::count_text(tensor.numel(), "element") + ", got null");
+    }
+    const at::Tensor dense = tensor.detach().resolve_conj().resolve_neg().contiguous();
+    std::memcpy(output, dense.const_data_ptr(), dense.nbytes());
+  });
+}
+
+#pragma GCC visibility pop
+#endif  // MS_EXT_H_

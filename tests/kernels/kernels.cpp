@@ -1,0 +1,202 @@
+// Kernels for the tests: each does one thing that the bridge promises to carry or to catch.
+#include <ATen/TensorOperators.h>
+#include <ATen/core/Tensor.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/add.h>
+#include <ATen/ops/leaky_relu.h>
+#include <ATen/ops/stack.h>
+#include <ATen/ops/tensor.h>
+#include <aten_bridge.h>
+
+#include <stdexcept>
+#include <vector>
+
+namespace {
+
+using at::Tensor;
+
+// Fills a one-dimensional int64 output.
+void store(Tensor& output, const std::vector<int64_t>& values) { output.copy_(at::tensor(values)); }
+
+//===--- what the bridge carries ---===//
+
+void copy(const Tensor& x, Tensor& y) { y.copy_(x); }
+void add_subtract(const Tensor& a, const Tensor& b, Tensor& sum, Tensor& difference) {
+  at::add_out(sum, a, b);
+  difference.copy_(a - b);
+}
+Tensor leaky_relu_result(const Tensor& x) { return at::leaky_relu(x); }
+std::tuple<Tensor, Tensor> minmax(const Tensor& x) { return {x.min(), x.max()}; }
+Tensor add_if_given(const Tensor& x, const std::optional<Tensor>& bias) {
+  return bias.has_value() ? x + *bias : x;
+}
+Tensor add_if_first_given(std::optional<Tensor> bias, Tensor x) noexcept {
+  return bias.has_value() ? x + *bias : x;
+}
+void sum_19(const Tensor& a, const Tensor& b, const Tensor& c, const Tensor& d, const Tensor& e,
+            const Tensor& f, const Tensor& g, const Tensor& h, const Tensor& i, const Tensor& j,
+            const Tensor& k, const Tensor& l, const Tensor& m, const Tensor& n, const Tensor& o,
+            const Tensor& p, const Tensor& q, const Tensor& r, const Tensor& s, Tensor& sum) {
+  sum.copy_(at::stack({a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s}).sum(0));
+}
+void sum_slots(const aten_bridge::CallFrame& frame) {
+  std::vector<Tensor> slots = aten_bridge::tensors(frame);
+  Tensor sum = slots.back();
+  slots.pop_back();
+  sum.copy_(at::stack(slots).sum(0));
+}
+void first_slot(const aten_bridge::CallFrame& frame) {
+  const std::vector<Tensor> slots = aten_bridge::tensors(frame, {1, 0});
+  slots[0].copy_(slots[1]);
+}
+void bad_slot(const aten_bridge::CallFrame& frame) { aten_bridge::tensors(frame, {0, 2, -1}); }
+void forty_two(Tensor& y) { y.fill_(42); }
+
+// The output stands first, as in ATen's own _out functions.
+Tensor& exp_out(Tensor& y, const Tensor& x) { return y.copy_(x.exp()); }
+
+struct Halve {
+  void operator()(const Tensor& x, Tensor& y) const { y.copy_(x / 2); }
+};
+
+//===--- what a view is ---===//
+
+void describe(const Tensor& x, Tensor& y) {
+  store(y, {reinterpret_cast<int64_t>(x.data_ptr()), x.dim(), x.numel(), x.is_contiguous(),
+            x.is_inference(), x.requires_grad(), static_cast<int64_t>(x.scalar_type())});
+}
+void describe_output(const Tensor& /*x*/, Tensor& y) {
+  store(y, {reinterpret_cast<int64_t>(y.data_ptr()), y.is_inference()});
+}
+void keep(const Tensor& x, Tensor& y) {
+  static Tensor kept = x;
+  store(y, {reinterpret_cast<int64_t>(kept.data_ptr()), kept.size(0),
+            reinterpret_cast<int64_t>(x.data_ptr()), x.size(0)});
+}
+void write_input(Tensor x, Tensor& y) { y.copy_(x.neg_()); }
+void reshape_input(Tensor x, Tensor& y) {
+  const int64_t before = x.dim();
+  x.unsqueeze_(0);
+  store(y, {before, x.dim()});
+}
+void workspaces(const aten_bridge::CallFrame& frame) {
+  std::vector<int64_t> found = {frame.size(), frame.workspace_count()};
+  for (int i = 0; i < frame.workspace_count(); ++i) {
+    found.push_back(static_cast<int64_t>(frame.workspace_bytes(i)));
+    std::memset(frame.workspace(i), 0, frame.workspace_bytes(i));
+  }
+  Tensor output = aten_bridge::tensors(frame).back();
+  store(output, found);
+}
+
+//===--- the caller's state ---===//
+
+void state(const Tensor& x, Tensor& y) {
+  const Tensor doubled = x.detach().requires_grad_() * 2;
+  store(y, {at::GradMode::is_enabled(), c10::InferenceMode::is_enabled(), doubled.requires_grad(),
+            at::get_num_threads()});
+}
+void change_state(const Tensor& /*x*/, Tensor& y) {
+  at::GradMode::set_enabled(!at::GradMode::is_enabled());
+  at::set_num_threads(at::get_num_threads() + 1);
+  y.fill_(0);
+}
+void change_state_and_throw(const Tensor& x, Tensor& y) {
+  change_state(x, y);
+  throw std::runtime_error("thrown after a change of state");
+}
+
+//===--- what the output contract catches ---===//
+
+void resize(const Tensor& x, Tensor& y) { at::leaky_relu_out(y, x); }
+void assign(const Tensor& x, Tensor& y) { y = at::leaky_relu(x); }
+void assign_alias(const Tensor& x, Tensor& y) { y = y.alias().copy_(x); }
+void assign_undefined(const Tensor& /*x*/, Tensor& y) { y = Tensor(); }
+void assign_sparse(const Tensor& x, Tensor& y) { y = x.to_sparse(); }
+void assign_conjugate(const Tensor& x, Tensor& y) {
+  y.copy_(x);
+  y = y.conj();
+}
+void conjugate_in_place(const Tensor& x, Tensor& y) {
+  y.copy_(x);
+  y._set_conj(true);
+}
+void replace_storage(const Tensor& x, Tensor& y) { y.set_(at::leaky_relu(x)); }
+void transpose(const Tensor& x, Tensor& y) { y.copy_(x).t_(); }
+void change_dtype(const Tensor& x, Tensor& y) {
+  y.unsafeGetTensorImpl()->set_storage_and_dtype(
+      c10::Storage(y.storage()), c10::scalarTypeToTypeMeta(at::ScalarType::Int));
+  static_cast<void>(x);
+}
+void two_faults(const Tensor& x, Tensor& y, Tensor& z) {
+  assign(x, y);
+  assign(x, z);
+}
+Tensor undefined_result(const Tensor& /*x*/) { return {}; }
+std::tuple<Tensor, Tensor> wrong_results(const Tensor& x) {
+  return {x.to(at::ScalarType::Double), x.flatten()};
+}
+
+//===--- what a kernel can throw ---===//
+
+struct NotAnException {};
+
+void throw_aten(const Tensor& x, Tensor& /*y*/) {
+  TORCH_CHECK(x.dim() == 7, "rank ", x.dim(), " is not seven");
+}
+void throw_runtime_error(const Tensor& /*x*/, Tensor& /*y*/) {
+  throw std::runtime_error("thrown by the kernel");
+}
+void throw_int(const Tensor& /*x*/, Tensor& /*y*/) {
+  throw 5;  // NOLINT(hicpp-exception-baseclass): the point of the test
+}
+void throw_struct(const Tensor& /*x*/, Tensor& /*y*/) {
+  throw NotAnException();  // NOLINT(hicpp-exception-baseclass): the point of the test
+}
+
+}  // namespace
+
+ATEN_BRIDGE_EXPORT(Copy, copy);
+ATEN_BRIDGE_EXPORT(AddSubtract, add_subtract);
+ATEN_BRIDGE_EXPORT(LeakyReluResult, leaky_relu_result);
+ATEN_BRIDGE_EXPORT(MinMax, minmax);
+ATEN_BRIDGE_EXPORT(AddIfGiven, add_if_given);
+ATEN_BRIDGE_EXPORT(AddIfFirstGiven, add_if_first_given);
+ATEN_BRIDGE_EXPORT(Sum19, sum_19);
+ATEN_BRIDGE_EXPORT(SumSlots, sum_slots);
+ATEN_BRIDGE_EXPORT(FirstSlot, first_slot);
+ATEN_BRIDGE_EXPORT(BadSlot, bad_slot);
+ATEN_BRIDGE_EXPORT(FortyTwo, forty_two);
+ATEN_BRIDGE_EXPORT(ExpOut, exp_out);
+ATEN_BRIDGE_EXPORT(Halve, Halve{});
+ATEN_BRIDGE_EXPORT(Negate, [](const Tensor& x, Tensor& y) { y.copy_(x.neg()); });
+ATEN_BRIDGE_EXPORT(Describe, describe);
+ATEN_BRIDGE_EXPORT(DescribeOutput, describe_output);
+ATEN_BRIDGE_EXPORT(Keep, keep);
+ATEN_BRIDGE_EXPORT(WriteInput, write_input);
+ATEN_BRIDGE_EXPORT(ReshapeInput, reshape_input);
+ATEN_BRIDGE_EXPORT(Workspaces, workspaces);
+ATEN_BRIDGE_EXPORT(State, state);
+ATEN_BRIDGE_EXPORT(ChangeState, change_state);
+ATEN_BRIDGE_EXPORT(ChangeStateAndThrow, change_state_and_throw);
+ATEN_BRIDGE_EXPORT(Resize, resize);
+ATEN_BRIDGE_EXPORT(Assign, assign);
+ATEN_BRIDGE_EXPORT(AssignAlias, assign_alias);
+ATEN_BRIDGE_EXPORT(AssignUndefined, assign_undefined);
+ATEN_BRIDGE_EXPORT(AssignSparse, assign_sparse);
+ATEN_BRIDGE_EXPORT(AssignConjugate, assign_conjugate);
+ATEN_BRIDGE_EXPORT(ConjugateInPlace, conjugate_in_place);
+ATEN_BRIDGE_EXPORT(ReplaceStorage, replace_storage);
+ATEN_BRIDGE_EXPORT(Transpose, transpose);
+ATEN_BRIDGE_EXPORT(ChangeDtype, change_dtype);
+ATEN_BRIDGE_EXPORT(TwoFaults, two_faults);
+ATEN_BRIDGE_EXPORT(UndefinedResult, undefined_result);
+ATEN_BRIDGE_EXPORT(WrongResults, wrong_results);
+ATEN_BRIDGE_EXPORT(ThrowAten, throw_aten);
+ATEN_BRIDGE_EXPORT(ThrowRuntimeError, throw_runtime_error);
+ATEN_BRIDGE_EXPORT(ThrowInt, throw_int);
+ATEN_BRIDGE_EXPORT(ThrowStruct, throw_struct);
+
+// The exported name may be that of the function.
+static void Same(const Tensor& x, Tensor& y) { y.copy_(x); }
+ATEN_BRIDGE_EXPORT(Same, Same);

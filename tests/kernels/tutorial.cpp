@@ -1,0 +1,49 @@
+// Source in the manner of MindSpore's tutorial, as its users have it: the first function is the
+// tutorial's own example.
+#include <string.h>
+#include <torch/extension.h>
+#include "ms_ext.h"
+
+extern "C" int LeakyRelu(
+    int nparam,
+    void** params,
+    int* ndims,
+    int64_t** shapes,
+    const char** dtypes,
+    void* stream,
+    void* extra) {
+    auto tensors = get_torch_tensors(nparam, params, ndims, shapes, dtypes, c10::kCPU);
+    auto at_input = tensors[0];
+    auto at_output = tensors[1];
+    torch::leaky_relu_out(at_output, at_input);
+  return 0;
+}
+
+// Slots by index, and a result that is not contiguous.
+extern "C" int Transpose(int nparam, void** params, int* ndims, int64_t** shapes,
+                         const char** dtypes, void* stream, void* extra) {
+  std::vector<int> vecp;
+  vecp.push_back(0);
+  auto tensors = get_torch_tensors(nparam, params, ndims, shapes, dtypes, vecp, c10::kCPU);
+  output_memcpy(params[1], tensors[0].t());
+  return 0;
+}
+
+// Autograd on a clone: the gradient of sum(x * x).
+extern "C" int SquareGrad(int nparam, void** params, int* ndims, int64_t** shapes,
+                          const char** dtypes, void* stream, void* extra) {
+  auto tensors = get_torch_tensors(nparam, params, ndims, shapes, dtypes, c10::kCPU);
+  auto x = tensors[0].clone().requires_grad_();
+  (x * x).sum().backward();
+  output_memcpy(params[1], x.grad());
+  return 0;
+}
+
+// Writes to its input.
+extern "C" int NegateInPlace(int nparam, void** params, int* ndims, int64_t** shapes,
+                             const char** dtypes, void* stream, void* extra) {
+  auto tensors = get_torch_tensors(nparam, params, ndims, shapes, dtypes, c10::kCPU);
+  tensors[0].neg_();
+  tensors[1].copy_(tensors[0]);
+  return 0;
+}

@@ -1,0 +1,358 @@
+// The part of aten_bridge.h that needs no PyTorch: calling convention, errors, dtypes, operands.
+#define ATEN_BRIDGE_CORE_ONLY
+#include <aten_bridge.h>
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#ifdef C10_MACROS_EXPORT_H_
+#error "The core must not include PyTorch."
+#endif
+
+namespace {
+
+using aten_bridge::CallFrame;
+using aten_bridge::DType;
+using aten_bridge::Error;
+using aten_bridge::OperandName;
+using aten_bridge::Report;
+using aten_bridge::Role;
+using aten_bridge::Slot;
+using aten_bridge::Status;
+
+// The text and the status of the Error that `body` throws.
+template <class Body>
+std::pair<Status, std::string> error_of(const Body& body) {
+  try {
+    body();
+  } catch (const Error& error) {
+    return {error.status(), error.what()};
+  }
+  return {Status::kOk, ""};
+}
+
+using Failure = std::pair<Status, std::string>;
+
+//===--- errors ---===//
+
+TEST(ReportTest, WithoutFaultsNothingIsRaised) {
+  const Report report("Op");
+  EXPECT_TRUE(report.ok());
+  EXPECT_EQ(error_of([&] { report.raise_if_failed(); }), Failure(Status::kOk, ""));
+}
+
+TEST(ReportTest, AllFaultsAreRaisedAtOnceALineEachWithTheStatusOfTheFirst) {
+  Report report("Op");
+  report.add(Status::kShape, "input 0: wrong");
+  report.add(Status::kDtype, "output 1: wrong too");
+  EXPECT_FALSE(report.ok());
+  EXPECT_EQ(error_of([&] { report.raise_if_failed(); }),
+            Failure(Status::kShape, "Op: input 0: wrong\nOp: output 1: wrong too"));
+}
+
+TEST(OperandNameTest, NamesRoleAndPosition) {
+  EXPECT_EQ((OperandName{Role::kInput, 0}.text()), "input 0");
+  EXPECT_EQ((OperandName{Role::kOutput, 12}.text()), "output 12");
+  EXPECT_EQ((OperandName{Role::kSlot, 3}.text()), "slot 3");
+}
+
+TEST(LastErrorTest, IsEmptyBeforeTheFirstFailure) { EXPECT_STREQ(aten_bridge_last_error(), ""); }
+
+//===--- dtypes ---===//
+
+struct Named {
+  const char* name;
+  DType dtype;
+  std::size_t itemsize;
+};
+
+TEST(DTypeTest, EveryNameOfTheHostIsKnownWithItsSize) {
+  const Named expected[] = {
+      {"bool", DType::kBool, 1},
+      {"uint8", DType::kUInt8, 1},
+      {"int8", DType::kInt8, 1},
+      {"uint16", DType::kUInt16, 2},
+      {"int16", DType::kInt16, 2},
+      {"uint32", DType::kUInt32, 4},
+      {"int32", DType::kInt32, 4},
+      {"uint64", DType::kUInt64, 8},
+      {"int64", DType::kInt64, 8},
+      {"float16", DType::kFloat16, 2},
+      {"bfloat16", DType::kBFloat16, 2},
+      {"float32", DType::kFloat32, 4},
+      {"float64", DType::kFloat64, 8},
+      {"complex64", DType::kComplex64, 8},
+      {"complex128", DType::kComplex128, 16},
+      {"float8e4m3fn", DType::kFloat8E4M3FN, 1},
+      {"float8e5m2", DType::kFloat8E5M2, 1},
+      {"none", DType::kNone, 0},
+  };
+  for (const Named& named : expected) {
+    const auto* info = aten_bridge::detail::find_dtype(named.name);
+    ASSERT_NE(info, nullptr) << named.name;
+    EXPECT_EQ(info->dtype, named.dtype) << named.name;
+    EXPECT_EQ(aten_bridge::dtype_name(named.dtype), named.name);
+    EXPECT_EQ(aten_bridge::dtype_itemsize(named.dtype), named.itemsize) << named.name;
+  }
+}
+
+TEST(DTypeTest, OlderHostsMeanThirtyTwoBitsWithoutAWidth) {
+  EXPECT_EQ(aten_bridge::detail::find_dtype("int")->dtype, DType::kInt32);
+  EXPECT_EQ(aten_bridge::detail::find_dtype("uint")->dtype, DType::kUInt32);
+  EXPECT_EQ(aten_bridge::detail::find_dtype("float")->dtype, DType::kFloat32);
+}
+
+TEST(DTypeTest, NothingIsGuessed) {
+  for (const char* name : {"hifloat8", "int4", "string", "typetype", "double", "half", "Float32",
+                           "float3", "float320", "", " int8", "complex"}) {
+    EXPECT_EQ(aten_bridge::detail::find_dtype(name), nullptr) << name;
+  }
+}
+
+//===--- the call frame ---===//
+
+// A call of two operands: float32 [2, 3] and a scalar int64.
+class CallFrameTest : public testing::Test {
+ protected:
+  // As MindSpore's AotExtra: a virtual table, then a std::vector.
+  struct Extra {
+    const void* virtual_table = nullptr;
+    std::vector<std::size_t> workspaces;
+  };
+
+  CallFrame frame(int nparam, void* extra = nullptr) {
+    return {"Op", nparam, params, ndims, shapes, dtypes, /*stream=*/&stream, extra};
+  }
+
+  // Reads operand 0 after a test has changed it.
+  Failure fault_of_first() {
+    Report report("Op");
+    Slot slot;
+    const bool sound = frame(2).read(0, {Role::kInput, 0}, slot, report);
+    EXPECT_EQ(sound, report.ok());
+    return error_of([&] { report.raise_if_failed(); });
+  }
+
+  float values[6] = {};
+  int64_t scalar = 7;
+  int stream = 0;
+  void* params[4] = {values, &scalar, nullptr, nullptr};
+  int ndims[2] = {2, 0};
+  int64_t sizes[2] = {2, 3};
+  int64_t* shapes[2] = {sizes, nullptr};
+  const char* dtypes[2] = {"float32", "int64"};
+};
+
+TEST_F(CallFrameTest, ReadsWhatTheHostPasses) {
+  const CallFrame call = frame(2);
+  EXPECT_EQ(call.size(), 2);
+  EXPECT_EQ(call.workspace_count(), 0);
+  EXPECT_EQ(call.stream(), &stream);
+  EXPECT_STREQ(call.operator_name(), "Op");
+
+  Report report("Op");
+  Slot slot;
+  ASSERT_TRUE(call.read(0, {Role::kInput, 0}, slot, report));
+  EXPECT_EQ(slot.data, values);
+  EXPECT_EQ(slot.sizes, sizes);
+  EXPECT_EQ(slot.ndim, 2);
+  EXPECT_EQ(slot.numel, 6);
+  EXPECT_EQ(slot.dtype, DType::kFloat32);
+  EXPECT_EQ(slot.text(), "float32 [2, 3]");
+}
+
+TEST_F(CallFrameTest, ScalarHasANullShapeAndOneElement) {
+  Report report("Op");
+  Slot slot;
+  ASSERT_TRUE(frame(2).read(1, {Role::kInput, 1}, slot, report));
+  EXPECT_EQ(slot.ndim, 0);
+  EXPECT_EQ(slot.numel, 1);
+  EXPECT_EQ(slot.text(), "int64 []");
+}
+
+TEST_F(CallFrameTest, EmptyTensorMayHaveANullPointer) {
+  sizes[1] = 0;
+  params[0] = nullptr;
+  Report report("Op");
+  Slot slot;
+  ASSERT_TRUE(frame(2).read(0, {Role::kInput, 0}, slot, report));
+  EXPECT_EQ(slot.numel, 0);
+}
+
+TEST_F(CallFrameTest, NoneIsAnOperandOfItsOwn) {
+  dtypes[1] = "none";
+  params[1] = nullptr;
+  Report report("Op");
+  Slot slot;
+  ASSERT_TRUE(frame(2).read(1, {Role::kInput, 1}, slot, report));
+  EXPECT_TRUE(slot.is_none());
+  EXPECT_EQ(slot.text(), "None");
+}
+
+TEST_F(CallFrameTest, WorkspacesAreNotCountedAsOperands) {
+  Extra extra;
+  extra.workspaces = {100, 0};
+  params[2] = values;
+  const CallFrame call = frame(4, &extra);
+  EXPECT_EQ(call.size(), 2);
+  EXPECT_EQ(call.workspace_count(), 2);
+  EXPECT_EQ(call.workspace(0), values);
+  EXPECT_EQ(call.workspace_bytes(0), 100);
+  EXPECT_EQ(call.workspace_bytes(1), 0);
+}
+
+TEST_F(CallFrameTest, ExtraWithoutWorkspacesIsOrdinary) {
+  Extra extra;
+  EXPECT_EQ(frame(2, &extra).size(), 2);
+}
+
+TEST_F(CallFrameTest, NoOperandsAtAllNeedNoArrays) {
+  EXPECT_EQ(CallFrame("Op", 0, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr).size(), 0);
+}
+
+TEST_F(CallFrameTest, NegativeCountIsAnError) {
+  EXPECT_EQ(error_of([&] { frame(-1); }),
+            Failure(Status::kCount, "Op: expected 0 or more slots, got -1"));
+}
+
+TEST_F(CallFrameTest, MoreWorkspacesThanSlotsIsAnError) {
+  Extra extra;
+  extra.workspaces = {1, 2, 3};
+  EXPECT_EQ(error_of([&] { frame(2, &extra); }),
+            Failure(Status::kCount,
+                    "Op: expected `extra` to list the workspaces of a call with 2 slots, got "
+                    "something else than MindSpore 2.10 passes"));
+}
+
+TEST_F(CallFrameTest, ForeignExtraIsAnError) {
+  void* words[3] = {nullptr, reinterpret_cast<void*>(0x7), reinterpret_cast<void*>(0x3)};
+  EXPECT_EQ(error_of([&] { frame(1, static_cast<void*>(words)); }),
+            Failure(Status::kCount,
+                    "Op: expected `extra` to list the workspaces of a call with 1 slot, got "
+                    "something else than MindSpore 2.10 passes"));
+}
+
+TEST_F(CallFrameTest, NullParamsIsAnError) {
+  EXPECT_EQ(error_of([&] {
+              CallFrame("Op", 2, nullptr, ndims, shapes, dtypes, nullptr, nullptr);
+            }),
+            Failure(Status::kNullPointer,
+                    "Op: expected pointers to the operands, got a null `params`"));
+}
+
+TEST_F(CallFrameTest, NullMetadataIsAnError) {
+  const Failure expected(Status::kNullPointer,
+                         "Op: expected `ndims`, `shapes` and `dtypes`, got a null pointer");
+  EXPECT_EQ(error_of([&] {
+              CallFrame("Op", 2, params, nullptr, shapes, dtypes, nullptr, nullptr);
+            }),
+            expected);
+  EXPECT_EQ(error_of([&] {
+              CallFrame("Op", 2, params, ndims, nullptr, dtypes, nullptr, nullptr);
+            }),
+            expected);
+  EXPECT_EQ(error_of([&] {
+              CallFrame("Op", 2, params, ndims, shapes, nullptr, nullptr, nullptr);
+            }),
+            expected);
+}
+
+//===--- one operand ---===//
+
+TEST_F(CallFrameTest, NegativeRankIsAnError) {
+  ndims[0] = -1;
+  EXPECT_EQ(fault_of_first(),
+            Failure(Status::kShape, "Op: input 0: expected a rank from 0 to 64, got -1"));
+}
+
+TEST_F(CallFrameTest, GarbageRankIsAnErrorBeforeAnySizeIsRead) {
+  ndims[0] = 1678780352;
+  shapes[0] = reinterpret_cast<int64_t*>(0x21);
+  EXPECT_EQ(fault_of_first(),
+            Failure(Status::kShape, "Op: input 0: expected a rank from 0 to 64, got 1678780352"));
+}
+
+TEST_F(CallFrameTest, RanksUpToSixtyFourAreRead) {
+  std::vector<int64_t> ones(64, 1);
+  ndims[0] = 64;
+  shapes[0] = ones.data();
+  EXPECT_EQ(fault_of_first(), Failure(Status::kOk, ""));
+  ndims[0] = 65;
+  EXPECT_EQ(fault_of_first().first, Status::kShape);
+}
+
+TEST_F(CallFrameTest, NullShapeOfATensorIsAnError) {
+  shapes[0] = nullptr;
+  EXPECT_EQ(fault_of_first(),
+            Failure(Status::kShape, "Op: input 0: expected 2 sizes, got a null shape"));
+}
+
+TEST_F(CallFrameTest, NegativeSizeIsAnError) {
+  sizes[1] = -1;
+  EXPECT_EQ(fault_of_first(),
+            Failure(Status::kShape,
+                    "Op: input 0: expected sizes of 0 or more, got float32 [2, -1]"));
+}
+
+TEST_F(CallFrameTest, OverflowingProductIsAnError) {
+  sizes[0] = sizes[1] = int64_t{1} << 32;
+  EXPECT_EQ(fault_of_first(),
+            Failure(Status::kShape,
+                    "Op: input 0: expected fewer than 2^63 bytes, got float32 [4294967296, "
+                    "4294967296]"));
+}
+
+TEST_F(CallFrameTest, LargestProductThatFitsIsRead) {
+  dtypes[0] = "int8";
+  sizes[0] = INT64_MAX;
+  sizes[1] = 1;
+  EXPECT_EQ(fault_of_first(), Failure(Status::kOk, ""));
+  dtypes[0] = "int16";
+  EXPECT_EQ(fault_of_first().first, Status::kShape);
+}
+
+TEST_F(CallFrameTest, SizeOfZeroDoesNotHideOverflowingStrides) {
+  int64_t huge[3] = {0, int64_t{1} << 32, int64_t{1} << 32};
+  ndims[0] = 3;
+  shapes[0] = huge;
+  EXPECT_EQ(fault_of_first().first, Status::kShape);
+}
+
+TEST_F(CallFrameTest, NullPointerToElementsIsAnError) {
+  params[0] = nullptr;
+  EXPECT_EQ(fault_of_first(),
+            Failure(Status::kNullPointer,
+                    "Op: input 0: expected a pointer to 6 elements, got null with float32 [2, 3]"));
+}
+
+TEST_F(CallFrameTest, DtypesOutsideTheTableAreErrorsThatNameThem) {
+  for (const std::string name : {"hifloat8", "int4", "foo", ""}) {
+    dtypes[0] = name.c_str();
+    EXPECT_EQ(fault_of_first(),
+              Failure(Status::kDtype,
+                      "Op: input 0: expected bool|uint8|int8|uint16|int16|uint32|int32|uint64|"
+                      "int64|float16|bfloat16|float32|float64|complex64|complex128|float8e4m3fn|"
+                      "float8e5m2, got \"" +
+                          name + "\" with shape [2, 3]"));
+  }
+}
+
+TEST_F(CallFrameTest, ArgumentsThatAreNoTensorsAreErrors) {
+  dtypes[0] = "string";
+  EXPECT_EQ(fault_of_first(),
+            Failure(Status::kDtype, "Op: input 0: expected a tensor, got \"string\", a str"));
+  dtypes[0] = "typetype";
+  EXPECT_EQ(fault_of_first(),
+            Failure(Status::kDtype, "Op: input 0: expected a tensor, got \"typetype\", a dtype"));
+}
+
+TEST_F(CallFrameTest, NullDtypeIsAnError) {
+  dtypes[0] = nullptr;
+  EXPECT_EQ(fault_of_first(),
+            Failure(Status::kDtype, "Op: input 0: expected a dtype, got null with shape [2, 3]"));
+}
+
+}  // namespace

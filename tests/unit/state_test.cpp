@@ -1,0 +1,72 @@
+// The caller's state: a kernel finds the same surroundings whatever the host's thread has set, and
+// the host finds its own back.
+#include <ATen/Parallel.h>
+#include <ATen/core/grad_mode.h>
+#include <c10/core/InferenceMode.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "libraries.h"
+
+namespace {
+
+using aten_bridge::testing::Call;
+
+// Fields of the kernel State.
+enum Field { kGradMode, kInferenceMode, kRecordsGraph, kThreads, kFields };
+
+std::vector<int64_t> state_inside() {
+  const auto result =
+      kernel("State").input<float>({1}, {1}).output<int64_t>({kFields}).run_here();
+  EXPECT_EQ(result.error(), "");
+  return result.output<int64_t>(0);
+}
+
+TEST(StateTest, KernelRunsBelowAutograd) {
+  EXPECT_EQ(state_inside()[kRecordsGraph], 0);
+  EXPECT_EQ(state_inside()[kInferenceMode], 0);
+}
+
+TEST(StateTest, GradModeIsTheCallers) {
+  EXPECT_EQ(state_inside()[kGradMode], 1);
+  const at::NoGradGuard guard;
+  EXPECT_EQ(state_inside()[kGradMode], 0);
+}
+
+TEST(StateTest, InferenceModeOfTheCallerIsLeftAndEnteredAgain) {
+  const c10::InferenceMode guard;
+  EXPECT_EQ(state_inside()[kInferenceMode], 0);
+  EXPECT_TRUE(c10::InferenceMode::is_enabled());
+
+  Call call = kernel("Describe");
+  const auto described = call.input<float>({1}, {1}).output<int64_t>({7}).run_here();
+  EXPECT_EQ(described.output<int64_t>(0)[4], 0) << "is_inference";
+}
+
+class RestoringTest : public testing::TestWithParam<const char*> {};
+
+TEST_P(RestoringTest, StateAfterTheCallIsThatBefore) {
+  for (const bool inference : {false, true}) {
+    const c10::InferenceMode guard(inference);
+    const bool grad_mode = at::GradMode::is_enabled();
+    const int threads = at::get_num_threads();
+    const auto keys = c10::impl::tls_local_dispatch_key_set();
+    kernel(GetParam()).input<float>({1}, {1}).output<float>({1}).run_here();
+    EXPECT_EQ(at::GradMode::is_enabled(), grad_mode);
+    EXPECT_EQ(c10::InferenceMode::is_enabled(), inference);
+    EXPECT_EQ(at::get_num_threads(), threads);
+    EXPECT_EQ(c10::impl::tls_local_dispatch_key_set().included_.raw_repr(),
+              keys.included_.raw_repr());
+    EXPECT_EQ(c10::impl::tls_local_dispatch_key_set().excluded_.raw_repr(),
+              keys.excluded_.raw_repr());
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Kernels, RestoringTest,
+                         testing::Values("Copy", "ThrowAten", "ThrowInt", "ChangeState",
+                                         "ChangeStateAndThrow"),
+                         [](const auto& info) { return std::string(info.param); });
+
+}  // namespace
