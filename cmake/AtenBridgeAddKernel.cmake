@@ -6,8 +6,9 @@
 function(aten_bridge_add_kernel target)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "DEVICE;INSTALL_DIR" "SOURCES")
   if(arg_UNPARSED_ARGUMENTS)
-    message(FATAL_ERROR "aten_bridge_add_kernel(${target}): unknown arguments "
-      "${arg_UNPARSED_ARGUMENTS}; expected SOURCES, DEVICE, INSTALL_DIR.")
+    list(JOIN arg_UNPARSED_ARGUMENTS " " unknown)
+    message(FATAL_ERROR "aten_bridge_add_kernel(${target}): unknown arguments ${unknown}; expected "
+      "SOURCES, DEVICE, INSTALL_DIR.")
   endif()
   if(NOT arg_SOURCES)
     message(FATAL_ERROR "aten_bridge_add_kernel(${target}): SOURCES names no file.")

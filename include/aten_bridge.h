@@ -699,6 +699,13 @@ struct Parameter<at::Tensor&> {
   static at::Tensor& get(Operand& operand) { return operand.view; }
 };
 
+/// The call itself, for a kernel that does the rest; only ever the one parameter (see `Invoker`).
+template <>
+struct Parameter<const CallFrame&> {
+  static constexpr Binding kBinding{Role::kSlot, false};
+  static const CallFrame& get(Operand& operand);
+};
+
 /// What a result of type `R` means: tensors to be copied to the outputs, or nothing.
 template <class R>
 struct Result {
@@ -747,6 +754,8 @@ struct Signature {
   static_assert(kNever<F>,
                 "aten_bridge: a kernel is a function, a lambda, or an object with one operator() "
                 "that is const.");
+  using ResultType = at::Tensor;
+  using Parameters = std::tuple<>;
 };
 
 template <class R, class... P>
@@ -809,6 +818,8 @@ struct Invoker<F, std::tuple<P...>> {
   static constexpr int kCount = kParameters + kResults;
   static constexpr bool kTakesFrame = false;
 
+  static_assert(((P::kBinding.role != Role::kSlot) && ...),
+                "aten_bridge: a kernel over a CallFrame has no other parameter.");
   static_assert(kOutputs > 0,
                 "aten_bridge: a kernel has at least one output: an at::Tensor& parameter or a "
                 "result. MindSpore does not call an operator that has none.");
@@ -843,9 +854,6 @@ struct Invoker<F, std::tuple<P...>> {
 };
 
 // A kernel over the raw call: `void kernel(const aten_bridge::CallFrame& frame)`.
-template <>
-struct Parameter<const CallFrame&> {};
-
 template <class F>
 struct Invoker<F, std::tuple<Parameter<const CallFrame&>>> {
   static_assert(std::is_void_v<typename Signature<F>::ResultType>,

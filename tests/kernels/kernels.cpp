@@ -1,4 +1,5 @@
 // Kernels for the tests: each does one thing that the bridge promises to carry or to catch.
+#include <ATen/Parallel.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/core/grad_mode.h>
@@ -8,6 +9,7 @@
 #include <ATen/ops/tensor.h>
 #include <aten_bridge.h>
 
+#include <atomic>
 #include <stdexcept>
 #include <vector>
 
@@ -87,6 +89,13 @@ void workspaces(const aten_bridge::CallFrame& frame) {
   }
   Tensor output = aten_bridge::tensors(frame).back();
   store(output, found);
+}
+
+// at::parallel_for is a template of this source: {chunks, threads}.
+void parallel_chunks(Tensor& y) {
+  std::atomic<int64_t> chunks = 0;
+  at::parallel_for(0, 1000, 1, [&](int64_t /*begin*/, int64_t /*end*/) { ++chunks; });
+  store(y, {chunks, at::get_num_threads()});
 }
 
 //===--- the caller's state ---===//
@@ -176,6 +185,7 @@ ATEN_BRIDGE_EXPORT(Keep, keep);
 ATEN_BRIDGE_EXPORT(WriteInput, write_input);
 ATEN_BRIDGE_EXPORT(ReshapeInput, reshape_input);
 ATEN_BRIDGE_EXPORT(Workspaces, workspaces);
+ATEN_BRIDGE_EXPORT(ParallelChunks, parallel_chunks);
 ATEN_BRIDGE_EXPORT(State, state);
 ATEN_BRIDGE_EXPORT(ChangeState, change_state);
 ATEN_BRIDGE_EXPORT(ChangeStateAndThrow, change_state_and_throw);

@@ -45,6 +45,13 @@ TEST(StateTest, InferenceModeOfTheCallerIsLeftAndEnteredAgain) {
   EXPECT_EQ(described.output<int64_t>(0)[4], 0) << "is_inference";
 }
 
+TEST(StateTest, ParallelForOfAKernelsOwnSourceUsesAllThreads) {
+  const auto result = kernel("ParallelChunks").output<int64_t>({2}).run_here();
+  EXPECT_EQ(result.error(), "");
+  const std::vector<int64_t> found = result.output<int64_t>(0);
+  EXPECT_EQ(found[0], found[1]);
+}
+
 class RestoringTest : public testing::TestWithParam<const char*> {};
 
 TEST_P(RestoringTest, StateAfterTheCallIsThatBefore) {

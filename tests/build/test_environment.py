@@ -1,0 +1,175 @@
+"""What the presets' set-up says when something is missing."""
+
+import importlib.util
+import subprocess
+import sys
+import types
+
+import pytest
+from conftest import CMAKE, SOURCE, run
+
+SCRIPT = SOURCE / "cmake/python_environment.py"
+
+
+@pytest.fixture
+def environment():
+    """A fresh copy of the script's module, for tests that put other functions into it."""
+    spec = importlib.util.spec_from_file_location("python_environment", SCRIPT)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def failure_of(environment, *arguments):
+    with pytest.raises(environment.EnvironmentFailure) as failure:
+        environment.make(*[str(argument) for argument in arguments])
+    return str(failure.value)
+
+
+@pytest.fixture
+def requirements(tmp_path):
+    path = tmp_path / "requirements.txt"
+    path.write_text("torch==2.11.0\n")
+    return path
+
+
+def test_the_environment_in_use_is_taken_as_it_is(tmp_path, requirements):
+    result = tmp_path / "python.txt"
+    done = run(sys.executable, SCRIPT, tmp_path / "environment", requirements, result)
+    assert done.stdout == f"Using PyTorch and MindSpore of {sys.prefix}.\n"
+    assert result.read_text() == sys.executable
+    assert not (tmp_path / "environment").exists()
+
+
+@pytest.mark.parametrize(
+    ("versions", "reason"),
+    [
+        ({"torch": None, "mindspore": None}, "it has no torch and no mindspore"),
+        ({"mindspore": None}, "it has no mindspore"),
+        ({"torch": (2, 0, 1)}, "its PyTorch is older than 2.1"),
+        ({"mindspore": (2, 9, 0)}, "its MindSpore is not 2.10"),
+        ({"numpy": (2, 4, 0)}, "MindSpore 2.10 needs numpy 1.x"),
+        ({}, ""),
+    ],
+)
+def test_an_unsuitable_environment_is_named(environment, versions, reason):
+    found = {"torch": (2, 11, 0), "mindspore": (2, 10, 0), "numpy": (1, 26, 4), **versions}
+    environment.version_of = found.get
+    assert environment.unsuitable() == reason
+
+
+def test_wrong_python_version(environment, tmp_path, requirements):
+    environment.sys = types.SimpleNamespace(version_info=(3, 13, 0), executable="python3.13")
+    assert failure_of(environment, tmp_path / "environment", requirements) == (
+        "Python 3.10, 3.11 or 3.12 is needed (MindSpore 2.10.0 and PyTorch 2.11.0 both have wheels"
+        " for these only), and python3.13 is 3.13; install one of them and name it with"
+        " -DPython3_EXECUTABLE=<path>"
+    )
+
+
+def test_too_little_space_is_seen_before_anything_is_downloaded(
+    environment, tmp_path, requirements
+):
+    usage = types.SimpleNamespace(free=3 * 2**30)
+    environment.shutil = types.SimpleNamespace(
+        rmtree=environment.shutil.rmtree, disk_usage=lambda path: usage
+    )
+    folder = tmp_path / "environment"
+    assert failure_of(environment, folder, requirements) == (
+        f"the disk is too full for the private environment: {folder} needs 12 GiB and has 3.0 GiB"
+    )
+
+
+@pytest.mark.parametrize(
+    ("log", "sentence"),
+    [
+        (
+            "WARNING: Retrying after NewConnectionError('...: Failed to establish a connection')\n"
+            "ERROR: No matching distribution found for torch==2.11.0",
+            "the package index could not be reached; connect to the internet, or activate an"
+            " environment that has PyTorch and MindSpore",
+        ),
+        (
+            "ERROR: Could not install packages due to an OSError: [Errno 28] No space left on"
+            " device",
+            "the disk is full; about 12 GiB are needed in {folder} and in the temporary folder"
+            " (TMPDIR)",
+        ),
+        (
+            "ERROR: No matching distribution found for mindspore==2.10.0",
+            "there is no mindspore==2.10.0 for this Python and this machine; MindSpore 2.10.0 has"
+            " wheels for Linux on x86-64 and arm64",
+        ),
+        ("ERROR: something else", "pip failed; its log is {folder}/pip.log"),
+    ],
+)
+def test_a_failing_pip_is_explained(environment, tmp_path, requirements, log, sentence):
+    folder = tmp_path / "environment"
+
+    def fake_run(command, **options):
+        if "venv" not in command:
+            (folder / "pip.log").write_text(log)
+            return types.SimpleNamespace(returncode=1)
+        return types.SimpleNamespace(returncode=0)
+
+    environment.subprocess = types.SimpleNamespace(
+        run=fake_run, PIPE=subprocess.PIPE, STDOUT=subprocess.STDOUT
+    )
+    assert failure_of(environment, folder, requirements) == sentence.format(folder=folder)
+
+
+def test_missing_venv_module(environment, tmp_path, requirements):
+    environment.subprocess = types.SimpleNamespace(
+        run=lambda command, **options: types.SimpleNamespace(returncode=1),
+        PIPE=subprocess.PIPE,
+        STDOUT=subprocess.STDOUT,
+    )
+    assert failure_of(environment, tmp_path / "environment", requirements) == (
+        "this Python cannot make virtual environments; install its venv module"
+        " (Debian, Ubuntu: apt install python3-venv)"
+    )
+
+
+def test_the_environment_is_made_once(environment, tmp_path, requirements):
+    folder = tmp_path / "environment"
+    commands = []
+
+    def fake_run(command, **options):
+        commands.append(command)
+        (folder / "bin").mkdir(parents=True, exist_ok=True)
+        (folder / "bin/python").touch()
+        return types.SimpleNamespace(returncode=0)
+
+    environment.subprocess = types.SimpleNamespace(
+        run=fake_run, PIPE=subprocess.PIPE, STDOUT=subprocess.STDOUT
+    )
+    for _ in range(2):
+        assert environment.make(str(folder), str(requirements)) == str(folder / "bin/python")
+        assert len(commands) == 2
+    requirements.write_text("torch==2.12.0\n")
+    environment.make(str(folder), str(requirements))
+    assert len(commands) == 4
+
+
+def test_missing_compiler_is_a_sentence():
+    done = run(CMAKE, "-P", SOURCE / "cmake/RequireTools.cmake", env={"PATH": ""}, check=False)
+    assert done.returncode != 0
+    assert (
+        "There is no C++ compiler. Install one (Debian, Ubuntu: apt install build-essential;"
+        " Fedora: dnf install gcc-c++ make), or name it with the variable CXX."
+        in " ".join(done.stdout.split())
+    )
+
+
+def test_missing_make_is_a_sentence():
+    done = run(
+        *[CMAKE, "-DCMAKE_CXX_COMPILER=c++", "-DCMAKE_GENERATOR=Unix Makefiles"],
+        *["-P", SOURCE / "cmake/RequireTools.cmake"],
+        env={"PATH": ""},
+        check=False,
+    )
+    assert done.returncode != 0
+    assert (
+        "There is no make. Install it (Debian, Ubuntu: apt install build-essential), or install"
+        " Ninja and set the variable CMAKE_GENERATOR to Ninja." in " ".join(done.stdout.split())
+    )

@@ -1,0 +1,81 @@
+"""A user's project, tests/package, with the bridge as an installed package and as a subdirectory."""
+
+import sys
+
+from conftest import CMAKE, SOURCE, TORCH, run
+
+PROJECT = SOURCE / "tests/package"
+
+
+def configure_build_and_test(folder, *options):
+    run(CMAKE, "-S", PROJECT, "-B", folder, "-DCMAKE_BUILD_TYPE=Release", *options)
+    run(CMAKE, "--build", folder)
+    run("ctest", "--test-dir", folder, "--no-tests=error", "--output-on-failure")
+
+
+def test_find_package_from_an_install_tree_and_libtorch_from_the_prefix_path(tmp_path):
+    prefix = tmp_path / "prefix"
+    run(CMAKE, "-S", SOURCE, "-B", tmp_path / "bridge")
+    run(CMAKE, "--install", tmp_path / "bridge", "--prefix", prefix)
+    configure_build_and_test(
+        tmp_path / "build",
+        f"-DCMAKE_PREFIX_PATH={prefix};{TORCH}/share/cmake",
+        "-DPython3_EXECUTABLE=/nonexistent",
+    )
+
+    # Installed, the kernel finds libtorch too.
+    run(CMAKE, "--install", tmp_path / "build", "--prefix", tmp_path / "installed")
+    run(tmp_path / "build/swish_test", tmp_path / "installed/lib/swish.so")
+
+
+def test_add_subdirectory_and_libtorch_from_python(tmp_path):
+    configure_build_and_test(
+        tmp_path / "build",
+        f"-DATEN_BRIDGE_SOURCE_DIR={SOURCE}",
+        f"-DPython3_EXECUTABLE={sys.executable}",
+    )
+
+
+def configuration_error(tmp_path, kernel, *options):
+    (tmp_path / "kernel.cpp").write_text("#include <aten_bridge.h>\n")
+    (tmp_path / "CMakeLists.txt").write_text(
+        "cmake_minimum_required(VERSION 3.25)\n"
+        "project(user LANGUAGES CXX)\n"
+        f"add_subdirectory({SOURCE} aten_bridge)\n{kernel}\n"
+    )
+    done = run(CMAKE, "-S", tmp_path, "-B", tmp_path / "build", *options, check=False)
+    assert done.returncode != 0
+    return " ".join(done.stdout.split())
+
+
+def test_cuda_is_refused_in_words(tmp_path):
+    text = configuration_error(
+        tmp_path,
+        "aten_bridge_add_kernel(k SOURCES kernel.cpp DEVICE CUDA)",
+        f"-DPython3_EXECUTABLE={sys.executable}",
+    )
+    assert (
+        "aten_bridge_add_kernel(k): this version builds kernels for the CPU only; CUDA (.cu"
+        " sources, DEVICE CUDA) is not there yet." in text
+    )
+
+
+def test_unknown_arguments_are_refused_in_words(tmp_path):
+    text = configuration_error(
+        tmp_path,
+        "aten_bridge_add_kernel(k COLOUR red SOURCES kernel.cpp)",
+        f"-DPython3_EXECUTABLE={sys.executable}",
+    )
+    assert (
+        "aten_bridge_add_kernel(k): unknown arguments COLOUR red; expected SOURCES, DEVICE,"
+        " INSTALL_DIR." in text
+    )
+
+
+def test_missing_pytorch_is_a_sentence(tmp_path):
+    text = configuration_error(tmp_path, "", "-DPython3_EXECUTABLE=/nonexistent")
+    assert (
+        "Reason given by package: no PyTorch on CMAKE_PREFIX_PATH and none in /nonexistent:"
+        " activate an environment that has PyTorch (pip install torch), or point"
+        " CMAKE_PREFIX_PATH at libtorch's folder" in text
+    )

@@ -1,0 +1,4 @@
+// expect: aten_bridge: a kernel is a function, a lambda, or an object with one operator() that is const.
+#include <aten_bridge.h>
+
+ATEN_BRIDGE_EXPORT(Kernel, 5);
