@@ -14,15 +14,15 @@ extern "C" int EmptyCall(int /*nparam*/, void** /*params*/, int* /*ndims*/, int6
 }
 
 ATEN_BRIDGE_EXPORT(TwoViews, [](const at::Tensor& /*x*/, at::Tensor& /*y*/) {});
-ATEN_BRIDGE_EXPORT(LeakyRelu,
-                   [](const at::Tensor& x, at::Tensor& y) { at::leaky_relu_out(y, x); });
+ATEN_BRIDGE_EXPORT(LeakyRelu, [](const at::Tensor& x, at::Tensor& y) { at::leaky_relu_out(y, x); });
 
 // What glue written by hand does: a dtype table made for each operand, sizes copied to a vector,
 // at::from_blob. Nothing is checked, and the operator runs through the autograd keys.
 static at::ScalarType handwritten_dtype(const std::string& name) {
   const std::unordered_map<std::string, at::ScalarType> dtypes = {
-      {"uint8", at::kByte}, {"int8", at::kChar},    {"int16", at::kShort},  {"int32", at::kInt},
-      {"int64", at::kLong}, {"float16", at::kHalf}, {"float32", at::kFloat}, {"float64", at::kDouble}};
+      {"uint8", at::kByte},    {"int8", at::kChar},     {"int16", at::kShort},
+      {"int32", at::kInt},     {"int64", at::kLong},    {"float16", at::kHalf},
+      {"float32", at::kFloat}, {"float64", at::kDouble}};
   const auto found = dtypes.find(name);
   return found == dtypes.end() ? at::kFloat : found->second;
 }

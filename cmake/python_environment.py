@@ -139,7 +139,7 @@ def make(directory, requirements):
         )
     log = os.path.join(directory, "pip.log")
     pip = [python, "-m", "pip", "install", "--disable-pip-version-check", "--log", log]
-    if subprocess.run(pip + ["-r", requirements]).returncode != 0:
+    if subprocess.run([*pip, "-r", requirements]).returncode != 0:
         raise EnvironmentFailure(explain(log, directory))
     with open(stamp, "w") as file:
         file.write(wanted)

@@ -977,7 +977,7 @@ inline void check_outputs(const KernelInfo& kernel, const Operand* operands) {
   }
   int status = 0;
   char* demangled = abi::__cxa_demangle(type->name(), nullptr, nullptr, &status);
-  const std::string text = status == 0 ? demangled : type->name();
+  std::string text = status == 0 ? demangled : type->name();
   std::free(demangled);  // NOLINT: __cxa_demangle allocates with malloc
   return text;
 }

@@ -1,6 +1,6 @@
 """LeakyRelu of MindSpore's tutorial: an ATen operator as an operator of MindSpore's.
 
-    python leaky_relu.py <path of leaky_relu.so>
+Run with the path of the library: python leaky_relu.py ./leaky_relu.so
 """
 
 import sys
@@ -12,6 +12,7 @@ from mindspore import nn, ops
 library = sys.argv[1] if len(sys.argv) > 1 else "./leaky_relu.so"
 
 
+# [net]
 class Net(nn.Cell):
     def __init__(self):
         super().__init__()
@@ -24,6 +25,9 @@ class Net(nn.Cell):
 
     def construct(self, x):
         return self.leaky_relu(x)
+
+
+# [/net]
 
 
 if __name__ == "__main__":

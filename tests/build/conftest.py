@@ -1,6 +1,7 @@
 """What the tests of the build share: where things are, and how to run a command."""
 
 import importlib.util
+import itertools
 import os
 import pathlib
 import subprocess
@@ -13,6 +14,20 @@ TORCH = pathlib.Path(importlib.util.find_spec("torch").submodule_search_location
 CMAKE = os.environ.get("CMAKE", "cmake")
 CXX = os.environ.get("CXX", "c++")
 CXX_STANDARD = os.environ.get("CXX_STANDARD", "17")
+
+
+# Sources that must not compile.
+COMPILE_FAIL = sorted((SOURCE / "tests/compile_fail").glob("*.cpp"))
+
+
+def expected_sentence(source):
+    """The compile error that a source of COMPILE_FAIL is there for: its first comment."""
+    lines = itertools.takewhile(
+        lambda line: line.startswith("// "), source.read_text().splitlines()
+    )
+    marker, _, sentence = " ".join(line[3:] for line in lines).partition("expect: ")
+    assert marker == ""
+    return sentence
 
 
 @pytest.fixture(scope="session")

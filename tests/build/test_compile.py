@@ -3,30 +3,27 @@
 import shutil
 
 import pytest
-from conftest import CXX, CXX_STANDARD, SOURCE, compile_only
+from conftest import COMPILE_FAIL, CXX, CXX_STANDARD, SOURCE, compile_only, expected_sentence
 
 NEWER_STANDARDS = [standard for standard in ("17", "20") if standard >= CXX_STANDARD]
 
 
-@pytest.mark.parametrize("optimisation", ["-O0", "-O2"])
+@pytest.mark.parametrize("optimisation", ["-O0 -g", "-O3 -DNDEBUG"], ids=["Debug", "Release"])
 @pytest.mark.parametrize("standard", NEWER_STANDARDS)
 @pytest.mark.parametrize("compiler", ["g++", "clang++"])
 def test_compiles_without_a_warning(compiler, standard, optimisation, tmp_path):
     if shutil.which(compiler) is None:
         pytest.skip(f"{compiler} is not installed")
-    done = compile_only(
-        compiler,
-        SOURCE / "tests/kernels/kernels.cpp",
-        *[f"-std=c++{standard}", optimisation, "-fPIC", "-c", "-o", tmp_path / "kernels.o"],
-    )
-    assert done.returncode == 0, done.stdout
-    assert done.stdout == ""
+    flags = [f"-std=c++{standard}", *optimisation.split(), "-fPIC", "-c", "-o", tmp_path / "o"]
+    for source in ("tests/kernels/kernels.cpp", "tests/package/swish_test.cpp"):
+        done = compile_only(compiler, SOURCE / source, *flags)
+        assert done.returncode == 0, done.stdout
+        assert done.stdout == ""
 
 
-@pytest.mark.parametrize("source", sorted((SOURCE / "tests/compile_fail").glob("*.cpp")), ids=str)
+@pytest.mark.parametrize("source", COMPILE_FAIL, ids=lambda source: source.stem)
 def test_a_signature_that_cannot_work_is_a_sentence(source):
-    marker, _, sentence = source.read_text().splitlines()[0].partition(" expect: ")
-    assert marker == "//"
+    sentence = expected_sentence(source)
     done = compile_only(CXX, source, f"-std=c++{CXX_STANDARD}", "-fsyntax-only")
     assert done.returncode != 0
     assert any(line.rstrip('"').endswith(sentence) for line in done.stdout.splitlines())

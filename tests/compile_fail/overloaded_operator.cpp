@@ -1,4 +1,5 @@
-// expect: aten_bridge: a kernel is a function, a lambda, or an object with one operator() that is const.
+// expect: aten_bridge: a kernel is a function, a lambda, or an object with one operator() that is
+// const.
 #include <aten_bridge.h>
 
 ATEN_BRIDGE_EXPORT(Kernel, [](auto x, at::Tensor& y) { y.copy_(x); });

@@ -1,4 +1,5 @@
-// expect: aten_bridge: a kernel either writes its at::Tensor& parameters or returns its results, not both.
+// expect: aten_bridge: a kernel either writes its at::Tensor& parameters or returns its results,
+// not both.
 #include <aten_bridge.h>
 
 at::Tensor kernel(const at::Tensor& x, at::Tensor& y);

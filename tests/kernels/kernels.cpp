@@ -133,8 +133,8 @@ void conjugate_in_place(const Tensor& x, Tensor& y) {
 void replace_storage(const Tensor& x, Tensor& y) { y.set_(at::leaky_relu(x)); }
 void transpose(const Tensor& x, Tensor& y) { y.copy_(x).t_(); }
 void change_dtype(const Tensor& x, Tensor& y) {
-  y.unsafeGetTensorImpl()->set_storage_and_dtype(
-      c10::Storage(y.storage()), c10::scalarTypeToTypeMeta(at::ScalarType::Int));
+  y.unsafeGetTensorImpl()->set_storage_and_dtype(c10::Storage(y.storage()),
+                                                 c10::scalarTypeToTypeMeta(at::ScalarType::Int));
   static_cast<void>(x);
 }
 void two_faults(const Tensor& x, Tensor& y, Tensor& z) {
@@ -208,5 +208,7 @@ ATEN_BRIDGE_EXPORT(ThrowInt, throw_int);
 ATEN_BRIDGE_EXPORT(ThrowStruct, throw_struct);
 
 // The exported name may be that of the function.
-static void Same(const Tensor& x, Tensor& y) { y.copy_(x); }
+static void Same(const Tensor& x, Tensor& y) {
+  y.copy_(x);
+}  // NOLINT(readability-identifier-naming)
 ATEN_BRIDGE_EXPORT(Same, Same);

@@ -1,7 +1,19 @@
-"""Both of MindSpore's modes for the tests that ask for `mode`."""
+"""Needs a finished build, and gives the tests that ask for `mode` both of MindSpore's modes."""
+
+import os
+from pathlib import Path
 
 import mindspore as ms
 import pytest
+
+
+def pytest_configure():
+    build = os.environ.get("ATEN_BRIDGE_BUILD_DIR", "")
+    if not build or not Path(build, "tests/test_kernels.so").is_file():
+        raise pytest.UsageError(
+            "Set ATEN_BRIDGE_BUILD_DIR to the build folder, the one that has "
+            f"tests/test_kernels.so; it is {build!r}."
+        )
 
 
 @pytest.fixture(scope="session")

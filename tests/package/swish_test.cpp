@@ -5,9 +5,11 @@
 #include <cstdio>
 
 int main(int /*argc*/, char** argv) {
+  // [call]
   const aten_bridge::testing::Library library(argv[1]);
   const aten_bridge::testing::Result result =
       library.call("Swish").input<double>({2}, {0, 1}).output<double>({2}).run();
+  // [/call]
   if (!result.ok()) {
     std::printf("%s\n", result.error().c_str());
     return 1;

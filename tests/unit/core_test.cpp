@@ -236,27 +236,20 @@ TEST_F(CallFrameTest, ForeignExtraIsAnError) {
 }
 
 TEST_F(CallFrameTest, NullParamsIsAnError) {
-  EXPECT_EQ(error_of([&] {
-              CallFrame("Op", 2, nullptr, ndims, shapes, dtypes, nullptr, nullptr);
-            }),
-            Failure(Status::kNullPointer,
-                    "Op: expected pointers to the operands, got a null `params`"));
+  EXPECT_EQ(
+      error_of([&] { CallFrame("Op", 2, nullptr, ndims, shapes, dtypes, nullptr, nullptr); }),
+      Failure(Status::kNullPointer, "Op: expected pointers to the operands, got a null `params`"));
 }
 
 TEST_F(CallFrameTest, NullMetadataIsAnError) {
   const Failure expected(Status::kNullPointer,
                          "Op: expected `ndims`, `shapes` and `dtypes`, got a null pointer");
-  EXPECT_EQ(error_of([&] {
-              CallFrame("Op", 2, params, nullptr, shapes, dtypes, nullptr, nullptr);
-            }),
+  EXPECT_EQ(
+      error_of([&] { CallFrame("Op", 2, params, nullptr, shapes, dtypes, nullptr, nullptr); }),
+      expected);
+  EXPECT_EQ(error_of([&] { CallFrame("Op", 2, params, ndims, nullptr, dtypes, nullptr, nullptr); }),
             expected);
-  EXPECT_EQ(error_of([&] {
-              CallFrame("Op", 2, params, ndims, nullptr, dtypes, nullptr, nullptr);
-            }),
-            expected);
-  EXPECT_EQ(error_of([&] {
-              CallFrame("Op", 2, params, ndims, shapes, nullptr, nullptr, nullptr);
-            }),
+  EXPECT_EQ(error_of([&] { CallFrame("Op", 2, params, ndims, shapes, nullptr, nullptr, nullptr); }),
             expected);
 }
 
@@ -292,9 +285,9 @@ TEST_F(CallFrameTest, NullShapeOfATensorIsAnError) {
 
 TEST_F(CallFrameTest, NegativeSizeIsAnError) {
   sizes[1] = -1;
-  EXPECT_EQ(fault_of_first(),
-            Failure(Status::kShape,
-                    "Op: input 0: expected sizes of 0 or more, got float32 [2, -1]"));
+  EXPECT_EQ(
+      fault_of_first(),
+      Failure(Status::kShape, "Op: input 0: expected sizes of 0 or more, got float32 [2, -1]"));
 }
 
 TEST_F(CallFrameTest, OverflowingProductIsAnError) {

@@ -105,8 +105,8 @@ TEST(ErrorsTest, ReturnModeHasACodeForEachClass) {
   EXPECT_EQ(square_call(returning_kernel("Copy")).run().code(), 0);
   EXPECT_EQ(returning_kernel("Copy").output<float>({1}).run().code(), 1);
   EXPECT_EQ(returning_kernel("Copy").input_none().output<float>({1}).run().code(), 2);
-  EXPECT_EQ(returning_kernel("Copy").input_bytes("float32", {-1}, {}).output<float>({1}).run().code(),
-            3);
+  EXPECT_EQ(
+      returning_kernel("Copy").input_bytes("float32", {-1}, {}).output<float>({1}).run().code(), 3);
   void* null_pointers[2] = {nullptr, nullptr};
   int ndims[2] = {0, 0};
   int64_t* shapes[2] = {nullptr, nullptr};
@@ -201,8 +201,7 @@ TEST(OutputContractTest, AllBrokenOutputsAreReported) {
   const std::string text =
       ": expected the result in the host's memory, got another tensor assigned to the parameter; "
       "write with an _out function or with copy_()";
-  EXPECT_EQ(call.run().error(),
-            "TwoFaults: output 0" + text + "\nTwoFaults: output 1" + text);
+  EXPECT_EQ(call.run().error(), "TwoFaults: output 0" + text + "\nTwoFaults: output 1" + text);
 }
 
 TEST(OutputContractTest, UndefinedResult) {

@@ -60,10 +60,8 @@ TEST(MsExtTest, LazyConjugateIsResolved) {
 }
 
 TEST(MsExtTest, WrongOperandsAreReportedTogether) {
-  const Result result = tutorial("LeakyRelu")
-                            .input_bytes("string", {}, {0})
-                            .output_bytes("typetype", {}, 0)
-                            .run();
+  const Result result =
+      tutorial("LeakyRelu").input_bytes("string", {}, {0}).output_bytes("typetype", {}, 0).run();
   EXPECT_EQ(result.error(),
             "get_torch_tensors: slot 0: expected a tensor, got \"string\", a str\n"
             "get_torch_tensors: slot 1: expected a tensor, got \"typetype\", a dtype");
@@ -71,8 +69,7 @@ TEST(MsExtTest, WrongOperandsAreReportedTogether) {
 }
 
 TEST(MsExtTest, OutputOfTheWrongSizeIsRefusedByAten) {
-  const Result result =
-      tutorial("LeakyRelu").input<float>({2}, {1, 2}).output<float>({1}).run();
+  const Result result = tutorial("LeakyRelu").input<float>({2}, {1, 2}).output<float>({1}).run();
   EXPECT_EQ(result.error().find("Trying to resize storage that is not resizable"), 0)
       << result.error();
 }
@@ -82,7 +79,8 @@ TEST(MsExtTest, WhatOutputMemcpyCannotCopyIsAnError) {
     return tutorial(name).input<float>({2}, {1, 2}).output<float>({2}).run().error();
   };
   EXPECT_EQ(error_of("CopySparse"), "output_memcpy: expected a dense tensor, got layout Sparse");
-  EXPECT_EQ(error_of("CopyUndefined"), "output_memcpy: expected a dense tensor, got an undefined one");
+  EXPECT_EQ(error_of("CopyUndefined"),
+            "output_memcpy: expected a dense tensor, got an undefined one");
   EXPECT_EQ(error_of("CopyToNull"), "output_memcpy: expected a pointer to 2 elements, got null");
 }
 

@@ -18,8 +18,7 @@ using aten_bridge::testing::Call;
 enum Field { kGradMode, kInferenceMode, kRecordsGraph, kThreads, kFields };
 
 std::vector<int64_t> state_inside() {
-  const auto result =
-      kernel("State").input<float>({1}, {1}).output<int64_t>({kFields}).run_here();
+  const auto result = kernel("State").input<float>({1}, {1}).output<int64_t>({kFields}).run_here();
   EXPECT_EQ(result.error(), "");
   return result.output<int64_t>(0);
 }

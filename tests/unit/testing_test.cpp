@@ -30,6 +30,7 @@ int record(int nparam, void** params, int* ndims, int64_t** shapes, const char**
            void* stream, void* extra) {
   const int described = nparam - 1;  // one workspace
   std::vector<int64_t> first_sizes;
+  first_sizes.reserve(described);
   for (int i = 0; i < described; ++i) {
     first_sizes.push_back(shapes[i] == nullptr ? 0 : shapes[i][0]);
   }

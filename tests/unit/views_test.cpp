@@ -31,8 +31,7 @@ TEST(ViewsTest, DataPointerIsTheHostsAtAnyAlignment) {
 }
 
 TEST(ViewsTest, OutputIsTheHostsMemory) {
-  const Result result =
-      kernel("DescribeOutput").input<float>({1}, {1}).output<int64_t>({2}).run();
+  const Result result = kernel("DescribeOutput").input<float>({1}, {1}).output<int64_t>({2}).run();
   EXPECT_EQ(result.error(), "");
   EXPECT_EQ(result.output<int64_t>(0)[0] % 64, 16);
 }
@@ -88,14 +87,13 @@ TEST(ViewsTest, RankEight) {
 
 template <class T>
 class DtypeTest : public testing::Test {};
-using ElementTypes =
-    testing::Types<bool, std::uint8_t, std::int8_t, std::uint16_t, std::int16_t, std::uint32_t,
-                   std::int32_t, std::uint64_t, std::int64_t, float, double, std::complex<float>,
-                   std::complex<double>>;
+using ElementTypes = testing::Types<bool, std::uint8_t, std::int8_t, std::uint16_t, std::int16_t,
+                                    std::uint32_t, std::int32_t, std::uint64_t, std::int64_t, float,
+                                    double, std::complex<float>, std::complex<double>>;
 TYPED_TEST_SUITE(DtypeTest, ElementTypes);
 
 TYPED_TEST(DtypeTest, ElementsAreCarriedUnchanged) {
-  const std::vector<TypeParam> values = {TypeParam(1), TypeParam(0), TypeParam(1)};
+  const std::vector<TypeParam> values = {TypeParam{1}, TypeParam{0}, TypeParam{1}};
   const Result result =
       kernel("Copy").input<TypeParam>({3}, values).template output<TypeParam>({3}).run();
   EXPECT_EQ(result.error(), "");
@@ -122,11 +120,11 @@ TEST(ViewsTest, DtypesWithoutACppTypeAreCarriedUnchanged) {
 TEST(ViewsTest, ScalarTypesArePyTorchsOwn) {
   // Values of c10::ScalarType, which are stable: Byte 0, Char 1, ... UInt16 27, ...
   const std::vector<std::pair<const char*, int64_t>> expected = {
-      {"uint8", 0},         {"int8", 1},       {"int16", 2},   {"int32", 3},
-      {"int64", 4},         {"float16", 5},    {"float32", 6}, {"float64", 7},
-      {"complex64", 9},     {"complex128", 10}, {"bool", 11},   {"bfloat16", 15},
-      {"float8e5m2", 23},   {"float8e4m3fn", 24}, {"uint16", 27}, {"uint32", 28},
-      {"uint64", 29},       {"int", 3},        {"uint", 28},   {"float", 6}};
+      {"uint8", 0},       {"int8", 1},          {"int16", 2},   {"int32", 3},
+      {"int64", 4},       {"float16", 5},       {"float32", 6}, {"float64", 7},
+      {"complex64", 9},   {"complex128", 10},   {"bool", 11},   {"bfloat16", 15},
+      {"float8e5m2", 23}, {"float8e4m3fn", 24}, {"uint16", 27}, {"uint32", 28},
+      {"uint64", 29},     {"int", 3},           {"uint", 28},   {"float", 6}};
   for (const auto& [dtype, scalar_type] : expected) {
     Call call = kernel("Describe");
     call.input_bytes(dtype, {1}, std::vector<unsigned char>(16));
@@ -178,16 +176,11 @@ TEST(ViewsTest, TensorThatAKernelKeepsIsNeverRepointed) {
 }
 
 TEST(ViewsTest, WorkspacesOfTheCallAreFoundAndAreNoOperands) {
-  const Result raw = kernel("Workspaces")
-                         .output<int64_t>({5})
-                         .workspace(100)
-                         .workspace(0)
-                         .workspace(64)
-                         .run();
+  const Result raw =
+      kernel("Workspaces").output<int64_t>({5}).workspace(100).workspace(0).workspace(64).run();
   EXPECT_EQ(raw.error(), "");
   EXPECT_EQ(raw.output<int64_t>(0), (std::vector<int64_t>{1, 3, 100, 0, 64}));
-  const Result typed =
-      kernel("Copy").input<float>({1}, {2}).output<float>({1}).workspace(8).run();
+  const Result typed = kernel("Copy").input<float>({1}, {2}).output<float>({1}).workspace(8).run();
   EXPECT_EQ(typed.error(), "");
   EXPECT_EQ(typed.output<float>(0), std::vector<float>{2});
 }
