@@ -4,10 +4,11 @@
 # A range, so that an unsuitable default python3 does not hide a suitable one beside it.
 find_package(Python3 3.10...<3.13 QUIET COMPONENTS Interpreter)
 if(NOT Python3_Interpreter_FOUND)
-  message(FATAL_ERROR
-    "No Python 3.10, 3.11 or 3.12 was found (MindSpore 2.10.0 and PyTorch 2.11.0 both have wheels "
-    "for these only). Install one (Debian, Ubuntu: apt install python3 python3-venv), or name one "
-    "with -DPython3_EXECUTABLE=<path>.")
+  find_package(Python3 QUIET COMPONENTS Interpreter)  # the script below says what is wrong with it
+endif()
+if(NOT Python3_Interpreter_FOUND)
+  message(FATAL_ERROR "There is no Python 3. Install it (Debian, Ubuntu: apt install python3 "
+    "python3-venv), or name it with -DPython3_EXECUTABLE=<path>.")
 endif()
 
 set(result_file ${CMAKE_BINARY_DIR}/python.txt)

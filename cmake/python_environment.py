@@ -53,11 +53,11 @@ def version_of(package):
 
     Does not import the package: that takes seconds for PyTorch and MindSpore.
     """
-    from importlib import metadata
-
     try:
+        from importlib import metadata
+
         version = metadata.version(package)
-    except metadata.PackageNotFoundError:
+    except ImportError:  # not installed, or a Python before 3.8, which has no metadata
         return None
     if importlib.util.find_spec(package) is None:
         return None
@@ -82,8 +82,8 @@ def unsuitable():
 def check_python():
     if not OLDEST_PYTHON <= sys.version_info[:2] <= NEWEST_PYTHON:
         raise EnvironmentFailure(
-            "Python 3.10, 3.11 or 3.12 is needed (MindSpore 2.10.0 and PyTorch 2.11.0 both have"
-            " wheels for these only), and {} is {}.{}; install one of them and name it with"
+            "Python 3.10, 3.11 or 3.12 is needed (for no other are there wheels of both MindSpore"
+            " 2.10.0 and PyTorch 2.11.0), and {} is {}.{}; install one of them and name it with"
             " -DPython3_EXECUTABLE=<path>".format(sys.executable, *sys.version_info[:2])
         )
 

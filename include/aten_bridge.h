@@ -290,7 +290,7 @@ struct Slot {
   void* data = nullptr;            ///< may be null for None and where `numel` is 0
   const int64_t* sizes = nullptr;  ///< `ndim` sizes of 0 or more; may be null where `ndim` is 0
   int ndim = 0;
-  int64_t numel = 1;  ///< number of elements
+  int64_t numel = 0;  ///< number of elements; 0 for None
   DType dtype = DType::kNone;
 
   bool is_none() const noexcept { return dtype == DType::kNone; }
@@ -379,6 +379,7 @@ class CallFrame {
     slot.data = params_[index];
     slot.sizes = shapes_[index];
     slot.ndim = ndims_[index];
+    slot.numel = 0;
     slot.dtype = info == nullptr ? DType::kNone : info->dtype;
 
     if (slot.ndim < 0 || slot.ndim > kMaxNdim) {
@@ -772,11 +773,22 @@ struct Signature<R (C::*)(P...) const noexcept> : Signature<R (*)(P...)> {};
 template <class F>
 struct Signature<F, std::void_t<decltype(&F::operator())>> : Signature<decltype(&F::operator())> {};
 
+/// How a failure reaches the host: by a std::runtime_error or by a `Status`. Chosen by each source
+/// file, hence no business of inline functions.
+enum class ErrorMode : bool { kThrow, kReturn };
+#ifdef ATEN_BRIDGE_ERRORS_RETURN
+#define ATEN_BRIDGE_ERROR_MODE ::aten_bridge::detail::ErrorMode::kReturn
+#else
+#define ATEN_BRIDGE_ERROR_MODE ::aten_bridge::detail::ErrorMode::kThrow
+#endif
+
 /// All that `run` needs to know about a kernel.
 struct KernelInfo {
   const char* operator_name;
+  ErrorMode error_mode;
   const Binding* bindings;  // one for each parameter, then one for each result
   int count;
+  int inputs;        // of `count`
   bool takes_frame;  // the kernel gets the CallFrame as it is, and there are no bindings
   const void* function;
   void (*invoke)(const void* function, const CallFrame& frame, Operand* operands);
@@ -815,6 +827,7 @@ struct Invoker<F, std::tuple<P...>> {
   static constexpr int kParameters = sizeof...(P);
   static constexpr int kResults = Result<ResultType>::kCount;
   static constexpr int kOutputs = (kResults + ... + (P::kBinding.role == Role::kOutput ? 1 : 0));
+  static constexpr int kInputs = (0 + ... + (P::kBinding.role == Role::kInput ? 1 : 0));
   static constexpr int kCount = kParameters + kResults;
   static constexpr bool kTakesFrame = false;
 
@@ -858,6 +871,7 @@ template <class F>
 struct Invoker<F, std::tuple<Parameter<const CallFrame&>>> {
   static_assert(std::is_void_v<typename Signature<F>::ResultType>,
                 "aten_bridge: a kernel over a CallFrame returns void.");
+  static constexpr int kInputs = 0;
   static constexpr int kCount = 0;
   static constexpr bool kTakesFrame = true;
   static constexpr std::array<Binding, 0> bindings() { return {}; }
@@ -872,15 +886,11 @@ struct Invoker<F, std::tuple<Parameter<const CallFrame&>>> {
 
 /// Fills `operands` from the call; throws one `Error` for all that are wrong.
 inline void bind_operands(const KernelInfo& kernel, const CallFrame& frame, Operand* operands) {
-  int inputs = 0;
-  for (int i = 0; i < kernel.count; ++i) {
-    inputs += kernel.bindings[i].role == Role::kInput ? 1 : 0;
-  }
   Report report(kernel.operator_name);
   if (frame.size() != kernel.count) {
     report.add(Status::kCount,
-               "expected " + count_text(inputs, "input") + " and " +
-                   count_text(kernel.count - inputs, "output") + ", got " +
+               "expected " + count_text(kernel.inputs, "input") + " and " +
+                   count_text(kernel.count - kernel.inputs, "output") + ", got " +
                    count_text(frame.size(), "slot") +
                    "; compare the arguments of the call, out_shape and out_dtype with the kernel");
     report.raise_if_failed();
@@ -892,7 +902,7 @@ inline void bind_operands(const KernelInfo& kernel, const CallFrame& frame, Oper
     const bool is_input = binding.role == Role::kInput;
     Operand& operand = operands[i];
     operand.name = {binding.role, is_input ? next_input++ : next_output++};
-    const int index = operand.name.index + (is_input ? 0 : inputs);
+    const int index = operand.name.index + (is_input ? 0 : kernel.inputs);
     if (frame.read(index, operand.name, operand.slot, report) && operand.slot.is_none() &&
         !binding.optional) {
       report.add(Status::kDtype, operand.name.text() + ": expected a tensor, got None");
@@ -1013,14 +1023,13 @@ struct Failure {
   return failure;
 }
 
-/// Hands a failure to the host, by a std::runtime_error or by a code.
-[[gnu::cold]] inline int hand_over(const Failure& failure) {
-#ifdef ATEN_BRIDGE_ERRORS_RETURN
+/// Hands a failure to the host.
+[[gnu::cold]] inline int hand_over(const Failure& failure, ErrorMode mode) {
+  if (mode == ErrorMode::kThrow) {
+    throw std::runtime_error(failure.text);
+  }
   std::fprintf(stderr, "%s\n", failure.text.c_str());
   return static_cast<int>(failure.status);
-#else
-  throw std::runtime_error(failure.text);
-#endif
 }
 
 /// One call of a kernel from one of the host. `operands` has room for `kernel.count`.
@@ -1039,32 +1048,38 @@ inline int run(const KernelInfo& kernel, Operand* operands, int nparam, void** p
     check_outputs(kernel, operands);
     return static_cast<int>(Status::kOk);
   } catch (...) {
-    return hand_over(record_failure(kernel.operator_name, operands_text(operands, bound)));
+    return hand_over(record_failure(kernel.operator_name, operands_text(operands, bound)),
+                     kernel.error_mode);
   }
 }
 
-/// A function with what `run` needs to call it.
+/// An exported function: called with the host's seven arguments.
 template <class F>
 class Kernel {
  public:
-  explicit constexpr Kernel(F function) : function_(std::move(function)) {}
+  constexpr Kernel(const char* operator_name, ErrorMode error_mode, F function)
+      : operator_name_(operator_name), error_mode_(error_mode), function_(std::move(function)) {}
 
-  int operator()(const char* operator_name, int nparam, void** params, int* ndims, int64_t** shapes,
-                 const char** dtypes, void* stream, void* extra) const {
-    static constexpr auto kBindings = Invoker<F>::bindings();
-    const KernelInfo info{operator_name,           kBindings.data(), Invoker<F>::kCount,
-                          Invoker<F>::kTakesFrame, &function_,       &Invoker<F>::invoke};
-    std::array<Operand, Invoker<F>::kCount> operands;
+  int operator()(int nparam, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                 void* stream, void* extra) const {
+    using Invoke = Invoker<F>;
+    static constexpr auto kBindings = Invoke::bindings();
+    const KernelInfo info{operator_name_,  error_mode_,         kBindings.data(), Invoke::kCount,
+                          Invoke::kInputs, Invoke::kTakesFrame, &function_,       &Invoke::invoke};
+    std::array<Operand, Invoke::kCount> operands;
     return run(info, operands.data(), nparam, params, ndims, shapes, dtypes, stream, extra);
   }
 
  private:
+  const char* operator_name_;
+  ErrorMode error_mode_;
   F function_;
 };
 
 template <class F>
-constexpr Kernel<std::decay_t<F>> make_kernel(F&& function) {
-  return Kernel<std::decay_t<F>>(std::forward<F>(function));
+constexpr Kernel<std::decay_t<F>> make_kernel(const char* operator_name, ErrorMode error_mode,
+                                              F&& function) {
+  return {operator_name, error_mode, std::forward<F>(function)};
 }
 
 }  // namespace detail
@@ -1087,13 +1102,14 @@ constexpr Kernel<std::decay_t<F>> make_kernel(F&& function) {
 /// At namespace scope, once for each `Name` of a library. A call that fails throws a
 /// std::runtime_error, or, where ATEN_BRIDGE_ERRORS_RETURN is defined before the header is
 /// included, prints the text and returns a `Status`; either way `aten_bridge_last_error()` has it.
-#define ATEN_BRIDGE_EXPORT(Name, ...)                                                              \
-  /* Bound before `Name` is declared, which may also be the name of the function. */               \
-  static const auto aten_bridge_kernel_##Name = ::aten_bridge::detail::make_kernel(__VA_ARGS__);   \
-  extern "C" ATEN_BRIDGE_PUBLIC int Name(int nparam, void** params, int* ndims, int64_t** shapes,  \
-                                         const char** dtypes, void* stream, void* extra) {         \
-    return aten_bridge_kernel_##Name(#Name, nparam, params, ndims, shapes, dtypes, stream, extra); \
-  }                                                                                                \
+#define ATEN_BRIDGE_EXPORT(Name, ...)                                                             \
+  /* Bound before `Name` is declared, which may also be the name of the function. */              \
+  static const auto aten_bridge_kernel_##Name =                                                   \
+      ::aten_bridge::detail::make_kernel(#Name, ATEN_BRIDGE_ERROR_MODE, __VA_ARGS__);             \
+  extern "C" ATEN_BRIDGE_PUBLIC int Name(int nparam, void** params, int* ndims, int64_t** shapes, \
+                                         const char** dtypes, void* stream, void* extra) {        \
+    return aten_bridge_kernel_##Name(nparam, params, ndims, shapes, dtypes, stream, extra);       \
+  }                                                                                               \
   static_assert(true, "") /* takes the semicolon */
 
 #endif  // ATEN_BRIDGE_CORE_ONLY

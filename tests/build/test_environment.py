@@ -61,8 +61,8 @@ def test_an_unsuitable_environment_is_named(environment, versions, reason):
 def test_wrong_python_version(environment, tmp_path, requirements):
     environment.sys = types.SimpleNamespace(version_info=(3, 13, 0), executable="python3.13")
     assert failure_of(environment, tmp_path / "environment", requirements) == (
-        "Python 3.10, 3.11 or 3.12 is needed (MindSpore 2.10.0 and PyTorch 2.11.0 both have wheels"
-        " for these only), and python3.13 is 3.13; install one of them and name it with"
+        "Python 3.10, 3.11 or 3.12 is needed (for no other are there wheels of both MindSpore"
+        " 2.10.0 and PyTorch 2.11.0), and python3.13 is 3.13; install one of them and name it with"
         " -DPython3_EXECUTABLE=<path>"
     )
 

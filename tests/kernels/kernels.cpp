@@ -108,6 +108,7 @@ void state(const Tensor& x, Tensor& y) {
 void change_state(const Tensor& /*x*/, Tensor& y) {
   at::GradMode::set_enabled(!at::GradMode::is_enabled());
   at::set_num_threads(at::get_num_threads() + 1);
+  c10::impl::tls_set_dispatch_key_excluded(c10::DispatchKey::AutocastCPU, false);
   y.fill_(0);
 }
 void change_state_and_throw(const Tensor& x, Tensor& y) {
@@ -122,6 +123,7 @@ void assign(const Tensor& x, Tensor& y) { y = at::leaky_relu(x); }
 void assign_alias(const Tensor& x, Tensor& y) { y = y.alias().copy_(x); }
 void assign_undefined(const Tensor& /*x*/, Tensor& y) { y = Tensor(); }
 void assign_sparse(const Tensor& x, Tensor& y) { y = x.to_sparse(); }
+void assign_opaque(const Tensor& x, Tensor& y) { y = x.to_mkldnn(); }
 void assign_conjugate(const Tensor& x, Tensor& y) {
   y.copy_(x);
   y = y.conj();
@@ -194,6 +196,7 @@ ATEN_BRIDGE_EXPORT(Assign, assign);
 ATEN_BRIDGE_EXPORT(AssignAlias, assign_alias);
 ATEN_BRIDGE_EXPORT(AssignUndefined, assign_undefined);
 ATEN_BRIDGE_EXPORT(AssignSparse, assign_sparse);
+ATEN_BRIDGE_EXPORT(AssignOpaque, assign_opaque);
 ATEN_BRIDGE_EXPORT(AssignConjugate, assign_conjugate);
 ATEN_BRIDGE_EXPORT(ConjugateInPlace, conjugate_in_place);
 ATEN_BRIDGE_EXPORT(ReplaceStorage, replace_storage);
