@@ -71,7 +71,7 @@ def main():
             f" first run {first - start:.3f} s, second run {second - first:.3f} s\n"
             f"    LeakyRelu against PyTorch {torch_version()}: {int(equal.sum()):,} of"
             f" {equal.size:,} values equal bit for bit, {int((before < 0).sum()):,} of them"
-            f" negative before ({compared - second:.3f} s)"
+            f" negative before (compared in {compared - second:.3f} s)"
         )
         failed = failed or not equal.all()
     if failed:
