@@ -1,3 +1,5 @@
+include(${CMAKE_CURRENT_LIST_DIR}/AtenBridgeFindPython.cmake)
+
 # aten_bridge_add_kernel(<target> SOURCES <file>... [DEVICE CPU] [INSTALL_DIR <folder>])
 #
 # Builds the kernel library <target>.so in the current binary folder: a module with the exported
@@ -23,18 +25,21 @@ function(aten_bridge_add_kernel target)
 
   add_library(${target} MODULE ${arg_SOURCES})
   target_link_libraries(${target} PRIVATE aten_bridge::aten_bridge)
+  get_target_property(libtorch Libtorch::torch_cpu IMPORTED_LOCATION)
+  get_filename_component(libtorch_dir ${libtorch} DIRECTORY)
   set_target_properties(${target} PROPERTIES
     PREFIX "" SUFFIX .so
     CXX_EXTENSIONS OFF
-    CXX_VISIBILITY_PRESET default VISIBILITY_INLINES_HIDDEN ON
-    INSTALL_RPATH_USE_LINK_PATH ON)
+    INSTALL_RPATH "${libtorch_dir}")
 
-  # C names are seen from outside, C++ names are not. By a map, since functions written for
-  # MindSpore's tutorial are not marked for export, and -fvisibility=hidden would hide them while it
-  # does not hide templates of the standard library.
+  # Only what is marked for export is seen. The map hides what -fvisibility=hidden does not:
+  # templates of the standard library, and C++ names of sources that include ms_ext.h.
+  set_target_properties(${target} PROPERTIES
+    C_VISIBILITY_PRESET hidden CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
   set(map ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/kernel.map)
   set_property(TARGET ${target} APPEND PROPERTY LINK_DEPENDS ${map})
-  target_link_options(${target} PRIVATE LINKER:--version-script=${map})
+  target_link_options(${target} PRIVATE
+    "SHELL:-Xlinker \"--version-script=${map}\"" LINKER:--exclude-libs,ALL)
 
   # What nobody calls goes. torch/extension.h brings code that needs Python, so that without this
   # a library could be opened in a Python process only.
@@ -64,12 +69,11 @@ endfunction()
 # torch/extension.h includes Python.h. Nothing links to libpython: what a kernel uses of PyTorch is
 # in libtorch_cpu.
 function(_aten_bridge_add_python_headers target)
-  if(NOT Python3_EXECUTABLE)
-    find_package(Python3 QUIET COMPONENTS Interpreter)
-  endif()
-  if(Python3_EXECUTABLE)
+  aten_bridge_find_python(python)
+  set(folder)
+  if(python)
     execute_process(
-      COMMAND ${Python3_EXECUTABLE} -c "import sysconfig; print(sysconfig.get_path('include'))"
+      COMMAND ${python} -c "import sysconfig; print(sysconfig.get_path('include'))"
       OUTPUT_VARIABLE folder OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
   endif()
   if(EXISTS "${folder}/Python.h")

@@ -5,16 +5,20 @@
 # nvcc, fails without TORCH_CUDA_ARCH_LIST, and links everything to libtorch_cuda.
 #
 # Looks at CMAKE_PREFIX_PATH, Torch_ROOT and Torch_DIR first (libtorch's folder, or
-# torch.utils.cmake_prefix_path), then at the `torch` of the Python in use (Python3_EXECUTABLE).
+# torch.utils.cmake_prefix_path), then at the `torch` of the Python in use (Python3_EXECUTABLE, else
+# the first python3 on PATH).
 # Gives:
 #   Libtorch::cpu           headers, libc10, libtorch_cpu, the C++ ABI and the language standard
 #   Libtorch_VERSION        such as 2.11.0
 #   Libtorch_CXX_STANDARD   17, or 20 where the headers need it (PyTorch 2.12 and newer)
 #   Libtorch_CXX11_ABI      value of _GLIBCXX_USE_CXX11_ABI that the libraries were built with
 
+include(${CMAKE_CURRENT_LIST_DIR}/AtenBridgeFindPython.cmake)
+
 # libtorch's folder, or torch.utils.cmake_prefix_path two levels below it.
 set(_libtorch_roots)
-foreach(_prefix IN LISTS Torch_ROOT Torch_DIR CMAKE_PREFIX_PATH)
+string(REPLACE ":" ";" _libtorch_env_prefix_path "$ENV{CMAKE_PREFIX_PATH}")
+foreach(_prefix IN LISTS Torch_ROOT Torch_DIR CMAKE_PREFIX_PATH _libtorch_env_prefix_path)
   list(APPEND _libtorch_roots ${_prefix} ${_prefix}/../.. ${_prefix}/../../.. ${_prefix}/torch)
 endforeach()
 foreach(_prefix IN LISTS _libtorch_roots)
@@ -26,16 +30,14 @@ endforeach()
 
 set(_libtorch_reason "no PyTorch on CMAKE_PREFIX_PATH")
 if(NOT Libtorch_ROOT_DIR)
-  if(NOT Python3_EXECUTABLE)
-    find_package(Python3 QUIET COMPONENTS Interpreter)
-  endif()
-  if(Python3_EXECUTABLE)
+  aten_bridge_find_python(_libtorch_python)
+  if(_libtorch_python)
     # Does not import torch, which takes seconds.
     execute_process(
-      COMMAND ${Python3_EXECUTABLE} -c
+      COMMAND ${_libtorch_python} -c
         "import importlib.util as u; print(u.find_spec('torch').submodule_search_locations[0])"
       OUTPUT_VARIABLE Libtorch_ROOT_DIR OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
-    string(APPEND _libtorch_reason " and none in ${Python3_EXECUTABLE}")
+    string(APPEND _libtorch_reason " and none in ${_libtorch_python}")
   else()
     string(APPEND _libtorch_reason " and no Python")
   endif()
@@ -80,12 +82,13 @@ if(Libtorch_INCLUDE_DIR AND Libtorch_c10_LIBRARY)
   endif()
 endif()
 
+set(_libtorch_message "${_libtorch_reason}: activate an environment that has PyTorch (pip install \
+torch), or point CMAKE_PREFIX_PATH at libtorch's folder")
 include(FindPackageHandleStandardArgs)
 find_package_handle_standard_args(Libtorch
   REQUIRED_VARS Libtorch_torch_cpu_LIBRARY Libtorch_c10_LIBRARY Libtorch_INCLUDE_DIR
   VERSION_VAR Libtorch_VERSION
-  REASON_FAILURE_MESSAGE "${_libtorch_reason}: activate an environment that has PyTorch (pip \
-install torch), or point CMAKE_PREFIX_PATH at libtorch's folder")
+  REASON_FAILURE_MESSAGE "${_libtorch_message}")
 
 if(Libtorch_FOUND AND NOT TARGET Libtorch::cpu)
   foreach(_library c10 torch_cpu)

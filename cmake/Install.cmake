@@ -8,6 +8,7 @@ install(EXPORT aten_bridgeTargets NAMESPACE aten_bridge:: DESTINATION ${package_
 install(FILES
   ${PROJECT_SOURCE_DIR}/cmake/FindLibtorch.cmake
   ${PROJECT_SOURCE_DIR}/cmake/AtenBridgeAddKernel.cmake
+  ${PROJECT_SOURCE_DIR}/cmake/AtenBridgeFindPython.cmake
   ${PROJECT_SOURCE_DIR}/cmake/kernel.map
   DESTINATION ${package_dir})
 

@@ -1,6 +1,10 @@
 # Sets Python3_EXECUTABLE to an interpreter that has PyTorch and MindSpore: that of the environment
 # in use if it has them, else that of a private environment in build/, made once for all presets.
 
+# Found anew each time, unless named: another environment may have been activated since.
+if(NOT DEFINED CACHE{Python3_EXECUTABLE})
+  unset(_Python3_EXECUTABLE CACHE)
+endif()
 # A range, so that an unsuitable default python3 does not hide a suitable one beside it.
 find_package(Python3 3.10...<3.13 QUIET COMPONENTS Interpreter)
 if(NOT Python3_Interpreter_FOUND)

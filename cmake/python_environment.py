@@ -9,6 +9,7 @@ environment in <directory>, which is made once. Prints a sentence and exits with
 Standard library only, and syntax of Python 3.6, so that an old interpreter can say so.
 """
 
+import fcntl
 import hashlib
 import importlib.util
 import os
@@ -27,8 +28,7 @@ NEEDED_BYTES = 12 * 2**30
 PIP_FAILURES = (
     (
         r"No space left on device",
-        "the disk is full; about 12 GiB are needed in {directory} and in the temporary folder"
-        " (TMPDIR)",
+        "the disk is full; about 12 GiB are needed in {directory}",
     ),
     (
         r"NewConnectionError|NameResolutionError|ConnectTimeout|ProxyError|Max retries exceeded"
@@ -102,22 +102,40 @@ def explain(log, directory):
     return "pip failed; its log is {}".format(log)
 
 
+def is_complete(python, stamp, wanted):
+    """Whether a private environment for these requirements is there and works."""
+    try:
+        with open(stamp) as file:
+            if file.read() != wanted:
+                return False
+        probe = "from importlib.util import find_spec as f; assert f('torch') and f('mindspore')"
+        return subprocess.run([python, "-c", probe], stderr=subprocess.DEVNULL).returncode == 0
+    except OSError:
+        return False
+
+
 def make(directory, requirements):
     """Makes the private environment unless it is there, complete and for these requirements."""
     check_python()
+    os.makedirs(os.path.dirname(os.path.abspath(directory)), exist_ok=True)
+    with open(directory + ".lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # until the file is closed: a second run waits
+        return make_locked(directory, requirements)
+
+
+def make_locked(directory, requirements):
+    """Does the work of `make`, alone."""
     python = os.path.join(directory, "bin", "python")
     stamp = os.path.join(directory, "complete")
     with open(requirements, "rb") as file:
         wanted = hashlib.sha256(file.read()).hexdigest()
-    try:
-        with open(stamp) as file:
-            if file.read() == wanted and os.path.exists(python):
-                return python
-    except OSError:
-        pass
+    if is_complete(python, stamp, wanted):
+        return python
 
-    shutil.rmtree(directory, ignore_errors=True)
-    os.makedirs(directory)
+    if os.path.exists(directory):
+        shutil.rmtree(directory)
+    temporary = os.path.join(directory, "tmp")  # so that one disk has to have room
+    os.makedirs(temporary)
     free = shutil.disk_usage(directory).free
     if free < NEEDED_BYTES:
         raise EnvironmentFailure(
@@ -133,14 +151,21 @@ def make(directory, requirements):
         [sys.executable, "-m", "venv", directory], stdout=subprocess.PIPE, stderr=subprocess.STDOUT
     )
     if made.returncode != 0:
+        output = made.stdout.decode(errors="replace").strip()
+        if "ensurepip" in output:
+            raise EnvironmentFailure(
+                "this Python cannot make virtual environments; install its venv module"
+                " (Debian, Ubuntu: apt install python3-venv)"
+            )
         raise EnvironmentFailure(
-            "this Python cannot make virtual environments; install its venv module"
-            " (Debian, Ubuntu: apt install python3-venv)"
+            "no virtual environment could be made: {}".format(output.split("\n")[-1])
         )
     log = os.path.join(directory, "pip.log")
     pip = [python, "-m", "pip", "install", "--disable-pip-version-check", "--log", log]
-    if subprocess.run([*pip, "-r", requirements]).returncode != 0:
+    settings = dict(os.environ, TMPDIR=temporary, PIP_USER="0")
+    if subprocess.run([*pip, "-r", requirements], env=settings).returncode != 0:
         raise EnvironmentFailure(explain(log, directory))
+    shutil.rmtree(temporary, ignore_errors=True)
     with open(stamp, "w") as file:
         file.write(wanted)
     return python

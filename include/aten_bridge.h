@@ -28,15 +28,18 @@
 
 #ifndef ATEN_BRIDGE_CORE_ONLY
 #include <ATen/Parallel.h>
-#include <ATen/core/LegacyTypeDispatch.h>
+#include <ATen/Version.h>
 #include <ATen/core/Tensor.h>
 #include <c10/core/AutogradState.h>
 #include <c10/core/CPUAllocator.h>
+#include <c10/core/DefaultDtype.h>
 #include <c10/core/InferenceMode.h>
 #include <c10/core/ScalarTypeToTypeMeta.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <cxxabi.h>
+#include <torch/csrc/api/include/torch/version.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <exception>
@@ -47,9 +50,7 @@
 #include <vector>
 #endif
 
-#define ATEN_BRIDGE_VERSION "0.1.0"
-
-/// Marks what a kernel library shows to its host.
+/// Marks what a kernel library shows to its host: a C function written by hand needs it.
 #define ATEN_BRIDGE_PUBLIC __attribute__((visibility("default"), used))
 
 // Everything else is hidden, with or without -fvisibility=hidden: two libraries in one process,
@@ -62,10 +63,12 @@
 
 namespace aten_bridge {
 
-/// What a host calls: MindSpore's interface of an ahead-of-time (AOT) custom operator. Returns 0
-/// for success. The parameters are described at `CallFrame`.
-using HostFunction = int (*)(int nparam, void** params, int* ndims, int64_t** shapes,
-                             const char** dtypes, void* stream, void* extra);
+// A host calls
+//
+//   extern "C" int Name(int nparam, void** params, int* ndims, int64_t** shapes,
+//                       const char** dtypes, void* stream, void* extra);
+//
+// and takes 0 for success. `CallFrame` says what the parameters are.
 
 /// Classes of failure: the codes that a kernel returns under ATEN_BRIDGE_ERRORS_RETURN.
 enum class Status : int {
@@ -602,41 +605,85 @@ inline std::vector<at::Tensor> tensors(const CallFrame& frame) {
 
 namespace detail {
 
-/// Around the body of a kernel. Inside, operators run below autograd (no graph, 2 dispatches
-/// fewer for each operator) and not in inference mode, whatever the calling thread had set.
-/// Afterwards grad mode, inference mode, dispatch keys and thread count are what they were, also
-/// where the kernel changed them or threw.
+/// Around the body of a kernel. Inside, operators run below autograd (no graph, 2 dispatches fewer
+/// for each operator), without autocast and not in inference mode, whatever the calling thread had
+/// set. Afterwards grad mode, inference mode, dispatch keys, default dtype, thread count and the
+/// processor's treatment of denormals are what they were, also where the kernel changed them or
+/// threw.
 class KernelScope {
  public:
   KernelScope()
       : dispatch_keys_(c10::impl::tls_local_dispatch_key_set()),
         autograd_state_(c10::AutogradState::get_tls_state()),
+        default_dtype_(c10::get_default_dtype()),
         thread_count_(at::get_num_threads()) {
     if (c10::InferenceMode::is_enabled()) {
       normal_mode_.emplace(/*enabled=*/false);
     }
-    below_autograd_.emplace();
+    below_.emplace(c10::autograd_dispatch_keyset_with_ADInplaceOrView |
+                   c10::autocast_dispatch_keyset);
   }
 
   ~KernelScope() {
-    below_autograd_.reset();
+    below_.reset();
     normal_mode_.reset();
     c10::AutogradState::set_tls_state(autograd_state_);
+    if (c10::get_default_dtype() != default_dtype_) {
+      c10::set_default_dtype(default_dtype_);
+    }
     if (at::get_num_threads() != thread_count_) {
       at::set_num_threads(thread_count_);
     }
+#ifdef __SSE__
+    if (__builtin_ia32_stmxcsr() != mxcsr_) {
+      __builtin_ia32_ldmxcsr(mxcsr_);
+    }
+#endif
   }
 
   KernelScope(const KernelScope&) = delete;
   KernelScope& operator=(const KernelScope&) = delete;
 
  private:
-  c10::impl::ForceDispatchKeyGuard dispatch_keys_;  // destroyed last: restores the dispatch keys
+#ifdef __SSE__
+  unsigned int mxcsr_ = __builtin_ia32_stmxcsr();  // flush-to-zero, denormals-are-zero, rounding
+#endif
+  c10::impl::ForceDispatchKeyGuard dispatch_keys_;  // restores the dispatch keys after the others
   c10::AutogradState autograd_state_;
+  caffe2::TypeMeta default_dtype_;
   int thread_count_;
   std::optional<c10::InferenceMode> normal_mode_;
-  std::optional<at::AutoDispatchBelowADInplaceOrView> below_autograd_;
+  std::optional<c10::impl::ExcludeDispatchKeyGuard> below_;
 };
+
+/// What is wrong with the PyTorch in this process; empty if nothing is. A library is loaded with
+/// the libtorch that is there already, whatever its own runpath says, and tensors differ from one
+/// minor version to the next.
+inline std::string pytorch_fault() {
+  const std::string config = at::show_config();  // "... TORCH_VERSION=2.11.0, ..."
+  const std::string key = "TORCH_VERSION=";
+  const std::size_t found = config.find(key);
+  if (found == std::string::npos) {
+    return {};
+  }
+  const std::size_t begin = found + key.size();
+  const std::string loaded = config.substr(begin, config.find_first_of(", \n", begin) - begin);
+  const std::string built_with =
+      std::to_string(TORCH_VERSION_MAJOR) + '.' + std::to_string(TORCH_VERSION_MINOR) + '.';
+  return loaded.compare(0, built_with.size(), built_with) == 0
+             ? std::string()
+             : "expected PyTorch " + built_with + "x, with which this library was built, got " +
+                   loaded + ", which the process had loaded before; build the library with the " +
+                   "PyTorch that the program imports";
+}
+
+/// Throws `Error` if the PyTorch in this process is not the one that the library was built with.
+inline void check_pytorch(const char* operator_name) {
+  static const std::string fault = pytorch_fault();
+  if (!fault.empty()) {
+    throw Error(Status::kAten, std::string(operator_name) + ": " + fault);
+  }
+}
 
 //===----------------------------------------------------------------------===//
 // Binding: from a function's signature to the operands of a call
@@ -669,7 +716,7 @@ struct Parameter {
   static_assert(kNever<P>,
                 "aten_bridge: a kernel's parameters are const at::Tensor& or at::Tensor for an "
                 "input, const std::optional<at::Tensor>& for an input that may be None, and "
-                "at::Tensor& for an output.");
+                "at::Tensor& for an output; or const aten_bridge::CallFrame& alone.");
   static constexpr Binding kBinding{Role::kInput, false};
   static P get(Operand& operand);
 };
@@ -721,7 +768,7 @@ struct Result<void> {
   static constexpr int kCount = 0;
 };
 
-// ATen's own _out functions return their output parameter: nothing to be copied.
+// ATen's own _out functions return their output parameters: nothing to be copied.
 template <>
 struct Result<at::Tensor&> : Result<void> {};
 
@@ -746,6 +793,15 @@ template <class... R>
 std::array<at::Tensor, sizeof...(R)> result_array(std::tuple<R...> results) {
   return std::apply(
       [](auto&... result) { return std::array<at::Tensor, sizeof...(R)>{std::move(result)...}; },
+      results);
+}
+
+inline std::array<const at::Tensor*, 1> address_array(at::Tensor& result) { return {&result}; }
+
+template <class... R>
+std::array<const at::Tensor*, sizeof...(R)> address_array(const std::tuple<R...>& results) {
+  return std::apply(
+      [](auto&... result) { return std::array<const at::Tensor*, sizeof...(R)>{&result...}; },
       results);
 }
 
@@ -818,6 +874,22 @@ inline void copy_results(const CallFrame& frame, const at::Tensor* results, Oper
   }
 }
 
+/// What a kernel returns by reference is one of its output parameters; anything else would be lost.
+inline void check_returned(const CallFrame& frame, const at::Tensor* const* returned, int count,
+                           const Operand* operands, int operand_count) {
+  for (int i = 0; i < count; ++i) {
+    const bool is_output = std::any_of(operands, operands + operand_count, [&](const Operand& o) {
+      return o.name.role == Role::kOutput && &o.view == returned[i];
+    });
+    if (!is_output) {
+      throw Error(Status::kOutput,
+                  std::string(frame.operator_name()) +
+                      ": expected the kernel to return its output parameter, got a reference to "
+                      "another tensor; return at::Tensor by value, or write the parameter");
+    }
+  }
+}
+
 template <class F, class Parameters = typename Signature<F>::Parameters>
 struct Invoker;
 
@@ -842,7 +914,7 @@ struct Invoker<F, std::tuple<P...>> {
 
   static constexpr std::array<Binding, kCount> bindings() {
     std::array<Binding, kCount> bindings{P::kBinding...};
-    for (int i = kParameters; i < kCount; ++i) {
+    for (std::size_t i = kParameters; i < kCount; ++i) {
       bindings[i] = {Role::kOutput, false};
     }
     return bindings;
@@ -857,8 +929,12 @@ struct Invoker<F, std::tuple<P...>> {
   template <std::size_t... I>
   static void spread(const F& function, [[maybe_unused]] const CallFrame& frame, Operand* operands,
                      std::index_sequence<I...> /*indices*/) {
-    if constexpr (kResults == 0) {
-      static_cast<void>(function(P::get(operands[I])...));
+    if constexpr (std::is_void_v<ResultType>) {
+      function(P::get(operands[I])...);
+    } else if constexpr (kResults == 0) {
+      const auto returned = address_array(function(P::get(operands[I])...));
+      check_returned(frame, returned.data(), static_cast<int>(returned.size()), operands,
+                     kParameters);
     } else {
       const auto results = result_array(function(P::get(operands[I])...));
       copy_results(frame, results.data(), operands + kParameters, kResults);
@@ -997,10 +1073,9 @@ struct Failure {
   std::string text;
 };
 
-/// What the exception being handled says, recorded for aten_bridge_last_error(). Only an `Error`
-/// names its operator and operands itself.
-[[gnu::cold, gnu::noinline]] inline Failure record_failure(const char* operator_name,
-                                                           const std::string& operands) {
+/// What the exception being handled says. Only an `Error` names its operator and operands itself.
+[[gnu::cold]] inline Failure describe_failure(const char* operator_name,
+                                              const std::string& operands) {
   Failure failure{Status::kUnknown, std::string(operator_name) + ": "};
   try {
     throw;
@@ -1014,13 +1089,26 @@ struct Failure {
     failure.text += (backtrace ? error.what() : error.what_without_backtrace()) + operands;
   } catch (const std::exception& error) {
     failure.status = Status::kException;
-    failure.text += error.what() + operands;
+    failure.text += (error.what() == nullptr ? "" : error.what()) + operands;
   } catch (...) {
     failure.text += "the kernel threw an object of type " + exception_type_text() +
                     ", which is not a std::exception" + operands;
   }
-  last_error_text() = failure.text;
   return failure;
+}
+
+/// The same with the operands of the call, and recorded for aten_bridge_last_error(). Does not
+/// throw, even without memory for the text.
+[[gnu::cold, gnu::noinline]] inline Failure record_failure(const char* operator_name,
+                                                           const Operand* operands,
+                                                           int count) noexcept {
+  try {
+    Failure failure = describe_failure(operator_name, operands_text(operands, count));
+    last_error_text() = failure.text;
+    return failure;
+  } catch (...) {
+    return {Status::kUnknown, "out of memory"};  // short enough to need none
+  }
 }
 
 /// Hands a failure to the host.
@@ -1037,6 +1125,7 @@ inline int run(const KernelInfo& kernel, Operand* operands, int nparam, void** p
                int64_t** shapes, const char** dtypes, void* stream, void* extra) {
   int bound = 0;
   try {
+    check_pytorch(kernel.operator_name);
     const CallFrame frame(kernel.operator_name, nparam, params, ndims, shapes, dtypes, stream,
                           extra);
     const KernelScope scope;
@@ -1048,8 +1137,7 @@ inline int run(const KernelInfo& kernel, Operand* operands, int nparam, void** p
     check_outputs(kernel, operands);
     return static_cast<int>(Status::kOk);
   } catch (...) {
-    return hand_over(record_failure(kernel.operator_name, operands_text(operands, bound)),
-                     kernel.error_mode);
+    return hand_over(record_failure(kernel.operator_name, operands, bound), kernel.error_mode);
   }
 }
 
@@ -1097,7 +1185,8 @@ constexpr Kernel<std::decay_t<F>> make_kernel(const char* operator_name, ErrorMo
 ///   parameter at::Tensor&                       the next output, to be written in place
 ///   result at::Tensor, std::tuple<at::Tensor…>  copied to the outputs
 ///
-/// or takes a `const aten_bridge::CallFrame&` alone and does with the call what it likes.
+/// or takes a `const aten_bridge::CallFrame&` alone and does with the call what it likes; what such
+/// a kernel does to its outputs is not checked.
 ///
 /// At namespace scope, once for each `Name` of a library. A call that fails throws a
 /// std::runtime_error, or, where ATEN_BRIDGE_ERRORS_RETURN is defined before the header is

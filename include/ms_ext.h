@@ -29,11 +29,12 @@ auto reporting(const char* name, const Body& body) {
   try {
     return body();
   } catch (...) {
-    throw std::runtime_error(record_failure(name, "").text);
+    throw std::runtime_error(record_failure(name, nullptr, 0).text);
   }
 }
 
 inline void check_ms_ext_device(const char* name, c10::Device device) {
+  check_pytorch(name);
   if (!device.is_cpu()) {
     throw Error(Status::kDevice, std::string(name) + ": expected device cpu, got " + device.str() +
                                      "; this library was built for the CPU");
@@ -45,7 +46,9 @@ inline void check_ms_ext_device(const char* name, c10::Device device) {
 
 /// Views of a call's inputs and outputs, in the host's order: tensors over the host's memory,
 /// contiguous, undefined where the host passed None. Each call makes new ones, which may be kept
-/// as long as the host keeps the memory. ATen refuses to resize them beyond it.
+/// as long as the host keeps the memory. ATen refuses to resize them beyond it, and only warns when
+/// an _out function leaves one smaller than the host's buffer: the rest of that is then not
+/// written.
 ///
 /// Throws a std::runtime_error that names every slot that is wrong. `nparam` is taken for the
 /// number of inputs and outputs: in a call with workspaces name the slots, as below.
@@ -72,9 +75,10 @@ inline std::vector<at::Tensor> get_torch_tensors(int nparam, void** params, int*
   });
 }
 
-/// Copies the elements of `tensor`, in row-major order, to the host's buffer at `output`, which has
-/// room for them. Strides, pending conjugation and negation are resolved first; no dtype is
-/// converted. Throws a std::runtime_error for a tensor that is not dense on this library's device.
+/// Copies the elements of `tensor`, in row-major order, to the host's buffer at `output`, which
+/// must have room for them: its size is not known here. Strides, pending conjugation and negation
+/// are resolved first; no dtype is converted. Throws a std::runtime_error for a tensor that is not
+/// dense on this library's device.
 inline void output_memcpy(void* output, const at::Tensor& tensor) {
   aten_bridge::detail::reporting("output_memcpy", [&] {
     using aten_bridge::Error;
@@ -94,9 +98,14 @@ inline void output_memcpy(void* output, const at::Tensor& tensor) {
                       aten_bridge::detail::count_text(tensor.numel(), "element") + ", got null");
     }
     const at::Tensor dense = tensor.detach().resolve_conj().resolve_neg().contiguous();
-    std::memcpy(output, dense.const_data_ptr(), dense.nbytes());
+    std::memmove(output, dense.const_data_ptr(), dense.nbytes());
   });
 }
 
 #pragma GCC visibility pop
+
+// The tutorial's C functions are not marked for export. From here on they are seen, also under
+// -fvisibility=hidden, to the end of the source file that includes this.
+#pragma GCC visibility push(default)
+
 #endif  // MS_EXT_H_

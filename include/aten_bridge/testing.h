@@ -47,9 +47,6 @@
 #endif
 #ifdef ATEN_BRIDGE_TESTING_ASAN
 #include <sanitizer/asan_interface.h>
-#else
-#define ASAN_POISON_MEMORY_REGION(address, size) static_cast<void>(address)
-#define ASAN_UNPOISON_MEMORY_REGION(address, size) static_cast<void>(address)
 #endif
 
 namespace aten_bridge::testing {
@@ -80,6 +77,18 @@ template <> constexpr const char* dtype_of<std::complex<double>>() { return "com
 
 namespace detail {
 
+/// Makes AddressSanitizer refuse accesses to `size` bytes at `address`, or allow them again.
+inline void set_accessible([[maybe_unused]] void* address, [[maybe_unused]] std::size_t size,
+                           [[maybe_unused]] bool accessible) {
+#ifdef ATEN_BRIDGE_TESTING_ASAN
+  if (accessible) {
+    __asan_unpoison_memory_region(address, size);
+  } else {
+    __asan_poison_memory_region(address, size);
+  }
+#endif
+}
+
 /// Memory at an address of `remainder` modulo 64, between two guard zones.
 class Buffer {
  public:
@@ -92,10 +101,9 @@ class Buffer {
     data_ = block_.get() + kGuard + (64 + remainder - address % 64) % 64;
     std::memset(data_ - kGuard, kGuardByte, kGuard);
     std::memset(data_ + size_, kGuardByte, kGuard);
-    ASAN_POISON_MEMORY_REGION(data_ - kGuard, kGuard);
-    ASAN_POISON_MEMORY_REGION(data_ + size_, kGuard);
+    guard();
   }
-  ~Buffer() { unpoison(); }
+  ~Buffer() { unguard(); }
   Buffer(const Buffer&) = delete;
   Buffer& operator=(const Buffer&) = delete;
 
@@ -104,7 +112,7 @@ class Buffer {
 
   /// "" or which side was written to.
   std::string damage() {
-    unpoison();
+    unguard();
     const auto damaged = [](const unsigned char* guard) {
       return std::any_of(guard, guard + kGuard, [](unsigned char c) { return c != kGuardByte; });
     };
@@ -114,13 +122,16 @@ class Buffer {
     } else if (damaged(data_ + size_)) {
       text = "behind its last byte";
     }
-    ASAN_POISON_MEMORY_REGION(data_ - kGuard, kGuard);
-    ASAN_POISON_MEMORY_REGION(data_ + size_, kGuard);
+    guard();
     return text;
   }
 
  private:
-  void unpoison() { ASAN_UNPOISON_MEMORY_REGION(data_ - kGuard, size_ + 2 * kGuard); }
+  void guard() {
+    set_accessible(data_ - kGuard, kGuard, false);
+    set_accessible(data_ + size_, kGuard, false);
+  }
+  void unguard() { set_accessible(data_ - kGuard, size_ + 2 * kGuard, true); }
 
   std::size_t size_;
   std::unique_ptr<unsigned char[]> block_;
@@ -196,8 +207,8 @@ class Result {
 class Call {
  public:
   /// `last_error` is the library's aten_bridge_last_error, if it has one.
-  explicit Call(HostFunction function, const char* (*last_error)() = nullptr)
-      : function_(function), last_error_(last_error) {}
+  explicit Call(HostFunction host_function, const char* (*last_error)() = nullptr)
+      : function_(host_function), last_error_(last_error) {}
 
   /// The function itself, for calls that this class would not make.
   HostFunction function() const { return function_; }

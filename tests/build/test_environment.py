@@ -20,6 +20,11 @@ def environment():
     return module
 
 
+def replace_run(environment, function):
+    """Gives the module another subprocess.run."""
+    environment.subprocess = types.SimpleNamespace(**{**vars(subprocess), "run": function})
+
+
 def failure_of(environment, *arguments):
     with pytest.raises(environment.EnvironmentFailure) as failure:
         environment.make(*[str(argument) for argument in arguments])
@@ -92,8 +97,7 @@ def test_too_little_space_is_seen_before_anything_is_downloaded(
         (
             "ERROR: Could not install packages due to an OSError: [Errno 28] No space left on"
             " device",
-            "the disk is full; about 12 GiB are needed in {folder} and in the temporary folder"
-            " (TMPDIR)",
+            "the disk is full; about 12 GiB are needed in {folder}",
         ),
         (
             "ERROR: No matching distribution found for mindspore==2.10.0",
@@ -112,43 +116,55 @@ def test_a_failing_pip_is_explained(environment, tmp_path, requirements, log, se
             return types.SimpleNamespace(returncode=1)
         return types.SimpleNamespace(returncode=0)
 
-    environment.subprocess = types.SimpleNamespace(
-        run=fake_run, PIPE=subprocess.PIPE, STDOUT=subprocess.STDOUT
-    )
+    replace_run(environment, fake_run)
     assert failure_of(environment, folder, requirements) == sentence.format(folder=folder)
 
 
-def test_missing_venv_module(environment, tmp_path, requirements):
-    environment.subprocess = types.SimpleNamespace(
-        run=lambda command, **options: types.SimpleNamespace(returncode=1),
-        PIPE=subprocess.PIPE,
-        STDOUT=subprocess.STDOUT,
+@pytest.mark.parametrize(
+    ("output", "sentence"),
+    [
+        (
+            b"The virtual environment was not created because ensurepip is not available.",
+            "this Python cannot make virtual environments; install its venv module"
+            " (Debian, Ubuntu: apt install python3-venv)",
+        ),
+        (
+            b"Traceback\nOSError: File too large\n",
+            "no virtual environment could be made: OSError: File too large",
+        ),
+    ],
+)
+def test_a_failing_venv_is_explained(environment, tmp_path, requirements, output, sentence):
+    replace_run(
+        environment,
+        lambda command, **options: types.SimpleNamespace(returncode=1, stdout=output),
     )
-    assert failure_of(environment, tmp_path / "environment", requirements) == (
-        "this Python cannot make virtual environments; install its venv module"
-        " (Debian, Ubuntu: apt install python3-venv)"
-    )
+    assert failure_of(environment, tmp_path / "environment", requirements) == sentence
 
 
-def test_the_environment_is_made_once(environment, tmp_path, requirements):
+def test_the_environment_is_made_once_and_again_when_it_is_stale(
+    environment, tmp_path, requirements
+):
     folder = tmp_path / "environment"
-    commands = []
+    made = []
+    works = True
 
     def fake_run(command, **options):
-        commands.append(command)
-        (folder / "bin").mkdir(parents=True, exist_ok=True)
-        (folder / "bin/python").touch()
+        if "-c" in command:  # the probe of an existing environment
+            return types.SimpleNamespace(returncode=0 if works else 1)
+        made.append(command)
         return types.SimpleNamespace(returncode=0)
 
-    environment.subprocess = types.SimpleNamespace(
-        run=fake_run, PIPE=subprocess.PIPE, STDOUT=subprocess.STDOUT
-    )
+    replace_run(environment, fake_run)
     for _ in range(2):
         assert environment.make(str(folder), str(requirements)) == str(folder / "bin/python")
-        assert len(commands) == 2
+        assert len(made) == 2  # venv and pip
     requirements.write_text("torch==2.12.0\n")
     environment.make(str(folder), str(requirements))
-    assert len(commands) == 4
+    assert len(made) == 4
+    works = False  # its Python was upgraded or removed
+    environment.make(str(folder), str(requirements))
+    assert len(made) == 6
 
 
 def test_missing_compiler_is_a_sentence():

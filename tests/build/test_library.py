@@ -52,6 +52,13 @@ def test_shows_its_entry_points_only(library):
     }
 
 
+def test_neither_helpers_nor_variables_are_seen_unless_they_are_marked(build):
+    text = run("nm", "--dynamic", "--defined-only", build / "tests/test_kernels.so").stdout
+    shown = {line.split()[-1] for line in text.splitlines()}
+    assert {"Copy", "FromAnotherSource", "MarkedFunction", "aten_bridge_last_error"} <= shown
+    assert {name for name in shown if "unmarked" in name or name.startswith("_Z")} == set()
+
+
 def test_needs_no_symbol_of_python(library):
     text = run("nm", "--dynamic", "--undefined-only", library[0]).stdout
     assert re.findall(r"\b_?Py\w+", text) == []

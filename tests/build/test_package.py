@@ -1,5 +1,8 @@
 """A user's project, tests/package, with the bridge as an installed package and as a subdirectory."""
 
+import os
+import pathlib
+import shutil
 import sys
 
 from conftest import CMAKE, SOURCE, TORCH, run
@@ -34,6 +37,31 @@ def test_add_subdirectory_and_libtorch_from_python(tmp_path):
         f"-DATEN_BRIDGE_SOURCE_DIR={SOURCE}",
         f"-DPython3_EXECUTABLE={sys.executable}",
     )
+
+
+def test_an_environment_inside_the_project_is_found_after_installation_too(tmp_path):
+    project = tmp_path / "a project"
+    shutil.copytree(PROJECT, project)
+    packages = project / ".venv/lib"
+    packages.mkdir(parents=True)
+    (packages / "torch").symlink_to(TORCH)
+    run(
+        *[CMAKE, "-S", project, "-B", project / "build", "-DCMAKE_BUILD_TYPE=Release"],
+        *[f"-DATEN_BRIDGE_SOURCE_DIR={SOURCE}", f"-DCMAKE_PREFIX_PATH={packages}"],
+    )
+    run(CMAKE, "--build", project / "build")
+    run(CMAKE, "--install", project / "build", "--prefix", tmp_path / "installed")
+    run(project / "build/swish_test", tmp_path / "installed/lib/swish.so")
+
+
+def test_an_environment_activated_later_is_taken(tmp_path):
+    """After a first try without PyTorch: nothing of it is remembered."""
+    options = ["-S", PROJECT, "-B", tmp_path, f"-DATEN_BRIDGE_SOURCE_DIR={SOURCE}"]
+    empty = dict(os.environ, PATH="/usr/bin:/bin")
+    empty.pop("VIRTUAL_ENV", None)
+    assert run(CMAKE, *options, env=empty, check=False).returncode != 0
+    activated = dict(empty, PATH=f"{pathlib.Path(sys.executable).parent}:{empty['PATH']}")
+    run(CMAKE, *options, env=activated)
 
 
 def configuration_error(tmp_path, kernel, *options):

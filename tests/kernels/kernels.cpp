@@ -1,4 +1,5 @@
 // Kernels for the tests: each does one thing that the bridge promises to carry or to catch.
+#include <ATen/Context.h>
 #include <ATen/Parallel.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/core/Tensor.h>
@@ -106,6 +107,8 @@ void state(const Tensor& x, Tensor& y) {
             at::get_num_threads()});
 }
 void change_state(const Tensor& /*x*/, Tensor& y) {
+  c10::set_default_dtype(c10::scalarTypeToTypeMeta(at::ScalarType::Double));
+  at::globalContext().setFlushDenormal(true);
   at::GradMode::set_enabled(!at::GradMode::is_enabled());
   at::set_num_threads(at::get_num_threads() + 1);
   c10::impl::tls_set_dispatch_key_excluded(c10::DispatchKey::AutocastCPU, false);
@@ -143,6 +146,16 @@ void two_faults(const Tensor& x, Tensor& y, Tensor& z) {
   assign(x, y);
   assign(x, z);
 }
+Tensor& return_another(const Tensor& x, Tensor& /*y*/) {
+  static Tensor another;
+  another = x * 2;
+  return another;
+}
+std::tuple<Tensor&, Tensor&> return_outputs(const Tensor& x, Tensor& y, Tensor& z) {
+  y.copy_(x);
+  z.copy_(x);
+  return {y, z};
+}
 Tensor undefined_result(const Tensor& /*x*/) { return {}; }
 std::tuple<Tensor, Tensor> wrong_results(const Tensor& x) {
   return {x.to(at::ScalarType::Double), x.flatten()};
@@ -151,12 +164,21 @@ std::tuple<Tensor, Tensor> wrong_results(const Tensor& x) {
 //===--- what a kernel can throw ---===//
 
 struct NotAnException {};
+struct Speechless : std::exception {
+  const char* what() const noexcept override { return nullptr; }
+};
 
 void throw_aten(const Tensor& x, Tensor& /*y*/) {
   TORCH_CHECK(x.dim() == 7, "rank ", x.dim(), " is not seven");
 }
 void throw_runtime_error(const Tensor& /*x*/, Tensor& /*y*/) {
   throw std::runtime_error("thrown by the kernel");
+}
+void throw_speechless(const Tensor& /*x*/, Tensor& /*y*/) { throw Speechless(); }
+void throw_in_parallel(const Tensor& /*x*/, Tensor& /*y*/) {
+  at::parallel_for(0, 1000, 1, [](int64_t /*begin*/, int64_t /*end*/) {
+    throw std::runtime_error("thrown by a thread of the kernel");
+  });
 }
 void throw_int(const Tensor& /*x*/, Tensor& /*y*/) {
   throw 5;  // NOLINT(hicpp-exception-baseclass): the point of the test
@@ -188,6 +210,7 @@ ATEN_BRIDGE_EXPORT(WriteInput, write_input);
 ATEN_BRIDGE_EXPORT(ReshapeInput, reshape_input);
 ATEN_BRIDGE_EXPORT(Workspaces, workspaces);
 ATEN_BRIDGE_EXPORT(ParallelChunks, parallel_chunks);
+ATEN_BRIDGE_EXPORT(MatMul, [](const Tensor& x) { return x.matmul(x); });
 ATEN_BRIDGE_EXPORT(State, state);
 ATEN_BRIDGE_EXPORT(ChangeState, change_state);
 ATEN_BRIDGE_EXPORT(ChangeStateAndThrow, change_state_and_throw);
@@ -203,12 +226,33 @@ ATEN_BRIDGE_EXPORT(ReplaceStorage, replace_storage);
 ATEN_BRIDGE_EXPORT(Transpose, transpose);
 ATEN_BRIDGE_EXPORT(ChangeDtype, change_dtype);
 ATEN_BRIDGE_EXPORT(TwoFaults, two_faults);
+ATEN_BRIDGE_EXPORT(ReturnAnother, return_another);
+ATEN_BRIDGE_EXPORT(ReturnOutputs, return_outputs);
 ATEN_BRIDGE_EXPORT(UndefinedResult, undefined_result);
 ATEN_BRIDGE_EXPORT(WrongResults, wrong_results);
 ATEN_BRIDGE_EXPORT(ThrowAten, throw_aten);
 ATEN_BRIDGE_EXPORT(ThrowRuntimeError, throw_runtime_error);
+ATEN_BRIDGE_EXPORT(ThrowSpeechless, throw_speechless);
+ATEN_BRIDGE_EXPORT(ThrowInParallel, throw_in_parallel);
 ATEN_BRIDGE_EXPORT(ThrowInt, throw_int);
 ATEN_BRIDGE_EXPORT(ThrowStruct, throw_struct);
+
+// Calls another kernel of the library, from inside.
+ATEN_BRIDGE_EXPORT(CallCopy, [](const Tensor& x, Tensor& y) {
+  void* params[] = {x.data_ptr(), y.data_ptr()};
+  int ndims[] = {0, 0};
+  int64_t* shapes[] = {nullptr, nullptr};
+  const char* dtypes[] = {"float32", "float32"};
+  Copy(2, params, ndims, shapes, dtypes, nullptr, nullptr);
+});
+
+// Where a kernel stands is its own affair.
+namespace {
+ATEN_BRIDGE_EXPORT(InUnnamedNamespace, copy);
+}
+namespace one::two {
+ATEN_BRIDGE_EXPORT(InNestedNamespace, copy);
+}
 
 // The exported name may be that of the function.
 static void Same(const Tensor& x, Tensor& y) {

@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <string>
+#include <thread>
 #include <vector>
 
 #include "libraries.h"
@@ -47,6 +49,54 @@ TEST(BindingTest, OutputParameterMayStandFirstAndBeReturned) {
   const Result result = kernel("ExpOut").input<float>({2}, {0, 1}).output<float>({2}).run();
   EXPECT_EQ(result.error(), "");
   EXPECT_EQ(result.output<float>(0), (Floats{1, std::exp(1.0F)}));
+}
+
+TEST(BindingTest, OutputParametersMayBeReturnedInATuple) {
+  const Result result =
+      kernel("ReturnOutputs").input<float>({1}, {3}).output<float>({1}).output<float>({1}).run();
+  EXPECT_EQ(result.error(), "");
+  EXPECT_EQ(result.output<float>(1), Floats{3});
+}
+
+TEST(BindingTest, KernelsMayStandInNamespaces) {
+  for (const char* name : {"InUnnamedNamespace", "InNestedNamespace"}) {
+    const Result result = kernel(name).input<float>({1}, {3}).output<float>({1}).run();
+    EXPECT_EQ(result.error(), "") << name;
+    EXPECT_EQ(result.output<float>(0), Floats{3}) << name;
+  }
+}
+
+TEST(BindingTest, TwoSourcesOfOneLibraryExportKernels) {
+  const Result result = kernel("FromAnotherSource").input<float>({1}, {3}).output<float>({1}).run();
+  EXPECT_EQ(result.error(), "");
+  EXPECT_EQ(result.output<float>(0), Floats{3});
+}
+
+TEST(BindingTest, KernelMayCallAnotherOfItsLibrary) {
+  const Result result = kernel("CallCopy").input<float>({}, {3}).output<float>({}).run();
+  EXPECT_EQ(result.error(), "");
+  EXPECT_EQ(result.output<float>(0), Floats{3});
+}
+
+TEST(BindingTest, ManyThreadsCallAtOnce) {
+  std::vector<std::string> errors(4);
+  std::vector<std::thread> threads;
+  threads.reserve(errors.size());
+  for (std::string& error : errors) {
+    threads.emplace_back([&error] {
+      for (int i = 0; i < 200; ++i) {
+        const float value = static_cast<float>(i);
+        Call call = kernel("Copy");
+        const Result result = call.input<float>({1}, {value}).output<float>({1}).run_here();
+        error += result.error();
+        error += result.output<float>(0) == Floats{value} ? "" : "wrong value";
+      }
+    });
+  }
+  for (std::thread& thread : threads) {
+    thread.join();
+  }
+  EXPECT_EQ(errors, std::vector<std::string>(4));
 }
 
 TEST(BindingTest, NoInputs) {

@@ -1,5 +1,6 @@
 // Errors: what leaves the C function, in throw mode and in return mode, and the output contract.
 #include <gtest/gtest.h>
+#include <torch/version.h>
 
 #include <complex>
 #include <cstdlib>
@@ -54,15 +55,42 @@ TEST(ErrorsTest, ObjectsThatAreNoExceptions) {
                 kOperands);
 }
 
+TEST(ErrorsTest, ExceptionWithoutAText) {
+  EXPECT_EQ(error_of("ThrowSpeechless"), std::string("ThrowSpeechless: ") + kOperands);
+}
+
+TEST(ErrorsTest, ExceptionOfAThreadOfTheKernel) {
+  EXPECT_EQ(error_of("ThrowInParallel"),
+            std::string("ThrowInParallel: thrown by a thread of the kernel") + kOperands);
+}
+
 TEST(ErrorsTest, NothingButRuntimeErrorLeavesTheFunction) {
-  for (const char* name : {"Copy", "ThrowAten", "ThrowRuntimeError", "ThrowInt", "ThrowStruct"}) {
+  float x = 0;
+  float y = 0;
+  void* params[2] = {&x, &y};
+  int ndims[2] = {0, 0};
+  int64_t* shapes[2] = {nullptr, nullptr};
+  const char* dtypes[2] = {"float32", "float32"};
+  for (const char* name :
+       {"Assign", "ThrowAten", "ThrowRuntimeError", "ThrowSpeechless", "ThrowInt", "ThrowStruct"}) {
     try {
-      kernel(name).function()(-1, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr);
+      kernel(name).function()(2, params, ndims, shapes, dtypes, nullptr, nullptr);
       FAIL() << name;
     } catch (const std::exception& error) {
       EXPECT_EQ(typeid(error), typeid(std::runtime_error)) << name;
+      EXPECT_EQ(std::string(error.what()).find(name), 0) << error.what();
     }
   }
+}
+
+TEST(ErrorsTest, LibraryBuiltWithAnotherPyTorch) {
+  const Result result = square_call(other_pytorch_kernel("FromAnotherSource")).run();
+  EXPECT_EQ(result.error(),
+            "FromAnotherSource: expected PyTorch 1.99.x, with which this library was built, got " +
+                std::string(TORCH_VERSION) +
+                ", which the process had loaded before; build the library with the PyTorch that "
+                "the program imports");
+  EXPECT_EQ(result.bytes(0), std::vector<unsigned char>(16, 0xff));
 }
 
 TEST(ErrorsTest, AllWrongOperandsAreReportedTogetherAndNothingIsTouched) {
@@ -202,6 +230,12 @@ TEST(OutputContractTest, AllBrokenOutputsAreReported) {
       ": expected the result in the host's memory, got another tensor assigned to the parameter; "
       "write with an _out function or with copy_()";
   EXPECT_EQ(call.run().error(), "TwoFaults: output 0" + text + "\nTwoFaults: output 1" + text);
+}
+
+TEST(OutputContractTest, ReferenceToAnotherTensorReturned) {
+  EXPECT_EQ(error_of("ReturnAnother"),
+            "ReturnAnother: expected the kernel to return its output parameter, got a reference to "
+            "another tensor; return at::Tensor by value, or write the parameter");
 }
 
 TEST(OutputContractTest, UndefinedResult) {

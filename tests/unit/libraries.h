@@ -18,6 +18,12 @@ inline aten_bridge::testing::Call returning_kernel(const std::string& name) {
   return library.call(name);
 }
 
+/// A call of a kernel of tests/kernels/more_kernels.cpp, built for PyTorch 1.99.
+inline aten_bridge::testing::Call other_pytorch_kernel(const std::string& name) {
+  static const aten_bridge::testing::Library library(TEST_OTHER_PYTORCH);
+  return library.call(name);
+}
+
 /// A call of a function of tests/kernels/tutorial.cpp and tutorial_more.cpp.
 inline aten_bridge::testing::Call tutorial(const std::string& name) {
   static const aten_bridge::testing::Library library(TEST_TUTORIAL);

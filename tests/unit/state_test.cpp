@@ -1,11 +1,15 @@
 // The caller's state: a kernel finds the same surroundings whatever the host's thread has set, and
 // the host finds its own back.
 #include <ATen/Parallel.h>
+#include <ATen/autocast_mode.h>
 #include <ATen/core/grad_mode.h>
+#include <c10/core/DefaultDtype.h>
 #include <c10/core/InferenceMode.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <gtest/gtest.h>
 
+#include <limits>
+#include <string>
 #include <vector>
 
 #include "libraries.h"
@@ -51,6 +55,23 @@ TEST(StateTest, ParallelForOfAKernelsOwnSourceUsesAllThreads) {
   EXPECT_EQ(found[0], found[1]);
 }
 
+TEST(StateTest, AutocastOfTheCallerIsLeft) {
+  at::autocast::set_autocast_enabled(at::kCPU, true);
+  Call call = kernel("MatMul");
+  const auto result = call.input<float>({1, 1}, {3}).output<float>({1, 1}).run_here();
+  const bool enabled = at::autocast::is_autocast_enabled(at::kCPU);
+  at::autocast::set_autocast_enabled(at::kCPU, false);
+  EXPECT_EQ(result.error(), "");
+  EXPECT_EQ(result.output<float>(0), std::vector<float>{9});
+  EXPECT_TRUE(enabled);
+}
+
+// Whether the processor computes with denormal numbers, instead of taking them for zero.
+bool denormals_are_kept() {
+  volatile float smallest = std::numeric_limits<float>::denorm_min();
+  return smallest * 1.0F != 0.0F;
+}
+
 class RestoringTest : public testing::TestWithParam<const char*> {};
 
 TEST_P(RestoringTest, StateAfterTheCallIsThatBefore) {
@@ -59,7 +80,14 @@ TEST_P(RestoringTest, StateAfterTheCallIsThatBefore) {
     const bool grad_mode = at::GradMode::is_enabled();
     const int threads = at::get_num_threads();
     const auto keys = c10::impl::tls_local_dispatch_key_set();
-    kernel(GetParam()).input<float>({1}, {1}).output<float>({1}).run_here();
+    const bool denormals = denormals_are_kept();
+    const auto default_dtype = c10::get_default_dtype();
+    const std::string error =
+        kernel(GetParam()).input<float>({1}, {1}).output<float>({1}).run_here().error();
+    const std::string name = GetParam();
+    EXPECT_EQ(error.empty(), name == "Copy" || name == "ChangeState") << error;
+    EXPECT_EQ(denormals_are_kept(), denormals);
+    EXPECT_EQ(c10::get_default_dtype(), default_dtype);
     EXPECT_EQ(at::GradMode::is_enabled(), grad_mode);
     EXPECT_EQ(c10::InferenceMode::is_enabled(), inference);
     EXPECT_EQ(at::get_num_threads(), threads);
