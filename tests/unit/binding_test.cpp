@@ -85,7 +85,7 @@ TEST(BindingTest, ManyThreadsCallAtOnce) {
   for (std::string& error : errors) {
     threads.emplace_back([&error] {
       for (int i = 0; i < 200; ++i) {
-        const float value = static_cast<float>(i);
+        const auto value = static_cast<float>(i);
         Call call = kernel("Copy");
         const Result result = call.input<float>({1}, {value}).output<float>({1}).run_here();
         error += result.error();
