@@ -8,8 +8,9 @@
 #include <vector>
 
 // The floor: what any C function called through the loader costs.
-extern "C" int EmptyCall(int /*nparam*/, void** /*params*/, int* /*ndims*/, int64_t** /*shapes*/,
-                         const char** /*dtypes*/, void* /*stream*/, void* /*extra*/) {
+extern "C" ATEN_BRIDGE_PUBLIC int EmptyCall(int /*nparam*/, void** /*params*/, int* /*ndims*/,
+                                            int64_t** /*shapes*/, const char** /*dtypes*/,
+                                            void* /*stream*/, void* /*extra*/) {
   return 0;
 }
 
@@ -41,14 +42,16 @@ static std::vector<at::Tensor> handwritten_tensors(int nparam, void** params, in
   return tensors;
 }
 
-extern "C" int HandwrittenTwoViews(int nparam, void** params, int* ndims, int64_t** shapes,
-                                   const char** dtypes, void* /*stream*/, void* /*extra*/) {
+extern "C" ATEN_BRIDGE_PUBLIC int HandwrittenTwoViews(int nparam, void** params, int* ndims,
+                                                      int64_t** shapes, const char** dtypes,
+                                                      void* /*stream*/, void* /*extra*/) {
   handwritten_tensors(nparam, params, ndims, shapes, dtypes);
   return 0;
 }
 
-extern "C" int HandwrittenLeakyRelu(int nparam, void** params, int* ndims, int64_t** shapes,
-                                    const char** dtypes, void* /*stream*/, void* /*extra*/) {
+extern "C" ATEN_BRIDGE_PUBLIC int HandwrittenLeakyRelu(int nparam, void** params, int* ndims,
+                                                       int64_t** shapes, const char** dtypes,
+                                                       void* /*stream*/, void* /*extra*/) {
   const std::vector<at::Tensor> tensors =
       handwritten_tensors(nparam, params, ndims, shapes, dtypes);
   at::Tensor output = tensors[1];

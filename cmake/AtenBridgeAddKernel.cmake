@@ -3,7 +3,8 @@ include(${CMAKE_CURRENT_LIST_DIR}/AtenBridgeFindPython.cmake)
 # aten_bridge_add_kernel(<target> SOURCES <file>... [DEVICE CPU] [INSTALL_DIR <folder>])
 #
 # Builds the kernel library <target>.so in the current binary folder: a module with the exported
-# kernels of the sources and nothing else to be seen, that finds libtorch by itself. With
+# kernels of the sources and nothing else to be seen (nor anything of a static library that it links),
+# that finds libtorch by itself. With
 # INSTALL_DIR, `cmake --install` puts it there.
 function(aten_bridge_add_kernel target)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "DEVICE;INSTALL_DIR" "SOURCES")
@@ -30,7 +31,9 @@ function(aten_bridge_add_kernel target)
   set_target_properties(${target} PROPERTIES
     PREFIX "" SUFFIX .so
     CXX_EXTENSIONS OFF
-    INSTALL_RPATH "${libtorch_dir}")
+    INSTALL_RPATH_USE_LINK_PATH ON)
+  # By name too: the property above leaves out folders inside the project, such as .venv.
+  set_property(TARGET ${target} APPEND PROPERTY INSTALL_RPATH ${libtorch_dir})
 
   # Only what is marked for export is seen. The map hides what -fvisibility=hidden does not:
   # templates of the standard library, and C++ names of sources that include ms_ext.h.

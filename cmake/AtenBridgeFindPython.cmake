@@ -2,12 +2,13 @@
 # else the first on PATH, which is that of the activated environment. Not find_package(Python3),
 # which remembers what it found: activating another environment would change nothing.
 function(aten_bridge_find_python variable)
+  unset(_aten_bridge_python)
   if(Python3_EXECUTABLE)
-    set(python ${Python3_EXECUTABLE})
+    set(_aten_bridge_python ${Python3_EXECUTABLE})
   elseif(Python_EXECUTABLE)
-    set(python ${Python_EXECUTABLE})
+    set(_aten_bridge_python ${Python_EXECUTABLE})
   else()
-    find_program(python NAMES python3 python NO_CACHE)
+    find_program(_aten_bridge_python NAMES python3 python NO_CACHE)
   endif()
-  set(${variable} ${python} PARENT_SCOPE)
+  set(${variable} ${_aten_bridge_python} PARENT_SCOPE)
 endfunction()

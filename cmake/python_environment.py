@@ -109,7 +109,9 @@ def is_complete(python, stamp, wanted):
             if file.read() != wanted:
                 return False
         probe = "from importlib.util import find_spec as f; assert f('torch') and f('mindspore')"
-        return subprocess.run([python, "-c", probe], stderr=subprocess.DEVNULL).returncode == 0
+        return (
+            subprocess.run([python, "-I", "-c", probe], stderr=subprocess.DEVNULL).returncode == 0
+        )
     except OSError:
         return False
 
@@ -117,22 +119,31 @@ def is_complete(python, stamp, wanted):
 def make(directory, requirements):
     """Makes the private environment unless it is there, complete and for these requirements."""
     check_python()
-    os.makedirs(os.path.dirname(os.path.abspath(directory)), exist_ok=True)
-    with open(directory + ".lock", "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # until the file is closed: a second run waits
-        return make_locked(directory, requirements)
-
-
-def make_locked(directory, requirements):
-    """Does the work of `make`, alone."""
     python = os.path.join(directory, "bin", "python")
     stamp = os.path.join(directory, "complete")
     with open(requirements, "rb") as file:
         wanted = hashlib.sha256(file.read()).hexdigest()
     if is_complete(python, stamp, wanted):
         return python
+    os.makedirs(os.path.dirname(os.path.abspath(directory)), exist_ok=True)
+    with open(directory + ".lock", "w") as lock:  # released when the file is closed
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            print("Another run is making the private environment; waiting for it ...", flush=True)
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        if not is_complete(python, stamp, wanted):
+            install(directory, requirements, python)
+            with open(stamp, "w") as file:
+                file.write(wanted)
+    return python
 
-    if os.path.exists(directory):
+
+def install(directory, requirements, python):
+    """Makes the private environment anew and installs the packages."""
+    if os.path.islink(directory):
+        os.unlink(directory)
+    elif os.path.exists(directory):
         shutil.rmtree(directory)
     temporary = os.path.join(directory, "tmp")  # so that one disk has to have room
     os.makedirs(temporary)
@@ -166,9 +177,6 @@ def make_locked(directory, requirements):
     if subprocess.run([*pip, "-r", requirements], env=settings).returncode != 0:
         raise EnvironmentFailure(explain(log, directory))
     shutil.rmtree(temporary, ignore_errors=True)
-    with open(stamp, "w") as file:
-        file.write(wanted)
-    return python
 
 
 def main(directory, requirements, result_file):

@@ -28,11 +28,9 @@
 
 #ifndef ATEN_BRIDGE_CORE_ONLY
 #include <ATen/Parallel.h>
-#include <ATen/Version.h>
 #include <ATen/core/Tensor.h>
 #include <c10/core/AutogradState.h>
 #include <c10/core/CPUAllocator.h>
-#include <c10/core/DefaultDtype.h>
 #include <c10/core/InferenceMode.h>
 #include <c10/core/ScalarTypeToTypeMeta.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
@@ -43,6 +41,7 @@
 #include <array>
 #include <cstdlib>
 #include <exception>
+#include <map>
 #include <optional>
 #include <tuple>
 #include <type_traits>
@@ -52,6 +51,13 @@
 
 /// Marks what a kernel library shows to its host: a C function written by hand needs it.
 #define ATEN_BRIDGE_PUBLIC __attribute__((visibility("default"), used))
+
+#ifndef ATEN_BRIDGE_CORE_ONLY
+// In libtorch_cpu of every version; the wheels of PyTorch 2.1 and 2.6 lack the header for it.
+namespace caffe2 {
+TORCH_API const std::map<std::string, std::string>& GetBuildOptions();
+}
+#endif
 
 // Everything else is hidden, with or without -fvisibility=hidden: two libraries in one process,
 // each with a bridge of its own version, must not share a symbol.
@@ -607,15 +613,14 @@ namespace detail {
 
 /// Around the body of a kernel. Inside, operators run below autograd (no graph, 2 dispatches fewer
 /// for each operator), without autocast and not in inference mode, whatever the calling thread had
-/// set. Afterwards grad mode, inference mode, dispatch keys, default dtype, thread count and the
-/// processor's treatment of denormals are what they were, also where the kernel changed them or
-/// threw.
+/// set. Afterwards grad mode, inference mode, dispatch keys, thread count and, on x86-64, the
+/// treatment of denormals are the thread's own again, also where the kernel changed them or threw.
+/// Settings of the whole process are left as they are: other threads may be at them.
 class KernelScope {
  public:
   KernelScope()
       : dispatch_keys_(c10::impl::tls_local_dispatch_key_set()),
         autograd_state_(c10::AutogradState::get_tls_state()),
-        default_dtype_(c10::get_default_dtype()),
         thread_count_(at::get_num_threads()) {
     if (c10::InferenceMode::is_enabled()) {
       normal_mode_.emplace(/*enabled=*/false);
@@ -628,15 +633,14 @@ class KernelScope {
     below_.reset();
     normal_mode_.reset();
     c10::AutogradState::set_tls_state(autograd_state_);
-    if (c10::get_default_dtype() != default_dtype_) {
-      c10::set_default_dtype(default_dtype_);
-    }
     if (at::get_num_threads() != thread_count_) {
       at::set_num_threads(thread_count_);
     }
 #ifdef __SSE__
-    if (__builtin_ia32_stmxcsr() != mxcsr_) {
-      __builtin_ia32_ldmxcsr(mxcsr_);
+    constexpr unsigned int kFlags = 0x3f;  // what happened, not how to compute
+    const unsigned int mxcsr = __builtin_ia32_stmxcsr();
+    if (((mxcsr ^ mxcsr_) & ~kFlags) != 0) {
+      __builtin_ia32_ldmxcsr((mxcsr & kFlags) | (mxcsr_ & ~kFlags));
     }
 #endif
   }
@@ -650,7 +654,6 @@ class KernelScope {
 #endif
   c10::impl::ForceDispatchKeyGuard dispatch_keys_;  // restores the dispatch keys after the others
   c10::AutogradState autograd_state_;
-  caffe2::TypeMeta default_dtype_;
   int thread_count_;
   std::optional<c10::InferenceMode> normal_mode_;
   std::optional<c10::impl::ExcludeDispatchKeyGuard> below_;
@@ -658,23 +661,17 @@ class KernelScope {
 
 /// What is wrong with the PyTorch in this process; empty if nothing is. A library is loaded with
 /// the libtorch that is there already, whatever its own runpath says, and tensors differ from one
-/// minor version to the next.
+/// minor version to the next. (at::show_config() would start CUDA.)
 inline std::string pytorch_fault() {
-  const std::string config = at::show_config();  // "... TORCH_VERSION=2.11.0, ..."
-  const std::string key = "TORCH_VERSION=";
-  const std::size_t found = config.find(key);
-  if (found == std::string::npos) {
-    return {};
-  }
-  const std::size_t begin = found + key.size();
-  const std::string loaded = config.substr(begin, config.find_first_of(", \n", begin) - begin);
+  const auto& options = caffe2::GetBuildOptions();
+  const auto loaded = options.find("TORCH_VERSION");  // such as "2.11.0"
   const std::string built_with =
       std::to_string(TORCH_VERSION_MAJOR) + '.' + std::to_string(TORCH_VERSION_MINOR) + '.';
-  return loaded.compare(0, built_with.size(), built_with) == 0
+  return loaded == options.end() || loaded->second.compare(0, built_with.size(), built_with) == 0
              ? std::string()
              : "expected PyTorch " + built_with + "x, with which this library was built, got " +
-                   loaded + ", which the process had loaded before; build the library with the " +
-                   "PyTorch that the program imports";
+                   loaded->second + ", which the process had loaded before; build the library " +
+                   "with the PyTorch that the program imports";
 }
 
 /// Throws `Error` if the PyTorch in this process is not the one that the library was built with.
@@ -1098,7 +1095,7 @@ struct Failure {
 }
 
 /// The same with the operands of the call, and recorded for aten_bridge_last_error(). Does not
-/// throw, even without memory for the text.
+/// throw: without memory for the text there is none.
 [[gnu::cold, gnu::noinline]] inline Failure record_failure(const char* operator_name,
                                                            const Operand* operands,
                                                            int count) noexcept {
@@ -1107,7 +1104,8 @@ struct Failure {
     last_error_text() = failure.text;
     return failure;
   } catch (...) {
-    return {Status::kUnknown, "out of memory"};  // short enough to need none
+    last_error_text().clear();
+    return {Status::kUnknown, {}};
   }
 }
 

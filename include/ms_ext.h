@@ -104,8 +104,9 @@ inline void output_memcpy(void* output, const at::Tensor& tensor) {
 
 #pragma GCC visibility pop
 
-// The tutorial's C functions are not marked for export. From here on they are seen, also under
-// -fvisibility=hidden, to the end of the source file that includes this.
+// The tutorial's C functions are not marked for export. From here on all C functions are seen, also
+// under -fvisibility=hidden, to the end of the source file that includes this. So include it
+// outside any visibility region of your own.
 #pragma GCC visibility push(default)
 
 #endif  // MS_EXT_H_

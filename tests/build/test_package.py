@@ -56,12 +56,15 @@ def test_an_environment_inside_the_project_is_found_after_installation_too(tmp_p
 
 def test_an_environment_activated_later_is_taken(tmp_path):
     """After a first try without PyTorch: nothing of it is remembered."""
-    options = ["-S", PROJECT, "-B", tmp_path, f"-DATEN_BRIDGE_SOURCE_DIR={SOURCE}"]
-    empty = dict(os.environ, PATH="/usr/bin:/bin")
-    empty.pop("VIRTUAL_ENV", None)
-    assert run(CMAKE, *options, env=empty, check=False).returncode != 0
-    activated = dict(empty, PATH=f"{pathlib.Path(sys.executable).parent}:{empty['PATH']}")
-    run(CMAKE, *options, env=activated)
+    options = ["-S", PROJECT, "-B", tmp_path / "build", f"-DATEN_BRIDGE_SOURCE_DIR={SOURCE}"]
+    without = tmp_path / "python3"
+    without.write_text("#!/bin/sh\nexit 1\n")
+    without.chmod(0o755)
+    environment = dict(os.environ, PATH=f"{tmp_path}:{os.environ['PATH']}", CMAKE_PREFIX_PATH="")
+    done = run(CMAKE, *options, env=environment, check=False)
+    assert f"and none in {without}: activate an environment" in " ".join(done.stdout.split())
+    environment["PATH"] = f"{pathlib.Path(sys.executable).parent}:{environment['PATH']}"
+    run(CMAKE, *options, env=environment)
 
 
 def configuration_error(tmp_path, kernel, *options):

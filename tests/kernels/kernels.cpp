@@ -107,7 +107,6 @@ void state(const Tensor& x, Tensor& y) {
             at::get_num_threads()});
 }
 void change_state(const Tensor& /*x*/, Tensor& y) {
-  c10::set_default_dtype(c10::scalarTypeToTypeMeta(at::ScalarType::Double));
   at::globalContext().setFlushDenormal(true);
   at::GradMode::set_enabled(!at::GradMode::is_enabled());
   at::set_num_threads(at::get_num_threads() + 1);
