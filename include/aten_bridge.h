@@ -55,7 +55,7 @@
 #ifndef ATEN_BRIDGE_CORE_ONLY
 // In libtorch_cpu of every version; the wheels of PyTorch 2.1 and 2.6 lack the header for it.
 namespace caffe2 {
-TORCH_API const std::map<std::string, std::string>& GetBuildOptions();
+TORCH_API const std::map<std::string, std::string>& GetBuildOptions();  // NOLINT(*-naming)
 }
 #endif
 
