@@ -3,9 +3,8 @@ include(${CMAKE_CURRENT_LIST_DIR}/AtenBridgeFindPython.cmake)
 # aten_bridge_add_kernel(<target> SOURCES <file>... [DEVICE CPU] [INSTALL_DIR <folder>])
 #
 # Builds the kernel library <target>.so in the current binary folder: a module with the exported
-# kernels of the sources and nothing else to be seen (nor anything of a static library that it links),
-# that finds libtorch by itself. With
-# INSTALL_DIR, `cmake --install` puts it there.
+# kernels of the sources and nothing else to be seen (nor anything of a static library that it
+# links), that finds libtorch by itself. With INSTALL_DIR, `cmake --install` puts it there.
 function(aten_bridge_add_kernel target)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "DEVICE;INSTALL_DIR" "SOURCES")
   if(arg_UNPARSED_ARGUMENTS)
@@ -55,9 +54,9 @@ function(aten_bridge_add_kernel target)
   target_link_options(${target} PRIVATE
     LINKER:-z,now LINKER:-z,nodelete LINKER:--as-needed LINKER:--enable-new-dtags)
 
-  find_package(OpenMP QUIET COMPONENTS CXX)
   # at::parallel_for is a template that runs serially unless its caller is compiled for OpenMP.
   # By flag and not by target: PyTorch brings a libgomp of its own, with the same soname.
+  find_package(OpenMP QUIET COMPONENTS CXX)
   if(OpenMP_CXX_FOUND)
     target_compile_options(${target} PRIVATE ${OpenMP_CXX_FLAGS})
     target_link_options(${target} PRIVATE ${OpenMP_CXX_FLAGS})

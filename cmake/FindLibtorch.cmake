@@ -51,7 +51,7 @@ foreach(_library c10 torch_cpu)
 endforeach()
 
 if(Libtorch_INCLUDE_DIR AND Libtorch_c10_LIBRARY)
-  # The version moved to torch/headeronly in 2.9.
+  # PyTorch 2.11 has the version in the first; 2.6 has only the second.
   foreach(_header torch/headeronly/version.h torch/csrc/api/include/torch/version.h)
     if(NOT Libtorch_VERSION AND EXISTS ${Libtorch_INCLUDE_DIR}/${_header})
       set(_libtorch_version)

@@ -27,6 +27,7 @@ namespace detail {
 template <class Body>
 auto reporting(const char* name, const Body& body) {
   try {
+    check_pytorch(name);
     return body();
   } catch (...) {
     throw std::runtime_error(record_failure(name, nullptr, 0).text);
@@ -34,7 +35,6 @@ auto reporting(const char* name, const Body& body) {
 }
 
 inline void check_ms_ext_device(const char* name, c10::Device device) {
-  check_pytorch(name);
   if (!device.is_cpu()) {
     throw Error(Status::kDevice, std::string(name) + ": expected device cpu, got " + device.str() +
                                      "; this library was built for the CPU");

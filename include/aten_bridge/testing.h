@@ -113,8 +113,8 @@ class Buffer {
   /// "" or which side was written to.
   std::string damage() {
     unguard();
-    const auto damaged = [](const unsigned char* guard) {
-      return std::any_of(guard, guard + kGuard, [](unsigned char c) { return c != kGuardByte; });
+    const auto damaged = [](const unsigned char* zone) {
+      return std::any_of(zone, zone + kGuard, [](unsigned char c) { return c != kGuardByte; });
     };
     std::string text;
     if (damaged(data_ - kGuard)) {

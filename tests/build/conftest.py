@@ -12,7 +12,6 @@ import pytest
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 TORCH = pathlib.Path(importlib.util.find_spec("torch").submodule_search_locations[0])
 CMAKE = os.environ.get("CMAKE", "cmake")
-CXX = os.environ.get("CXX", "c++")
 CXX_STANDARD = os.environ.get("CXX_STANDARD", "17")
 
 

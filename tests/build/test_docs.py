@@ -2,6 +2,7 @@
 
 import re
 import shutil
+import sys
 
 import pytest
 from conftest import COMPILE_FAIL, SOURCE, expected_sentence, python, run
@@ -56,8 +57,7 @@ def test_the_line_without_cmake_builds_a_library_that_works(build, tmp_path):
     )
     for folder in ("include", "examples"):
         shutil.copytree(SOURCE / folder, tmp_path / folder)
-    interpreter = python("-c", "import sys; print(sys.executable)").stdout.strip()
-    run("bash", "-ec", f'python3() {{ "{interpreter}" "$@"; }}\n{command}', cwd=tmp_path)
+    run("bash", "-ec", f'python3() {{ "{sys.executable}" "$@"; }}\n{command}', cwd=tmp_path)
     shown = run("nm", "--dynamic", "--defined-only", tmp_path / "leaky_relu.so").stdout
     assert {" T LeakyRelu", " W aten_bridge_last_error"} <= {
         line[16:] for line in shown.splitlines()
