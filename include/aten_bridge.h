@@ -21,10 +21,15 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
+#include <exception>
+#include <new>
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <type_traits>
+#include <vector>
 
 #ifndef ATEN_BRIDGE_CORE_ONLY
 #include <ATen/Parallel.h>
@@ -39,14 +44,13 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdlib>
-#include <exception>
+#include <initializer_list>
 #include <map>
+#include <memory>
+#include <mutex>
 #include <optional>
 #include <tuple>
-#include <type_traits>
 #include <utility>
-#include <vector>
 #endif
 
 /// Marks what a kernel library shows to its host: a C function written by hand needs it.
@@ -141,15 +145,17 @@ class Report {
 /// come and do not say which are inputs.
 enum class Role : std::uint8_t { kInput, kOutput, kSlot };
 
-/// How error texts name an operand: "input 0", "output 1", "slot 2".
+/// How error texts name an operand: "input 0", "output 1", "slot 2", "input 1 'weight'".
 struct OperandName {
   Role role = Role::kSlot;
   int index = 0;
+  const char* label = nullptr;  ///< the author's name for it, from the kernel's checks
 
   std::string text() const {
     const char* role_text =
         role == Role::kInput ? "input " : (role == Role::kOutput ? "output " : "slot ");
-    return role_text + std::to_string(index);
+    return role_text + std::to_string(index) +
+           (label == nullptr ? "" : " '" + std::string(label) + '\'');
   }
 };
 
@@ -190,7 +196,8 @@ extern "C" ATEN_BRIDGE_PUBLIC inline const char* aten_bridge_last_error() {
 
 namespace aten_bridge {
 
-/// The element types that hosts name and PyTorch has.
+/// The element types that hosts name and PyTorch has. (No std::vector of it below: g++ makes such
+/// templates of enumerations visible, whatever the pragma above says.)
 enum class DType : std::uint8_t {
   kNone,  ///< no tensor: Python's None
   kBool,
@@ -382,7 +389,7 @@ class CallFrame {
 
   /// Reads the operand at `index`, below `size()`, into `slot`, and touches no data. Returns false
   /// after adding what is wrong with the operand, under `name`, to `report`.
-  [[nodiscard]] bool read(int index, OperandName name, Slot& slot, Report& report) const {
+  [[nodiscard]] bool read(int index, const OperandName& name, Slot& slot, Report& report) const {
     const char* dtype = dtypes_[index];
     const detail::DTypeInfo* info = dtype == nullptr ? nullptr : detail::find_dtype(dtype);
     slot.data = params_[index];
@@ -469,6 +476,274 @@ class CallFrame {
 
 }  // namespace aten_bridge
 
+//===----------------------------------------------------------------------===//
+// Attributes
+//===----------------------------------------------------------------------===//
+
+namespace aten_bridge {
+
+/// Where the values of a kernel's attributes come from: a seam between the hosts and all that
+/// stands below. Each `get` returns false, and leaves `value` alone, if the attribute is not there
+/// or of another type: hosts convert nothing, and neither does the bridge.
+class Attributes {
+ public:
+  virtual ~Attributes() = default;
+  virtual bool has(const char* name) const = 0;
+  virtual bool get(const char* name, bool& value) const = 0;
+  virtual bool get(const char* name, int64_t& value) const = 0;
+  virtual bool get(const char* name, double& value) const = 0;
+  virtual bool get(const char* name, std::string& value) const = 0;
+  virtual bool get(const char* name, std::vector<int64_t>& value) const = 0;
+  virtual bool get(const char* name, std::vector<double>& value) const = 0;
+  virtual bool get(const char* name, std::vector<std::vector<int64_t>>& value) const = 0;
+  virtual bool get(const char* name, std::vector<std::vector<double>>& value) const = 0;
+};
+
+namespace detail {
+
+// MindSpore is built with the old C++ ABI or with the new one, in which a std::string is another
+// class, and a kernel with the one of its libtorch. The two classes below are what a std::string
+// argument and result look like from either side.
+
+// The header in front of the characters of an old std::string.
+struct OldStringHeader {
+  std::size_t length;
+  std::size_t capacity;
+  int owners;  // beyond the first; negative: must not be shared, a copy has its own characters
+};
+
+// The old ABI's empty strings all point behind this; it is not theirs to free.
+extern "C" __attribute__((weak, visibility("default"))) char
+    _ZNSs4_Rep20_S_empty_rep_storageE[];  // NOLINT: the name is libstdc++'s
+
+/// An argument: the address of it is that of a valid std::string of both ABIs, which differ in
+/// what they read of it.
+class HostString {
+ public:
+  explicit HostString(std::string_view text)
+      : length_(text.size()),
+        capacity_(text.size()),
+        block_(sizeof(OldStringHeader) / sizeof(std::size_t) + text.size() / sizeof(std::size_t) +
+               1) {
+    const OldStringHeader header{length_, capacity_, -1};
+    std::memcpy(block_.data(), &header, sizeof(header));
+    char* chars = reinterpret_cast<char*>(block_.data()) + sizeof(header);
+    std::memcpy(chars, text.data(), text.size());
+    chars_ = chars;
+  }
+  HostString(const HostString&) = delete;
+  HostString& operator=(const HostString&) = delete;
+
+  /// The characters, which a null ends.
+  const char* c_str() const noexcept { return chars_; }
+
+ private:
+  const char* chars_;     // old and new
+  std::size_t length_;    // new
+  std::size_t capacity_;  // new
+  [[maybe_unused]] std::size_t unused_ = 0;
+  std::vector<std::size_t> block_;
+};
+
+/// A result. A function of the old ABI writes one word of it, one of the new ABI two or more.
+class HostStringResult {
+ public:
+  HostStringResult(const HostStringResult&) = delete;  // hence returned in memory, as strings are
+  HostStringResult& operator=(const HostStringResult&) = delete;
+
+  bool is_new() const { return length_ != kUntouched; }
+  std::string text() const { return {chars_, is_new() ? length_ : header()->length}; }
+
+  void free() {
+    if (is_new()) {
+      if (chars_ != reinterpret_cast<char*>(local_)) {
+        ::operator delete(chars_);
+      }
+    } else if (reinterpret_cast<char*>(header()) != _ZNSs4_Rep20_S_empty_rep_storageE &&
+               __atomic_fetch_add(&header()->owners, -1, __ATOMIC_ACQ_REL) <= 0) {
+      ::operator delete(header());
+    }
+  }
+
+  static constexpr std::size_t kUntouched = ~std::size_t{0};
+
+ private:
+  OldStringHeader* header() const { return reinterpret_cast<OldStringHeader*>(chars_) - 1; }
+
+  char* chars_;
+  std::size_t length_;
+  std::size_t local_[2];  // a short new string's characters, or the capacity of a long one
+};
+
+/// The class of MindSpore's `extra`, AotExtra (2.10): the order of its virtual functions and of
+/// its members. A get throws a std::exception if the attribute is not there or of another type.
+/// Visible, or whole-program optimisation would conclude that nobody implements it.
+struct __attribute__((visibility("default"))) AotExtra {
+  virtual ~AotExtra() = default;
+  virtual bool has(HostString& name) = 0;
+  virtual bool get_bool(HostString& name) = 0;
+  virtual int64_t get_int(HostString& name) = 0;
+  virtual float get_float(HostString& name) = 0;
+  virtual HostStringResult get_string(HostString& name) = 0;
+  virtual std::vector<int64_t> get_ints(HostString& name) = 0;
+  virtual std::vector<float> get_floats(HostString& name) = 0;
+  virtual std::vector<std::vector<int64_t>> get_int_lists(HostString& name) = 0;
+  virtual std::vector<std::vector<float>> get_float_lists(HostString& name) = 0;
+
+  std::vector<std::size_t> workspaces;  // bytes of each; the host allocates them for each call
+  void* kernel_data = nullptr;          // the host deletes it, see `Instance`
+};
+
+/// The double that the shortest decimal for `value` names: 0.01 for 0.01f, not 0.00999999977648.
+inline double widen(float value) {
+  char text[32];
+  for (int digits = 6;; ++digits) {  // 9 name every float
+    std::snprintf(text, sizeof(text), "%.*g", digits, static_cast<double>(value));
+    if (digits == 9 || std::strtof(text, nullptr) == value) {
+      return std::strtod(text, nullptr);
+    }
+  }
+}
+
+inline std::vector<double> widen(const std::vector<float>& values) {
+  std::vector<double> wide;
+  wide.reserve(values.size());
+  for (const float value : values) {
+    wide.push_back(widen(value));
+  }
+  return wide;
+}
+
+inline std::vector<std::vector<double>> widen(const std::vector<std::vector<float>>& lists) {
+  std::vector<std::vector<double>> wide;
+  wide.reserve(lists.size());
+  for (const std::vector<float>& list : lists) {
+    wide.push_back(widen(list));
+  }
+  return wide;
+}
+
+/// The attributes behind MindSpore's `extra`; none behind null (hosts before about 1.9).
+class HostAttributes final : public Attributes {
+ public:
+  explicit HostAttributes(void* extra) : extra_(static_cast<AotExtra*>(extra)) {}
+
+  bool has(const char* name) const override {
+    bool found = false;
+    return read(name, found, &AotExtra::has) && found;
+  }
+  bool get(const char* name, bool& value) const override {
+    return read(name, value, &AotExtra::get_bool);
+  }
+  bool get(const char* name, int64_t& value) const override {
+    return read(name, value, &AotExtra::get_int);
+  }
+  bool get(const char* name, double& value) const override {
+    return read(name, value, &AotExtra::get_float);
+  }
+  bool get(const char* name, std::string& value) const override {
+    return read(name, value, &AotExtra::get_string);
+  }
+  bool get(const char* name, std::vector<int64_t>& value) const override {
+    return read(name, value, &AotExtra::get_ints);
+  }
+  bool get(const char* name, std::vector<double>& value) const override {
+    return read(name, value, &AotExtra::get_floats);
+  }
+  bool get(const char* name, std::vector<std::vector<int64_t>>& value) const override {
+    return read(name, value, &AotExtra::get_int_lists);
+  }
+  bool get(const char* name, std::vector<std::vector<double>>& value) const override {
+    return read(name, value, &AotExtra::get_float_lists);
+  }
+
+ private:
+  // no_sanitize: the dynamic type of `extra` is a class of the host's, unknown here.
+  template <class T, class R>
+  __attribute__((no_sanitize("vptr"))) bool read(const char* name, T& value,
+                                                 R (AotExtra::*get)(HostString&)) const {
+    if (extra_ == nullptr) {
+      return false;
+    }
+    HostString host_name(name);
+    try {
+      if constexpr (std::is_same_v<R, HostStringResult>) {
+        alignas(HostStringResult) unsigned char memory[sizeof(HostStringResult)];
+        std::memset(memory, 0xff, sizeof(memory));  // kUntouched
+        // What memory held before an object's birth does not count, so that the compiler would
+        // drop the memset.
+        asm volatile("" : : "r"(memory) : "memory");
+        auto* result = new (memory) HostStringResult((extra_->*get)(host_name));
+        value = result->text();
+        result->free();
+      } else if constexpr (std::is_same_v<R, T>) {
+        value = (extra_->*get)(host_name);
+      } else {
+        value = widen((extra_->*get)(host_name));
+      }
+      return true;
+    } catch (const std::exception&) {
+      return false;
+    }
+  }
+
+  AotExtra* extra_;
+};
+
+/// What an attribute is, for error texts: "the int 1", "the list of floats [0.5, 1]".
+[[gnu::cold]] inline std::string attribute_text(const Attributes& attributes, const char* name) {
+  const auto number = [](auto value) {
+    char text[32];
+    std::snprintf(text, sizeof(text), "%.9g", static_cast<double>(value));
+    return std::is_integral_v<decltype(value)> ? std::to_string(static_cast<int64_t>(value))
+                                               : std::string(text);
+  };
+  const auto list = [](const auto& values, const auto& element) {
+    std::string text = "[";
+    for (const auto& value : values) {
+      text.append(text.size() == 1 ? "" : ", ").append(element(value));
+    }
+    return text + "]";
+  };
+  const auto row = [&](const auto& values) { return list(values, number); };
+  bool flag = false;
+  int64_t integer = 0;
+  double real = 0;
+  std::string string;
+  std::vector<int64_t> integers;
+  std::vector<double> reals;
+  std::vector<std::vector<int64_t>> integer_lists;
+  std::vector<std::vector<double>> real_lists;
+  if (attributes.get(name, flag)) {
+    return std::string("the bool ") + (flag ? "True" : "False");
+  }
+  if (attributes.get(name, integer)) {
+    return "the int " + number(integer);
+  }
+  if (attributes.get(name, real)) {
+    return "the float " + number(real);
+  }
+  if (attributes.get(name, string)) {
+    return "the str \"" + string + '"';
+  }
+  if (attributes.get(name, integers)) {
+    return "the list of ints " + row(integers);
+  }
+  if (attributes.get(name, reals)) {
+    return "the list of floats " + row(reals);
+  }
+  if (attributes.get(name, integer_lists)) {
+    return "the list of lists of ints " + list(integer_lists, row);
+  }
+  if (attributes.get(name, real_lists)) {
+    return "the list of lists of floats " + list(real_lists, row);
+  }
+  return "something that is none of bool, int, float, str, and lists of ints or of floats";
+}
+
+}  // namespace detail
+}  // namespace aten_bridge
+
 #ifndef ATEN_BRIDGE_CORE_ONLY
 
 //===----------------------------------------------------------------------===//
@@ -541,14 +816,28 @@ namespace detail {
                                  shape_text(tensor.sizes().data(), static_cast<int>(tensor.dim()));
 }
 
+/// A row-major tensor over memory that it does not own. Resizable means that resizing it beyond
+/// `bytes` gives it memory of its own. Not at::from_blob, whose storage cannot be resized.
+inline at::Tensor make_tensor(void* data, at::DeviceType device, std::size_t bytes, bool resizable,
+                              at::ScalarType type, at::IntArrayRef sizes) {
+  const auto key = device == at::kCPU ? c10::DispatchKey::CPU : c10::DispatchKey::Meta;
+  c10::Storage storage(c10::Storage::use_byte_size_t(), bytes, c10::DataPtr(data, device),
+                       resizable ? c10::GetCPUAllocator() : nullptr, resizable);
+  at::Tensor tensor = at::detail::make_tensor<c10::TensorImpl>(
+      std::move(storage), c10::DispatchKeySet(key), c10::scalarTypeToTypeMeta(type));
+  tensor.unsafeGetTensorImpl()->set_sizes_contiguous(sizes);
+  return tensor;
+}
+
 /// What becomes of a view that a kernel resizes beyond the host's buffer. An output of
 /// ATEN_BRIDGE_EXPORT moves to memory of its own and is found out after the body, by a check that
 /// can name the sizes; where nothing is checked afterwards, ATen refuses.
 enum class Resizing : bool { kRefused, kFoundOut };
 
 /// A tensor over the operand's memory, undefined for None. Adds to `report` a dtype that this
-/// libtorch does not have. Not at::from_blob, whose storage cannot be resized.
-inline at::Tensor make_view(const Slot& slot, OperandName name, Resizing resizing, Report& report) {
+/// libtorch does not have.
+inline at::Tensor make_view(const Slot& slot, const OperandName& name, Resizing resizing,
+                            Report& report) {
   if (slot.is_none()) {
     return {};
   }
@@ -558,17 +847,10 @@ inline at::Tensor make_view(const Slot& slot, OperandName name, Resizing resizin
                name.text() + ": expected a dtype of this version of PyTorch, got " + slot.text());
     return {};
   }
-  const bool resizable = resizing == Resizing::kFoundOut;
-  c10::Storage storage(c10::Storage::use_byte_size_t(),
-                       static_cast<std::size_t>(slot.numel) * dtype_itemsize(slot.dtype),
-                       c10::DataPtr(slot.data, at::kCPU),
-                       resizable ? c10::GetCPUAllocator() : nullptr, resizable);
-  at::Tensor view = at::detail::make_tensor<c10::TensorImpl>(
-      std::move(storage), c10::DispatchKeySet(c10::DispatchKey::CPU),
-      c10::scalarTypeToTypeMeta(type));
-  view.unsafeGetTensorImpl()->set_sizes_contiguous(
-      at::IntArrayRef(slot.sizes, static_cast<std::size_t>(slot.ndim)));
-  return view;
+  return make_tensor(slot.data, at::kCPU,
+                     static_cast<std::size_t>(slot.numel) * dtype_itemsize(slot.dtype),
+                     resizing == Resizing::kFoundOut, type,
+                     at::IntArrayRef(slot.sizes, static_cast<std::size_t>(slot.ndim)));
 }
 
 }  // namespace detail
@@ -604,6 +886,243 @@ inline std::vector<at::Tensor> tensors(const CallFrame& frame) {
   }
   return tensors(frame, indices);
 }
+
+//===----------------------------------------------------------------------===//
+// Checks
+//===----------------------------------------------------------------------===//
+//
+// What a kernel accepts, stated behind its function and checked before the body:
+//
+//   ATEN_BRIDGE_EXPORT(Prelu, prelu,
+//                      aten_bridge::input("x").dtype(aten_bridge::kFloatingPoint).sizes("N", "C",
+//                      "..."), aten_bridge::input("weight").sizes("C"));
+
+/// A set of dtypes: one, or several joined by `|`.
+class DTypeSet {
+ public:
+  constexpr DTypeSet() = default;
+  constexpr DTypeSet(at::ScalarType type) {  // NOLINT(*-explicit-*): one dtype is a set of dtypes
+    for (std::size_t i = 1; i < std::size(detail::kScalarTypes); ++i) {
+      if (detail::kScalarTypes[i] == type) {
+        bits_ = 1U << i;
+      }
+    }
+  }
+  constexpr DTypeSet operator|(DTypeSet other) const {
+    other.bits_ |= bits_;
+    return other;
+  }
+  constexpr bool empty() const { return bits_ == 0; }
+  constexpr bool contains(DType dtype) const {
+    return (bits_ >> static_cast<unsigned int>(dtype) & 1U) != 0;
+  }
+
+  /// One of them, float32 where it is possible; kNone of the empty set.
+  constexpr DType any() const {
+    if (contains(DType::kFloat32) || empty()) {
+      return empty() ? DType::kNone : DType::kFloat32;
+    }
+    unsigned int first = 0;
+    while ((bits_ >> first & 1U) == 0) {
+      ++first;
+    }
+    return static_cast<DType>(first);
+  }
+
+  /// "float32|float64".
+  std::string text() const {
+    std::string text;
+    for (const detail::DTypeInfo& info : detail::kDTypes) {
+      if (contains(info.dtype)) {
+        text.append(text.empty() ? "" : "|").append(info.name);
+      }
+    }
+    return text;
+  }
+
+ private:
+  std::uint32_t bits_ = 0;  // by `DType`
+};
+
+/// float16, bfloat16, float32, float64.
+inline constexpr DTypeSet kFloatingPoint =
+    DTypeSet(at::kHalf) | at::kBFloat16 | at::kFloat | at::kDouble;
+/// int8 to int64 and uint8; not bool.
+inline constexpr DTypeSet kIntegral =
+    DTypeSet(at::kByte) | at::kChar | at::kShort | at::kInt | at::kLong;
+/// complex64, complex128.
+inline constexpr DTypeSet kComplex = DTypeSet(at::kComplexFloat) | at::kComplexDouble;
+
+/// One size in `OperandCheck::sizes`: a number; a name, which stands for the same size wherever a
+/// kernel's checks have it; or "...", for any number of any sizes.
+struct SizeCheck {
+  const char* name = nullptr;  // null: a number
+  int64_t number = 0;
+
+  constexpr SizeCheck() = default;
+  constexpr SizeCheck(const char* name) : name(name) {}    // NOLINT(*-explicit-*)
+  constexpr SizeCheck(int64_t number) : number(number) {}  // NOLINT(*-explicit-*)
+  constexpr SizeCheck(int number) : number(number) {}      // NOLINT(*-explicit-*)
+
+  constexpr bool is_rest() const { return name != nullptr && std::string_view(name) == "..."; }
+  std::string text() const { return name != nullptr ? name : std::to_string(number); }
+};
+
+/// What a kernel accepts as one operand. Made by `input` and `output`; each member function adds a
+/// condition and returns the result. None and sizes that are not known yet pass.
+class OperandCheck {
+ public:
+  static constexpr std::size_t kMaxSizes = 8;
+
+  constexpr OperandCheck(Role role, const char* name) : role_(role), name_(name) {}
+
+  /// Any of these: `dtype(at::kFloat, at::kDouble)`, `dtype(kFloatingPoint | kComplex)`.
+  template <class... T>
+  constexpr OperandCheck dtype(T... types) const {
+    OperandCheck check = *this;
+    check.dtypes_ = (DTypeSet() | ... | DTypeSet(types));
+    return check;
+  }
+
+  constexpr OperandCheck rank(int ndim) const { return rank(ndim, ndim); }
+  constexpr OperandCheck rank(int least, int most) const {
+    OperandCheck check = *this;
+    check.least_ndim_ = least;
+    check.most_ndim_ = most;
+    return check;
+  }
+
+  /// The sizes, one by one: `sizes("N", 3, "H", "W")`, `sizes("...", "C")`.
+  template <class... S>
+  constexpr OperandCheck sizes(S... sizes) const {
+    static_assert(sizeof...(S) <= kMaxSizes,
+                  "aten_bridge: sizes() takes up to 8 sizes; leave the others to \"...\".");
+    OperandCheck check = *this;
+    check.has_sizes_ = true;
+    check.size_count_ = sizeof...(S);
+    check.sizes_ = {SizeCheck(sizes)...};
+    return check;
+  }
+
+  constexpr Role role() const { return role_; }
+  constexpr const char* name() const { return name_; }
+  constexpr DTypeSet dtypes() const { return dtypes_; }
+
+ private:
+  friend class CheckRun;
+
+  Role role_;
+  const char* name_;
+  DTypeSet dtypes_;  // empty: any
+  int least_ndim_ = 0;
+  int most_ndim_ = CallFrame::kMaxNdim;
+  bool has_sizes_ = false;
+  std::size_t size_count_ = 0;
+  std::array<SizeCheck, kMaxSizes> sizes_ = {};
+};
+
+/// States the next input of a kernel, in the order of its parameters; for an at::TensorList, each
+/// of its tensors. `name` is what error texts call it, beside its number.
+constexpr OperandCheck input(const char* name) { return {Role::kInput, name}; }
+
+/// States the next output.
+constexpr OperandCheck output(const char* name) { return {Role::kOutput, name}; }
+
+/// The checks of one call, which share the sizes' names.
+class CheckRun {
+ public:
+  explicit CheckRun(Report& report) : report_(report) {}
+
+  /// Adds to the report how the operand differs from `check`. A size of -1, a rank of -1 and a
+  /// dtype of kNone are not known.
+  void operator()(const OperandCheck& check, const OperandName& name, const Slot& slot) {
+    if (!check.dtypes_.empty() && slot.dtype != DType::kNone &&
+        !check.dtypes_.contains(slot.dtype)) {
+      report_.add(Status::kDtype, name.text() + ": expected " + check.dtypes_.text() + ", got \"" +
+                                      std::string(dtype_name(slot.dtype)) + "\" with shape " +
+                                      detail::shape_text(slot.sizes, slot.ndim));
+    }
+    if (slot.ndim < 0) {
+      return;
+    }
+    if (slot.ndim < check.least_ndim_ || slot.ndim > check.most_ndim_) {
+      report_.add(Status::kShape,
+                  name.text() + ": expected " + rank_text(check) + ", got " + described(slot));
+    } else if (check.has_sizes_) {
+      match_sizes(check, name, slot);
+    }
+  }
+
+ private:
+  struct NamedSize {
+    const char* name;
+    int64_t size;
+    OperandName operand;
+  };
+
+  static std::string rank_text(const OperandCheck& check) {
+    return check.least_ndim_ == check.most_ndim_
+               ? "rank " + std::to_string(check.least_ndim_)
+               : "a rank from " + std::to_string(check.least_ndim_) + " to " +
+                     std::to_string(check.most_ndim_);
+  }
+
+  static std::string described(const Slot& slot) {
+    return slot.dtype == DType::kNone ? detail::shape_text(slot.sizes, slot.ndim) : slot.text();
+  }
+
+  void match_sizes(const OperandCheck& check, const OperandName& name, const Slot& slot) {
+    const auto* begin = check.sizes_.data();
+    const auto* end = begin + check.size_count_;
+    const auto* rest = std::find_if(begin, end, [](const SizeCheck& s) { return s.is_rest(); });
+    const int front = static_cast<int>(rest - begin);
+    const int back = rest == end ? 0 : static_cast<int>(end - rest) - 1;
+    bool fits = rest == end ? slot.ndim == front : slot.ndim >= front + back;
+    std::string because;
+    if (fits) {
+      for (int i = 0; i < front; ++i) {
+        fits = match_size(begin[i], slot.sizes[i], name, because) && fits;
+      }
+      for (int i = 0; i < back; ++i) {
+        fits = match_size(rest[1 + i], slot.sizes[slot.ndim - back + i], name, because) && fits;
+      }
+    }
+    if (!fits) {
+      std::string pattern;
+      for (const auto* size = begin; size != end; ++size) {
+        pattern.append(pattern.empty() ? "" : ", ").append(size->text());
+      }
+      report_.add(Status::kShape, name.text() + ": expected sizes [" + pattern + "]" + because +
+                                      ", got " + described(slot));
+    }
+  }
+
+  /// Whether a size is what its check says; adds to `because` what a name stands for.
+  bool match_size(const SizeCheck& check, int64_t size, const OperandName& operand,
+                  std::string& because) {
+    if (size < 0) {
+      return true;
+    }
+    if (check.name == nullptr) {
+      return check.number == size;
+    }
+    for (const NamedSize& named : names_) {
+      if (std::strcmp(named.name, check.name) == 0) {
+        if (named.size != size) {
+          because.append(because.empty() ? " with " : " and ")
+              .append(check.name)
+              .append(" = " + std::to_string(named.size) + " as in " + named.operand.text());
+        }
+        return named.size == size;
+      }
+    }
+    names_.push_back({check.name, size, operand});
+    return true;
+  }
+
+  Report& report_;
+  c10::SmallVector<NamedSize, 8> names_;
+};
 
 //===----------------------------------------------------------------------===//
 // The caller's state
@@ -686,14 +1205,35 @@ inline void check_pytorch(const char* operator_name) {
 // Binding: from a function's signature to the operands of a call
 //===----------------------------------------------------------------------===//
 //
-// Templates only list what a signature asks for (`Parameter`, `Signature`) and spread the
-// operands over the arguments (`Invoker`). Decoding, checking and reporting is one ordinary
-// function for all kernels, `run`, so that a library with many kernels stays small.
+// Templates only list what a signature asks for (`Parameter`, `Plan`) and spread what a call
+// brings over the arguments (`call`). Decoding, checking and reporting is ordinary code for all
+// kernels, so that a library with many kernels stays small.
 
-/// What one parameter, or one result, takes from the call.
+/// What a parameter, or a result, of a kernel is.
+enum class Kind : std::uint8_t {
+  kInput,          // a tensor
+  kOptionalInput,  // a tensor or None
+  kInputList,      // any number of tensors
+  kOutput,
+  kValue,      // an attribute while there are aten_bridge::attr options, then a number:
+  kAttribute,  //
+  kNumber,     // the one element of an input
+  kWorkspace,
+  kFrame,  // the call as it comes
+};
+
+/// The numbers that an input can be read as; kNone for types that are no numbers.
+enum class NumberType : std::uint8_t { kNone, kBool, kInt, kReal, kAny };
+
+/// One input or output of a kernel.
 struct Binding {
-  Role role;
-  bool optional;  // may be None
+  Kind kind = Kind::kOutput;
+  NumberType number = NumberType::kNone;
+  bool optional = false;  // may be None
+
+  friend constexpr bool operator!=(const Binding& a, const Binding& b) {
+    return a.kind != b.kind || a.number != b.number || a.optional != b.optional;
+  }
 };
 
 /// One operand during a call: the host's memory and the tensor that the kernel works on.
@@ -704,52 +1244,735 @@ struct Operand {
   const c10::TensorImpl* impl = nullptr;  // of `view` before the body
 };
 
+/// What the host keeps for one operator of a graph (MindSpore's AotKernelData): it deletes the
+/// object through the destructor, which must therefore be the first virtual function.
+class Instance {
+ public:
+  explicit Instance(const void* attributes) : attributes_(attributes) {}
+  virtual ~Instance() = default;
+  Instance(const Instance&) = delete;
+  Instance& operator=(const Instance&) = delete;
+
+  /// A std::tuple of their values, of the kernel's own types.
+  const void* attributes() const { return attributes_; }
+
+ private:
+  const void* attributes_;
+};
+
+/// Memory that a kernel uses during the call.
+struct Memory {
+  void* data = nullptr;
+  std::size_t bytes = 0;
+  c10::DataPtr owner;  // where it is not the host's
+};
+
+/// All that a kernel's arguments are made from: those of a call, or stand-ins without data.
+struct Arguments {
+  Operand* operands = nullptr;  // inputs, then outputs, in the host's order
+  int inputs = 0;
+  int outputs = 0;
+  int list_begin = -1;  // of the inputs that an at::TensorList takes; -1: there is none
+  int list_size = 0;
+  std::vector<at::Tensor> list;
+  Instance* instance = nullptr;
+  Memory* workspaces = nullptr;
+  const CallFrame* frame = nullptr;
+
+  /// The operand of input parameter `index`; of an at::TensorList, the first.
+  Operand& input(int index) const {
+    return operands[list_begin >= 0 && index > list_begin ? index + list_size - 1 : index];
+  }
+  Operand& output(int index) const { return operands[inputs + index]; }
+  int size() const { return inputs + outputs; }
+};
+
+}  // namespace detail
+
+/// Memory without an initial value that a kernel asked for with an aten_bridge::workspace option.
+/// Aligned for T; valid during the call.
+template <class T>
+class Workspace {
+ public:
+  static_assert(std::is_trivial_v<T>, "aten_bridge: a Workspace holds plain values.");
+  Workspace(void* data, std::size_t size) : data_(static_cast<T*>(data)), size_(size) {}
+
+  T* data() const { return data_; }
+  std::size_t size() const { return size_; }  ///< in elements
+  T* begin() const { return data_; }
+  T* end() const { return data_ + size_; }
+
+  /// Throws c10::Error if `index` is not below `size()`.
+  T& at(std::size_t index) const {
+    TORCH_CHECK_INDEX(index < size_, "expected an index below ", size_, ", got ", index);
+    return data_[index];
+  }
+  T& operator[](std::size_t index) const { return data_[index]; }
+
+ private:
+  T* data_;
+  std::size_t size_;
+};
+
+namespace detail {
+
 template <class>
 inline constexpr bool kNever = false;
 
-/// How a parameter of type `P` binds. For instance `const at::Tensor&` takes the next input.
+template <class T>
+using Plain = std::remove_cv_t<std::remove_reference_t<T>>;
+
+//===--- values: attributes and numbers ---===//
+
+/// A type that attributes, and some that numbers, can be: how it is kept (`Held`) and handed over
+/// (`get`), and what error texts call it.
+template <class T>
+struct Value {
+  static constexpr bool kSupported = false;
+  static constexpr NumberType kNumber = NumberType::kNone;
+  using Held = char;
+};
+
+template <class T, NumberType number = NumberType::kNone>
+struct OwnValue {
+  static constexpr bool kSupported = true;
+  static constexpr NumberType kNumber = number;
+  using Held = T;
+  static const T& get(const T& held) { return held; }
+};
+
+// clang-format off
+template <> struct Value<bool> : OwnValue<bool, NumberType::kBool> {
+  static constexpr const char* kText = "a bool"; };
+template <> struct Value<int64_t> : OwnValue<int64_t, NumberType::kInt> {
+  static constexpr const char* kText = "an int"; };
+template <> struct Value<double> : OwnValue<double, NumberType::kReal> {
+  static constexpr const char* kText = "a float, such as 1.0"; };
+template <> struct Value<at::Scalar> : OwnValue<at::Scalar, NumberType::kAny> {
+  static constexpr const char* kText = "a number"; };
+template <> struct Value<std::string> : OwnValue<std::string> {
+  static constexpr const char* kText = "a str"; };
+template <> struct Value<at::ScalarType> : OwnValue<at::ScalarType> {
+  static constexpr const char* kText = "the name of a dtype, such as \"float32\""; };
+template <> struct Value<std::vector<int64_t>> : OwnValue<std::vector<int64_t>> {
+  static constexpr const char* kText = "a list of ints"; };
+template <> struct Value<std::vector<double>> : OwnValue<std::vector<double>> {
+  static constexpr const char* kText = "a list of floats, such as [1.0, 2.0]"; };
+template <> struct Value<std::vector<std::vector<int64_t>>>
+    : OwnValue<std::vector<std::vector<int64_t>>> {
+  static constexpr const char* kText = "a list of lists of ints"; };
+template <> struct Value<std::vector<std::vector<double>>>
+    : OwnValue<std::vector<std::vector<double>>> {
+  static constexpr const char* kText = "a list of lists of floats, such as [[1.0], [2.0, 3.0]]"; };
+// clang-format on
+
+/// A type that only refers to a value of type T.
+template <class View, class T>
+struct ViewedValue : Value<T> {
+  static View get(const T& held) { return held; }
+};
+template <>
+struct Value<std::string_view> : ViewedValue<std::string_view, std::string> {};
+template <>
+struct Value<at::IntArrayRef> : ViewedValue<at::IntArrayRef, std::vector<int64_t>> {};
+template <>
+struct Value<at::ArrayRef<double>> : ViewedValue<at::ArrayRef<double>, std::vector<double>> {};
+
+template <class T>
+struct Value<std::optional<T>> : Value<T> {
+  using Held = std::optional<typename Value<T>::Held>;
+  static std::optional<T> get(const Held& held) {
+    return held.has_value() ? std::optional<T>(Value<T>::get(*held)) : std::nullopt;
+  }
+};
+template <>
+struct Value<at::OptionalIntArrayRef> : Value<std::optional<std::vector<int64_t>>> {
+  static at::OptionalIntArrayRef get(const Held& held) {
+    return held.has_value() ? at::OptionalIntArrayRef(*held) : at::OptionalIntArrayRef();
+  }
+};
+
+template <class T>
+inline constexpr bool kIsOptional = false;
+template <class T>
+inline constexpr bool kIsOptional<std::optional<T>> = true;
+template <>
+inline constexpr bool kIsOptional<at::OptionalIntArrayRef> = true;
+
+//===--- attributes ---===//
+
+struct NoDefault {};
+
+/// An aten_bridge::attr option.
+template <class Default>
+struct Attr {
+  const char* name;
+  Default fallback;
+};
+
+/// Whether an operator must set the attribute.
+template <class Held, class AttrOption>
+inline constexpr bool kIsRequired =
+    std::is_same_v<AttrOption, Attr<NoDefault>> && !kIsOptional<Held>;
+
+/// Whether a default fits: no float for an int, no number for a bool.
+template <class Held, class Default>
+constexpr bool default_fits() {
+  if constexpr (std::is_same_v<Default, NoDefault> || std::is_same_v<Held, Default>) {
+    return true;
+  } else if constexpr (kIsOptional<Held> && !std::is_same_v<Default, std::nullopt_t>) {
+    return default_fits<typename Held::value_type, Default>();
+  } else if constexpr (std::is_same_v<Held, bool>) {
+    return std::is_same_v<Default, bool>;
+  } else if constexpr (std::is_same_v<Held, int64_t>) {
+    return std::is_integral_v<Default> && !std::is_same_v<Default, bool>;
+  } else if constexpr (std::is_same_v<Held, double>) {
+    return std::is_arithmetic_v<Default> && !std::is_same_v<Default, bool>;
+  } else {
+    return std::is_constructible_v<Held, Default>;
+  }
+}
+
+template <class T>
+bool get_attribute(const Attributes& attributes, const char* name, T& value) {
+  return attributes.get(name, value);
+}
+
+template <class T>
+bool get_attribute(const Attributes& attributes, const char* name, std::optional<T>& value) {
+  T given{};
+  const bool found = get_attribute(attributes, name, given);
+  value = std::move(given);
+  return found;
+}
+
+inline bool get_attribute(const Attributes& attributes, const char* name, at::ScalarType& value) {
+  std::string text;
+  const DTypeInfo* info = attributes.get(name, text) ? find_dtype(text) : nullptr;
+  value = info == nullptr ? at::ScalarType::Undefined : scalar_type(info->dtype);
+  return value != at::ScalarType::Undefined;
+}
+
+inline bool get_attribute(const Attributes& attributes, const char* name, at::Scalar& value) {
+  bool flag = false;
+  int64_t integer = 0;
+  double real = 0;
+  if (attributes.get(name, real)) {
+    value = real;
+  } else if (attributes.get(name, integer)) {
+    value = integer;
+  } else if (attributes.get(name, flag)) {
+    value = flag;
+  } else {
+    return false;
+  }
+  return true;
+}
+
+[[gnu::cold, gnu::noinline]] inline void add_attribute_fault(const Attributes& attributes,
+                                                             const char* name, const char* expected,
+                                                             Report& report) {
+  report.add(Status::kAttribute,
+             "attribute '" + std::string(name) + "': expected " + expected + ", got " +
+                 (attributes.has(name) ? attribute_text(attributes, name)
+                                       : "nothing; set it where the operator is made, as in "
+                                         "add_prim_attr(\"" +
+                                             std::string(name) + "\", ...)"));
+}
+
+/// The value of an attribute or its default; without either adds to the report.
+template <class Held, class Default>
+Held read_attribute(const Attributes& attributes, const Attr<Default>& attr, Report& report) {
+  static_assert(default_fits<Held, Default>(),
+                "aten_bridge: the default of an attribute has the type of its parameter: a float "
+                "such as 1.0 where that is a double, a bool, a string, {1, 2} for a list.");
+  if (kIsRequired<Held, Attr<Default>> || attributes.has(attr.name)) {
+    Held value{};
+    if (!get_attribute(attributes, attr.name, value)) {
+      add_attribute_fault(attributes, attr.name, Value<Held>::kText, report);
+    }
+    return value;
+  }
+  if constexpr (std::is_same_v<Default, NoDefault>) {
+    return Held{};
+  } else {
+    return Held(attr.fallback);
+  }
+}
+
+//===--- numbers ---===//
+
+/// The one element of an input, before it becomes what the kernel asks for.
+struct Number {
+  enum class Type : std::uint8_t { kBool, kInt, kBigInt, kReal, kComplex };
+  Type type = Type::kInt;
+  int64_t integer = 0;                 // of kBool and kInt
+  c10::complex<double> real = {0, 0};  // of kBigInt (2^63 and more, rounded), kReal and kComplex
+};
+
+template <class T>
+T load(const void* data) {
+  T value;
+  std::memcpy(&value, data, sizeof(T));  // of any alignment
+  return value;
+}
+
+/// `slot` has one element.
+inline Number read_number(const Slot& slot) {
+  const auto integer = [](int64_t value) { return Number{Number::Type::kInt, value, {}}; };
+  const auto real = [](double value) { return Number{Number::Type::kReal, 0, {value, 0}}; };
+  switch (slot.dtype) {
+    case DType::kBool:
+      return {Number::Type::kBool, load<std::uint8_t>(slot.data) != 0, {}};
+    case DType::kUInt8:
+      return integer(load<std::uint8_t>(slot.data));
+    case DType::kInt8:
+      return integer(load<std::int8_t>(slot.data));
+    case DType::kUInt16:
+      return integer(load<std::uint16_t>(slot.data));
+    case DType::kInt16:
+      return integer(load<std::int16_t>(slot.data));
+    case DType::kUInt32:
+      return integer(load<std::uint32_t>(slot.data));
+    case DType::kInt32:
+      return integer(load<std::int32_t>(slot.data));
+    case DType::kUInt64: {
+      const auto value = load<std::uint64_t>(slot.data);
+      return value >> 63 == 0 ? integer(static_cast<int64_t>(value))
+                              : Number{Number::Type::kBigInt, 0, {static_cast<double>(value), 0}};
+    }
+    case DType::kInt64:
+      return integer(load<int64_t>(slot.data));
+    case DType::kFloat16:
+      return real(load<c10::Half>(slot.data));
+    case DType::kBFloat16:
+      return real(load<c10::BFloat16>(slot.data));
+    case DType::kFloat32:
+      return real(load<float>(slot.data));
+    case DType::kFloat64:
+      return real(load<double>(slot.data));
+    case DType::kComplex64:
+      return {Number::Type::kComplex, 0, load<c10::complex<float>>(slot.data)};
+    case DType::kComplex128:
+      return {Number::Type::kComplex, 0, load<c10::complex<double>>(slot.data)};
+    case DType::kFloat8E4M3FN:
+      return real(load<c10::Float8_e4m3fn>(slot.data));
+    case DType::kFloat8E5M2:
+      return real(load<c10::Float8_e5m2>(slot.data));
+    case DType::kNone:
+      break;
+  }
+  return {};
+}
+
+/// Converts without loss of more than a double's precision. False if that is not possible.
+inline bool convert(const Number& number, int64_t& value) {
+  const double real = number.real.real();
+  switch (number.type) {
+    case Number::Type::kBool:
+    case Number::Type::kInt:
+      value = number.integer;
+      return true;
+    case Number::Type::kReal:
+      if (real >= -0x1p63 && real < 0x1p63 && real == std::trunc(real)) {
+        value = static_cast<int64_t>(real);
+        return true;
+      }
+      return false;
+    default:
+      return false;
+  }
+}
+
+inline bool convert(const Number& number, bool& value) {
+  int64_t integer = 0;
+  const bool fits = convert(number, integer) && (integer == 0 || integer == 1);
+  value = integer == 1;
+  return fits;
+}
+
+inline bool convert(const Number& number, double& value) {
+  value =
+      number.type <= Number::Type::kInt ? static_cast<double>(number.integer) : number.real.real();
+  return number.type != Number::Type::kComplex;
+}
+
+inline bool convert(const Number& number, at::Scalar& value) {
+  switch (number.type) {
+    case Number::Type::kBool:
+      value = number.integer != 0;
+      return true;
+    case Number::Type::kInt:
+      value = number.integer;
+      return true;
+    case Number::Type::kReal:
+      value = number.real.real();
+      return true;
+    case Number::Type::kComplex:
+      value = number.real;
+      return true;
+    default:
+      return false;
+  }
+}
+
+template <class T>
+T number_as(const Slot& slot) {
+  T value{};
+  convert(read_number(slot), value);
+  return value;
+}
+
+/// "" or how the slot is not such a number: ": expected ..., got ...".
+[[gnu::cold]] inline std::string number_fault(NumberType type, const Slot& slot) {
+  const char* expected = type == NumberType::kBool   ? "a bool, 0 or 1"
+                         : type == NumberType::kInt  ? "an integer that an int64 can hold"
+                         : type == NumberType::kReal ? "a real number"
+                                                     : "a number that an at::Scalar can hold";
+  if (slot.numel != 1) {
+    return std::string(": expected ") + expected + " as one element, got " + slot.text();
+  }
+  const Number number = read_number(slot);
+  const char* format = number.type == Number::Type::kComplex ? "%.17g%+.17gj" : "%.17g";
+  char text[80];
+  if (number.type <= Number::Type::kInt) {
+    std::snprintf(text, sizeof(text), "%lld", static_cast<long long>(number.integer));  // NOLINT
+  } else {
+    std::snprintf(text, sizeof(text), format, number.real.real(), number.real.imag());
+  }
+  return std::string(": expected ") + expected + ", got the " +
+         std::string(dtype_name(slot.dtype)) + ' ' + text;
+}
+
+inline bool is_number(NumberType type, const Slot& slot) {
+  bool flag = false;
+  int64_t integer = 0;
+  double real = 0;
+  at::Scalar any;
+  if (slot.numel != 1) {
+    return false;
+  }
+  const Number number = read_number(slot);
+  switch (type) {
+    case NumberType::kBool:
+      return convert(number, flag);
+    case NumberType::kInt:
+      return convert(number, integer);
+    case NumberType::kReal:
+      return convert(number, real);
+    default:
+      return convert(number, any);
+  }
+}
+
+//===--- parameters ---===//
+
+/// How a parameter of type P binds. For instance `const at::Tensor&` takes the next input, and what
+/// it gets is that input's view.
 template <class P>
 struct Parameter {
-  static_assert(kNever<P>,
+  static_assert(Value<Plain<P>>::kSupported &&
+                    (!std::is_reference_v<P> || std::is_const_v<std::remove_reference_t<P>>),
                 "aten_bridge: a kernel's parameters are const at::Tensor& or at::Tensor for an "
-                "input, const std::optional<at::Tensor>& for an input that may be None, and "
-                "at::Tensor& for an output; or const aten_bridge::CallFrame& alone.");
-  static constexpr Binding kBinding{Role::kInput, false};
-  static P get(Operand& operand);
+                "input, const std::optional<at::Tensor>& for an input that may be None, "
+                "at::TensorList for any number of inputs, at::Tensor& for an output, "
+                "aten_bridge::Workspace<T> for a workspace, and for attributes and numbers bool, "
+                "int64_t (not int), double (not float), at::Scalar, at::ScalarType, std::string, "
+                "std::vector of int64_t or double, at::IntArrayRef, and std::optional of these; or "
+                "const aten_bridge::CallFrame& alone.");
+  static constexpr Kind kKind = Kind::kValue;
 };
 
 template <>
 struct Parameter<const at::Tensor&> {
-  static constexpr Binding kBinding{Role::kInput, false};
-  static const at::Tensor& get(Operand& operand) { return operand.view; }
+  static constexpr Kind kKind = Kind::kInput;
+  static const at::Tensor& get(const Arguments& arguments, int index) {
+    return arguments.input(index).view;
+  }
 };
-
 template <>
 struct Parameter<at::Tensor> : Parameter<const at::Tensor&> {};
 
 template <>
 struct Parameter<const std::optional<at::Tensor>&> {
-  static constexpr Binding kBinding{Role::kInput, true};
-  static std::optional<at::Tensor> get(Operand& operand) {
-    return operand.view.defined() ? std::optional<at::Tensor>(operand.view) : std::nullopt;
+  static constexpr Kind kKind = Kind::kOptionalInput;
+  static std::optional<at::Tensor> get(const Arguments& arguments, int index) {
+    const at::Tensor& view = arguments.input(index).view;
+    return view.defined() ? std::optional<at::Tensor>(view) : std::nullopt;
   }
 };
-
 template <>
 struct Parameter<std::optional<at::Tensor>> : Parameter<const std::optional<at::Tensor>&> {};
 
 template <>
-struct Parameter<at::Tensor&> {
-  static constexpr Binding kBinding{Role::kOutput, false};
-  static at::Tensor& get(Operand& operand) { return operand.view; }
+struct Parameter<at::TensorList> {
+  static constexpr Kind kKind = Kind::kInputList;
+  static at::TensorList get(const Arguments& arguments, int /*index*/) { return arguments.list; }
 };
 
-/// The call itself, for a kernel that does the rest; only ever the one parameter (see `Invoker`).
+template <>
+struct Parameter<at::Tensor&> {
+  static constexpr Kind kKind = Kind::kOutput;
+  static at::Tensor& get(const Arguments& arguments, int index) {
+    return arguments.output(index).view;
+  }
+};
+
+template <class T>
+struct Parameter<Workspace<T>> {
+  static constexpr Kind kKind = Kind::kWorkspace;
+  static Workspace<T> get(const Arguments& arguments, int index) {
+    const Memory& memory = arguments.workspaces[index];
+    return {memory.data, memory.bytes / sizeof(T)};
+  }
+};
+template <class T>
+struct Parameter<const Workspace<T>&> : Parameter<Workspace<T>> {};
+
 template <>
 struct Parameter<const CallFrame&> {
-  static constexpr Binding kBinding{Role::kSlot, false};
-  static const CallFrame& get(Operand& operand);
+  static constexpr Kind kKind = Kind::kFrame;
+  static const CallFrame& get(const Arguments& arguments, int /*index*/) {
+    return *arguments.frame;
+  }
 };
+
+template <class T>
+inline constexpr std::size_t kWorkspaceItemsize = 0;
+template <class T>
+inline constexpr std::size_t kWorkspaceItemsize<Workspace<T>> = sizeof(T);
+
+/// Where the argument of a parameter comes from: its kind, and its number within that kind.
+struct Place {
+  Kind kind = Kind::kFrame;
+  int index = 0;
+};
+
+/// What a list of parameters takes from a call when the first `attributes` of its values are
+/// attributes. Numbers are inputs.
+template <class... P>
+struct Plan {
+  static constexpr int kParameters = sizeof...(P);
+
+  static constexpr int count([[maybe_unused]] Kind kind) {
+    return (0 + ... + (Parameter<P>::kKind == kind ? 1 : 0));
+  }
+
+  static constexpr std::array<Place, kParameters> places(int attributes) {
+    constexpr Kind kKinds[] = {Parameter<P>::kKind..., Kind::kFrame};
+    std::array<Place, kParameters> places = {};
+    int inputs = 0;
+    int outputs = 0;
+    int values = 0;
+    int workspaces = 0;
+    for (std::size_t i = 0; i < kParameters; ++i) {
+      switch (kKinds[i]) {
+        case Kind::kValue:
+          places[i] = values < attributes ? Place{Kind::kAttribute, values}
+                                          : Place{Kind::kNumber, inputs++};
+          ++values;
+          break;
+        case Kind::kOutput:
+          places[i] = {kKinds[i], outputs++};
+          break;
+        case Kind::kWorkspace:
+          places[i] = {kKinds[i], workspaces++};
+          break;
+        case Kind::kFrame:
+          break;
+        default:
+          places[i] = {kKinds[i], inputs++};
+      }
+    }
+    return places;
+  }
+
+  /// How many inputs there are; an at::TensorList is one.
+  static constexpr int inputs(int attributes) {
+    const int numbers = count(Kind::kValue) - attributes;
+    return count(Kind::kInput) + count(Kind::kOptionalInput) + count(Kind::kInputList) +
+           (numbers > 0 ? numbers : 0);
+  }
+
+  /// Which of the inputs is the at::TensorList; -1: none.
+  static constexpr int list_begin(int attributes) {
+    for (const Place& place : places(attributes)) {
+      if (place.kind == Kind::kInputList) {
+        return place.index;
+      }
+    }
+    return -1;
+  }
+
+  /// Of the inputs, in their order. `N` is their number.
+  template <std::size_t N>
+  static constexpr std::array<Binding, N> bindings(int attributes) {
+    constexpr NumberType kNumbers[] = {Value<Plain<P>>::kNumber..., NumberType::kNone};
+    constexpr bool kOptional[] = {kIsOptional<Plain<P>>..., false};
+    const auto from = places(attributes);
+    std::array<Binding, N> bindings = {};
+    for (std::size_t i = 0, input = 0; i < kParameters; ++i) {
+      const Kind kind = from[i].kind;
+      if (kind == Kind::kInput || kind == Kind::kOptionalInput || kind == Kind::kInputList ||
+          kind == Kind::kNumber) {
+        bindings[input++] = {kind, kNumbers[i], kOptional[i]};
+      }
+    }
+    return bindings;
+  }
+
+  /// Bytes of one element of each workspace. `N` is their number.
+  template <std::size_t N>
+  static constexpr std::array<std::size_t, N> itemsizes() {
+    constexpr std::size_t kSizes[] = {kWorkspaceItemsize<Plain<P>>..., 0};
+    std::array<std::size_t, N> itemsizes = {};
+    std::size_t count = 0;
+    for (const std::size_t size : kSizes) {
+      if (size > 0) {
+        itemsizes[count++] = size;
+      }
+    }
+    return itemsizes;
+  }
+
+  /// std::tuple of how the values are kept, in their order.
+  using Values = decltype(std::tuple_cat(
+      std::declval<
+          std::conditional_t<Parameter<P>::kKind == Kind::kValue,
+                             std::tuple<typename Value<Plain<P>>::Held>, std::tuple<>>>()...));
+};
+
+/// The first N types of a std::tuple.
+template <class Tuple, class Indices>
+struct FirstOf;
+template <class Tuple, std::size_t... I>
+struct FirstOf<Tuple, std::index_sequence<I...>> {
+  using Type = std::tuple<std::tuple_element_t<I, Tuple>...>;
+};
+template <class Tuple, std::size_t N>
+using First = typename FirstOf<Tuple, std::make_index_sequence<N>>::Type;
+
+/// The argument for a parameter of type P; `AttributeTuple` is what the call's instance keeps.
+template <class P, class AttributeTuple, Kind kind, int index>
+decltype(auto) argument(const Arguments& arguments) {
+  if constexpr (kind == Kind::kAttribute) {
+    return Value<Plain<P>>::get(
+        std::get<index>(*static_cast<const AttributeTuple*>(arguments.instance->attributes())));
+  } else if constexpr (kind == Kind::kNumber) {
+    static_assert(Value<Plain<P>>::kNumber != NumberType::kNone,
+                  "aten_bridge: only bool, int64_t, double, at::Scalar and std::optional of these "
+                  "are read from an input; a parameter of another type takes an attribute: add "
+                  "aten_bridge::attr(\"name\") for it.");
+    using Held = typename Value<Plain<P>>::Held;
+    const Slot& slot = arguments.input(index).slot;
+    if constexpr (kIsOptional<Plain<P>>) {
+      return slot.is_none() ? Held() : Held(number_as<typename Held::value_type>(slot));
+    } else {
+      return number_as<Held>(slot);
+    }
+  } else {
+    return Parameter<P>::get(arguments, index);
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Options of a kernel
+//===----------------------------------------------------------------------===//
+
+/// aten_bridge::meta(function) and aten_bridge::meta().
+template <class F>
+struct Meta {
+  F function;
+};
+struct MetaSelf {};
+
+/// aten_bridge::workspace(elements).
+template <class F>
+struct WorkspaceOption {
+  F elements;
+};
+
+struct ConstantElements {
+  int64_t elements;
+  int64_t operator()() const { return elements; }
+};
+
+/// aten_bridge::state<T(P...)>(): a T that is made from P..., once for each instance.
+template <class>
+struct State;
+template <class T, class... P>
+struct State<T(P...)> {
+  static_assert(std::is_constructible_v<T, P...>,
+                "aten_bridge: state<T(P...)>() needs a T that can be made from P...: name the "
+                "types of the constructor's parameters.");
+  using Object = T;
+};
+
+}  // namespace detail
+
+/// Option: the next of the kernel's parameters that is a value (not a tensor) is the attribute
+/// `name` of the operator. Its type is the parameter's: bool, int64_t, double, std::string,
+/// at::Scalar, at::ScalarType (the dtype's name, such as "float32"), a std::vector of int64_t or
+/// double, a std::vector of such vectors, at::IntArrayRef, or std::optional of these, which is
+/// empty where the operator has no such attribute. The host converts nothing: an int is an error
+/// where a float is expected. It has floats as float32; the kernel gets the double of the shortest
+/// decimal that names the float32: 0.01 for Python's 0.01 (MindSpore 2.10).
+inline constexpr detail::Attr<detail::NoDefault> attr(const char* name) { return {name, {}}; }
+
+/// The same with a default, for operators that do not set it.
+template <class T>
+constexpr detail::Attr<T> attr(const char* name, T fallback) {
+  return {name, std::move(fallback)};
+}
+template <class T>
+auto attr(const char* name, std::initializer_list<T> fallback) {
+  using List = std::vector<std::conditional_t<std::is_integral_v<T>, int64_t, double>>;
+  return detail::Attr<List>{name, List(fallback.begin(), fallback.end())};
+}
+
+/// Option: `function` tells the shapes and dtypes of the outputs. It takes what the kernel takes,
+/// without outputs and workspaces (parameters at the end may be left out), and returns what a
+/// functional kernel would, but its tensors are meta tensors: they have a shape and a dtype, and
+/// no data. A size that the host does not know yet is tried with several values.
+template <class F>
+constexpr detail::Meta<F> meta(F function) {
+  return {std::move(function)};
+}
+
+/// Option: the kernel itself can be run on meta tensors. True for what is composed of ATen's
+/// operators, false for what touches data. An output parameter starts as an empty tensor of the
+/// dtype of the first input, for an _out function to resize.
+constexpr detail::MetaSelf meta() { return {}; }
+
+/// Option: the next Workspace<T> parameter has as many elements as `elements` returns, which takes
+/// what the kernel takes, without outputs and workspaces (parameters at the end may be left out),
+/// or has always as many. It is asked before each call, and may be asked without data before the
+/// first. The memory is the host's where it knew the size in time, else PyTorch's.
+template <class F>
+constexpr auto workspace(F elements) {
+  if constexpr (std::is_integral_v<F>) {
+    return detail::WorkspaceOption<detail::ConstantElements>{{elements}};
+  } else {
+    return detail::WorkspaceOption<F>{std::move(elements)};
+  }
+}
+
+/// In place of the function: a kernel with state. `state<T(P...)>()` makes one T for each operator
+/// of a network, before its first call, from P...: its attributes in the order of the attr options
+/// and, where the last P is at::TensorList, the inputs of that first call as meta tensors, without
+/// data. Later calls may have other shapes: MindSpore's PyNative mode and graphs with dynamic
+/// shapes use one for all. T's operator() is the kernel. One that is not const is called by one
+/// thread at a time. The host destroys T, at the latest when the program ends (MindSpore 2.10).
+template <class Made>
+constexpr detail::State<Made> state() {
+  return {};
+}
+
+namespace detail {
+
+//===----------------------------------------------------------------------===//
+// Kernels
+//===----------------------------------------------------------------------===//
 
 /// What a result of type `R` means: tensors to be copied to the outputs, or nothing.
 template <class R>
@@ -809,22 +2032,93 @@ struct Signature {
                 "aten_bridge: a kernel is a function, a lambda, or an object with one operator() "
                 "that is const.");
   using ResultType = at::Tensor;
-  using Parameters = std::tuple<>;
+  using PlanType = Plan<>;
+  template <class AttributeTuple>
+  static void call(const F& function, const Arguments& arguments);
 };
 
 template <class R, class... P>
-struct Signature<R (*)(P...)> {
+struct CallSignature {
   using ResultType = R;
-  using Parameters = std::tuple<Parameter<P>...>;
+  using PlanType = Plan<P...>;
+
+  /// Calls `function` with arguments of its own types.
+  template <class AttributeTuple, class F>
+  static R call(F& function, const Arguments& arguments) {
+    return spread<AttributeTuple>(function, arguments, std::index_sequence_for<P...>());
+  }
+
+ private:
+  template <class AttributeTuple, class F, std::size_t... I>
+  static R spread(F& function, [[maybe_unused]] const Arguments& arguments,
+                  std::index_sequence<I...> /*indices*/) {
+    [[maybe_unused]] static constexpr auto kPlaces =
+        PlanType::places(static_cast<int>(std::tuple_size_v<AttributeTuple>));
+    return function(argument<P, AttributeTuple, kPlaces[I].kind, kPlaces[I].index>(arguments)...);
+  }
 };
+
 template <class R, class... P>
-struct Signature<R (*)(P...) noexcept> : Signature<R (*)(P...)> {};
+struct Signature<R (*)(P...)> : CallSignature<R, P...> {};
+template <class R, class... P>
+struct Signature<R (*)(P...) noexcept> : CallSignature<R, P...> {};
+
+/// The same for the type of an operator().
+template <class>
+struct CallOperator;
 template <class C, class R, class... P>
-struct Signature<R (C::*)(P...) const> : Signature<R (*)(P...)> {};
+struct CallOperator<R (C::*)(P...) const> : CallSignature<R, P...> {
+  static constexpr bool kConst = true;
+};
 template <class C, class R, class... P>
-struct Signature<R (C::*)(P...) const noexcept> : Signature<R (*)(P...)> {};
+struct CallOperator<R (C::*)(P...)> : CallSignature<R, P...> {
+  static constexpr bool kConst = false;
+};
+template <class C, class R, class... P>
+struct CallOperator<R (C::*)(P...) const noexcept> : CallOperator<R (C::*)(P...) const> {};
+template <class C, class R, class... P>
+struct CallOperator<R (C::*)(P...) noexcept> : CallOperator<R (C::*)(P...)> {};
+
 template <class F>
-struct Signature<F, std::void_t<decltype(&F::operator())>> : Signature<decltype(&F::operator())> {};
+struct Signature<F, std::void_t<decltype(&F::operator())>>
+    : CallOperator<decltype(&F::operator())> {
+  static_assert(CallOperator<decltype(&F::operator())>::kConst,
+                "aten_bridge: the operator() of a kernel is const; for what changes from call to "
+                "call use aten_bridge::state<T(P...)>().");
+};
+
+/// Where a kernel's attributes go: to the parameters of its function, or to what makes its state.
+template <class F>
+struct Body {
+  using Call = Signature<F>;
+  using AttributePlan = typename Call::PlanType;
+  using Object = char;
+  static constexpr bool kHasState = false;
+};
+template <class T, class... P>
+struct Body<State<T(P...)>> {
+  using Call = CallOperator<decltype(&T::operator())>;
+  using AttributePlan = Plan<P...>;
+  using Object = T;
+  static constexpr bool kHasState = true;
+  static_assert(AttributePlan::count(Kind::kValue) + AttributePlan::count(Kind::kInputList) ==
+                    sizeof...(P),
+                "aten_bridge: the P... of state<T(P...)>() are types of attributes, and "
+                "at::TensorList for the inputs of the first call.");
+
+  template <class AttributeTuple>
+  static void make(std::optional<T>& object, const Arguments& arguments) {
+    make<AttributeTuple>(object, arguments, std::index_sequence_for<P...>());
+  }
+
+ private:
+  template <class AttributeTuple, std::size_t... I>
+  static void make(std::optional<T>& object, [[maybe_unused]] const Arguments& arguments,
+                   std::index_sequence<I...> /*indices*/) {
+    [[maybe_unused]] static constexpr auto kPlaces = AttributePlan::places(sizeof...(P));
+    object.emplace(argument<P, AttributeTuple, kPlaces[I].kind, kPlaces[I].index>(arguments)...);
+  }
+};
 
 /// How a failure reaches the host: by a std::runtime_error or by a `Status`. Chosen by each source
 /// file, hence no business of inline functions.
@@ -835,159 +2129,558 @@ enum class ErrorMode : bool { kThrow, kReturn };
 #define ATEN_BRIDGE_ERROR_MODE ::aten_bridge::detail::ErrorMode::kThrow
 #endif
 
-/// All that `run` needs to know about a kernel.
+/// What the ordinary code below needs to know about a kernel.
 struct KernelInfo {
   const char* operator_name;
   ErrorMode error_mode;
-  const Binding* bindings;  // one for each parameter, then one for each result
-  int count;
-  int inputs;        // of `count`
-  bool takes_frame;  // the kernel gets the CallFrame as it is, and there are no bindings
-  const void* function;
-  void (*invoke)(const void* function, const CallFrame& frame, Operand* operands);
+  const Binding* bindings;     // of its input parameters
+  const OperandCheck* checks;  // of some of its inputs and outputs
+  int check_count;
+  int inputs;  // parameters; an at::TensorList counts as one
+  int outputs;
+  int list_begin;  // which of the inputs is the at::TensorList; -1: there is none
+  int workspaces;
+  bool takes_frame;   // the kernel gets the CallFrame as it is, and there are no bindings
+  bool has_instance;  // attributes or state
+  bool has_meta;
+};
+
+/// A kernel whatever its function.
+class KernelBase {
+ public:
+  KernelInfo info;
+
+  /// Calls the kernel's function.
+  virtual void invoke(const Arguments& arguments) const = 0;
+
+  /// Reads the attributes, each once; adds those that are wrong to the report.
+  virtual std::unique_ptr<Instance> make_instance(const Attributes& attributes,
+                                                  Report& report) const = 0;
+
+  /// The outputs as meta tensors, from inputs and outputs that are meta tensors.
+  virtual std::vector<at::Tensor> infer(const Arguments& arguments) const = 0;
+
+  /// Writes how many elements the workspaces have, and how many bytes one of them takes.
+  virtual void measure_workspaces(const Arguments& arguments, int64_t* elements,
+                                  std::size_t* itemsizes) const = 0;
+
+  /// Adds the attributes' names and types to a description in JSON.
+  virtual void describe_attributes(std::string& text) const = 0;
+
+ protected:
+  explicit constexpr KernelBase(const KernelInfo& kernel_info) : info(kernel_info) {}
+  ~KernelBase() = default;  // nobody deletes a kernel
+};
+
+/// What the host keeps for a kernel with attributes or state.
+template <class AttributeTuple, class Object>
+class KernelInstance final : public Instance {
+ public:
+  explicit KernelInstance(AttributeTuple values) : Instance(&values_), values_(std::move(values)) {}
+
+  std::mutex mutex;              // of `object`
+  std::optional<Object> object;  // the state, made before the first call
+
+ private:
+  AttributeTuple values_;
 };
 
 /// Copies what a kernel returned to the host's buffers, after a check of dtypes and shapes.
-inline void copy_results(const CallFrame& frame, const at::Tensor* results, Operand* outputs,
-                         int count) {
-  Report report(frame.operator_name());
+inline void copy_results(const Arguments& arguments, const at::Tensor* results, int count) {
+  Report report(arguments.frame->operator_name());
   for (int i = 0; i < count; ++i) {
     const at::Tensor& result = results[i];
-    const at::Tensor& output = outputs[i].view;
+    const Operand& operand = arguments.output(i);
+    const at::Tensor& output = operand.view;
     if (!result.defined() || result.scalar_type() != output.scalar_type() ||
         result.sizes() != output.sizes()) {
-      report.add(Status::kOutput, outputs[i].name.text() + ": expected " + outputs[i].slot.text() +
+      report.add(Status::kOutput, operand.name.text() + ": expected " + operand.slot.text() +
                                       " as out_shape and out_dtype say, got " +
                                       tensor_text(result) + " from the kernel");
     } else if (result.device() != output.device()) {
-      report.add(Status::kDevice, outputs[i].name.text() + ": expected a tensor on " +
+      report.add(Status::kDevice, operand.name.text() + ": expected a tensor on " +
                                       output.device().str() + ", got one on " +
                                       result.device().str() + " from the kernel");
     }
   }
   report.raise_if_failed();
   for (int i = 0; i < count; ++i) {
-    outputs[i].view.copy_(results[i]);
+    arguments.output(i).view.copy_(results[i]);
   }
 }
 
 /// What a kernel returns by reference is one of its output parameters; anything else would be lost.
-inline void check_returned(const CallFrame& frame, const at::Tensor* const* returned, int count,
-                           const Operand* operands, int operand_count) {
+inline void check_returned(const Arguments& arguments, const at::Tensor* const* returned,
+                           int count) {
+  const Operand* outputs = arguments.operands + arguments.inputs;
   for (int i = 0; i < count; ++i) {
-    const bool is_output = std::any_of(operands, operands + operand_count, [&](const Operand& o) {
-      return o.name.role == Role::kOutput && &o.view == returned[i];
-    });
+    const bool is_output = std::any_of(outputs, outputs + arguments.outputs,
+                                       [&](const Operand& o) { return &o.view == returned[i]; });
     if (!is_output) {
       throw Error(Status::kOutput,
-                  std::string(frame.operator_name()) +
+                  std::string(arguments.frame->operator_name()) +
                       ": expected the kernel to return its output parameter, got a reference to "
                       "another tensor; return at::Tensor by value, or write the parameter");
     }
   }
 }
 
-template <class F, class Parameters = typename Signature<F>::Parameters>
-struct Invoker;
+// Defined below.
+int run(const KernelBase& kernel, Operand* operands, int nparam, void** params, int* ndims,
+        int64_t** shapes, const char** dtypes, void* stream, void* extra);
+std::vector<at::Tensor> meta_inputs(const Arguments& arguments);
+std::vector<std::vector<int64_t>> infer_sizes(const KernelBase& kernel, const int* ndims,
+                                              int64_t** shapes, void* extra);
+std::vector<int> infer_types(const KernelBase& kernel, const std::vector<int>& types, void* extra);
+void describe_attribute(std::string& json, bool first, const char* name, const char* type,
+                        bool required);
 
-template <class F, class... P>
-struct Invoker<F, std::tuple<P...>> {
-  using ResultType = typename Signature<F>::ResultType;
-  static constexpr int kParameters = sizeof...(P);
+/// A kernel as ATEN_BRIDGE_EXPORT makes it.
+template <class F, class AttrTuple, class MetaTuple, class WorkspaceTuple, std::size_t kChecks>
+class Kernel final : public KernelBase {
+  using Call = typename Body<F>::Call;
+  using PlanType = typename Call::PlanType;
+  using AttributePlan = typename Body<F>::AttributePlan;
+  using ResultType = typename Call::ResultType;
+
+  static constexpr bool kHasState = Body<F>::kHasState;
+  static constexpr int kAttributes = static_cast<int>(std::tuple_size_v<AttrTuple>);
+  static_assert(kAttributes <= AttributePlan::count(Kind::kValue),
+                "aten_bridge: there are more aten_bridge::attr options than parameters of types "
+                "that attributes have.");
+  static_assert(!kHasState || kAttributes == AttributePlan::count(Kind::kValue),
+                "aten_bridge: each value that the state is made from is an attribute: add an "
+                "aten_bridge::attr option for it.");
+  using AttributeTuple = First<typename AttributePlan::Values, std::tuple_size_v<AttrTuple>>;
+  using CallTuple = std::conditional_t<kHasState, std::tuple<>, AttributeTuple>;
+  using InstanceType = KernelInstance<AttributeTuple, typename Body<F>::Object>;
+
+  static constexpr bool kTakesFrame = PlanType::count(Kind::kFrame) > 0;
+  static constexpr int kInputs = PlanType::inputs(std::tuple_size_v<CallTuple>);
+  static constexpr int kListBegin = PlanType::list_begin(std::tuple_size_v<CallTuple>);
   static constexpr int kResults = Result<ResultType>::kCount;
-  static constexpr int kOutputs = (kResults + ... + (P::kBinding.role == Role::kOutput ? 1 : 0));
-  static constexpr int kInputs = (0 + ... + (P::kBinding.role == Role::kInput ? 1 : 0));
-  static constexpr int kCount = kParameters + kResults;
-  static constexpr bool kTakesFrame = false;
+  static constexpr int kOutputs = PlanType::count(Kind::kOutput) + kResults;
+  static constexpr int kWorkspaces = PlanType::count(Kind::kWorkspace);
+  static constexpr auto kBindings =
+      PlanType::template bindings<kInputs>(std::tuple_size_v<CallTuple>);
 
-  static_assert(((P::kBinding.role != Role::kSlot) && ...),
+  static_assert(!kTakesFrame || PlanType::kParameters == 1,
                 "aten_bridge: a kernel over a CallFrame has no other parameter.");
-  static_assert(kOutputs > 0,
-                "aten_bridge: a kernel has at least one output: an at::Tensor& parameter or a "
-                "result. MindSpore does not call an operator that has none.");
+  static_assert(!kTakesFrame || std::is_void_v<ResultType>,
+                "aten_bridge: a kernel over a CallFrame returns void.");
+  static_assert(!kTakesFrame || (std::tuple_size_v<AttrTuple> + std::tuple_size_v<MetaTuple> +
+                                 std::tuple_size_v<WorkspaceTuple> + kChecks) == 0,
+                "aten_bridge: a kernel over a CallFrame has no options.");
+  static_assert(kTakesFrame || kOutputs > 0,
+                "aten_bridge: a kernel has at least one output: an at::Tensor& parameter, which is "
+                "not const, or a result. MindSpore does not call an operator that has none.");
   static_assert(kResults == 0 || kOutputs == kResults,
                 "aten_bridge: a kernel either writes its at::Tensor& parameters or returns its "
                 "results, not both.");
+  static_assert(PlanType::count(Kind::kInputList) <= 1,
+                "aten_bridge: a kernel has at most one at::TensorList: nothing says where one ends "
+                "and the next begins.");
+  static_assert(kWorkspaces == std::tuple_size_v<WorkspaceTuple>,
+                "aten_bridge: each Workspace parameter needs an aten_bridge::workspace option, and "
+                "each option a parameter.");
+  static_assert(std::tuple_size_v<MetaTuple> <= 1,
+                "aten_bridge: a kernel has at most one aten_bridge::meta option.");
 
-  static constexpr std::array<Binding, kCount> bindings() {
-    std::array<Binding, kCount> bindings{P::kBinding...};
-    for (std::size_t i = kParameters; i < kCount; ++i) {
-      bindings[i] = {Role::kOutput, false};
-    }
-    return bindings;
+ public:
+  constexpr Kernel(const char* operator_name, ErrorMode error_mode, F function, AttrTuple attrs,
+                   MetaTuple meta, WorkspaceTuple workspaces,
+                   std::array<OperandCheck, kChecks> checks)
+      : KernelBase({operator_name, error_mode, kBindings.data(), nullptr, static_cast<int>(kChecks),
+                    kInputs, kOutputs, kListBegin, kWorkspaces, kTakesFrame,
+                    kHasState || kAttributes > 0, std::tuple_size_v<MetaTuple> != 0}),
+        function_(std::move(function)),
+        attrs_(std::move(attrs)),
+        meta_(std::move(meta)),
+        workspaces_(std::move(workspaces)),
+        checks_(checks) {
+    info.checks = checks_.data();
   }
 
-  static void invoke(const void* function, const CallFrame& frame, Operand* operands) {
-    spread(*static_cast<const F*>(function), frame, operands,
-           std::make_index_sequence<kParameters>());
+  // MindSpore 2.10 has other types for one output than for several.
+  using InferredSizes =
+      std::conditional_t<kOutputs == 1, std::vector<int64_t>, std::vector<std::vector<int64_t>>>;
+  using InferredTypes = std::conditional_t<kOutputs == 1, int, std::vector<int>>;
+
+  int call(int nparam, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+           void* stream, void* extra) const {
+    std::array<Operand, kTakesFrame || kListBegin >= 0 ? 0 : kInputs + kOutputs> operands;
+    return run(*this, operands.data(), nparam, params, ndims, shapes, dtypes, stream, extra);
+  }
+
+  InferredSizes call_infer_shape(const int* ndims, int64_t** shapes, void* extra) const {
+    if constexpr (kOutputs == 1) {
+      return infer_sizes(*this, ndims, shapes, extra).front();
+    } else {
+      return infer_sizes(*this, ndims, shapes, extra);
+    }
+  }
+
+  InferredTypes call_infer_type(const std::vector<int>& types, void* extra) const {
+    if constexpr (kOutputs == 1) {
+      return infer_types(*this, types, extra).front();
+    } else {
+      return infer_types(*this, types, extra);
+    }
+  }
+
+  void invoke(const Arguments& arguments) const override {
+    if constexpr (kHasState) {
+      auto& instance = static_cast<InstanceType&>(*arguments.instance);
+      std::unique_lock<std::mutex> lock(instance.mutex);
+      if (!instance.object.has_value()) {
+        Arguments first;
+        first.instance = &instance;
+        first.list = meta_inputs(arguments);
+        Body<F>::template make<AttributeTuple>(instance.object, first);
+      }
+      if constexpr (Call::kConst) {
+        lock.unlock();
+      }
+      invoke(*instance.object, arguments);
+    } else {
+      invoke(function_, arguments);
+    }
+  }
+
+  std::unique_ptr<Instance> make_instance([[maybe_unused]] const Attributes& attributes,
+                                          [[maybe_unused]] Report& report) const override {
+    return make_instance(attributes, report, std::make_index_sequence<kAttributes>());
+  }
+
+  std::vector<at::Tensor> infer([[maybe_unused]] const Arguments& arguments) const override {
+    if constexpr (std::is_same_v<MetaTuple, std::tuple<MetaSelf>>) {
+      static_assert(!kHasState && kWorkspaces == 0,
+                    "aten_bridge: a kernel with state or workspaces touches data, so that "
+                    "aten_bridge::meta() needs a function: aten_bridge::meta(function).");
+      if constexpr (kResults == 0) {
+        Call::template call<CallTuple>(function_, arguments);
+        std::vector<at::Tensor> outputs;
+        for (int i = 0; i < kOutputs; ++i) {
+          outputs.push_back(arguments.output(i).view);
+        }
+        return outputs;
+      } else {
+        return to_vector(result_array(Call::template call<CallTuple>(function_, arguments)));
+      }
+    } else if constexpr (std::tuple_size_v<MetaTuple> != 0) {
+      return infer_by(std::get<0>(meta_).function, arguments);
+    } else {
+      throw Error(Status::kShape,
+                  std::string(info.operator_name) +
+                      ": expected out_shape and out_dtype where the operator is made, or a kernel "
+                      "with a meta function, got neither; add aten_bridge::meta(function) or "
+                      "aten_bridge::meta() to the kernel's export");
+    }
+  }
+
+  void measure_workspaces([[maybe_unused]] const Arguments& arguments,
+                          [[maybe_unused]] int64_t* elements,
+                          [[maybe_unused]] std::size_t* itemsizes) const override {
+    if constexpr (kWorkspaces > 0) {
+      constexpr auto kItemsizes = PlanType::template itemsizes<kWorkspaces>();
+      std::copy(kItemsizes.begin(), kItemsizes.end(), itemsizes);
+      std::apply(
+          [&](const auto&... option) {
+            ((*elements++ = measure(option.elements, arguments)), ...);
+          },
+          workspaces_);
+    }
+  }
+
+  void describe_attributes([[maybe_unused]] std::string& text) const override {
+    describe_attributes(text, std::make_index_sequence<kAttributes>());
   }
 
  private:
-  template <std::size_t... I>
-  static void spread(const F& function, [[maybe_unused]] const CallFrame& frame, Operand* operands,
-                     std::index_sequence<I...> /*indices*/) {
+  template <class G>
+  void invoke(G& function, const Arguments& arguments) const {
     if constexpr (std::is_void_v<ResultType>) {
-      function(P::get(operands[I])...);
+      Call::template call<CallTuple>(function, arguments);
     } else if constexpr (kResults == 0) {
-      const auto returned = address_array(function(P::get(operands[I])...));
-      check_returned(frame, returned.data(), static_cast<int>(returned.size()), operands,
-                     kParameters);
+      const auto returned = address_array(Call::template call<CallTuple>(function, arguments));
+      check_returned(arguments, returned.data(), static_cast<int>(returned.size()));
     } else {
-      const auto results = result_array(function(P::get(operands[I])...));
-      copy_results(frame, results.data(), operands + kParameters, kResults);
+      const auto results = result_array(Call::template call<CallTuple>(function, arguments));
+      copy_results(arguments, results.data(), kResults);
     }
   }
+
+  template <std::size_t... I>
+  std::unique_ptr<Instance> make_instance([[maybe_unused]] const Attributes& attributes,
+                                          [[maybe_unused]] Report& report,
+                                          std::index_sequence<I...> /*indices*/) const {
+    return std::make_unique<InstanceType>(
+        AttributeTuple{read_attribute<std::tuple_element_t<I, AttributeTuple>>(
+            attributes, std::get<I>(attrs_), report)...});
+  }
+
+  template <std::size_t... I>
+  void describe_attributes([[maybe_unused]] std::string& text,
+                           std::index_sequence<I...> /*indices*/) const {
+    (describe_attribute(
+         text, I == 0, std::get<I>(attrs_).name,
+         Value<std::tuple_element_t<I, AttributeTuple>>::kText,
+         kIsRequired<std::tuple_element_t<I, AttributeTuple>, std::tuple_element_t<I, AttrTuple>>),
+     ...);
+  }
+
+  /// Whether a meta function, or one for a workspace, takes what this kernel takes.
+  template <class G>
+  static constexpr bool takes_the_same() {
+    using Other = typename Signature<G>::PlanType;
+    constexpr std::size_t kValues = std::min<std::size_t>(std::tuple_size_v<typename Other::Values>,
+                                                          std::tuple_size_v<AttributeTuple>);
+    constexpr int kOtherInputs = Other::inputs(kAttributes);
+    if constexpr (Other::count(Kind::kOutput) + Other::count(Kind::kWorkspace) +
+                          Other::count(Kind::kFrame) ==
+                      0 &&
+                  kOtherInputs <= kInputs &&
+                  std::is_same_v<First<typename Other::Values, kValues>,
+                                 First<AttributeTuple, kValues>>) {
+      constexpr auto kOther = Other::template bindings<kOtherInputs>(kAttributes);
+      for (int i = 0; i < kOtherInputs; ++i) {
+        if (kOther[static_cast<std::size_t>(i)] != kBindings[static_cast<std::size_t>(i)]) {
+          return false;
+        }
+      }
+      return true;
+    }
+    return false;
+  }
+
+  template <class G>
+  static std::vector<at::Tensor> infer_by(const G& function, const Arguments& arguments) {
+    static_assert(takes_the_same<G>(),
+                  "aten_bridge: a meta function takes the inputs and attributes that its kernel "
+                  "takes, with the same types and in the same order, and no outputs.");
+    static_assert(Result<typename Signature<G>::ResultType>::kCount == kOutputs,
+                  "aten_bridge: a meta function returns one at::Tensor for each output of its "
+                  "kernel, several in a std::tuple.");
+    return to_vector(
+        result_array(Signature<G>::template call<AttributeTuple>(function, arguments)));
+  }
+
+  template <class G>
+  static int64_t measure(const G& function, const Arguments& arguments) {
+    static_assert(takes_the_same<G>(),
+                  "aten_bridge: the function of a workspace takes the inputs and attributes that "
+                  "its kernel takes, with the same types and in the same order, and no outputs.");
+    static_assert(std::is_integral_v<typename Signature<G>::ResultType>,
+                  "aten_bridge: the function of a workspace returns its number of elements.");
+    return static_cast<int64_t>(Signature<G>::template call<AttributeTuple>(function, arguments));
+  }
+
+  template <std::size_t N>
+  static std::vector<at::Tensor> to_vector(const std::array<at::Tensor, N>& tensors) {
+    return {tensors.begin(), tensors.end()};
+  }
+
+  F function_;
+  AttrTuple attrs_;
+  MetaTuple meta_;
+  WorkspaceTuple workspaces_;
+  std::array<OperandCheck, kChecks> checks_;
 };
 
-// A kernel over the raw call: `void kernel(const aten_bridge::CallFrame& frame)`.
-template <class F>
-struct Invoker<F, std::tuple<Parameter<const CallFrame&>>> {
-  static_assert(std::is_void_v<typename Signature<F>::ResultType>,
-                "aten_bridge: a kernel over a CallFrame returns void.");
-  static constexpr int kInputs = 0;
-  static constexpr int kCount = 0;
-  static constexpr bool kTakesFrame = true;
-  static constexpr std::array<Binding, 0> bindings() { return {}; }
-  static void invoke(const void* function, const CallFrame& frame, Operand* /*operands*/) {
-    (*static_cast<const F*>(function))(frame);
-  }
-};
+// Which of the options are of one kind; a tuple of one or of none.
+template <class Option>
+constexpr std::tuple<> attr_only(const Option& /*option*/) {
+  return {};
+}
+template <class Default>
+constexpr std::tuple<Attr<Default>> attr_only(const Attr<Default>& option) {
+  return {option};
+}
+template <class Option>
+constexpr std::tuple<> meta_only(const Option& /*option*/) {
+  return {};
+}
+template <class G>
+constexpr std::tuple<Meta<G>> meta_only(const Meta<G>& option) {
+  return {option};
+}
+constexpr std::tuple<MetaSelf> meta_only(const MetaSelf& option) { return {option}; }
+template <class Option>
+constexpr std::tuple<> workspace_only(const Option& /*option*/) {
+  return {};
+}
+template <class G>
+constexpr std::tuple<WorkspaceOption<G>> workspace_only(const WorkspaceOption<G>& option) {
+  return {option};
+}
+template <class Option>
+constexpr std::tuple<> check_only(const Option& /*option*/) {
+  return {};
+}
+constexpr std::tuple<OperandCheck> check_only(const OperandCheck& option) { return {option}; }
+
+template <class F, class... Option>
+constexpr auto make_kernel(const char* operator_name, ErrorMode error_mode, F&& function,
+                           const Option&... options) {
+  auto attrs = std::tuple_cat(attr_only(options)...);
+  auto metas = std::tuple_cat(meta_only(options)...);
+  auto workspaces = std::tuple_cat(workspace_only(options)...);
+  const auto checks = std::apply(
+      [](const auto&... check) { return std::array<OperandCheck, sizeof...(check)>{check...}; },
+      std::tuple_cat(check_only(options)...));
+  static_assert(std::tuple_size_v<decltype(attrs)> + std::tuple_size_v<decltype(metas)> +
+                        std::tuple_size_v<decltype(workspaces)> + checks.size() ==
+                    sizeof...(options),
+                "aten_bridge: behind the function of a kernel stand options: aten_bridge::attr, "
+                "meta, workspace, input and output.");
+  return Kernel<std::decay_t<F>, decltype(attrs), decltype(metas), decltype(workspaces),
+                checks.size()>(operator_name, error_mode, std::forward<F>(function), attrs, metas,
+                               workspaces, checks);
+}
 
 //===----------------------------------------------------------------------===//
 // One call
 //===----------------------------------------------------------------------===//
 
-/// Fills `operands` from the call; throws one `Error` for all that are wrong.
-inline void bind_operands(const KernelInfo& kernel, const CallFrame& frame, Operand* operands) {
-  Report report(kernel.operator_name);
-  if (frame.size() != kernel.count) {
-    report.add(Status::kCount,
-               "expected " + count_text(kernel.inputs, "input") + " and " +
-                   count_text(kernel.count - kernel.inputs, "output") + ", got " +
-                   count_text(frame.size(), "slot") +
-                   "; compare the arguments of the call, out_shape and out_dtype with the kernel");
-    report.raise_if_failed();
+/// The check of a parameter; null if there is none.
+inline const OperandCheck* find_check(const KernelInfo& kernel, Role role, int parameter) {
+  for (int i = 0; i < kernel.check_count; ++i) {
+    if (kernel.checks[i].role() == role && parameter-- == 0) {
+      return &kernel.checks[i];
+    }
   }
-  int next_input = 0;
-  int next_output = 0;
-  for (int i = 0; i < kernel.count; ++i) {
-    const Binding& binding = kernel.bindings[i];
-    const bool is_input = binding.role == Role::kInput;
-    Operand& operand = operands[i];
-    operand.name = {binding.role, is_input ? next_input++ : next_output++};
-    const int index = operand.name.index + (is_input ? 0 : kernel.inputs);
-    if (frame.read(index, operand.name, operand.slot, report) && operand.slot.is_none() &&
-        !binding.optional) {
-      report.add(Status::kDtype, operand.name.text() + ": expected a tensor, got None");
+  return nullptr;
+}
+
+inline OperandName operand_name(const OperandCheck* check, Role role, int index) {
+  return {role, index, check == nullptr ? nullptr : check->name()};
+}
+
+/// Takes `count` for the number of inputs and outputs, and divides them. False, with the report,
+/// if the kernel does not have as many.
+inline bool take_count(const KernelInfo& kernel, int count, Arguments& arguments, Report& report) {
+  const bool has_list = kernel.list_begin >= 0;
+  const int fixed = kernel.inputs + kernel.outputs - (has_list ? 1 : 0);
+  if (has_list ? count < fixed : count != fixed) {
+    report.add(Status::kCount,
+               std::string("expected ") + (has_list ? "at least " : "") +
+                   count_text(fixed - kernel.outputs, "input") + " and " +
+                   count_text(kernel.outputs, "output") + ", got " + count_text(count, "slot") +
+                   "; compare the arguments of the call, out_shape and out_dtype with the kernel");
+    return false;
+  }
+  arguments.list_begin = kernel.list_begin;
+  arguments.list_size = has_list ? count - fixed : 0;
+  arguments.outputs = kernel.outputs;
+  arguments.inputs = count - kernel.outputs;
+  return true;
+}
+
+/// The parameter that takes input `index`; all tensors of an at::TensorList have the same.
+inline int input_parameter(const Arguments& arguments, int index) {
+  return arguments.list_begin < 0 || index < arguments.list_begin
+             ? index
+             : std::max(arguments.list_begin, index - arguments.list_size + 1);
+}
+
+inline void fill_list(Arguments& arguments) {
+  for (int i = 0; i < arguments.list_size; ++i) {
+    arguments.list.push_back(arguments.operands[arguments.list_begin + i].view);
+  }
+}
+
+/// Adds what is wrong with an input or output for its parameter.
+inline void check_operand(const Binding& binding, const OperandCheck* check, CheckRun& checks,
+                          const Operand& operand, Report& report) {
+  const Slot& slot = operand.slot;
+  if (slot.is_none()) {
+    if (!binding.optional) {
+      report.add(Status::kDtype, operand.name.text() + ": expected a " +
+                                     (binding.kind == Kind::kNumber ? "number" : "tensor") +
+                                     ", got None");
+    }
+    return;
+  }
+  if (binding.kind == Kind::kNumber && !is_number(binding.number, slot)) {
+    report.add(slot.numel == 1 ? Status::kDtype : Status::kShape,
+               operand.name.text() + number_fault(binding.number, slot));
+  }
+  if (check != nullptr) {
+    checks(*check, operand.name, slot);
+  }
+}
+
+/// Fills the operands from the call; adds to the report all that are wrong.
+inline void bind_operands(const KernelInfo& kernel, const CallFrame& frame, Arguments& arguments,
+                          Report& report) {
+  CheckRun checks(report);
+  constexpr Binding kOutputBinding;
+  for (int i = 0; i < arguments.size(); ++i) {
+    const bool is_input = i < arguments.inputs;
+    const Role role = is_input ? Role::kInput : Role::kOutput;
+    const int parameter = is_input ? input_parameter(arguments, i) : i - arguments.inputs;
+    const OperandCheck* check = find_check(kernel, role, parameter);
+    Operand& operand = arguments.operands[i];
+    operand.name = operand_name(check, role, is_input ? i : parameter);
+    const Binding& binding = is_input ? kernel.bindings[parameter] : kOutputBinding;
+    if (frame.read(i, operand.name, operand.slot, report) &&
+        (operand.slot.is_none() || binding.kind == Kind::kNumber || check != nullptr)) {
+      check_operand(binding, check, checks, operand, report);
     }
   }
   report.raise_if_failed();
-  for (int i = 0; i < kernel.count; ++i) {
-    Operand& operand = operands[i];
+  for (int i = 0; i < arguments.size(); ++i) {
+    Operand& operand = arguments.operands[i];
     operand.view = make_view(operand.slot, operand.name, Resizing::kFoundOut, report);
     operand.impl = operand.view.unsafeGetTensorImpl();
   }
   report.raise_if_failed();
+  fill_list(arguments);
+}
+
+/// The bytes of workspace `index`; throws `Error` if they are not to be had.
+inline std::size_t workspace_bytes(const KernelInfo& kernel, int index, int64_t elements,
+                                   std::size_t itemsize) {
+  int64_t bytes = 0;
+  if (elements < 0 || __builtin_mul_overflow(elements, static_cast<int64_t>(itemsize), &bytes)) {
+    throw Error(Status::kShape, std::string(kernel.operator_name) + ": workspace " +
+                                    std::to_string(index) +
+                                    ": expected a size from 0 to 2^63 bytes, got " +
+                                    count_text(elements, "element"));
+  }
+  return static_cast<std::size_t>(bytes);
+}
+
+/// What the kernel wants to have: at each call, and before the first, for the host to provide it.
+inline std::vector<std::size_t> measure_workspaces(const KernelBase& kernel,
+                                                   const Arguments& arguments) {
+  const auto count = static_cast<std::size_t>(kernel.info.workspaces);
+  std::vector<int64_t> elements(count);
+  std::vector<std::size_t> bytes(count);
+  kernel.measure_workspaces(arguments, elements.data(), bytes.data());
+  for (std::size_t i = 0; i < count; ++i) {
+    bytes[i] = workspace_bytes(kernel.info, static_cast<int>(i), elements[i], bytes[i]);
+  }
+  return bytes;
+}
+
+/// The host's memory where it is large enough, PyTorch's elsewhere: the host asks for sizes once,
+/// and calls with other shapes may follow.
+inline std::vector<Memory> take_workspaces(const KernelBase& kernel, const Arguments& arguments) {
+  const CallFrame& frame = *arguments.frame;
+  const std::vector<std::size_t> bytes = measure_workspaces(kernel, arguments);
+  std::vector<Memory> workspaces(bytes.size());
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
+    const int index = static_cast<int>(i);
+    workspaces[i].bytes = bytes[i];
+    if (index < frame.workspace_count() && frame.workspace_bytes(index) >= bytes[i]) {
+      workspaces[i].data = frame.workspace(index);
+    } else {
+      workspaces[i].owner = c10::GetCPUAllocator()->allocate(bytes[i]);
+      workspaces[i].data = workspaces[i].owner.get();
+    }
+  }
+  return workspaces;
 }
 
 /// Whether a kernel kept the contract: the result is in the host's memory, with the sizes and the
@@ -1030,11 +2723,12 @@ inline bool output_is_intact(const Operand& output) {
          " because the kernel changed the tensor's layout" + cure;
 }
 
-inline void check_outputs(const KernelInfo& kernel, const Operand* operands) {
+inline void check_outputs(const KernelInfo& kernel, const Arguments& arguments) {
   Report report(kernel.operator_name);
-  for (int i = 0; i < kernel.count; ++i) {
-    if (kernel.bindings[i].role == Role::kOutput && !output_is_intact(operands[i])) {
-      report.add(Status::kOutput, operands[i].name.text() + output_fault(operands[i]));
+  for (int i = 0; i < arguments.outputs; ++i) {
+    const Operand& output = arguments.output(i);
+    if (!output_is_intact(output)) {
+      report.add(Status::kOutput, output.name.text() + output_fault(output));
     }
   }
   report.raise_if_failed();
@@ -1118,54 +2812,793 @@ struct Failure {
   return static_cast<int>(failure.status);
 }
 
-/// One call of a kernel from one of the host. `operands` has room for `kernel.count`.
-inline int run(const KernelInfo& kernel, Operand* operands, int nparam, void** params, int* ndims,
+/// What the host keeps for this kernel, or, where it has called no Init (hosts before about 1.9),
+/// or Init met an error, the same for this call alone.
+inline Instance* find_instance(const KernelBase& kernel, void* extra,
+                               std::unique_ptr<Instance>& temporary, Report& report) {
+  if (!kernel.info.has_instance) {
+    return nullptr;
+  }
+  if (extra != nullptr && static_cast<AotExtra*>(extra)->kernel_data != nullptr) {
+    return static_cast<Instance*>(static_cast<AotExtra*>(extra)->kernel_data);
+  }
+  temporary = kernel.make_instance(HostAttributes(extra), report);
+  return temporary.get();
+}
+
+/// One call of a kernel from one of the host. `operands` has room for those of the kernel, an
+/// at::TensorList excepted.
+inline int run(const KernelBase& kernel, Operand* operands, int nparam, void** params, int* ndims,
                int64_t** shapes, const char** dtypes, void* stream, void* extra) {
+  const KernelInfo& info = kernel.info;
+  Arguments arguments;
+  std::vector<Operand> list_operands;
   int bound = 0;
   try {
-    check_pytorch(kernel.operator_name);
-    const CallFrame frame(kernel.operator_name, nparam, params, ndims, shapes, dtypes, stream,
-                          extra);
+    check_pytorch(info.operator_name);
+    const CallFrame frame(info.operator_name, nparam, params, ndims, shapes, dtypes, stream, extra);
     const KernelScope scope;
-    if (!kernel.takes_frame) {
-      bind_operands(kernel, frame, operands);
-      bound = kernel.count;
+    arguments.frame = &frame;
+    std::unique_ptr<Instance> temporary;
+    std::vector<Memory> workspaces;
+    if (!info.takes_frame) {
+      Report report(info.operator_name);
+      arguments.instance = find_instance(kernel, extra, temporary, report);
+      if (!take_count(info, frame.size(), arguments, report)) {
+        report.raise_if_failed();
+      }
+      if (info.list_begin >= 0) {
+        list_operands.resize(static_cast<std::size_t>(frame.size()));
+        operands = list_operands.data();
+      }
+      arguments.operands = operands;
+      bind_operands(info, frame, arguments, report);
+      bound = arguments.size();
+      if (info.workspaces > 0) {
+        workspaces = take_workspaces(kernel, arguments);
+        arguments.workspaces = workspaces.data();
+      }
     }
-    kernel.invoke(kernel.function, frame, operands);
-    check_outputs(kernel, operands);
+    kernel.invoke(arguments);
+    check_outputs(info, arguments);
     return static_cast<int>(Status::kOk);
   } catch (...) {
-    return hand_over(record_failure(kernel.operator_name, operands, bound), kernel.error_mode);
+    return hand_over(record_failure(info.operator_name, operands, bound), info.error_mode);
   }
 }
 
-/// An exported function: called with the host's seven arguments.
-template <class F>
-class Kernel {
- public:
-  constexpr Kernel(const char* operator_name, ErrorMode error_mode, F function)
-      : operator_name_(operator_name), error_mode_(error_mode), function_(std::move(function)) {}
+//===----------------------------------------------------------------------===//
+// Shapes before a call
+//===----------------------------------------------------------------------===//
+//
+// A meta function sees tensors that have a shape and a dtype and no data. Hosts do not always know
+// these yet. What is not known is tried: a result that is the same whatever is put in its place is
+// known, one that differs is not.
 
-  int operator()(int nparam, void** params, int* ndims, int64_t** shapes, const char** dtypes,
-                 void* stream, void* extra) const {
-    using Invoke = Invoker<F>;
-    static constexpr auto kBindings = Invoke::bindings();
-    const KernelInfo info{operator_name_,  error_mode_,         kBindings.data(), Invoke::kCount,
-                          Invoke::kInputs, Invoke::kTakesFrame, &function_,       &Invoke::invoke};
-    std::array<Operand, Invoke::kCount> operands;
-    return run(info, operands.data(), nparam, params, ndims, shapes, dtypes, stream, extra);
+constexpr int64_t kUnknownSize = -1;
+constexpr int64_t kUnknownRank = -2;  // a shape of this size alone (MindSpore 2.10)
+
+/// What is known of an input before a call.
+struct KnownInput {
+  DType dtype = DType::kNone;  // where `typed` is false, a guess or kNone
+  bool typed = false;          // whether the dtype is known; with kNone it is Python's None
+  std::vector<int64_t> sizes = {kUnknownRank};
+  bool has_value = false;
+  double value = 0;  // of a number, in the first bytes, as `dtype` says
+
+  bool is_none() const { return typed && dtype == DType::kNone; }
+  bool has_rank() const { return sizes.size() != 1 || sizes[0] != kUnknownRank; }
+  bool is_known() const {
+    return is_none() || (typed && std::all_of(sizes.begin(), sizes.end(),
+                                              [](int64_t size) { return size >= 0; }));
+  }
+};
+
+inline std::vector<KnownInput> unknown_inputs(std::size_t count) {
+  std::vector<KnownInput> inputs;
+  while (inputs.size() < count) {
+    inputs.emplace_back();
+  }
+  return inputs;
+}
+
+/// An output as a meta function tells it.
+struct InferredOutput {
+  DType dtype = DType::kNone;
+  std::vector<int64_t> sizes;
+};
+
+template <class StorageImpl>
+auto forbid_data(StorageImpl* storage, const char* text, int /*preferred*/)
+    -> decltype(storage->release_data_and_set_meta_custom_data_ptr_error_msg_(std::string())) {
+  storage->release_data_and_set_meta_custom_data_ptr_error_msg_(std::string(text));
+}
+// Older ones of PyTorch have a text of their own, 2.1 has none and crashes.
+template <class StorageImpl>
+auto forbid_data(StorageImpl* storage, const char* /*text*/, long /*fallback*/)  // NOLINT
+    -> decltype(storage->set_throw_on_mutable_data_ptr()) {
+  storage->set_throw_on_mutable_data_ptr();
+}
+inline void forbid_data(...) {}  // NOLINT(cert-dcl50-cpp)
+
+/// A tensor without data; who asks for its data meets an error.
+[[gnu::cold]] inline at::Tensor make_meta(at::IntArrayRef sizes, at::ScalarType type) {
+  at::Tensor tensor = make_tensor(nullptr, at::kMeta, 0, /*resizable=*/true, type, sizes);
+  forbid_data(tensor.storage().unsafeGetStorageImpl(),
+              "expected shapes and dtypes to be all that is needed to infer those of the outputs, "
+              "got a kernel or meta function that touches a tensor's data; give the kernel a meta "
+              "function that does not: aten_bridge::meta(function)",
+              0);
+  return tensor;
+}
+
+/// The inputs of a call as meta tensors; undefined for None.
+[[gnu::cold]] inline std::vector<at::Tensor> meta_inputs(const Arguments& arguments) {
+  std::vector<at::Tensor> inputs;
+  for (int i = 0; i < arguments.inputs; ++i) {
+    const at::Tensor& view = arguments.operands[i].view;
+    inputs.push_back(view.defined() ? make_meta(view.sizes(), view.scalar_type()) : at::Tensor());
+  }
+  return inputs;
+}
+
+/// Stand-ins for the operands of a call, from inputs of which everything is known.
+class StandIns {
+ public:
+  /// Throws `Error` if the kernel cannot have these inputs.
+  StandIns(const KernelInfo& kernel, Instance* instance, const std::vector<KnownInput>& inputs)
+      : operands_(inputs.size() + static_cast<std::size_t>(kernel.outputs)) {
+    Report report(kernel.operator_name);
+    if (!take_count(kernel, static_cast<int>(operands_.size()), arguments, report)) {
+      report.raise_if_failed();
+    }
+    arguments.operands = operands_.data();
+    arguments.instance = instance;
+    at::ScalarType first = at::kFloat;
+    for (std::size_t i = inputs.size(); i-- > 0;) {
+      const KnownInput& input = inputs[i];
+      Operand& operand = operands_[i];
+      operand.name = {Role::kInput, static_cast<int>(i)};
+      operand.slot.data = const_cast<double*>(&input.value);  // NOLINT: nobody writes to a number
+      operand.slot.sizes = input.sizes.data();
+      operand.slot.ndim = static_cast<int>(input.sizes.size());
+      operand.slot.dtype = input.dtype;
+      operand.slot.numel = 1;  // of a number; nobody reads the others
+      const Kind kind = kernel.bindings[input_parameter(arguments, static_cast<int>(i))].kind;
+      if (kind == Kind::kNumber && !input.has_value && !input.is_none()) {
+        report.add(Status::kShape,
+                   operand.name.text() +
+                       ": expected a number that is known when shapes are inferred, got one that "
+                       "is computed; make it an attribute, or give out_shape and out_dtype");
+      }
+      if (!input.is_none()) {
+        operand.view = make_meta(input.sizes, scalar_type(input.dtype));
+        first = kind == Kind::kNumber ? first : operand.view.scalar_type();
+      }
+    }
+    report.raise_if_failed();
+    for (int i = 0; i < arguments.outputs; ++i) {
+      arguments.output(i).view = make_meta({0}, first);
+    }
+    fill_list(arguments);
+  }
+
+  StandIns(const StandIns&) = delete;
+  StandIns& operator=(const StandIns&) = delete;
+
+  Arguments arguments;  // refers to the operands
+
+ private:
+  std::vector<Operand> operands_;
+};
+
+[[gnu::cold]] inline std::vector<InferredOutput> infer_known(
+    const KernelBase& kernel, Instance* instance, const std::vector<KnownInput>& inputs) {
+  const StandIns stand_ins(kernel.info, instance, inputs);
+  std::vector<InferredOutput> outputs;
+  for (const at::Tensor& output : kernel.infer(stand_ins.arguments)) {
+    const auto type =
+        std::find(std::begin(kScalarTypes) + 1, std::end(kScalarTypes),
+                  output.defined() ? output.scalar_type() : at::ScalarType::Undefined);
+    if (type == std::end(kScalarTypes)) {
+      throw Error(Status::kDtype, std::string(kernel.info.operator_name) + ": output " +
+                                      std::to_string(outputs.size()) + ": expected " +
+                                      dtype_names() + ", got " + tensor_text(output) +
+                                      " from the meta function");
+    }
+    outputs.push_back({static_cast<DType>(type - std::begin(kScalarTypes)), output.sizes().vec()});
+  }
+  return outputs;
+}
+
+/// The inputs with dtypes to be tried for those whose own is not known, the likeliest first: what
+/// the checks say, a guess, float32, and indices, masks and complex numbers among them.
+[[gnu::cold]] inline std::vector<std::vector<KnownInput>> dtype_candidates(
+    std::vector<KnownInput> inputs) {
+  std::vector<std::size_t> open;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    if (!inputs[i].typed) {
+      open.push_back(i);
+      inputs[i].dtype = inputs[i].dtype == DType::kNone ? DType::kFloat32 : inputs[i].dtype;
+      inputs[i].typed = true;
+    }
+  }
+  std::vector<std::vector<KnownInput>> candidates = {inputs};
+  const auto add = [&](const std::vector<std::size_t>& places, DType dtype) {
+    candidates.push_back(inputs);
+    for (const std::size_t place : places) {
+      candidates.back()[place].dtype = dtype;
+    }
+  };
+  for (const DType dtype : {DType::kInt64, DType::kBool, DType::kComplex64}) {
+    for (const std::size_t place : open) {
+      add({place}, dtype);
+    }
+    if (open.size() > 1) {
+      add(open, dtype);
+    }
+  }
+  for (std::size_t i = 0; i < open.size(); ++i) {
+    for (std::size_t j = 0; j < i; ++j) {
+      add({open[i], open[j]}, DType::kInt64);
+    }
+  }
+  return candidates;
+}
+
+/// Sizes to be tried for those that are not known: two that most operators take and many numbers
+/// divide, small ones, and those of the other inputs, which may have to agree.
+[[gnu::cold]] inline std::vector<int64_t> size_candidates(const std::vector<KnownInput>& inputs) {
+  std::vector<int64_t> candidates = {60, 120, 1, 2, 3};
+  bool needed = false;
+  for (const KnownInput& input : inputs) {
+    for (const int64_t size : input.sizes) {
+      needed = needed || size < 0;
+      if (size > 0 && std::find(candidates.begin(), candidates.end(), size) == candidates.end()) {
+        candidates.push_back(size);
+      }
+    }
+  }
+  return needed ? candidates : std::vector<int64_t>{1};
+}
+
+/// What is the same in both.
+[[gnu::cold]] inline void keep_common(std::vector<InferredOutput>& outputs,
+                                      const std::vector<InferredOutput>& others) {
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    std::vector<int64_t>& sizes = outputs[i].sizes;
+    if (sizes.size() != others[i].sizes.size()) {
+      sizes = {kUnknownRank};
+    }
+    for (std::size_t j = 0; j < sizes.size() && sizes[0] != kUnknownRank; ++j) {
+      sizes[j] = sizes[j] == others[i].sizes[j] ? sizes[j] : kUnknownSize;
+    }
+  }
+}
+
+/// The outputs for inputs of which only sizes are unknown; nothing if the meta function throws
+/// whatever is put in their place, and in `failure` what it threw first.
+[[gnu::cold]] inline std::optional<std::vector<InferredOutput>> infer_over_sizes(
+    const KernelBase& kernel, Instance* instance, const std::vector<KnownInput>& inputs,
+    std::exception_ptr& failure) {
+  const std::vector<int64_t> candidates = size_candidates(inputs);
+  std::optional<std::vector<InferredOutput>> outputs;
+  int successes = 0;
+  for (const int64_t candidate : candidates) {
+    std::vector<KnownInput> tried = inputs;
+    for (KnownInput& input : tried) {
+      std::replace(input.sizes.begin(), input.sizes.end(), kUnknownSize, candidate);
+    }
+    try {
+      const std::vector<InferredOutput> found = infer_known(kernel, instance, tried);
+      if (++successes == 1) {
+        outputs = found;
+      } else {
+        keep_common(*outputs, found);
+      }
+    } catch (...) {
+      failure = failure == nullptr ? std::current_exception() : failure;
+    }
+  }
+  if (successes == 1 && candidates.size() > 1) {  // which of the sizes depend on it?
+    for (InferredOutput& output : *outputs) {
+      std::fill(output.sizes.begin(), output.sizes.end(), kUnknownSize);
+    }
+  }
+  return outputs;
+}
+
+/// Adds to the report inputs that the kernel does not take, and takes guesses from its checks.
+[[gnu::cold]] inline void check_known(const KernelInfo& kernel, std::vector<KnownInput>& inputs,
+                                      Report& report) {
+  Arguments arguments;
+  const int count = static_cast<int>(inputs.size());
+  if (!take_count(kernel, count + kernel.outputs, arguments, report)) {
+    return;
+  }
+  CheckRun checks(report);
+  for (int i = 0; i < count; ++i) {
+    KnownInput& input = inputs[static_cast<std::size_t>(i)];
+    const int parameter = input_parameter(arguments, i);
+    const Binding& binding = kernel.bindings[parameter];
+    const OperandCheck* check = find_check(kernel, Role::kInput, parameter);
+    Operand operand;
+    operand.name = operand_name(check, Role::kInput, i);
+    operand.slot = {&input.value, input.sizes.data(),
+                    input.has_rank() ? static_cast<int>(input.sizes.size()) : -1, 1,
+                    input.typed ? input.dtype : DType::kNone};
+    if (input.is_none() || input.has_value) {
+      check_operand(binding, check, checks, operand, report);
+      continue;
+    }
+    if (input.typed && scalar_type(input.dtype) == at::ScalarType::Undefined) {
+      report.add(Status::kDtype, operand.name.text() +
+                                     ": expected a dtype of this version of PyTorch, got " +
+                                     std::string(dtype_name(input.dtype)));
+    }
+    if (check != nullptr) {
+      checks(*check, operand.name, operand.slot);
+      if (!input.typed && input.dtype == DType::kNone) {
+        input.dtype = check->dtypes().any();
+      }
+    }
+  }
+}
+
+/// The outputs' dtypes, and their sizes as far as they are known. Throws what the meta function
+/// throws where nothing that is put in the place of what is unknown pleases it.
+[[gnu::cold]] inline std::vector<InferredOutput> infer(const KernelBase& kernel,
+                                                       const Attributes& attributes,
+                                                       std::vector<KnownInput> inputs) {
+  check_pytorch(kernel.info.operator_name);
+  const KernelScope scope;
+  Report report(kernel.info.operator_name);
+  const std::unique_ptr<Instance> instance =
+      kernel.info.has_instance ? kernel.make_instance(attributes, report) : nullptr;
+  check_known(kernel.info, inputs, report);
+  report.raise_if_failed();
+  if (std::all_of(inputs.begin(), inputs.end(), [](const KnownInput& i) { return i.is_known(); })) {
+    return infer_known(kernel, instance.get(), inputs);
+  }
+
+  const bool has_ranks = std::all_of(inputs.begin(), inputs.end(), [](const KnownInput& input) {
+    return input.is_none() || input.has_rank();
+  });
+  const std::vector<std::size_t> ranks =
+      has_ranks ? std::vector<std::size_t>{0} : std::vector<std::size_t>{4, 3, 2, 1, 0, 5};
+  std::exception_ptr failure;
+  for (const std::vector<KnownInput>& typed : dtype_candidates(std::move(inputs))) {
+    for (const std::size_t rank : ranks) {
+      std::vector<KnownInput> tried = typed;
+      for (KnownInput& input : tried) {
+        if (!input.has_rank()) {
+          input.sizes.assign(rank, kUnknownSize);
+        }
+      }
+      if (auto outputs = infer_over_sizes(kernel, instance.get(), tried, failure)) {
+        for (InferredOutput& output : *outputs) {
+          output.sizes = has_ranks ? output.sizes : std::vector<int64_t>{kUnknownRank};
+        }
+        return *std::move(outputs);
+      }
+    }
+  }
+  std::rethrow_exception(failure);
+}
+
+//===----------------------------------------------------------------------===//
+// MindSpore's hooks
+//===----------------------------------------------------------------------===//
+
+// MindSpore 2.10 passes to the infer hooks the shapes, and to another the dtypes, of those inputs
+// that are tensors; not how many they are, nor where None and Python's numbers stand between them.
+// aten_bridge.mindspore, the Python module, adds that as an attribute: "float32;none;#int64=3",
+// one entry for each input, numbers with a # and their value where it is known.
+inline constexpr const char* kInputsAttribute = "aten_bridge_inputs";
+
+/// Splits "a;b;c".
+[[gnu::cold]] inline std::vector<std::string> split(const std::string& text) {
+  std::vector<std::string> parts;
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = std::min(text.find(';', begin), text.size());
+    parts.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return parts;
+}
+
+/// MindSpore's TypeIds that are the same in all its versions; 0 elsewhere. In the order of `DType`.
+inline constexpr int kTypeIds[] = {0,  30, 37, 32, 38, 33, 39, 34, 40,
+                                   35, 42, 0,  43, 44, 0,  0,  0,  0};
+
+[[gnu::cold]] inline int type_id(DType dtype, const std::string& name) {
+  const int id = kTypeIds[static_cast<std::size_t>(dtype)];
+  if (id == 0) {
+    throw Error(Status::kDtype,
+                name + ": expected bool, an integer, float16, float32 or float64, got " +
+                    std::string(dtype_name(dtype)) +
+                    ", whose number differs between versions of MindSpore; make the operator with "
+                    "aten_bridge.mindspore.kernel, or give out_dtype");
+  }
+  return id;
+}
+
+[[gnu::cold]] inline DType dtype_of_id(int id, const std::string& name) {
+  for (std::size_t i = 1; i < std::size(kTypeIds); ++i) {
+    if (kTypeIds[i] == id) {
+      return static_cast<DType>(i);
+    }
+  }
+  throw Error(Status::kDtype,
+              name +
+                  ": expected bool, an integer, float16, float32 or float64, got MindSpore's "
+                  "type " +
+                  std::to_string(id) +
+                  ", whose number differs between its versions; make the operator with "
+                  "aten_bridge.mindspore.kernel, or give out_dtype");
+}
+
+/// Reads one entry of `kInputsAttribute`. Says whether the hooks are told about the input.
+[[gnu::cold]] inline KnownInput described_input(const std::string& entry, bool& is_tensor) {
+  KnownInput input;
+  const bool is_number = entry.rfind('#', 0) == 0;
+  const std::size_t begin = is_number ? 1 : 0;
+  const std::size_t end = std::min(entry.find('='), entry.size());
+  const DTypeInfo* info = find_dtype(std::string_view(entry).substr(begin, end - begin));
+  input.dtype = info == nullptr ? DType::kNone : info->dtype;
+  input.typed = true;
+  is_tensor = !is_number && !input.is_none();
+  if (!is_tensor) {
+    input.sizes.clear();
+  }
+  input.has_value = end < entry.size();
+  if (input.has_value && input.dtype == DType::kFloat32) {
+    const float real = std::strtof(entry.c_str() + end + 1, nullptr);
+    std::memcpy(&input.value, &real, sizeof(real));
+  } else if (input.has_value) {  // int64, or bool, whose byte is the first
+    const int64_t integer = std::strtoll(entry.c_str() + end + 1, nullptr, 10);
+    std::memcpy(&input.value, &integer, sizeof(integer));
+  }
+  return input;
+}
+
+/// The inputs of a kernel, and which of them the hooks are told about.
+struct HookInputs {
+  std::vector<KnownInput> inputs;
+  std::vector<std::size_t> tensors;  // indices
+
+  HookInputs(const KernelInfo& kernel, const Attributes& attributes) {
+    std::string text;
+    const bool described = attributes.get(kInputsAttribute, text);
+    for (const std::string& entry : split(text)) {
+      bool is_tensor = false;
+      inputs.push_back(described_input(entry, is_tensor));
+      if (is_tensor) {
+        tensors.push_back(inputs.size() - 1);
+      }
+    }
+    for (int i = 0; !described && i < kernel.inputs; ++i) {
+      if (kernel.bindings[i].kind != Kind::kInput) {
+        throw Error(Status::kCount,
+                    std::string(kernel.operator_name) +
+                        ": expected a kernel whose inputs are tensors, got one that takes None, "
+                        "numbers or any number of tensors, about which MindSpore tells its infer "
+                        "hooks nothing; make the operator with aten_bridge.mindspore.kernel, or "
+                        "give out_shape and out_dtype");
+      }
+      inputs.emplace_back();
+      tensors.push_back(static_cast<std::size_t>(i));
+    }
+    bool multi_output = kernel.outputs > 1;
+    if (attributes.get("multi_output", multi_output) && multi_output != (kernel.outputs > 1)) {
+      throw Error(Status::kCount,
+                  std::string(kernel.operator_name) + ": expected the operator to have " +
+                      count_text(kernel.outputs, "output") + ", got its attribute multi_output " +
+                      (multi_output ? "True" : "False") +
+                      "; make the operator with aten_bridge.mindspore.kernel, register its "
+                      "outputs, or set the attribute");
+    }
+  }
+};
+
+/// What the last hook of this thread learned: MindSpore calls the one for shapes first, without
+/// dtypes, and the one for dtypes next, without shapes.
+struct HookMemory {
+  const KernelBase* kernel = nullptr;
+  std::vector<KnownInput> tensors;
+};
+
+inline HookMemory& hook_memory(const KernelBase& kernel) {
+  thread_local HookMemory memory;
+  if (memory.kernel != &kernel) {
+    memory = {&kernel, {}};
+  }
+  return memory;
+}
+
+/// An error leaves a hook as a std::runtime_error whatever the kernel's `ErrorMode`: there is no
+/// code to return, and hosts with infer hooks catch.
+[[gnu::cold]] inline std::vector<std::vector<int64_t>> infer_sizes(const KernelBase& kernel,
+                                                                   const int* ndims,
+                                                                   int64_t** shapes,
+                                                                   void* extra) try {
+  const HostAttributes attributes(extra);
+  HookInputs known(kernel.info, attributes);
+  HookMemory& memory = hook_memory(kernel);
+  if (memory.tensors.size() != known.tensors.size()) {
+    memory.tensors = unknown_inputs(known.tensors.size());
+  }
+  for (std::size_t i = 0; i < known.tensors.size(); ++i) {
+    KnownInput& input = known.inputs[known.tensors[i]];
+    input.sizes.assign(shapes[i], shapes[i] + (shapes[i] == nullptr ? 0 : ndims[i]));
+    if (!input.typed) {
+      input.dtype = memory.tensors[i].dtype;  // of the call before: a guess
+    }
+    memory.tensors[i].sizes = input.sizes;
+  }
+  std::vector<std::vector<int64_t>> sizes;
+  for (InferredOutput& output : infer(kernel, attributes, std::move(known.inputs))) {
+    sizes.push_back(std::move(output.sizes));
+  }
+  return sizes;
+} catch (...) {
+  throw std::runtime_error(record_failure(kernel.info.operator_name, nullptr, 0).text);
+}
+
+[[gnu::cold]] inline std::vector<int> infer_types(const KernelBase& kernel,
+                                                  const std::vector<int>& types, void* extra) try {
+  const char* name = kernel.info.operator_name;
+  const HostAttributes attributes(extra);
+  HookInputs known(kernel.info, attributes);
+  if (types.size() != known.tensors.size()) {
+    throw Error(Status::kCount,
+                std::string(name) + ": expected " +
+                    count_text(static_cast<int64_t>(known.tensors.size()), "tensor") + ", got " +
+                    std::to_string(types.size()));
+  }
+  HookMemory& memory = hook_memory(kernel);
+  if (memory.tensors.size() != types.size()) {
+    memory.tensors = unknown_inputs(types.size());
+  }
+  for (std::size_t i = 0; i < types.size(); ++i) {
+    KnownInput& input = known.inputs[known.tensors[i]];
+    const OperandName operand{Role::kInput, static_cast<int>(known.tensors[i])};
+    input.dtype = dtype_of_id(types[i], std::string(name) + ": " + operand.text());
+    input.typed = true;
+    input.sizes = memory.tensors[i].sizes;
+    memory.tensors[i].dtype = input.dtype;
+  }
+  std::vector<int> ids;
+  for (const InferredOutput& output : infer(kernel, attributes, std::move(known.inputs))) {
+    const OperandName operand{Role::kOutput, static_cast<int>(ids.size())};
+    ids.push_back(type_id(output.dtype, std::string(name) + ": " + operand.text()));
+  }
+  return ids;
+} catch (...) {
+  throw std::runtime_error(record_failure(kernel.info.operator_name, nullptr, 0).text);
+}
+
+/// Prepares what the host keeps for the kernel: its attributes, and how much memory its workspaces
+/// take. Leaves errors alone, since the host would drop their text: the first call meets them
+/// again. Keeps no shape, since one Init may serve calls of several, and sees -1 for a size and -2
+/// for a rank that are not known yet.
+[[gnu::cold]] inline int init(const KernelBase& kernel, const int* ndims, int64_t** shapes,
+                              const char** dtypes, void* extra) noexcept {
+  const KernelInfo& info = kernel.info;
+  if (extra == nullptr || !(info.has_instance || info.workspaces > 0)) {
+    return 0;
+  }
+  try {
+    auto* host = static_cast<AotExtra*>(extra);
+    check_pytorch(info.operator_name);
+    const KernelScope scope;
+    Report report(info.operator_name);
+    if (info.has_instance && host->kernel_data == nullptr) {
+      std::unique_ptr<Instance> instance = kernel.make_instance(HostAttributes(extra), report);
+      report.raise_if_failed();
+      host->kernel_data = instance.release();
+    }
+    // How many tensors an at::TensorList takes is not known here.
+    if (info.workspaces > 0 && info.list_begin < 0) {
+      std::vector<KnownInput> inputs = unknown_inputs(static_cast<std::size_t>(info.inputs));
+      for (std::size_t i = 0; i < inputs.size(); ++i) {
+        const DTypeInfo* dtype = find_dtype(dtypes[i]);
+        inputs[i].sizes.assign(shapes[i], shapes[i] + (shapes[i] == nullptr ? 0 : ndims[i]));
+        inputs[i].typed = dtype != nullptr;
+        inputs[i].dtype = dtype == nullptr ? DType::kNone : dtype->dtype;
+        if (!inputs[i].is_known()) {
+          return 0;
+        }
+      }
+      const StandIns stand_ins(info, static_cast<Instance*>(host->kernel_data), inputs);
+      host->workspaces = measure_workspaces(kernel, stand_ins.arguments);
+    }
+  } catch (...) {  // NOLINT(bugprone-empty-catch)
+  }
+  return 0;
+}
+
+//===----------------------------------------------------------------------===//
+// Python
+//===----------------------------------------------------------------------===//
+//
+// What aten_bridge.mindspore, the Python module, asks a kernel through ctypes. It has what the
+// hooks lack, all inputs with shapes and dtypes at once, and it can report errors in Python.
+
+/// One input: a tensor, None, or a number. The module declares the same structures.
+struct PythonInput {
+  const char* text;  // as in `kInputsAttribute`
+  int ndim;
+  const int64_t* sizes;  // of a tensor
+};
+
+struct PythonAttribute {
+  enum Type : int { kBool, kInt, kFloat, kString, kInts, kFloats, kIntLists, kFloatLists };
+
+  const char* name;
+  int type;
+  int64_t size;      // of a list
+  const void* data;  // int64_t (also of a bool), double, char, or the lists of a list
+};
+
+/// Attributes as Python has them; floats become float32 on the way, as in MindSpore.
+class PythonAttributes final : public Attributes {
+ public:
+  PythonAttributes(const PythonAttribute* attributes, int count)
+      : begin_(attributes), end_(attributes + count) {}
+
+  bool has(const char* name) const override { return find(name) != end_; }
+  bool get(const char* name, bool& value) const override {
+    return read(name, PythonAttribute::kBool, value,
+                [](const PythonAttribute& a) { return *static_cast<const int64_t*>(a.data) != 0; });
+  }
+  bool get(const char* name, int64_t& value) const override {
+    return read(name, PythonAttribute::kInt, value,
+                [](const PythonAttribute& a) { return *static_cast<const int64_t*>(a.data); });
+  }
+  bool get(const char* name, double& value) const override {
+    return read(name, PythonAttribute::kFloat, value, [](const PythonAttribute& a) {
+      return to_double(*static_cast<const double*>(a.data));
+    });
+  }
+  bool get(const char* name, std::string& value) const override {
+    return read(name, PythonAttribute::kString, value, [](const PythonAttribute& a) {
+      return std::string(static_cast<const char*>(a.data), static_cast<std::size_t>(a.size));
+    });
+  }
+  bool get(const char* name, std::vector<int64_t>& value) const override {
+    return read(name, PythonAttribute::kInts, value, &ints);
+  }
+  bool get(const char* name, std::vector<double>& value) const override {
+    return read(name, PythonAttribute::kFloats, value, &floats);
+  }
+  bool get(const char* name, std::vector<std::vector<int64_t>>& value) const override {
+    return read(name, PythonAttribute::kIntLists, value,
+                [](const PythonAttribute& a) { return lists(a, &ints); });
+  }
+  bool get(const char* name, std::vector<std::vector<double>>& value) const override {
+    return read(name, PythonAttribute::kFloatLists, value,
+                [](const PythonAttribute& a) { return lists(a, &floats); });
   }
 
  private:
-  const char* operator_name_;
-  ErrorMode error_mode_;
-  F function_;
+  static double to_double(double value) { return widen(static_cast<float>(value)); }
+
+  static std::vector<int64_t> ints(const PythonAttribute& a) {
+    const auto* data = static_cast<const int64_t*>(a.data);
+    return {data, data + a.size};
+  }
+
+  static std::vector<double> floats(const PythonAttribute& a) {
+    const auto* data = static_cast<const double*>(a.data);
+    std::vector<double> values(data, data + a.size);
+    std::transform(values.begin(), values.end(), values.begin(), to_double);
+    return values;
+  }
+
+  template <class T>
+  static std::vector<T> lists(const PythonAttribute& a, T (*list)(const PythonAttribute&)) {
+    const auto* data = static_cast<const PythonAttribute*>(a.data);
+    std::vector<T> values;
+    std::transform(data, data + a.size, std::back_inserter(values), list);
+    return values;
+  }
+
+  const PythonAttribute* find(const char* name) const {
+    return std::find_if(begin_, end_,
+                        [&](const PythonAttribute& a) { return std::strcmp(a.name, name) == 0; });
+  }
+
+  template <class T, class Convert>
+  bool read(const char* name, int type, T& value, const Convert& convert) const {
+    const PythonAttribute* found = find(name);
+    if (found == end_ || found->type != type) {
+      return false;
+    }
+    value = convert(*found);
+    return true;
+  }
+
+  const PythonAttribute* begin_;
+  const PythonAttribute* end_;
 };
 
-template <class F>
-constexpr Kernel<std::decay_t<F>> make_kernel(const char* operator_name, ErrorMode error_mode,
-                                              F&& function) {
-  return {operator_name, error_mode, std::forward<F>(function)};
+/// Appends `text` to JSON as a string.
+[[gnu::cold]] inline void append_json(std::string& json, const char* text) {
+  json += '"';
+  for (; *text != '\0'; ++text) {
+    json.append(*text == '"' || *text == '\\' ? "\\" : "").append(1, *text);
+  }
+  json += '"';
+}
+
+/// What a kernel is, in JSON: {"inputs": [["tensor", "x"], ...], "outputs": 1, "meta": true,
+/// "attributes": [["negative_slope", "a float", false], ...]}; an input has its name from its check
+/// or "", an attribute whether the operator must set it. Valid until the thread's next call.
+[[gnu::cold]] inline const char* describe(const KernelBase& kernel) {
+  thread_local std::string text;
+  const KernelInfo& info = kernel.info;
+  text = "{\"inputs\": [";
+  for (int i = 0; i < info.inputs; ++i) {
+    const Binding& binding = info.bindings[i];
+    const OperandCheck* check = find_check(info, Role::kInput, i);
+    text.append(i == 0 ? "[" : ", [");
+    append_json(text, binding.kind == Kind::kInputList ? "tensors"
+                      : binding.kind == Kind::kNumber
+                          ? (binding.optional ? "number or None" : "number")
+                          : (binding.optional ? "tensor or None" : "tensor"));
+    text += ", ";
+    append_json(text, check == nullptr ? "" : check->name());
+    text += ']';
+  }
+  text.append("], \"outputs\": ").append(std::to_string(info.outputs));
+  text.append(", \"meta\": ").append(info.has_meta ? "true" : "false");
+  text.append(", \"attributes\": [");
+  kernel.describe_attributes(text);
+  text += "]}";
+  return text.c_str();
+}
+
+[[gnu::cold]] inline void describe_attribute(std::string& json, bool first, const char* name,
+                                             const char* type, bool required) {
+  json.append(first ? "[" : ", [");
+  append_json(json, name);
+  json += ", ";
+  append_json(json, type);
+  json.append(required ? ", true]" : ", false]");
+}
+
+/// The outputs in JSON, [["float32", [2, -1]], ...], or, with `*failed`, the text of an error.
+/// Valid until the thread's next call.
+[[gnu::cold]] inline const char* infer_for_python(const KernelBase& kernel,
+                                                  const PythonInput* inputs, int input_count,
+                                                  const PythonAttribute* attributes,
+                                                  int attribute_count, int* failed) noexcept {
+  thread_local std::string text;
+  try {
+    std::vector<KnownInput> known;
+    for (int i = 0; i < input_count; ++i) {
+      bool is_tensor = false;
+      known.push_back(described_input(inputs[i].text, is_tensor));
+      if (is_tensor) {
+        known.back().sizes.assign(inputs[i].sizes, inputs[i].sizes + inputs[i].ndim);
+      }
+    }
+    text = "[";
+    for (const InferredOutput& output :
+         infer(kernel, PythonAttributes(attributes, attribute_count), std::move(known))) {
+      text.append(text.size() == 1 ? "[" : ", [");
+      append_json(text, std::string(dtype_name(output.dtype)).c_str());
+      text += ", " + shape_text(output.sizes.data(), static_cast<int>(output.sizes.size())) + "]";
+    }
+    text += "]";
+    *failed = 0;
+    return text.c_str();
+  } catch (...) {
+    record_failure(kernel.info.operator_name, nullptr, 0);
+    *failed = 1;
+    return aten_bridge_last_error();
+  }
 }
 
 }  // namespace detail
@@ -1175,16 +3608,36 @@ constexpr Kernel<std::decay_t<F>> make_kernel(const char* operator_name, ErrorMo
 // The export macro
 //===----------------------------------------------------------------------===//
 
-/// ATEN_BRIDGE_EXPORT(Name, function): exports the C function `Name` that a host calls. `function`
-/// is a function, a lambda or a function object:
+// clang warns of C functions that return C++ classes, as the infer hooks do.
+#ifdef __clang__
+#define ATEN_BRIDGE_RETURNS_CLASSES(...)                                                           \
+  _Pragma("clang diagnostic push") _Pragma("clang diagnostic ignored \"-Wreturn-type-c-linkage\"") \
+      __VA_ARGS__ _Pragma("clang diagnostic pop")
+#else
+#define ATEN_BRIDGE_RETURNS_CLASSES(...) __VA_ARGS__
+#endif
+
+/// ATEN_BRIDGE_EXPORT(Name, function, options...): exports the C function `Name` that a host calls,
+/// and the host's hooks. `function` is a function, a lambda or a function object, or
+/// aten_bridge::state<T(P...)>(). Its parameters, in any order:
 ///
-///   parameter const at::Tensor&, at::Tensor     the next input
-///   parameter const std::optional<at::Tensor>&  the next input, which may be None
-///   parameter at::Tensor&                       the next output, to be written in place
-///   result at::Tensor, std::tuple<at::Tensor…>  copied to the outputs
+///   const at::Tensor&, at::Tensor          the next input
+///   const std::optional<at::Tensor>&       the next input, which may be None
+///   at::TensorList                         all inputs that are left for it; at most one
+///   at::Tensor&                            the next output, to be written in place
+///   bool, int64_t, double, at::Scalar, std::string, std::vector<int64_t> and other values
+///                                          the attribute of the next aten_bridge::attr option;
+///                                          when there are no more, a bool, int64_t, double or
+///                                          at::Scalar is the one element of the next input, and
+///                                          std::optional of these may be None
+///   aten_bridge::Workspace<T>              memory, see aten_bridge::workspace
+///   result at::Tensor, std::tuple<at::Tensor…>   copied to the outputs
 ///
-/// or takes a `const aten_bridge::CallFrame&` alone and does with the call what it likes; what such
-/// a kernel does to its outputs is not checked.
+/// or it takes a `const aten_bridge::CallFrame&` alone and does with the call what it likes; what
+/// such a kernel does to its outputs is not checked.
+///
+/// Options: aten_bridge::attr, aten_bridge::meta, aten_bridge::workspace, aten_bridge::input and
+/// aten_bridge::output.
 ///
 /// At namespace scope, once for each `Name` of a library. A call that fails throws a
 /// std::runtime_error, or, where ATEN_BRIDGE_ERRORS_RETURN is defined before the header is
@@ -1193,10 +3646,34 @@ constexpr Kernel<std::decay_t<F>> make_kernel(const char* operator_name, ErrorMo
   /* Bound before `Name` is declared, which may also be the name of the function. */              \
   static const auto aten_bridge_kernel_##Name =                                                   \
       ::aten_bridge::detail::make_kernel(#Name, ATEN_BRIDGE_ERROR_MODE, __VA_ARGS__);             \
-  extern "C" ATEN_BRIDGE_PUBLIC int Name(int nparam, void** params, int* ndims, int64_t** shapes, \
-                                         const char** dtypes, void* stream, void* extra) {        \
-    return aten_bridge_kernel_##Name(nparam, params, ndims, shapes, dtypes, stream, extra);       \
-  }                                                                                               \
+  ATEN_BRIDGE_RETURNS_CLASSES(                                                                    \
+      extern "C" ATEN_BRIDGE_PUBLIC int Name(int nparam, void** params, int* ndims,               \
+                                             int64_t** shapes, const char** dtypes, void* stream, \
+                                             void* extra) {                                       \
+        return aten_bridge_kernel_##Name.call(nparam, params, ndims, shapes, dtypes, stream,      \
+                                              extra);                                             \
+      } /* MindSpore's hooks: before the first call, and for shapes and dtypes */                 \
+      extern "C" ATEN_BRIDGE_PUBLIC int Name##Init(int* ndims, int64_t** shapes,                  \
+                                                   const char** dtypes, void* extra) {            \
+        return ::aten_bridge::detail::init(aten_bridge_kernel_##Name, ndims, shapes, dtypes,      \
+                                           extra);                                                \
+      } extern "C" ATEN_BRIDGE_PUBLIC decltype(aten_bridge_kernel_##Name)::InferredSizes          \
+          Name##InferShape(int* ndims, int64_t** shapes, void* extra) {                           \
+            return aten_bridge_kernel_##Name.call_infer_shape(ndims, shapes, extra);              \
+          } extern "C" ATEN_BRIDGE_PUBLIC decltype(aten_bridge_kernel_##Name)::InferredTypes      \
+              Name##InferType(std::vector<int> types, void* extra) {                              \
+                return aten_bridge_kernel_##Name.call_infer_type(types, extra);                   \
+              } /* for aten_bridge.mindspore, the Python module */                                \
+      extern "C" ATEN_BRIDGE_PUBLIC const char* Name##Describe() {                                \
+        return ::aten_bridge::detail::describe(aten_bridge_kernel_##Name);                        \
+      } extern "C" ATEN_BRIDGE_PUBLIC const char*                                                 \
+          Name##Infer(const ::aten_bridge::detail::PythonInput* inputs, int input_count,          \
+                      const ::aten_bridge::detail::PythonAttribute* attributes,                   \
+                      int attribute_count, int* failed) {                                         \
+            return ::aten_bridge::detail::infer_for_python(aten_bridge_kernel_##Name, inputs,     \
+                                                           input_count, attributes,               \
+                                                           attribute_count, failed);              \
+          })                                                                                      \
   static_assert(true, "") /* takes the semicolon */
 
 #endif  // ATEN_BRIDGE_CORE_ONLY

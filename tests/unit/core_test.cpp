@@ -1,12 +1,18 @@
-// The part of aten_bridge.h that needs no PyTorch: calling convention, errors, dtypes, operands.
+// The part of aten_bridge.h that needs no PyTorch: calling convention, errors, dtypes, operands,
+// attributes.
 #define ATEN_BRIDGE_CORE_ONLY
 #include <aten_bridge.h>
 #include <gtest/gtest.h>
+#include <malloc.h>
 
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <string>
 #include <vector>
+
+#include "abi/abi.h"
 
 #ifdef C10_MACROS_EXPORT_H_
 #error "The core must not include PyTorch."
@@ -346,6 +352,107 @@ TEST_F(CallFrameTest, NullDtypeIsAnError) {
   dtypes[0] = nullptr;
   EXPECT_EQ(fault_of_first(),
             Failure(Status::kDtype, "Op: input 0: expected a dtype, got null with shape [2, 3]"));
+}
+
+//===--- attributes ---===//
+
+using aten_bridge::detail::HostAttributes;
+
+TEST(AttributesTest, HostWithoutExtraHasNone) {
+  const HostAttributes attributes(nullptr);
+  int64_t integer = 5;
+  EXPECT_FALSE(attributes.has("k"));
+  EXPECT_FALSE(attributes.get("k", integer));
+  EXPECT_EQ(integer, 5);
+}
+
+TEST(AttributesTest, WideningNamesTheFloatAndNoOther) {
+  using aten_bridge::detail::widen;
+  EXPECT_EQ(widen(0.01F), 0.01);
+  EXPECT_EQ(widen(0.1F), 0.1);
+  EXPECT_EQ(widen(1.0F / 3), 0.33333334);
+  EXPECT_EQ(widen(16777217.0F), 16777216);
+  EXPECT_EQ(widen(3.4028235e38F), 3.4028235e38);
+  EXPECT_EQ(widen(INFINITY), INFINITY);
+  EXPECT_EQ(widen(-INFINITY), -INFINITY);
+  EXPECT_TRUE(std::isnan(widen(NAN)));
+  for (std::uint64_t bits = 1; bits < 0x7f800000; bits += 999'983) {
+    const auto pattern = static_cast<std::uint32_t>(bits);
+    float value;
+    std::memcpy(&value, &pattern, sizeof(value));
+    EXPECT_EQ(static_cast<float>(widen(value)), value) << bits;
+    EXPECT_EQ(widen(-value), -widen(value)) << bits;
+  }
+}
+
+// MindSpore is built with the old C++ ABI, most kernels with the new one; neither is for sure.
+struct AbiCase {
+  const char* name;
+  void* (*make_host)();
+  void (*delete_host)(void*);
+  const char* (*names_of_host)(void*);
+  const char* (*read_all)(void*);
+  int (*read_often)(void*, int);
+};
+
+const AbiCase kAbiCases[] = {
+    {"OldHostOldKernel", make_host_0, delete_host_0, names_of_host_0, read_all_0, read_often_0},
+    {"OldHostNewKernel", make_host_0, delete_host_0, names_of_host_0, read_all_1, read_often_1},
+    {"NewHostOldKernel", make_host_1, delete_host_1, names_of_host_1, read_all_0, read_often_0},
+    {"NewHostNewKernel", make_host_1, delete_host_1, names_of_host_1, read_all_1, read_often_1},
+};
+
+class AbiTest : public testing::TestWithParam<AbiCase> {
+ protected:
+  AbiTest() : host(GetParam().make_host()) {}
+  ~AbiTest() override { GetParam().delete_host(host); }
+  AbiTest(const AbiTest&) = delete;
+  AbiTest& operator=(const AbiTest&) = delete;
+
+  void* host;
+};
+
+INSTANTIATE_TEST_SUITE_P(All, AbiTest, testing::ValuesIn(kAbiCases),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+TEST_P(AbiTest, AttributesOfEveryKindAreRead) {
+  const std::string expected =
+      R"("bool": the bool True
+"int": the int 7
+"float": the float 0.1
+"": the str ""
+"name of 15 long": the str ")" +
+      std::string(15, 'x') + R"("
+"name of 16 chars": the str ")" +
+      std::string(16, 'y') + "\"\n\"" + std::string(40, 'a') + R"(": the str ")" +
+      std::string(100, 'z') + R"("
+"shared": the str ")" +
+      std::string(40, 'a') + R"("
+"ints": the list of ints [1, 2]
+"floats": the list of floats [0.5]
+"int lists": the list of lists of ints [[1], [], [2, 3]]
+"float lists": the list of lists of floats [[0.5], []]
+"mixed": something that is none of bool, int, float, str, and lists of ints or of floats
+"missing": nothing
+left alone
+left alone
+left alone
+)";
+  EXPECT_EQ(GetParam().read_all(host), expected);
+  EXPECT_EQ(GetParam().read_all(host), expected) << "the second time";
+}
+
+TEST_P(AbiTest, NamesThatTheHostKeepsAreItsOwn) {
+  GetParam().read_all(host);
+  const std::string name = "another that is not there, with a long name;";
+  EXPECT_EQ(GetParam().names_of_host(host), name + name + name);
+}
+
+TEST_P(AbiTest, ReadingOftenLosesNoMemory) {
+  EXPECT_EQ(GetParam().read_often(host, 10), 0);
+  const std::size_t before = mallinfo2().uordblks;
+  EXPECT_EQ(GetParam().read_often(host, 100'000), 0);
+  EXPECT_EQ(mallinfo2().uordblks, before);
 }
 
 }  // namespace

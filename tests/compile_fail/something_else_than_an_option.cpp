@@ -1,0 +1,6 @@
+// expect: aten_bridge: behind the function of a kernel stand options: aten_bridge::attr, meta,
+// workspace, input and output.
+#include <aten_bridge.h>
+
+void kernel(const at::Tensor& x, at::Tensor& y);
+ATEN_BRIDGE_EXPORT(Kernel, kernel, "x");

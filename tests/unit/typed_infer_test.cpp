@@ -1,0 +1,609 @@
+// What a kernel says of itself: checks, the host's infer hooks, and what Python asks.
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "typed.h"
+
+namespace {
+
+using aten_bridge::testing::Inferred;
+
+using Floats = std::vector<float>;
+using Ints = std::vector<int64_t>;
+
+Call& input_of_ones(Call& call, const Ints& sizes) {
+  int64_t elements = 1;
+  for (const int64_t size : sizes) {
+    elements *= size;
+  }
+  return call.input<float>(sizes, Floats(static_cast<std::size_t>(elements), 1));
+}
+
+//===--- checks ---===//
+
+TEST(CheckTest, DtypeIsOneOfThose) {
+  Call call = typed("CheckedDtypes");
+  call.input<std::complex<double>>({1}, {1}).input<std::int32_t>({}, {1}).output<float>({1});
+  EXPECT_EQ(call.run().error(), "");
+  call.clear_operands().input_bytes("bfloat16", {1}, {0, 0}).input_number(1).output<float>({1});
+  EXPECT_EQ(call.run().error(), "");
+}
+
+TEST(CheckTest, AllFaultsAreReported) {
+  Call call = typed("CheckedDtypes");
+  call.input<std::int32_t>({1}, {1}).input_number(2.5).output<double>({2});
+  EXPECT_EQ(call.run().error(),
+            "CheckedDtypes: input 0 'x': expected float16|bfloat16|float32|float64|complex64|"
+            "complex128, got \"int32\" with shape [1]\n"
+            "CheckedDtypes: input 1 'index': expected an integer that an int64 can hold, got the "
+            "float32 2.5\n"
+            "CheckedDtypes: input 1 'index': expected int32|int64, got \"float32\" with shape []\n"
+            "CheckedDtypes: output 0 'y': expected float32, got \"float64\" with shape [2]");
+}
+
+TEST(CheckTest, NamesStandInOtherTextsToo) {
+  Call call = typed("CheckedRanks");
+  call.input_none().input_bytes("string", {}, {0}).output<float>({1});
+  EXPECT_EQ(call.run().error(),
+            "CheckedRanks: input 0 'a': expected a tensor, got None\n"
+            "CheckedRanks: input 1 'b': expected a tensor, got \"string\", a str");
+}
+
+TEST(CheckTest, RankIsOneOrFromOneToAnother) {
+  const auto error = [](const Ints& a, const Ints& b) {
+    Call call = typed("CheckedRanks");
+    input_of_ones(input_of_ones(call, a), b).output<float>({1});
+    return call.run().error();
+  };
+  EXPECT_EQ(error({1, 2}, {1}), "");
+  EXPECT_EQ(error({1, 2}, {1, 2, 3}), "");
+  EXPECT_EQ(error({2}, {}),
+            "CheckedRanks: input 0 'a': expected rank 2, got float32 [2]\n"
+            "CheckedRanks: input 1 'b': expected a rank from 1 to 3, got float32 []");
+  EXPECT_EQ(error({1, 1, 1}, {1, 1, 1, 1}),
+            "CheckedRanks: input 0 'a': expected rank 2, got float32 [1, 1, 1]\n"
+            "CheckedRanks: input 1 'b': expected a rank from 1 to 3, got float32 [1, 1, 1, 1]");
+}
+
+// x: [N, 3, ..., C]; weight, or None: [C, C]; any number of [N]; y: [N, ...].
+std::string sizes_error(const Ints& x, const Ints& weight, const std::vector<Ints>& list,
+                        const Ints& y) {
+  Call call = typed("CheckedSizes");
+  input_of_ones(call, x);
+  if (weight.empty()) {
+    call.input_none();
+  } else {
+    input_of_ones(call, weight);
+  }
+  for (const Ints& sizes : list) {
+    input_of_ones(call, sizes);
+  }
+  return call.output<float>(y).run().error();
+}
+
+TEST(CheckTest, SizesAreNumbersNamesAndTheRest) {
+  EXPECT_EQ(sizes_error({2, 3, 4}, {4, 4}, {{2}, {2}}, {2}), "");
+  EXPECT_EQ(sizes_error({2, 3, 7, 8, 4}, {4, 4}, {}, {2, 9, 9}), "");
+  EXPECT_EQ(sizes_error({0, 3, 0}, {}, {{0}}, {0}), "") << "0 is a size as any other";
+  EXPECT_EQ(sizes_error({2, 3}, {}, {}, {2}),
+            "CheckedSizes: input 0 'x': expected sizes [N, 3, ..., C], got float32 [2, 3]");
+  EXPECT_EQ(sizes_error({2, 4, 4}, {}, {}, {2}),
+            "CheckedSizes: input 0 'x': expected sizes [N, 3, ..., C], got float32 [2, 4, 4]");
+}
+
+TEST(CheckTest, NameStandsForOneSizeInAllOperands) {
+  EXPECT_EQ(sizes_error({2, 3, 4}, {4, 5}, {{2}, {1}}, {7, 1}),
+            "CheckedSizes: input 1 'weight': expected sizes [C, C] with C = 4 as in input 0 'x', "
+            "got float32 [4, 5]\n"
+            "CheckedSizes: input 3 'list': expected sizes [N] with N = 2 as in input 0 'x', got "
+            "float32 [1]\n"
+            "CheckedSizes: output 0 'y': expected sizes [N, ...] with N = 2 as in input 0 'x', got "
+            "float32 [7, 1]");
+  EXPECT_EQ(sizes_error({2, 3, 4}, {5, 6}, {}, {2}),
+            "CheckedSizes: input 1 'weight': expected sizes [C, C] with C = 4 as in input 0 'x' "
+            "and C = 4 as in input 0 'x', got float32 [5, 6]");
+}
+
+TEST(CheckTest, NameThatNoneWouldHaveSetIsSetByTheNextOperand) {
+  EXPECT_EQ(sizes_error({2, 4, 4}, {5, 5}, {{3}}, {2}),
+            "CheckedSizes: input 0 'x': expected sizes [N, 3, ..., C], got float32 [2, 4, 4]\n"
+            "CheckedSizes: input 1 'weight': expected sizes [C, C] with C = 4 as in input 0 'x' "
+            "and C = 4 as in input 0 'x', got float32 [5, 5]\n"
+            "CheckedSizes: input 2 'list': expected sizes [N] with N = 2 as in input 0 'x', got "
+            "float32 [3]");
+  EXPECT_EQ(sizes_error({2}, {5, 6}, {{3}, {4}}, {}),
+            "CheckedSizes: input 0 'x': expected sizes [N, 3, ..., C], got float32 [2]\n"
+            "CheckedSizes: input 1 'weight': expected sizes [C, C] with C = 5 as in input 1 "
+            "'weight', got float32 [5, 6]\n"
+            "CheckedSizes: input 3 'list': expected sizes [N] with N = 3 as in input 2 'list', got "
+            "float32 [4]\n"
+            "CheckedSizes: output 0 'y': expected sizes [N, ...], got float32 []");
+}
+
+TEST(CheckTest, WithoutSizesOnlyARankOfZeroPasses) {
+  Call call = typed("CheckedScalar");
+  EXPECT_EQ(call.input<float>({}, {1}).output<float>({}).run().error(), "");
+  EXPECT_EQ(call.clear_operands().input<float>({1}, {1}).output<float>({}).run().error(),
+            "CheckedScalar: input 0 'x': expected sizes [], got float32 [1]");
+}
+
+//===--- the infer hooks ---===//
+
+// "float32 [2, -1]; int64 [2]", or the error.
+std::string text(const Inferred& inferred) {
+  std::string text;
+  for (std::size_t i = 0; i < inferred.sizes().size() && inferred.ok(); ++i) {
+    text += (i == 0 ? "" : "; ") + inferred.dtypes().at(i) + " [";
+    for (const int64_t size : inferred.sizes()[i]) {
+      text += (text.back() == '[' ? "" : ", ") + std::to_string(size);
+    }
+    text += ']';
+  }
+  return text + inferred.error();
+}
+
+// The same for a kernel of one input, of which so much is known.
+std::string infer(const char* kernel, const Ints& known) {
+  Call call = typed(kernel);
+  return text(call.input<float>({0}, {}).known_sizes(0, known).infer());
+}
+
+TEST(InferTest, OutputHasShapeAndDtype) {
+  EXPECT_EQ(infer("LeakyRelu", {2, 3}), "float32 [2, 3]");
+  EXPECT_EQ(infer("LeakyRelu", {}), "float32 []");
+  EXPECT_EQ(infer("LeakyRelu", {0, 3}), "float32 [0, 3]");
+}
+
+TEST(InferTest, DtypeIsThatOfTheInput) {
+  for (const char* dtype : {"float16", "float64", "int8"}) {
+    Call call = typed("LeakyRelu");
+    call.input_bytes(dtype, {0}, {});
+    EXPECT_EQ(text(call.infer()), std::string(dtype) + " [0]");
+  }
+}
+
+TEST(InferTest, SeveralOutputs) {
+  Call call = typed("TransposeAndSum");
+  call.multi_output(true).input<float>({2, 1}, {1, 2});
+  EXPECT_EQ(text(call.infer()), "float32 [1, 2]; float32 []");
+  EXPECT_EQ(text(call.known_sizes(0, {-1, 3}).infer()), "float32 [3, -1]; float32 []");
+  EXPECT_EQ(text(call.known_sizes(0, {-2}).infer()), "float32 [-2]; float32 [-2]");
+}
+
+TEST(InferTest, AttributesAreRead) {
+  Call call = typed("TopK");
+  call.multi_output(true).attribute("k", 2).input<float>({4, 1}, {1, 2, 3, 4});
+  EXPECT_EQ(text(call.attribute("dim", 0).infer()), "float32 [2, 1]; int64 [2, 1]");
+  EXPECT_EQ(text(call.attribute("dim", 7).infer()),
+            "TopK: Dimension out of range (expected to be in range of [-2, 1], but got 7)");
+  EXPECT_EQ(text(call.attribute("k", 1.5).infer()),
+            "TopK: attribute 'k': expected an int, got the float 1.5");
+}
+
+TEST(InferTest, WhatIsNotKnownYetIsNotKnownInTheResult) {
+  EXPECT_EQ(infer("LeakyRelu", {-1, 3}), "float32 [-1, 3]");
+  EXPECT_EQ(infer("LeakyRelu", {-1, -1}), "float32 [-1, -1]");
+  EXPECT_EQ(infer("LeakyRelu", {-2}), "float32 [-2]");
+  Call call = typed("TopK");
+  call.multi_output(true).attribute("k", 3).input<float>({0}, {});
+  EXPECT_EQ(text(call.known_sizes(0, {-1, 5}).infer()), "float32 [-1, 3]; int64 [-1, 3]");
+  EXPECT_EQ(text(call.known_sizes(0, {5, -1}).infer()), "float32 [5, 3]; int64 [5, 3]");
+  EXPECT_EQ(text(call.known_sizes(0, {-2}).infer()), "float32 [-2]; int64 [-2]");
+}
+
+TEST(InferTest, UnknownSizeThatMustBeThatOfAnotherInputIsFound) {
+  Call call = typed("Where");
+  call.input_bytes("bool", {7}, std::vector<unsigned char>(7));
+  input_of_ones(input_of_ones(call, {7}), {0}).known_sizes(2, {-1});
+  EXPECT_EQ(text(call.infer()), "float32 [7]") << "it is 1 or 7";
+}
+
+TEST(InferTest, WhatOneSizeAloneGivesIsNotKnown) {
+  Call call = typed("SameRows");
+  input_of_ones(input_of_ones(call, {7}), {0}).known_sizes(1, {-1});
+  EXPECT_EQ(text(call.infer()), "float32 [-1, -1]") << "7 was the only size that it took";
+}
+
+// The hook for shapes does not know dtypes.
+TEST(InferTest, OperatorsThatTakeOtherDtypesThanFloatAreInferred) {
+  Call embed = typed("Embed");
+  embed.input<float>({3, 2}, {0, 1, 2, 3, 4, 5}).input<int64_t>({4}, {0, 1, 2, 0});
+  EXPECT_EQ(text(embed.infer()), "float32 [4, 2]");
+  EXPECT_EQ(text(embed.known_sizes(1, {-1}).infer()), "float32 [-1, 2]");
+  EXPECT_EQ(text(embed.known_sizes(0, {-2}).infer()), "float32 [-2]");
+
+  Call where = typed("Where");
+  where.input_bytes("bool", {2}, {0, 1}).input<double>({2}, {1, 2}).input<double>({}, {3});
+  EXPECT_EQ(text(where.infer()), "float64 [2]");
+
+  Call conjugate = typed("ConjugatePairs");
+  conjugate.input<int64_t>({2}, {1, 2});
+  EXPECT_EQ(conjugate.infer_shape_only().sizes(), (std::vector<Ints>{{2}}));
+  EXPECT_EQ(conjugate.infer_type_only().error(), "ConjugatePairs: expected complex numbers");
+}
+
+TEST(InferTest, OperatorWithoutAMetaFunctionOfPytorchsIsAnError) {
+  Call call = typed("WhereByItself");
+  call.input_bytes("bool", {2}, {0, 1}).input<float>({2}, {1, 2}).input<float>({2}, {1, 2});
+  EXPECT_EQ(call.infer().error().find("WhereByItself: aten::where.self: attempted to run this "
+                                      "operator with Meta tensors"),
+            0);
+}
+
+TEST(InferTest, TypeHookAloneNeedsNoShapes) {
+  Call call = typed("TransposeAndSum");  // forgets what the hooks of TopK have seen
+  call.multi_output(true).input<float>({1, 1}, {1});
+  EXPECT_EQ(call.infer_type_only().dtypes(), (std::vector<std::string>{"float32", "float32"}));
+  Call topk = typed("TopK");
+  topk.multi_output(true).attribute("k", 2).input<double>({3, 2}, std::vector<double>(6));
+  EXPECT_EQ(topk.infer_type_only().dtypes(), (std::vector<std::string>{"float64", "int64"}));
+  EXPECT_EQ(text(topk.infer()), "float64 [3, 2]; int64 [3, 2]");
+  EXPECT_EQ(topk.infer_type_only().dtypes(), (std::vector<std::string>{"float64", "int64"}));
+}
+
+TEST(InferTest, DtypesThatDifferBetweenHostsAreErrorsOfTheTypeHook) {
+  Call call = typed("LeakyRelu");
+  call.type_id("bfloat16", 45).input_bytes("bfloat16", {1}, {0, 0});
+  EXPECT_EQ(call.infer_shape_only().sizes(), (std::vector<Ints>{{1}}));
+  EXPECT_EQ(call.infer_type_only().error(),
+            "LeakyRelu: input 0: expected bool, an integer, float16, float32 or float64, got "
+            "MindSpore's type 45, whose number differs between its versions; make the operator "
+            "with aten_bridge.mindspore.kernel, or give out_dtype");
+  Call convert = typed("Convert");
+  convert.attribute("dtype", "bfloat16").input<float>({1}, {1});
+  EXPECT_EQ(text(convert.infer()),
+            "Convert: output 0: expected bool, an integer, float16, float32 or float64, got "
+            "bfloat16, whose number differs between versions of MindSpore; make the operator with "
+            "aten_bridge.mindspore.kernel, or give out_dtype");
+}
+
+TEST(InferTest, EveryDtypeThatHostsAgreeOnIsToldApart) {
+  for (const std::string dtype : {"bool", "uint8", "int8", "uint16", "int16", "uint32", "int32",
+                                  "uint64", "int64", "float16", "float32", "float64"}) {
+    Call call = typed("Convert");
+    call.attribute("dtype", dtype).input_bytes(dtype, {0}, {});
+    EXPECT_EQ(text(call.infer()), dtype + " [0]");
+  }
+}
+
+TEST(InferTest, OutputOfADtypeWithoutANameIsAnError) {
+  Call call = typed("MetaOfAnotherDtype");
+  EXPECT_EQ(
+      text(call.input<float>({1}, {1}).infer()),
+      "MetaOfAnotherDtype: output 0: expected bool|uint8|int8|uint16|int16|uint32|int32|uint64|"
+      "int64|float16|bfloat16|float32|float64|complex64|complex128|float8e4m3fn|float8e5m2, "
+      "got Float8_e4m3fnuz [1] from the meta function");
+}
+
+TEST(InferTest, MultiOutputIsThatOfTheKernel) {
+  Call several = typed("TransposeAndSum");
+  several.input<float>({1, 1}, {1});
+  EXPECT_EQ(several.infer_shape_only().error(),
+            "TransposeAndSum: expected the operator to have 2 outputs, got its attribute "
+            "multi_output False; make the operator with aten_bridge.mindspore.kernel, register its "
+            "outputs, or set the attribute");
+  Call one = typed("LeakyRelu");
+  one.multi_output(true).input<float>({1}, {1});
+  EXPECT_EQ(one.infer_shape_only().error(),
+            "LeakyRelu: expected the operator to have 1 output, got its attribute multi_output "
+            "True; make the operator with aten_bridge.mindspore.kernel, register its outputs, or "
+            "set the attribute");
+}
+
+TEST(InferTest, NumberOfTensorsIsThatOfTheKernel) {
+  Call call = typed("LeakyRelu");
+  call.input<float>({1}, {1}).input<float>({1}, {1});
+  EXPECT_EQ(call.infer_type_only().error(), "LeakyRelu: expected 1 tensor, got 2");
+  Call where = typed("Where");
+  where.input<float>({1}, {1});
+  EXPECT_EQ(where.infer_type_only().error(), "Where: expected 3 tensors, got 1");
+}
+
+TEST(InferTest, InputsThatAreNoTensorsMustBeDescribed) {
+  for (const std::string name : {"AnyInputs", "Maybe"}) {
+    Call call = typed(name);
+    const std::string error =
+        name +
+        ": expected a kernel whose inputs are tensors, got one that takes None, numbers or any "
+        "number of tensors, about which MindSpore tells its infer hooks nothing; make the operator "
+        "with aten_bridge.mindspore.kernel, or give out_shape and out_dtype";
+    call.input<float>({1}, {1});
+    EXPECT_EQ(call.infer_shape_only().error(), error);
+    EXPECT_EQ(call.infer_type_only().error(), error);
+  }
+}
+
+// AnyInputs: [rows, last size of x + size of w + number of tensors in the list].
+TEST(InferTest, InputsThatAreNoTensorsAreInferredFromTheirDescription) {
+  const auto described = [](const std::string& inputs) {
+    Call call = typed("AnyInputs");
+    return call.attribute("aten_bridge_inputs", inputs);
+  };
+  Call none = described("float32;none;#int64=7");
+  none.input<float>({1, 4}, {1, 2, 3, 4}).input_none().input_number(7);
+  EXPECT_EQ(text(none.infer()), "float32 [7, 4]");
+  EXPECT_EQ(text(none.known_sizes(0, {1, -1}).infer()), "float32 [7, -1]");
+  EXPECT_EQ(text(none.known_sizes(0, {-2}).infer()), "float32 [-2]");
+
+  Call all = described("float64;float32;#int64=-1;float32;int8");
+  all.input<double>({2}, {1, 2}).input<float>({3}, {1, 2, 3}).input_number(-1);
+  all.input<float>({1}, {1}).input<std::int8_t>({}, {1});
+  EXPECT_EQ(text(all.known_sizes(0, {2}).infer()),
+            "AnyInputs: Trying to create tensor with negative dimension -1: [-1, 7]");
+  all.attribute("aten_bridge_inputs", "float64;float32;#int64=2;float32;int8");
+  EXPECT_EQ(text(all.infer()), "float64 [2, 7]");
+}
+
+TEST(InferTest, NumbersAreReadFromTheDescription) {
+  const auto inferred = [](const std::string& factor, const std::string& flag) {
+    Call call = typed("Maybe");
+    call.attribute("aten_bridge_inputs", "float32;" + factor + ';' + flag);
+    return text(call.input<float>({1}, {1}).infer());
+  };
+  EXPECT_EQ(inferred("#float32=1.5", "#bool=1"), "float32 [3, 2]");
+  EXPECT_EQ(inferred("#int64=2", "#bool=0"), "float32 [4, 1]");
+  EXPECT_EQ(inferred("none", "none"), "float32 [0, 0]");
+  const std::string computed =
+      ": expected a number that is known when shapes are inferred, got one that is computed; make "
+      "it an attribute, or give out_shape and out_dtype";
+  EXPECT_EQ(inferred("#float32", "none"), "Maybe: input 1" + computed);
+}
+
+TEST(InferTest, DescribedTensorForANumberIsNotKnown) {
+  Call call = typed("Maybe");
+  call.attribute("aten_bridge_inputs", "float32;float32;none").input<float>({1}, {1});
+  EXPECT_EQ(text(call.input<float>({}, {1}).infer()),
+            "Maybe: input 1: expected a number that is known when shapes are inferred, got one "
+            "that is computed; make it an attribute, or give out_shape and out_dtype");
+}
+
+TEST(InferTest, DescriptionThatDoesNotFitIsAnError) {
+  Call call = typed("LeakyRelu");
+  call.attribute("aten_bridge_inputs", "float32;none").input<float>({1}, {1});
+  EXPECT_EQ(text(call.infer()),
+            "LeakyRelu: expected 1 input and 1 output, got 3 slots; compare the arguments of the "
+            "call, out_shape and out_dtype with the kernel");
+  call.attribute("aten_bridge_inputs", "none").clear_operands();
+  EXPECT_EQ(text(call.infer()), "LeakyRelu: input 0: expected a tensor, got None");
+}
+
+TEST(InferTest, ChecksAreMadeOfWhatIsKnown) {
+  Call call = typed("CheckedSizes");
+  call.input<float>({1}, {1}).input_none().input<float>({0}, {});
+  const auto inferred = [&](const Ints& x, const Ints& list) {
+    call.attribute("aten_bridge_inputs", "float32;none;float32");
+    return text(call.known_sizes(0, x).known_sizes(2, list).infer());
+  };
+  EXPECT_EQ(inferred({2, 3, 4}, {2}), "float32 [2, 3, 4]");
+  EXPECT_EQ(inferred({-1, -1, 4}, {2}), "float32 [-1, -1, 4]");
+  EXPECT_EQ(inferred({-2}, {2}), "float32 [-2]");
+  EXPECT_EQ(inferred({-1, 4, 4}, {2, 2}),
+            "CheckedSizes: input 0 'x': expected sizes [N, 3, ..., C], got float32 [-1, 4, 4]\n"
+            "CheckedSizes: input 2 'list': expected sizes [N], got float32 [2, 2]");
+  call.attribute("aten_bridge_inputs", "int32;none;float32");
+  EXPECT_EQ(call.known_sizes(0, {2, 3, 4}).known_sizes(2, {2}).infer_shape_only().error(),
+            "CheckedSizes: input 0 'x': expected float32, got \"int32\" with shape [2, 3, 4]");
+}
+
+TEST(InferTest, ChecksOfShapesAreMadeWithoutDtypes) {
+  Call call = typed("CheckedMeta");
+  call.input<std::int32_t>({2, 2}, {1, 2, 3, 4});
+  EXPECT_EQ(call.infer_shape_only().sizes(), (std::vector<Ints>{{2, 2}}));
+  EXPECT_EQ(call.infer_type_only().error(),
+            "CheckedMeta: input 0 'x': expected int16, got \"int32\" with shape [2, 2]");
+  EXPECT_EQ(call.known_sizes(0, {2}).infer_shape_only().error(),
+            "CheckedMeta: input 0 'x': expected rank 2, got [2]");
+}
+
+TEST(InferTest, KernelItselfMayWriteItsOutputs) {
+  EXPECT_EQ(infer("LeakyReluOut", {2, 3}), "float32 [2, 3]");
+  EXPECT_EQ(infer("LeakyReluOut", {-1, 3}), "float32 [-1, 3]");
+  EXPECT_EQ(infer("WriteOut", {5, 6, 7}), "float32 [3, 2]");
+  Call call = typed("LeakyReluOut");
+  EXPECT_EQ(text(call.input<double>({1}, {1}).infer()), "float64 [1]");
+}
+
+TEST(InferTest, KernelWithStateHasAMetaFunctionOfItsAttributes) {
+  Call call = typed("StateWithMeta");
+  call.attribute("start", 4.0).input<float>({2}, {1, 2});
+  EXPECT_EQ(text(call.infer()), "float32 [4]");
+}
+
+TEST(InferTest, KernelWithoutAMetaFunctionSaysHowToGetOne) {
+  const std::string error =
+      "WithoutMeta: expected out_shape and out_dtype where the operator is made, or a kernel with "
+      "a meta function, got neither; add aten_bridge::meta(function) or aten_bridge::meta() to the "
+      "kernel's export";
+  Call call = typed("WithoutMeta");
+  call.input<float>({1}, {1});
+  EXPECT_EQ(call.infer_shape_only().error(), error);
+  EXPECT_EQ(call.infer_type_only().error(), error);
+}
+
+TEST(InferTest, MetaFunctionCannotTouchData) {
+  for (const std::string name : {"MetaReads", "MetaWrites"}) {
+    Call call = typed(name);
+    EXPECT_EQ(text(call.input<float>({1}, {1}).infer()),
+              name +
+                  ": expected shapes and dtypes to be all that is needed to infer those of the "
+                  "outputs, got a kernel or meta function that touches a tensor's data; give the "
+                  "kernel a meta function that does not: aten_bridge::meta(function)");
+  }
+}
+
+TEST(InferTest, MetaFunctionReturnsTensors) {
+  Call call = typed("MetaUndefined");
+  EXPECT_EQ(text(call.input<float>({1}, {1}).infer()),
+            "MetaUndefined: output 0: expected bool|uint8|int8|uint16|int16|uint32|int32|uint64|"
+            "int64|float16|bfloat16|float32|float64|complex64|complex128|float8e4m3fn|float8e5m2, "
+            "got an undefined tensor from the meta function");
+}
+
+TEST(InferTest, WhatAMetaFunctionThrowsIsReported) {
+  EXPECT_EQ(infer("MetaThrows", {2, 2}), "MetaThrows: rank 2 is not seven");
+  EXPECT_EQ(infer("MetaThrows", {-1, 2}), "MetaThrows: rank 2 is not seven");
+  EXPECT_EQ(infer("MetaThrows", {-2}), "MetaThrows: rank 4 is not seven");
+  Call call = typed("MetaThrows");
+  EXPECT_EQ(call.input<float>({1}, {1}).infer_type_only().error(),
+            "MetaThrows: rank 4 is not seven");
+}
+
+TEST(InferTest, ErrorsAreRecordedForLastError) {
+  infer("MetaThrows", {2, 2});
+  EXPECT_STREQ(typed_function<const char* (*)()>("aten_bridge_last_error")(),
+               "MetaThrows: rank 2 is not seven");
+}
+
+//===--- what Python asks ---===//
+
+// As aten_bridge.h and aten_bridge.mindspore declare them.
+struct PythonInput {
+  const char* text;
+  int ndim;
+  const int64_t* sizes;
+};
+enum PythonType : int { kBool, kInt, kFloat, kString, kInts, kFloats, kIntLists, kFloatLists };
+struct PythonAttribute {
+  const char* name;
+  int type;
+  int64_t size;
+  const void* data;
+};
+
+std::string describe(const char* kernel) {
+  return typed_function<const char* (*)()>(std::string(kernel) + "Describe")();
+}
+
+// The answer, or "failed: " and the error.
+std::string ask(const char* kernel, const std::vector<PythonInput>& inputs,
+                const std::vector<PythonAttribute>& attributes = {}) {
+  using Infer = const char* (*)(const PythonInput*, int, const PythonAttribute*, int, int*);
+  int failed = -1;
+  const char* answer = typed_function<Infer>(std::string(kernel) + "Infer")(
+      inputs.data(), static_cast<int>(inputs.size()), attributes.data(),
+      static_cast<int>(attributes.size()), &failed);
+  return (failed == 0 ? "" : "failed: ") + std::string(answer);
+}
+
+TEST(DescribeTest, InputsOutputsMetaAndAttributes) {
+  EXPECT_EQ(describe("LeakyRelu"), R"({"inputs": [["tensor", ""]], "outputs": 1, "meta": true, )"
+                                   R"("attributes": [["negative_slope", "a number", false]]})");
+  EXPECT_EQ(
+      describe("Around"),
+      R"({"inputs": [["tensor", ""], ["tensors", ""], ["tensor or None", ""], ["number", ""]], )"
+      R"("outputs": 2, "meta": false, "attributes": [["name", "a str", false]]})");
+  EXPECT_EQ(describe("Maybe"),
+            R"({"inputs": [["tensor", ""], ["number or None", ""], ["number or None", ""]], )"
+            R"("outputs": 1, "meta": true, "attributes": []})");
+  EXPECT_EQ(describe("CheckedSizes"),
+            R"({"inputs": [["tensor", "x"], ["tensor or None", "weight"], ["tensors", "list"]], )"
+            R"("outputs": 1, "meta": true, "attributes": []})");
+  EXPECT_EQ(
+      describe("FirstCall"),
+      R"({"inputs": [["tensor", ""], ["tensor or None", ""], ["number", ""]], "outputs": 1, )"
+      R"("meta": false, "attributes": [["name", "a str", false], ["count", "an int", true]]})");
+  EXPECT_EQ(describe("Alive"), R"({"inputs": [], "outputs": 1, "meta": false, "attributes": []})");
+  EXPECT_EQ(describe("OverFrame"),
+            R"({"inputs": [], "outputs": 0, "meta": false, "attributes": []})");
+}
+
+TEST(DescribeTest, NamesAttributesTypes) {
+  EXPECT_EQ(describe("Values"),
+            R"({"inputs": [], "outputs": 1, "meta": true, "attributes": [)"
+            R"(["flag", "a bool", true], ["integer", "an int", true], )"
+            R"(["real", "a float, such as 1.0", true], ["string", "a str", true], )"
+            R"(["integers", "a list of ints", true], )"
+            R"(["reals", "a list of floats, such as [1.0, 2.0]", true], )"
+            R"(["integer_lists", "a list of lists of ints", true], )"
+            R"(["real_lists", "a list of lists of floats, such as [[1.0], [2.0, 3.0]]", true], )"
+            R"(["dtype", "the name of a dtype, such as \"float32\"", true], )"
+            R"(["number", "a number", true]]})");
+  EXPECT_EQ(describe("AttributeViews"),
+            R"({"inputs": [], "outputs": 1, "meta": false, "attributes": [)"
+            R"(["integers", "a list of ints", false], )"
+            R"(["reals", "a list of floats, such as [1.0, 2.0]", false], )"
+            R"(["string", "a str", false], ["maybe_integers", "a list of ints", false], )"
+            R"(["maybe", "a str", false]]})");
+}
+
+TEST(PythonInferTest, OutputsComeWithDtypeAndSizes) {
+  const int64_t sizes[] = {2, 3};
+  EXPECT_EQ(ask("LeakyRelu", {{"float32", 2, sizes}}), R"([["float32", [2, 3]]])");
+  EXPECT_EQ(ask("TransposeAndSum", {{"float32", 2, sizes}}),
+            R"([["float32", [3, 2]], ["float32", []]])");
+  EXPECT_EQ(ask("LeakyRelu", {{"bfloat16", 0, nullptr}}), R"([["bfloat16", []]])");
+}
+
+TEST(PythonInferTest, UnknownSizesAndRanks) {
+  const int64_t sizes[] = {-1, 3};
+  const int64_t rank[] = {-2};
+  EXPECT_EQ(ask("LeakyRelu", {{"float32", 2, sizes}}), R"([["float32", [-1, 3]]])");
+  EXPECT_EQ(ask("LeakyRelu", {{"float32", 1, rank}}), R"([["float32", [-2]]])");
+}
+
+TEST(PythonInferTest, NoneNumbersAndLists) {
+  const int64_t sizes[] = {4};
+  EXPECT_EQ(ask("AnyInputs", {{"float32", 1, sizes},
+                              {"none", 0, nullptr},
+                              {"#int64=7", 0, nullptr},
+                              {"float32", 1, sizes},
+                              {"float32", 1, sizes}}),
+            R"([["float32", [7, 6]]])");
+  EXPECT_EQ(
+      ask("Maybe", {{"float32", 1, sizes}, {"#float32=2.5", 0, nullptr}, {"none", 0, nullptr}}),
+      R"([["float32", [5, 0]]])");
+}
+
+TEST(PythonInferTest, AttributesOfEveryType) {
+  const int64_t yes = 1;
+  const int64_t integer = -7;
+  const double real = 0.01;
+  const int64_t integers[] = {1, 2};
+  const double reals[] = {0.1, 1.0 / 3};  // float32, as in the host
+  const PythonAttribute integer_lists[] = {{nullptr, kInts, 2, integers},
+                                           {nullptr, kInts, 0, nullptr}};
+  const PythonAttribute real_lists[] = {{nullptr, kFloats, 2, reals}};
+  const std::vector<PythonAttribute> attributes = {
+      {"flag", kBool, 0, &yes},
+      {"integer", kInt, 0, &integer},
+      {"real", kFloat, 0, &real},
+      {"string", kString, 4, "textual"},
+      {"integers", kInts, 2, integers},
+      {"reals", kFloats, 2, reals},
+      {"integer_lists", kIntLists, 2, integer_lists},
+      {"real_lists", kFloatLists, 1, real_lists},
+      {"dtype", kString, 5, "int64"},
+      {"number", kFloat, 0, &real},
+  };
+  EXPECT_EQ(ask("Values", {}, attributes),
+            "failed: Values: true -7 0.01 \"text\" [1, 2] [0.10000000000000001, "
+            "0.33333333999999998] [[1, 2], []] [[0.10000000000000001, 0.33333333999999998]] Long "
+            "float 0.01");
+  EXPECT_EQ(ask("Values", {}, {{"flag", kInt, 0, &yes}}).substr(0, 65),
+            "failed: Values: attribute 'flag': expected a bool, got the int 1\n");
+}
+
+TEST(PythonInferTest, ErrorsAreTexts) {
+  const int64_t sizes[] = {2};
+  EXPECT_EQ(
+      ask("WithoutMeta", {{"float32", 1, sizes}}),
+      "failed: WithoutMeta: expected out_shape and out_dtype where the operator is made, or a "
+      "kernel with a meta function, got neither; add aten_bridge::meta(function) or "
+      "aten_bridge::meta() to the kernel's export");
+  EXPECT_EQ(
+      ask("LeakyRelu", {}),
+      "failed: LeakyRelu: expected 1 input and 1 output, got 1 slot; compare the arguments of "
+      "the call, out_shape and out_dtype with the kernel");
+  EXPECT_EQ(ask("LeakyRelu", {{"none", 0, nullptr}}),
+            "failed: LeakyRelu: input 0: expected a tensor, got None");
+  EXPECT_EQ(ask("OverFrame", {}),
+            "failed: OverFrame: expected out_shape and out_dtype where the operator is made, or a "
+            "kernel with a meta function, got neither; add aten_bridge::meta(function) or "
+            "aten_bridge::meta() to the kernel's export");
+}
+
+}  // namespace
