@@ -17,6 +17,19 @@ extern "C" ATEN_BRIDGE_PUBLIC int EmptyCall(int /*nparam*/, void** /*params*/, i
 ATEN_BRIDGE_EXPORT(TwoViews, [](const at::Tensor& /*x*/, at::Tensor& /*y*/) {});
 ATEN_BRIDGE_EXPORT(LeakyRelu, [](const at::Tensor& x, at::Tensor& y) { at::leaky_relu_out(y, x); });
 
+// The same with two attributes, and with checks.
+ATEN_BRIDGE_EXPORT(
+    TypedLeakyRelu,
+    [](const at::Tensor& x, double slope, bool /*inplace*/, at::Tensor& y) {
+      at::leaky_relu_out(y, x, slope);
+    },
+    aten_bridge::attr("negative_slope", 0.01), aten_bridge::attr("inplace", false),
+    aten_bridge::meta());
+ATEN_BRIDGE_EXPORT(
+    CheckedLeakyRelu, [](const at::Tensor& x, at::Tensor& y) { at::leaky_relu_out(y, x); },
+    aten_bridge::input("x").dtype(aten_bridge::kFloatingPoint).sizes("N", "C"),
+    aten_bridge::output("y").sizes("N", "C"));
+
 // What glue written by hand does: a dtype table made for each operand, sizes copied to a vector,
 // at::from_blob. Nothing is checked, and the operator runs through the autograd keys.
 static at::ScalarType handwritten_dtype(const std::string& name) {

@@ -13,7 +13,8 @@ namespace {
 // A function of benchmark_kernels.cpp, called with one input and one output.
 void call(benchmark::State& state, const char* name) {
   static const aten_bridge::testing::Library library(BENCHMARK_KERNELS);
-  const auto function = library.call(name).function();
+  const aten_bridge::testing::Call host_call = library.call(name);
+  const auto function = host_call.function();
   alignas(64) float x[16] = {};
   alignas(64) float y[16] = {};
   void* params[] = {x, y};
@@ -22,6 +23,9 @@ void call(benchmark::State& state, const char* name) {
   int64_t* shapes[] = {sizes, sizes};
   const char* dtypes[] = {"float32", "float32"};
   aten_bridge::testing::detail::Extra extra;
+  if (host_call.init() != nullptr) {
+    host_call.init()(ndims, shapes, dtypes, &extra);  // what it makes is needed to the end
+  }
   for (auto _ : state) {
     benchmark::DoNotOptimize(function(2, params, ndims, shapes, dtypes, nullptr, &extra));
   }
@@ -43,6 +47,8 @@ void direct(benchmark::State& state, bool below_autograd) {
 BENCHMARK_CAPTURE(call, empty, "EmptyCall");
 BENCHMARK_CAPTURE(call, two_views, "TwoViews");
 BENCHMARK_CAPTURE(call, leaky_relu, "LeakyRelu");
+BENCHMARK_CAPTURE(call, leaky_relu_with_two_attributes, "TypedLeakyRelu");
+BENCHMARK_CAPTURE(call, leaky_relu_with_checks, "CheckedLeakyRelu");
 BENCHMARK_CAPTURE(direct, leaky_relu_out_below_autograd, true);
 BENCHMARK_CAPTURE(direct, leaky_relu_out, false);
 BENCHMARK_CAPTURE(call, handwritten_two_views, "HandwrittenTwoViews");

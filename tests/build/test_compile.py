@@ -1,4 +1,4 @@
-"""The header under both compilers and standards, and what it says of signatures that cannot work."""
+"""The header under both compilers and standards, and its words for impossible signatures."""
 
 import shutil
 

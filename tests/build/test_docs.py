@@ -17,7 +17,9 @@ def region(path, name):
     text = (SOURCE / path).read_text()
     if not name:
         return text
-    match = re.search(rf"^ *(?://|#) \[{name}\]\n(.*?)\s*^ *(?://|#) \[/{name}\]", text, re.M | re.S)
+    match = re.search(
+        rf"^ *(?://|#) \[{name}\]\n(.*?)\s*^ *(?://|#) \[/{name}\]", text, re.M | re.S
+    )
     return match.group(1).rstrip() + "\n"
 
 
@@ -63,7 +65,5 @@ def test_the_line_without_cmake_builds_a_library_that_works(build, tmp_path):
         line[16:] for line in shown.splitlines()
     }
     assert "11aten_bridge" not in shown, "names of the bridge are visible"
-    output = python(
-        SOURCE / "examples/leaky_relu/leaky_relu.py", tmp_path / "leaky_relu.so"
-    ).stdout
+    output = python(SOURCE / "examples/leaky_relu/leaky_relu.py", tmp_path / "leaky_relu.so").stdout
     assert output.count("[[ 0.    -0.001]\n [-0.002  1.   ]]\n") == 2

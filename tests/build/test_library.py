@@ -6,7 +6,10 @@ import pytest
 from conftest import TORCH, run
 
 LIBRARIES = {
-    "examples/leaky_relu/leaky_relu.so": {"LeakyRelu"},
+    "examples/leaky_relu/leaky_relu.so": {
+        *["LeakyRelu", "LeakyReluInit", "LeakyReluInferShape", "LeakyReluInferType"],
+        *["LeakyReluDescribe", "LeakyReluInfer"],
+    },
     "tests/test_tutorial.so": {
         *["LeakyRelu", "Transpose", "SquareGrad", "NegateInPlace", "AddFirst", "Conjugate"],
         *["CopySparse", "CopyUndefined", "CopyToNull", "AskForCuda"],
@@ -62,3 +65,11 @@ def test_neither_helpers_nor_variables_are_seen_unless_they_are_marked(build):
 def test_needs_no_symbol_of_python(library):
     text = run("nm", "--dynamic", "--undefined-only", library[0]).stdout
     assert re.findall(r"\b_?Py\w+", text) == []
+
+
+def test_examples_are_smaller_than_200_kib(build):
+    libraries = list((build / "examples").glob("*/*.so"))
+    assert len(libraries) > 8
+    assert {
+        path.name: path.stat().st_size for path in libraries if path.stat().st_size > 200 << 10
+    } == {}

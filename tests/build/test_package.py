@@ -1,7 +1,8 @@
-"""A user's project, tests/package, with the bridge as an installed package and as a subdirectory."""
+"""A user's project, tests/package: the bridge as an installed package and as a subdirectory."""
 
 import os
 import pathlib
+import re
 import shutil
 import sys
 
@@ -14,6 +15,13 @@ def configure_build_and_test(folder, *options):
     run(CMAKE, "-S", PROJECT, "-B", folder, "-DCMAKE_BUILD_TYPE=Release", *options)
     run(CMAKE, "--build", folder)
     run("ctest", "--test-dir", folder, "--no-tests=error", "--output-on-failure")
+
+
+def use_in_mindspore(library, python_path):
+    """Runs the project's script: swish with beta = 2 of 0 and 1."""
+    environment = dict(os.environ, PYTHONPATH=str(python_path), GLOG_v="3")
+    done = run(sys.executable, PROJECT / "swish.py", library, env=environment, cwd=library.parent)
+    assert done.stdout == "[0.        0.8807971]\n"
 
 
 def test_find_package_from_an_install_tree_and_libtorch_from_the_prefix_path(tmp_path):
@@ -30,6 +38,9 @@ def test_find_package_from_an_install_tree_and_libtorch_from_the_prefix_path(tmp
     run(CMAKE, "--install", tmp_path / "build", "--prefix", tmp_path / "installed")
     run(tmp_path / "build/swish_test", tmp_path / "installed/lib/swish.so")
 
+    # The package brings the Python module.
+    use_in_mindspore(tmp_path / "installed/lib/swish.so", prefix / "share/aten_bridge/python")
+
 
 def test_add_subdirectory_and_libtorch_from_python(tmp_path):
     configure_build_and_test(
@@ -37,6 +48,18 @@ def test_add_subdirectory_and_libtorch_from_python(tmp_path):
         f"-DATEN_BRIDGE_SOURCE_DIR={SOURCE}",
         f"-DPython3_EXECUTABLE={sys.executable}",
     )
+
+
+def test_pip_installs_the_python_module(tmp_path):
+    shutil.copytree(SOURCE / "python", tmp_path / "python")
+    target = tmp_path / "packages"
+    options = ["--no-index", "--no-deps", "--no-build-isolation", "--target", target]
+    run(sys.executable, "-m", "pip", "install", *options, tmp_path / "python")
+    assert (target / "aten_bridge/mindspore.py").is_file()
+    version = re.search(
+        r"project\(aten_bridge\s+VERSION (\S+)", (SOURCE / "CMakeLists.txt").read_text()
+    )
+    assert (target / f"aten_bridge-{version.group(1)}.dist-info").is_dir()
 
 
 def test_an_environment_inside_the_project_is_found_after_installation_too(tmp_path):

@@ -12,6 +12,7 @@ from mindspore import nn, ops
 BUILD = Path(os.environ["ATEN_BRIDGE_BUILD_DIR"]).resolve()
 KERNELS = BUILD / "tests/test_kernels.so"
 KERNELS_RETURN = BUILD / "tests/test_kernels_return.so"
+MINDSPORE = BUILD / "tests/test_mindspore.so"
 TUTORIAL = BUILD / "tests/test_tutorial.so"
 LEAKY_RELU = BUILD / "examples/leaky_relu/leaky_relu.so"
 
@@ -102,3 +103,11 @@ def bridge_error(run, library=KERNELS):
     )
     assert text.startswith(prefix)
     return text.removeprefix(prefix)
+
+
+def error_text(kind, run):
+    """The text of the exception of that very type that `run` ends with."""
+    with pytest.raises(kind) as error:
+        run()
+    assert error.type is kind
+    return str(error.value)

@@ -1,4 +1,9 @@
-#include <ATen/ops/silu.h>
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/sigmoid.h>
 #include <aten_bridge.h>
 
-ATEN_BRIDGE_EXPORT(Swish, [](const at::Tensor& x, at::Tensor& y) { at::silu_out(y, x); });
+// x / (1 + exp(-beta * x))
+at::Tensor swish(const at::Tensor& x, double beta) { return x * at::sigmoid(x * beta); }
+
+ATEN_BRIDGE_EXPORT(Swish, swish, aten_bridge::attr("beta", 1.0), aten_bridge::meta(),
+                   aten_bridge::input("x").dtype(aten_bridge::kFloatingPoint));

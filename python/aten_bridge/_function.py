@@ -1,0 +1,209 @@
+"""Kernels of a library: what they say about themselves, whatever the host."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import re
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from aten_bridge._library import DESCRIBE, Library, did_you_mean, or_list
+
+
+class _Input(ctypes.Structure):
+    """PythonInput of aten_bridge.h."""
+
+    _fields_ = (
+        ("text", ctypes.c_char_p),
+        ("ndim", ctypes.c_int),
+        ("sizes", ctypes.POINTER(ctypes.c_int64)),
+    )
+
+
+class _Attribute(ctypes.Structure):
+    """PythonAttribute of aten_bridge.h."""
+
+    _fields_ = (
+        ("name", ctypes.c_char_p),
+        ("type", ctypes.c_int),
+        ("size", ctypes.c_int64),
+        ("data", ctypes.c_void_p),
+    )
+
+
+# PythonAttribute::Type of aten_bridge.h.
+_BOOL, _INT, _FLOAT, _STRING, _INTS, _FLOATS, _INT_LISTS, _FLOAT_LISTS = range(8)
+
+
+class Marshalled:
+    """Attributes as an array of PythonAttribute, with all that it points to."""
+
+    def __init__(self, attributes: dict[str, Any], types: dict[str, str]):
+        """`types` are those of the kernel's description; attributes that are None are left out."""
+        attributes = {name: value for name, value in attributes.items() if value is not None}
+        self._kept: list[Any] = []
+        self.count = len(attributes)
+        self.array = (_Attribute * self.count)(
+            *(
+                self._attribute(name, value, types.get(name, ""))
+                for name, value in attributes.items()
+            )
+        )
+
+    def _attribute(self, name: str, value: Any, expected: str) -> _Attribute:
+        size = 1
+        if isinstance(value, bool):
+            kind, data = _BOOL, (ctypes.c_int64 * 1)(value)
+        elif isinstance(value, int):
+            kind, data = _INT, (ctypes.c_int64 * 1)(value)
+        elif isinstance(value, float):
+            kind, data = _FLOAT, (ctypes.c_double * 1)(value)
+        elif isinstance(value, str):
+            encoded = value.encode()
+            kind, data, size = _STRING, ctypes.create_string_buffer(encoded), len(encoded)
+        else:
+            size = len(value)
+            # An empty list is a list of whatever the kernel expects.
+            flat = [v for list_ in value for v in list_] if self._is_nested(value) else value
+            of_floats = isinstance(flat[0], float) if flat else "of floats" in expected
+            nested = self._is_nested(value) if value else "of lists" in expected
+            if nested:
+                kind = _FLOAT_LISTS if of_floats else _INT_LISTS
+                element = "floats" if of_floats else "ints"
+                data = (_Attribute * size)(*(self._attribute("", v, element) for v in value))
+            else:
+                kind = _FLOATS if of_floats else _INTS
+                data = ((ctypes.c_double if of_floats else ctypes.c_int64) * size)(*value)
+        self._kept.append(data)
+        return _Attribute(name.encode(), kind, size, ctypes.addressof(data))
+
+    @staticmethod
+    def _is_nested(value: list[Any]) -> bool:
+        return bool(value) and isinstance(value[0], list)
+
+
+class Description(NamedTuple):
+    """What a kernel says about itself, from its Describe function."""
+
+    inputs: list[str]  # "tensor", "tensor or None", "tensors", "number", "number or None"
+    outputs: int
+    has_meta: bool
+    attribute_types: dict[str, str]  # such as "a float, such as 1.0"
+    required: set[str]
+
+    @property
+    def takes_frame(self) -> bool:
+        """Whether the kernel takes any inputs and outputs, as one over a CallFrame does."""
+        return self.outputs == 0
+
+
+class Function:
+    """A kernel of a library: its description and its inference, without MindSpore."""
+
+    def __init__(self, library: Library, name: str):
+        self.name = name
+        self.full_name = f"{library.path}:{name}"
+        if library.function(name) is None:
+            names = library.kernel_names()
+            raise AttributeError(
+                f"{library.path}: expected the kernel {name!r}, got a library with "
+                + (or_list(names) if names else "no kernels; export one with ATEN_BRIDGE_EXPORT")
+                + did_you_mean(name, names)
+            )
+        self._infer = library.function(name + "Infer")
+        describe = library.function(name + DESCRIBE)
+        self.description: Description | None = None
+        if describe is not None and self._infer is not None:
+            self._infer.restype = ctypes.c_char_p
+            describe.restype = ctypes.c_char_p
+            fields = json.loads(describe().decode())
+            self.description = Description(
+                inputs=[kind for kind, _ in fields["inputs"]],
+                outputs=fields["outputs"],
+                has_meta=fields["meta"],
+                attribute_types={name: type_ for name, type_, _ in fields["attributes"]},
+                required={name for name, _, required in fields["attributes"] if required},
+            )
+
+    def parameter_kinds(self, count: int) -> list[str] | None:
+        """What takes each of so many inputs; None if the kernel does not say."""
+        if self.description is None or self.description.takes_frame:
+            return None
+        kinds = self.description.inputs
+        if "tensors" in kinds:
+            begin = kinds.index("tensors")
+            kinds = kinds[:begin] + ["tensors"] * (count - len(kinds) + 1) + kinds[begin + 1 :]
+        return kinds
+
+    def count_fault(self, count: int) -> str:
+        """What is wrong with so many inputs; "" if the kernel takes them."""
+        if self.description is None or self.description.takes_frame:
+            return ""
+        expected = len(self.description.inputs)
+        least = "at least " if "tensors" in self.description.inputs else ""
+        expected -= 1 if least else 0
+        if count == expected or (least and count > expected):
+            return ""
+        plural = "" if expected == 1 else "s"
+        return f"{self.name}: expected {least}{expected} input{plural}, got {count}"
+
+    def infer(
+        self, texts: Sequence[str], shapes: Sequence[Sequence[int] | None], marshalled: Marshalled
+    ) -> list[tuple[str, list[int]]]:
+        """The dtype and shape of each output. Raises ValueError with the bridge's text."""
+        inputs = (_Input * len(texts))()
+        for given, text, shape in zip(inputs, texts, shapes, strict=True):
+            given.text = text.encode()
+            if shape is not None:
+                given.ndim = len(shape)
+                given.sizes = (ctypes.c_int64 * len(shape))(*shape)
+        failed = ctypes.c_int(0)
+        text = self._infer(
+            inputs, len(texts), marshalled.array, marshalled.count, ctypes.byref(failed)
+        ).decode(errors="replace")
+        if failed.value:
+            # Where PyTorch is imported, its meta functions of some operators are Python functions,
+            # whose errors have a traceback.
+            raise ValueError(text.partition("\n\nAt:\n  ")[0])
+        return [(dtype, sizes) for dtype, sizes in json.loads(text)]
+
+    def attribute_faults(self, given: dict[str, Any]) -> dict[str, str]:
+        """What is wrong with each attribute; values are bool, int, float, str, list or None.
+
+        Raises ImportError if the process has another PyTorch than the library was built with.
+        """
+        if self.description is None:
+            return {}
+        types = self.description.attribute_types
+        known = {name: value for name, value in given.items() if name in types}
+        faults = self._type_faults(known)
+        for name in given:
+            if name not in types:
+                expected = f"one of {or_list(types)}" if types else "no attributes"
+                faults[name] = f"expected {expected}, got an unknown name" + did_you_mean(
+                    name, types
+                )
+        for name in types:
+            if name in self.description.required and given.get(name) is None:
+                faults[name] = (
+                    f"expected {types[name]}, got nothing; give it where the operator is made, as "
+                    f"in kernel({self.full_name!r}, {name}=...)"
+                )
+        return faults
+
+    def _type_faults(self, attributes: dict[str, Any]) -> dict[str, str]:
+        """What the library says of the attributes when it is given no inputs yet."""
+        try:
+            self.infer([], [], Marshalled(attributes, self.description.attribute_types))
+        except ValueError as error:
+            text = str(error).removeprefix(f"{self.name}: ")
+            if text.startswith("expected PyTorch "):
+                raise ImportError(f"{self.full_name}: {text}") from None
+            # One fault after another; the others are about inputs.
+            faults = (
+                re.match(r"attribute '(.*?)': (.*)", fault, re.DOTALL)
+                for fault in text.split(f"\n{self.name}: ")
+            )
+            return {fault[1]: fault[2] for fault in faults if fault}
+        return {}

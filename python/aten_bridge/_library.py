@@ -1,0 +1,247 @@
+"""Kernel libraries: opening them, and what is wrong with those that cannot be opened."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import difflib
+import functools
+import importlib.util
+import mmap
+import os
+import re
+import struct
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+DESCRIBE = "Describe"
+
+# e_machine in the header of an ELF file.
+_MACHINES = {
+    3: "x86 (32 bits)",
+    21: "PowerPC64",
+    40: "ARM (32 bits)",
+    62: "x86-64",
+    183: "AArch64",
+    243: "RISC-V",
+    258: "LoongArch",
+}
+
+_Content = mmap.mmap | bytes
+
+
+class Library:
+    """A kernel library, loaded."""
+
+    def __init__(self, path: str):
+        self.path = path
+        _check_elf(path)
+        try:
+            self._library = ctypes.CDLL(path)
+        except OSError as error:
+            raise OSError(_loading_fault(path, str(error))) from None
+
+    def function(self, name: str) -> Any:
+        """The exported C function, or None."""
+        try:
+            return self._library[name]
+        except AttributeError:
+            return None
+
+    def kernel_names(self) -> list[str]:
+        """The kernels, or, where none was exported with ATEN_BRIDGE_EXPORT, all C functions."""
+        with _mapped(self.path) as content:
+            symbols = _exported_functions(content)
+        kernels = [
+            name.removesuffix(DESCRIBE)
+            for name in symbols
+            if name.endswith(DESCRIBE) and name.removesuffix(DESCRIBE) in symbols
+        ]
+        functions = [name for name in symbols if not name.startswith(("_", "aten_bridge_"))]
+        return sorted(kernels or functions)
+
+
+@functools.cache
+def _load(path: str, _version: tuple[int, ...]) -> Library:
+    return Library(path)
+
+
+def open_library(path: str) -> Library:
+    """The library at an absolute path, which is loaded again when its file is another."""
+    try:
+        status = os.stat(path)
+    except FileNotFoundError:
+        raise FileNotFoundError(
+            f"{path}: expected a kernel library, got no such file; build it, or mend the path"
+        ) from None
+    return _load(path, (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns))
+
+
+@contextlib.contextmanager
+def _mapped(path: str) -> Iterator[mmap.mmap | bytes]:
+    """The content of a file."""
+    with open(path, "rb") as file:
+        if os.fstat(file.fileno()).st_size == 0:
+            yield b""  # cannot be mapped
+        else:
+            with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+                yield content
+
+
+def _check_elf(path: str) -> None:
+    """Raises OSError if the file is not a whole shared library for this machine."""
+    if os.path.isdir(path):
+        raise IsADirectoryError(f"{path}: expected a kernel library, got a folder")
+    with _mapped(path) as content, open("/proc/self/exe", "rb") as python:
+        if not content:
+            raise OSError(f"{path}: expected a kernel library, got an empty file; build it anew")
+        if content[:4] != b"\x7fELF":
+            raise OSError(
+                f"{path}: expected a kernel library, got a file that is no ELF library; give the "
+                "path of what was built"
+            )
+        # Class and byte order, then e_machine.
+        here = python.read(20)
+        known = len(content) >= 20
+        machine = _machine(content) if known else _machine(here)
+        if known and (content[4:6] != here[4:6] or machine != _machine(here)):
+            raise OSError(
+                f"{path}: expected a kernel library for {_machine_name(_machine(here))}, got one "
+                f"for {_machine_name(machine)}; build it on this machine or with a compiler for it"
+            )
+        # Memory that is mapped beyond the end of the file raises SIGBUS, which ends the process.
+        end = _end(content)
+        if end > len(content):
+            raise OSError(
+                f"{path}: expected a whole ELF library, got one that is cut off at {len(content)} "
+                f"bytes of {end} or more; copy or build it anew"
+            )
+
+
+def _machine(header: _Content) -> int:
+    return struct.unpack_from("<H", header, 18)[0]
+
+
+def _machine_name(number: int) -> str:
+    return _MACHINES.get(number, f"the machine with ELF number {number}")
+
+
+def _table(content: _Content, offset_at: int, size_at: int) -> range:
+    """Where the entries of a table of an ELF file begin."""
+    (offset,) = struct.unpack_from("<Q", content, offset_at)
+    size, count = struct.unpack_from("<HH", content, size_at)
+    return range(offset, offset + size * count, max(size, 1))
+
+
+def _segments(content: _Content) -> range:
+    return _table(content, 32, 54)
+
+
+def _sections(content: _Content) -> range:
+    return _table(content, 40, 58)
+
+
+def _end(content: _Content) -> int:
+    """How long an ELF file is at least, as its headers say."""
+    if len(content) < 64:
+        return 64
+    end = max(_segments(content).stop, _sections(content).stop)
+    if end > len(content):
+        return end
+    for segment in _segments(content):
+        offset, size = struct.unpack_from("<8xQ16xQ", content, segment)
+        end = max(end, offset + size)
+    return end
+
+
+def _exported_functions(content: _Content) -> list[str]:
+    """Names of the functions in the dynamic symbol table of an ELF file."""
+    sections = [  # type, offset, size, link
+        struct.unpack_from("<4xI16xQQI", content, section) for section in _sections(content)
+    ]
+    names = []
+    for kind, start, length, link in sections:
+        if kind != 11:  # SHT_DYNSYM
+            continue
+        strings = sections[link][1]
+        for symbol in range(start, start + length, 24):
+            name, info, _, section = struct.unpack_from("<IBBH", content, symbol)
+            if info & 15 == 2 and section != 0:  # STT_FUNC, defined here
+                begin = strings + name
+                names.append(content[begin : content.find(b"\0", begin)].decode())
+    return names
+
+
+def _pytorch_folder() -> str:
+    """The lib folder of the PyTorch that `import torch` finds, which is not imported."""
+    spec = importlib.util.find_spec("torch")
+    folder = Path(spec.origin).parent / "lib" if spec and spec.origin else None
+    return str(folder) if folder and folder.is_dir() else "<the lib folder of PyTorch>"
+
+
+def _loading_fault(path: str, text: str) -> str:
+    """What dlopen's text means, and what to do."""
+    missing = re.fullmatch(r"(\S+): cannot open shared object file: No such file.*", text)
+    if missing:
+        name = missing[1]
+        is_pytorch = name.startswith(("libtorch", "libc10"))
+        folder = _pytorch_folder() if is_pytorch else f"<folder of {name}>"
+        return (
+            f"{path}: expected to find {name}, which the library needs, got no such file; link "
+            f"the library with -Wl,-rpath,{folder}"
+            + (" or with aten_bridge_add_kernel, which does so" if is_pytorch else "")
+        )
+    undefined = re.search(r"undefined symbol: (\S+)", text)
+    if undefined:
+        torch = sys.modules.get("torch")
+        version = getattr(torch, "__version__", None)
+        got = f"PyTorch {version} loaded and " if version else ""
+        return (
+            f"{path}: expected the symbol {undefined[1]}, which the library needs, got {got}no "
+            "library that has it; build with the PyTorch that the program imports, and link all "
+            "libraries that the kernel uses"
+        )
+    return f"{path}: expected a library that can be loaded, got the error: {text}"
+
+
+def split(path_and_name: Any) -> tuple[str, str]:
+    """An absolute path, of a kind that MindSpore can use, and a name."""
+    example = 'such as "./leaky_relu.so:LeakyRelu"'
+    if not isinstance(path_and_name, str):
+        raise TypeError(
+            f"expected the path of a library and the name of a kernel, {example}, got "
+            f"{path_and_name!r}"
+        )
+    path, colon, name = path_and_name.rpartition(":")
+    if not (path and colon and name):
+        raise ValueError(
+            f"{path_and_name!r}: expected the path of a library, a colon and the name of a "
+            f"kernel, {example}"
+        )
+    path = os.path.abspath(os.path.expanduser(path))
+    if ":" in path:
+        raise ValueError(
+            f"{path_and_name!r}: expected one colon, between path and name, got the path {path!r}, "
+            "which MindSpore would divide at its colon; move or link the library elsewhere"
+        )
+    if os.path.realpath(path).endswith(("cu", "cc", "cpp")):
+        raise ValueError(
+            f"{path}: expected a compiled library whose name ends in .so, got a name in cu, cc or "
+            "cpp, which MindSpore takes for source code; compile it with aten_bridge_add_kernel, "
+            "or rename the library"
+        )
+    return path, name
+
+
+def or_list(names: Iterable[str], most: int = 10) -> str:
+    """As in 'A', 'B' and 3 more."""
+    names = list(names)
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(repr(name) for name in names[:most]) + more
+
+
+def did_you_mean(name: str, names: Iterable[str]) -> str:
+    close = difflib.get_close_matches(name, list(names), n=1, cutoff=0.5)
+    return f"; did you mean {close[0]!r}?" if close else ""

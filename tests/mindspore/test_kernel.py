@@ -1,0 +1,789 @@
+"""aten_bridge.mindspore.kernel: operators of kernels, and plain ops.Custom with the infer hooks."""
+
+import copy
+import functools
+import os
+import subprocess
+import sys
+
+import mindspore as ms
+import numpy as np
+import pytest
+import torch
+from host import BUILD, DTYPES, KERNELS, MINDSPORE, Net, assert_same, custom, error_text
+from mindspore import nn, ops
+
+from aten_bridge.mindspore import kernel
+
+both_modes = pytest.mark.usefixtures("mode")
+
+X = ms.Tensor([-1, 2, -4], ms.float32)
+Y = ms.Tensor([10, 20, 30], ms.float32)
+ROWS = ms.Tensor([[-1, 2, -4], [4, -5, 6]], ms.float32)
+
+
+def floats(*values):
+    return np.array(values, np.float32)
+
+
+def typed(name, library=MINDSPORE, **options):
+    return kernel(f"{library}:{name}", **options)
+
+
+def dynamic(net, *shapes):
+    """The network with inputs of these shapes: None for a size, or for a shape, that changes."""
+    net.set_inputs(*(shape if shape is ... else unknown(shape) for shape in shapes))
+    return net
+
+
+def unknown(shape):
+    return ms.Tensor(shape=shape, dtype=ms.float32)
+
+
+# ===--- shapes and dtypes ---===
+
+
+@both_modes
+def test_shape_and_dtype_are_those_of_the_meta_function():
+    expected = np.array([[-0.5, 2, -2], [4, -2.5, 6]], np.float32)
+    assert_same(Net(typed("LeakyRelu", negative_slope=0.5))(ROWS), expected)
+
+
+@both_modes
+@pytest.mark.parametrize("k", [1, 3])
+def test_two_outputs_whose_shapes_an_attribute_decides(k):
+    values, indices = Net(typed("TopK", k=k))(X)
+    assert_same(values, floats(2, -1, -4)[:k])
+    assert_same(indices, np.array([1, 0, 2])[:k])
+
+
+@both_modes
+def test_zero_dim_result_is_a_tensor():
+    total = Net(typed("Total"))(X)
+    assert isinstance(total, ms.Tensor)
+    assert_same(total, np.float32(-3))
+    assert_same(nn.SequentialCell(Net(typed("Total")), nn.ReLU())(X), np.float32(0))
+    given = Net(typed("FortyTwo", KERNELS, out_shape=(), out_dtype=ms.int8))()
+    assert isinstance(given, ms.Tensor)
+    assert_same(given, np.int8(42))
+
+
+REAL = ["bool", "uint8", "int8", "int16", "int32", "int64"]
+REAL += ["float16", "bfloat16", "float32", "float64"]
+
+
+@both_modes
+@pytest.mark.parametrize("dtype", [*REAL, "complex64", "complex128"])
+def test_dtype_of_the_result(dtype):
+    result = Net(typed("EchoDtype", value=dtype))()
+    assert (result.shape, result.dtype) == ((2,), getattr(ms, dtype.replace("bool", "bool_")))
+    assert_same(result, np.ones(2, result.asnumpy().dtype))
+
+
+@both_modes
+def test_complex_result_of_a_real_input():
+    assert_same(Net(typed("ToComplex"))(X), np.array([-1, 2, -4], np.complex64))
+
+
+@both_modes
+def test_given_shape_and_dtype_of_a_kernel_without_a_meta_function():
+    first = {"out_shape": lambda x: x, "out_dtype": lambda x: x}
+    assert_same(Net(typed("Copy", **first))(X), floats(-1, 2, -4))
+    assert_same(Net(typed("Copy", out_shape=[3], out_dtype=ms.int64))(X), np.array([-1, 2, -4]))
+    assert_same(Net(typed("AddOneByHand", **first))(X), floats(0, 3, -3))
+    assert_same(Net(typed("SumSlots", KERNELS, **first | {"out_shape": (3,)}))(X), X)
+
+
+def same_pair(a, b):
+    return a, b
+
+
+@both_modes
+def test_given_shapes_and_dtypes_of_two_outputs():
+    operator = typed("AddSubtract", KERNELS, out_shape=same_pair, out_dtype=same_pair)
+    total, difference = Net(operator)(X, Y)
+    assert_same(total, floats(9, 22, 26))
+    assert_same(difference, floats(-11, -18, -34))
+
+
+# ===--- dynamic shapes ---===
+
+
+@both_modes
+def test_sizes_that_change():
+    net = dynamic(Net(typed("LeakyRelu", negative_slope=0.5)), [None])
+    for values in ([-1, 2], [-4], [1, 2, -3]):
+        expected = [v if v > 0 else v / 2 for v in values]
+        assert_same(net(ms.Tensor(values, ms.float32)), floats(*expected))
+
+
+@both_modes
+def test_rank_that_changes():
+    net = dynamic(Net(typed("LeakyRelu", negative_slope=0.5)), None)
+    assert_same(net(X), floats(-0.5, 2, -2))
+    assert_same(net(ROWS), np.array([[-0.5, 2, -2], [4, -2.5, 6]], np.float32))
+
+
+@both_modes
+def test_two_outputs_of_sizes_that_change():
+    net = dynamic(Net(typed("TopK", k=1)), [None, 3])
+    for count in (2, 1):
+        values, indices = net(ROWS[:count])
+        assert_same(values, np.array([[2], [6]], np.float32)[:count])
+        assert_same(indices, np.array([[1], [2]])[:count])
+
+
+@both_modes
+def test_zero_dim_result_of_sizes_that_change_is_a_tensor():
+    net = dynamic(Net(typed("Total")), [None])
+    total = net(X)
+    assert isinstance(total, ms.Tensor)
+    assert_same(total, np.float32(-3))
+    assert_same(net(X[:2]), np.float32(1))
+
+
+class Between(nn.Cell):
+    """Constants and lists among the inputs."""
+
+    def __init__(self, total, repeat, join):
+        super().__init__()
+        self.total = total
+        self.repeat = repeat
+        self.join = join
+
+    def construct(self, x):
+        doubled = self.total(None, x, x)
+        return self.repeat(doubled, 2), self.join(x, (x, doubled), x)
+
+
+@both_modes
+def test_none_numbers_and_lists_beside_sizes_that_change():
+    net = dynamic(Between(typed("SumOfGiven"), typed("Repeat"), typed("Join")), [None])
+    for values in (floats(3), floats(1, -2)):
+        repeated, joined = net(ms.Tensor(values))
+        assert_same(repeated, np.tile(2 * values, 2))
+        assert_same(joined, np.concatenate([values**2, 2 * values**2, values]))
+
+
+@both_modes
+def test_dynamic_and_static_networks_of_one_operator():
+    operator = typed("LeakyRelu", negative_slope=0.5)
+    changing = dynamic(Net(operator), [None])
+    expected = np.array([[-0.5, 2, -2], [4, -2.5, 6]], np.float32)
+    assert_same(changing(X), expected[0])
+    assert_same(Net(operator)(ROWS), expected)
+    assert_same(changing(X[:2]), expected[0, :2])
+    assert_same(Net(operator)(X), expected[0])
+    assert_same(operator(ROWS), expected)
+
+
+class Aliased(nn.Cell):
+    """One operator with different numbers of inputs, under a name of its own and of the cell's."""
+
+    def __init__(self, join):
+        super().__init__()
+        self.join = join
+
+    def construct(self, a, b):
+        join = self.join
+        return join(a, b, b, b, b), join(a, b), self.join(a, b, b), self.join(a, b)
+
+
+@both_modes
+def test_different_numbers_of_inputs_of_sizes_that_change():
+    operator = typed("Join")
+    for _ in range(2):
+        net = dynamic(Aliased(operator), [None], [None])
+        product = floats(-10, 40, -120)
+        for result, count in zip(net(X, Y), (3, 0, 1, 0), strict=True):
+            assert_same(result, np.concatenate([product] * count + [floats(10, 20, 30)]))
+
+
+def test_sizes_that_change_need_a_meta_function(cpu):
+    ms.set_context(mode=ms.GRAPH_MODE)
+    net = dynamic(Net(typed("Copy", out_shape=lambda x: x, out_dtype=lambda x: x)), [None, 3])
+    assert error_text(ValueError, lambda: net(ROWS)) == (
+        "Copy: expected inputs of known sizes, or a kernel with a meta function, got input 0: "
+        "float32 [-1, 3]; export the kernel with aten_bridge::meta() or aten_bridge::meta(function)"
+    )
+
+
+# ===--- errors of calls ---===
+
+
+@both_modes
+def test_error_of_the_meta_function_is_raised_where_the_operator_is_called():
+    assert error_text(ValueError, lambda: Net(typed("TopK", k=4))(X)) == (
+        "TopK: expected k to be at most 3, got 4"
+    )
+
+
+TOUCHED = (
+    "Touch: expected shapes and dtypes to be all that is needed to infer those of the outputs, got "
+    "a kernel or meta function that touches a tensor's data; give the kernel a meta function that "
+    "does not: aten_bridge::meta(function)"
+)
+
+
+@both_modes
+def test_meta_function_that_touches_data_is_an_error():
+    assert error_text(ValueError, lambda: Net(typed("Touch"))(X)) == TOUCHED
+    assert Net(typed("TouchWithMeta"))(X).asnumpy()[0] == -1
+
+
+@both_modes
+def test_errors_of_one_call_are_reported_together():
+    x, y = ms.Tensor([1, 2, 3], ms.int32), ms.Tensor([[1]], ms.float32)
+    assert error_text(ValueError, lambda: Net(typed("Checked"))(x, y)) == (
+        "Checked: input 0 'a': expected float16|bfloat16|float32|float64, got \"int32\" with shape "
+        "[3]\n"
+        "Checked: input 1 'b': expected sizes [N], got float32 [1, 1]"
+    )
+
+
+@both_modes
+def test_dtype_that_pytorch_has_not():
+    x = ms.Tensor([1, 2], ms.hifloat8)
+    assert error_text(TypeError, lambda: Net(typed("Total"))(x)) == (
+        f'Total: input 0: expected {DTYPES}, got "hifloat8" with shape [2]'
+    )
+
+
+@both_modes
+def test_error_of_a_meta_function_in_python_has_no_traceback():
+    # Of some operators PyTorch has another meta function as soon as it is imported.
+    text = error_text(ValueError, lambda: Net(typed("TopKUnchecked", k=4))(X))
+    assert text == "TopKUnchecked: RuntimeError: k not in range for dimension"
+
+
+@both_modes
+def test_given_shape_or_dtype_that_is_none():
+    operator = typed("Copy", out_shape=lambda x: x, out_dtype="float32")
+    assert error_text(TypeError, lambda: Net(operator)(X)) == (
+        "Copy: expected out_dtype to be a dtype, such as mindspore.float32, got 'float32'"
+    )
+    operator = typed("Copy", out_shape=3, out_dtype=ms.float32)
+    assert error_text(TypeError, lambda: Net(operator)(X)) == (
+        "Copy: expected out_shape to be a shape, got 3"
+    )
+    operator = typed("Copy", out_shape=((3,), (3,)), out_dtype=ms.float32)
+    assert error_text(ValueError, lambda: Net(operator)(X)) == (
+        "Copy: expected as many shapes as dtypes, got 2 from out_shape and 1 from out_dtype"
+    )
+
+
+@pytest.mark.parametrize("mode", ["pynative"], indirect=True)
+def test_error_of_one_operator_leaves_the_state_of_others_alone(mode):
+    counter = typed("Counter")
+    assert_same(counter(X), floats(0, 0, 0))
+    with pytest.raises(ValueError, match="at most 3"):
+        typed("TopK", k=4)(X)
+    assert_same(counter(X), floats(1, 1, 1))
+
+
+# ===--- operators ---===
+
+
+@both_modes
+def test_operator_in_functions():
+    operator = typed("LeakyRelu", negative_slope=0.5)
+
+    def function(x):
+        return operator(x)
+
+    expected = np.array([[-0.5, 2, -2], [4, -2.5, 6]], np.float32)
+    for capture_mode in ("ast", "bytecode"):
+        assert_same(ms.jit(function, capture_mode=capture_mode)(X), expected[0])
+    assert_same(ms.vmap(function)(ROWS), expected)
+
+
+class Twice(nn.Cell):
+    def __init__(self, operator):
+        super().__init__()
+        self.operator = operator
+
+    def construct(self, a, b):
+        return self.operator(a), self.operator(self.operator(b))
+
+
+@both_modes
+def test_operator_in_several_places_and_networks():
+    operator = typed("LeakyRelu", negative_slope=0.5)
+    one, other = Twice(operator)(X, ROWS[:, :2])
+    assert_same(one, floats(-0.5, 2, -2))
+    assert_same(other, np.array([[-0.25, 2], [4, -1.25]], np.float32))
+    assert_same(Net(operator)(ROWS[0]), floats(-0.5, 2, -2))
+
+
+@both_modes
+def test_copies_have_the_attributes_and_a_state_of_their_own():
+    net = Net(typed("Counter", start=5))
+    assert_same(net(X), floats(5, 5, 5))
+    for copied in (copy.deepcopy(net), Net(copy.deepcopy(net.operator))):
+        assert_same(copied(X), floats(5, 5, 5))
+        assert_same(copied(X), floats(6, 6, 6))
+    assert_same(net(X), floats(6, 6, 6))
+
+
+@pytest.mark.parametrize("mode", ["pynative"], indirect=True)
+def test_operators_of_one_function_keep_their_own_shapes_and_dtypes(mode):
+    # MindSpore would give the later ones the shapes and dtypes of the first.
+    for shape, dtype in [((2,), np.float32), ((3, 1), np.float32), ((2,), np.int8)]:
+        operator = typed("FortyTwo", KERNELS, out_shape=shape, out_dtype=ms.Tensor(dtype()).dtype)
+        assert_same(operator(), np.full(shape, 42, dtype))
+    sizes = iter([1, 3, 2])
+    operator = typed("FortyTwo", KERNELS, out_shape=lambda: (next(sizes),), out_dtype=ms.float32)
+    assert [operator().shape for _ in range(3)] == [(1,), (3,), (2,)]
+
+
+def test_text_of_an_operator(cpu):
+    operator = typed("LeakyRelu", negative_slope=0.5, grad="LeakyReluGrad")
+    assert repr(operator) == (
+        f"kernel('{MINDSPORE}:LeakyRelu', negative_slope=0.5, grad='LeakyReluGrad')"
+    )
+
+
+# ===--- state and workspaces ---===
+
+
+@both_modes
+def test_each_operator_has_a_state_of_its_own():
+    one, other = Net(typed("Counter", start=5)), Net(typed("Counter", start=5))
+    assert [int(net(X)[0]) for net in (one, one, one, other, one)] == [5, 6, 7, 5, 8]
+
+
+@both_modes
+def test_shapes_that_change_share_a_state():
+    net = dynamic(Net(typed("Counter")), [None])
+    for count in range(3):
+        assert_same(net(X[: count + 1]), np.full(count + 1, count, np.float32))
+
+
+@pytest.mark.parametrize("mode", ["pynative"], indirect=True)
+def test_each_shape_has_a_state_of_its_own_in_pynative_mode(mode):
+    counter = typed("Counter")
+    assert [int(counter(x)[0]) for x in (X, X, X[:2], X, X[:2])] == [0, 1, 0, 2, 1]
+
+
+@both_modes
+def test_workspace():
+    net = Net(typed("Reverse", copies=2))
+    assert_same(net(X), floats(-4, 2, -1, -4, 2, -1))
+    assert_same(net(X[:2]), floats(2, -1, 2, -1))
+    assert_same(dynamic(Net(typed("Reverse")), [None])(X), floats(-4, 2, -1))
+
+
+# ===--- plain ops.Custom with the hooks ---===
+
+
+def hooked(name, multi_output=False, **attributes):
+    operator = ops.Custom(f"{MINDSPORE}:{name}", out_shape=None, out_dtype=None, func_type="aot")
+    operator.add_prim_attr("reg_op_name", name)
+    operator.add_prim_attr("multi_output", multi_output)
+    for attribute, value in attributes.items():
+        operator.add_prim_attr(attribute, value)
+    return operator
+
+
+@both_modes
+def test_hooks_of_a_plain_custom():
+    assert_same(Net(hooked("LeakyRelu", negative_slope=0.5))(X), floats(-0.5, 2, -2))
+    values, indices = Net(hooked("TopK", multi_output=True, k=2))(X)
+    assert_same(values, floats(2, -1))
+    assert_same(indices, np.array([1, 0]))
+
+
+@both_modes
+def test_hooks_of_a_plain_custom_with_sizes_that_change():
+    net = dynamic(Net(hooked("LeakyRelu", negative_slope=0.5)), [None])
+    assert_same(net(X), floats(-0.5, 2, -2))
+    assert_same(net(X[1:]), floats(2, -2))
+    net = dynamic(Net(hooked("TopK", multi_output=True, k=1)), [None, 3])
+    assert_same(net(ROWS)[1], np.array([[1], [2]]))
+
+
+@both_modes
+def test_hook_reports_a_meta_function_that_touches_data():
+    with pytest.raises(RuntimeError) as error:
+        Net(hooked("Touch"))(X)
+    assert str(error.value).startswith(
+        f"For Touch, operator failed when executing user defined file {MINDSPORE}! "
+        f"Error message is {TOUCHED}\n"
+    )
+
+
+# ===--- gradients ---===
+
+
+def gradients(net, *inputs):
+    found = ms.grad(net, grad_position=tuple(range(len(inputs))))(*inputs)
+    return found if isinstance(found, tuple) else (found,)
+
+
+def torch_gradients(function, *inputs):
+    """PyTorch's, of the sum of what the function returns."""
+    leaves = [torch.from_numpy(x.asnumpy()).requires_grad_() for x in inputs]
+    function(*leaves).sum().backward()
+    return [leaf.grad for leaf in leaves]
+
+
+def assert_gradients(net, function, *inputs):
+    expected = torch_gradients(function, *inputs)
+    for found, wanted in zip(gradients(net, *inputs), expected, strict=True):
+        assert_same(found, wanted)
+
+
+class OfTwo(nn.Cell):
+    """A network of one operator: what `combine` makes of two tensors and the operator."""
+
+    def __init__(self, operator, combine):
+        super().__init__()
+        self.operator = operator
+        self.combine = combine
+
+    def construct(self, a, b):
+        return self.combine(self.operator, a, b)
+
+
+leaky = functools.partial(torch.nn.functional.leaky_relu, negative_slope=0.5)
+
+
+@both_modes
+@pytest.mark.parametrize("grad", ["LeakyReluGrad", "LeakyReluGradWithoutMeta"])
+def test_gradient_kernel_gets_the_attributes(grad):
+    net = Net(typed("LeakyRelu", negative_slope=0.5, grad=grad))
+    assert_gradients(net, leaky, X)
+    assert_gradients(copy.deepcopy(net), leaky, X)
+
+
+def linear_in_both(multiply_add, a, b):
+    product, total = multiply_add(a, b)
+    return product + 3 * total
+
+
+def second_only(multiply_add, a, b):
+    return multiply_add(a, b)[1]
+
+
+def multiply_add(a, b):
+    return a * b, a + b
+
+
+@both_modes
+@pytest.mark.parametrize("combine", [linear_in_both, second_only])
+def test_gradients_of_two_inputs_and_two_outputs(combine):
+    net = OfTwo(typed("MultiplyAdd", grad="MultiplyAddGrad"), combine)
+    assert_gradients(net, functools.partial(combine, multiply_add), X, Y)
+
+
+def none_in_every_place(total, a, b):
+    return total(a, None, b) + total(None, b, None) + total(a, b, a)
+
+
+def total_2_3_4(a, b, c):
+    return sum(factor * x for factor, x in [(2, a), (3, b), (4, c)] if x is not None)
+
+
+@both_modes
+def test_gradients_beside_none():
+    net = OfTwo(typed("SumOfGiven", grad="SumOfGivenGrad"), none_in_every_place)
+    assert_gradients(net, functools.partial(none_in_every_place, total_2_3_4), X, Y)
+
+
+def number_inputs(operator, a, b):
+    return operator(a, 2.0, 3, True, None) + b
+
+
+@both_modes
+def test_gradient_beside_numbers():
+    net = OfTwo(typed("NumberInputs", grad="NumberInputsGrad"), number_inputs)
+    assert_gradients(net, lambda a, b: -(2 * a + 3) + b, X, Y)
+
+
+def torch_join(first, *rest):
+    tensors = [y for x in rest[:-1] for y in (x if isinstance(x, tuple) else (x,))]
+    return torch.cat([*(y * first for y in tensors), rest[-1]])
+
+
+def listed(join, a, b):
+    return join(a, b, a, b)
+
+
+def in_a_tuple(join, a, b):
+    return join(a, (b, a), b)
+
+
+def alone_in_a_tuple(join, a, b):
+    return join(a, (b,), b)
+
+
+@both_modes
+@pytest.mark.parametrize("combine", [listed, in_a_tuple, alone_in_a_tuple])
+def test_gradients_of_a_list(combine):
+    net = OfTwo(typed("Join", grad="JoinGrad"), combine)
+    assert_gradients(net, functools.partial(combine, torch_join), X, Y)
+
+
+def by_hand(x, out, dout):
+    return (dout * 7,)
+
+
+def several(join, a, b):
+    return join(a, b, a, b) * join(a, (b, a), b) + join(a, a, a, a, b)[3:] + join(a, (a, b), b)
+
+
+@both_modes
+def test_gradients_of_lists_of_several_lengths_in_one_network():
+    net = OfTwo(typed("Join", grad="JoinGrad"), several)
+    assert_gradients(net, functools.partial(several, torch_join), X, Y)
+
+
+@both_modes
+def test_gradient_has_the_attribute_that_was_set_later():
+    operator = typed("LeakyRelu", negative_slope=0.25, grad="LeakyReluGrad")
+    assert_gradients(Net(operator.add_prim_attr("negative_slope", 0.5)), leaky, X)
+
+
+@both_modes
+def test_gradient_by_an_operator_or_a_function():
+    options = {"negative_slope": 0.5}
+    plain = custom("LeakyReluGradWithoutMeta", MINDSPORE, lambda x, _: x, lambda x, _: x)
+    plain.add_prim_attr("negative_slope", 0.5)
+    for grad in (typed("LeakyReluGrad", **options), plain, f"{MINDSPORE}:LeakyReluGrad"):
+        assert_gradients(Net(typed("LeakyRelu", grad=grad, **options)), leaky, X)
+    (found,) = gradients(Net(typed("LeakyRelu", grad=by_hand)), X)
+    assert_same(found, floats(7, 7, 7))
+
+
+@both_modes
+@pytest.mark.parametrize("grad", ["LeakyReluGrad", "LeakyReluGradWithoutMeta"])
+def test_gradient_of_sizes_that_change(grad):
+    net = dynamic(Net(typed("LeakyRelu", negative_slope=0.5, grad=grad)), [None])
+    for x in (X, X[:2]):
+        assert_gradients(net, leaky, x)
+
+
+class Weighted(nn.Cell):
+    def __init__(self, operator):
+        super().__init__()
+        self.operator = operator
+        self.weight = ms.Parameter(ms.Tensor([1, -2, 3], ms.float32))
+
+    def construct(self, x):
+        return self.operator(self.weight * x)
+
+
+@both_modes
+def test_gradient_of_a_parameter_in_a_compiled_function():
+    net = Weighted(typed("LeakyRelu", negative_slope=0.5, grad="LeakyReluGrad"))
+    step = ms.value_and_grad(net, None, net.trainable_params())
+
+    def run(x):
+        return step(x)
+
+    for value, (found,) in (step(X), ms.jit(run)(X)):
+        assert_same(value, floats(-0.5, -2, -6))
+        assert_same(found, floats(-0.5, 1, -2))
+
+
+@both_modes
+def test_gradient_kernel_of_another_number_of_outputs():
+    net = Net(typed("LeakyRelu", grad="MultiplyAddGrad"))
+    assert error_text(ValueError, lambda: gradients(net, X)) == (
+        "MultiplyAddGrad: expected as many outputs as LeakyRelu has tensors among its inputs, 1, "
+        "got 2"
+    )
+
+
+# ===--- what cannot be made ---===
+
+
+def test_name_that_the_library_does_not_have(cpu, tmp_path):
+    assert error_text(AttributeError, lambda: typed("LeakyRelo")) == (
+        f"{MINDSPORE}: expected the kernel 'LeakyRelo', got a library with 'Checked', "
+        "'Copy', 'Counter', 'EchoBool', 'EchoDtype', 'EchoFloat', 'EchoFloatLists', 'EchoFloats', "
+        "'EchoInt', 'EchoIntLists' and 24 more; did you mean 'LeakyRelu'?"
+    )
+    assert error_text(
+        AttributeError, lambda: typed("LeakyRelu", grad="LeakyReluGradient")
+    ).endswith("; did you mean 'LeakyReluGrad'?")
+    source = (
+        '#include <cstdio>\nextern "C" int add() { return puts(""); } int hidden() { return 1; }'
+    )
+    library = compiled(tmp_path, source)
+    assert error_text(AttributeError, lambda: typed("Add", library)) == (
+        f"{library}: expected the kernel 'Add', got a library with 'add'; did you mean 'add'?"
+    )
+
+
+def test_shape_and_dtype_that_nobody_tells(cpu):
+    for name in ("Copy", "AddOneByHand"):
+        assert error_text(ValueError, functools.partial(typed, name)) == (
+            f"{name}: expected out_shape and out_dtype, or a kernel with a meta function, got "
+            "neither; give both to kernel(), or export the kernel with aten_bridge::meta() or "
+            "aten_bridge::meta(function)"
+        )
+    assert error_text(ValueError, lambda: typed("Copy", out_dtype=ms.float32)) == (
+        "Copy: expected out_shape and out_dtype together, got out_dtype alone; give out_shape too, "
+        "or neither for a kernel with a meta function"
+    )
+
+
+def test_gradient_that_is_none(cpu):
+    assert error_text(TypeError, lambda: typed("LeakyRelu", grad=3)) == (
+        "LeakyRelu: expected grad to be the name of a gradient kernel, an operator or a function, "
+        "got 3"
+    )
+
+
+SUCH_AS = 'such as "./leaky_relu.so:LeakyRelu"'
+
+
+def test_argument_that_is_no_path_and_name():
+    assert error_text(TypeError, lambda: kernel(MINDSPORE)) == (
+        f"expected the path of a library and the name of a kernel, {SUCH_AS}, got {MINDSPORE!r}"
+    )
+    for text in ("leaky_relu.so", "leaky_relu.so:", ":LeakyRelu"):
+        assert error_text(ValueError, functools.partial(kernel, text)) == (
+            f"{text!r}: expected the path of a library, a colon and the name of a kernel, {SUCH_AS}"
+        )
+    assert error_text(ValueError, lambda: kernel("/a:b/c.so:D")) == (
+        "'/a:b/c.so:D': expected one colon, between path and name, got the path '/a:b/c.so', "
+        "which MindSpore would divide at its colon; move or link the library elsewhere"
+    )
+
+
+def test_name_of_a_file_that_mindspore_takes_for_source_code():
+    assert error_text(ValueError, lambda: kernel("/a/kernel.cpp:Kernel")) == (
+        "/a/kernel.cpp: expected a compiled library whose name ends in .so, got a name in cu, cc "
+        "or cpp, which MindSpore takes for source code; compile it with aten_bridge_add_kernel, or "
+        "rename the library"
+    )
+
+
+def test_relative_path_is_of_the_folder_in_which_the_operator_is_made(cpu, tmp_path, monkeypatch):
+    monkeypatch.chdir(MINDSPORE.parent)
+    monkeypatch.setenv("HOME", str(MINDSPORE.parent))
+    operators = [kernel(f"{path}:Total") for path in (MINDSPORE.name, f"~/{MINDSPORE.name}")]
+    monkeypatch.chdir(tmp_path)
+    for operator in operators:
+        assert_same(operator(X), np.float32(-3))
+
+
+def compiled(folder, source, name="library", *options):
+    """A library made of a C++ source."""
+    source_file = folder / f"{name}.cpp"
+    library = folder / f"{name}.so"
+    source_file.write_text(source)
+    command = [os.environ.get("CXX", "c++"), "-shared", "-fPIC", str(source_file), *options]
+    subprocess.run([*command, "-o", str(library)], check=True)
+    return library
+
+
+def changed(folder, content):
+    library = folder / "changed.so"
+    library.write_bytes(content)
+    return library
+
+
+def test_file_that_is_missing(tmp_path):
+    library = tmp_path / "missing.so"
+    assert error_text(FileNotFoundError, lambda: typed("Copy", library)) == (
+        f"{library}: expected a kernel library, got no such file; build it, or mend the path"
+    )
+    assert error_text(IsADirectoryError, lambda: typed("Copy", tmp_path)) == (
+        f"{tmp_path}: expected a kernel library, got a folder"
+    )
+
+
+@pytest.mark.parametrize(
+    ("content", "fault"),
+    [
+        (b"", "an empty file; build it anew"),
+        (
+            b"def leaky_relu(x): ...",
+            "a file that is no ELF library; give the path of what was built",
+        ),
+    ],
+    ids=["empty", "text"],
+)
+def test_file_that_is_no_library(tmp_path, content, fault):
+    library = changed(tmp_path, content)
+    assert error_text(OSError, lambda: typed("Copy", library)) == (
+        f"{library}: expected a kernel library, got {fault}"
+    )
+
+
+def test_library_that_is_cut_off(tmp_path):
+    whole = MINDSPORE.read_bytes()
+    # Without a table of sections, the segments tell.
+    stripped = whole[:40] + bytes(8) + whole[48:60] + bytes(2) + whole[62:]
+    for content in (whole[:4], whole[:40], whole[:3000], whole[:-1], stripped[:3000]):
+        library = changed(tmp_path, content)
+        text = error_text(OSError, functools.partial(typed, "Copy", library))
+        assert text.startswith(
+            f"{library}: expected a whole ELF library, got one that is cut off at {len(content)} "
+            "bytes of "
+        )
+        assert text.endswith(" or more; copy or build it anew")
+
+
+@pytest.mark.skipif(os.uname().machine != "x86_64", reason="the text names x86-64")
+def test_library_of_another_machine(tmp_path):
+    content = bytearray(MINDSPORE.read_bytes())
+    content[18:20] = (183).to_bytes(2, "little")
+    library = changed(tmp_path, content)
+    assert error_text(OSError, lambda: typed("Copy", library)) == (
+        f"{library}: expected a kernel library for x86-64, got one for AArch64; build it on this "
+        "machine or with a compiler for it"
+    )
+
+
+def test_library_that_needs_a_missing_one(tmp_path):
+    libraries = {"libgone.so": "<folder of libgone.so>"}
+    torch_folder = os.path.join(os.path.dirname(torch.__file__), "lib")
+    libraries["libtorch_gone.so"] = torch_folder
+    for name, folder in libraries.items():
+        needed = compiled(tmp_path, "int f() { return 1; }", name.removesuffix(".so"))
+        source = "int f(); int g() { return f(); }"
+        library = compiled(
+            tmp_path, source, "needs_" + name[3:-3], f"-L{tmp_path}", f"-l{name[3:-3]}"
+        )
+        needed.unlink()
+        text = error_text(OSError, functools.partial(typed, "Copy", library))
+        assert text == (
+            f"{library}: expected to find {name}, which the library needs, got no such file; link "
+            f"the library with -Wl,-rpath,{folder}"
+        ) + (" or with aten_bridge_add_kernel, which does so" if "torch" in name else "")
+
+
+def test_library_that_needs_a_missing_symbol(tmp_path):
+    library = compiled(tmp_path, 'extern "C" int f(); extern "C" int g() { return f(); }')
+    assert error_text(OSError, lambda: typed("g", library)) == (
+        f"{library}: expected the symbol f, which the library needs, got PyTorch "
+        f"{torch.__version__} loaded and no library that has it; build with the PyTorch that the "
+        "program imports, and link all libraries that the kernel uses"
+    )
+
+
+def test_library_of_another_pytorch(cpu):
+    library = BUILD / "tests/test_other_pytorch.so"
+    version = torch.__version__.partition("+")[0]
+    name = "FromAnotherSource"
+    assert error_text(
+        ImportError, lambda: typed(name, library, out_shape=(3,), out_dtype=ms.float32)
+    ) == (
+        f"{library}:{name}: expected PyTorch 1.99.x, with which this library was built, got "
+        f"{version}, which the process had loaded before; build the library with the PyTorch that "
+        "the program imports"
+    )
+
+
+def test_module_does_not_import_pytorch():
+    script = (
+        "import sys\n"
+        "from aten_bridge.mindspore import kernel\n"
+        f"kernel({f'{MINDSPORE}:LeakyRelu'!r})\n"
+        "assert 'torch' not in sys.modules\n"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True)

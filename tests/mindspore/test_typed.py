@@ -1,0 +1,326 @@
+"""Attributes and numbers: what a kernel gets of what Python gives."""
+
+import mindspore as ms
+import numpy as np
+import pytest
+from host import MINDSPORE, Net, assert_same, bridge_error, custom, error_text
+from mindspore import nn
+
+from aten_bridge.mindspore import kernel
+
+both_modes = pytest.mark.usefixtures("mode")
+
+X = ms.Tensor([1, -2, 3], ms.float32)
+
+
+def typed(name, **options):
+    return kernel(f"{MINDSPORE}:{name}", **options)
+
+
+def ints(*values):
+    return np.array(values, np.int64)
+
+
+def reals(*values):
+    return np.array(values, np.float64)
+
+
+# ===--- values of attributes ---===
+
+# The kernel, the attribute's value, and the kernel's output: what it got.
+CARRIED = [
+    ("EchoBool", True, ints(1)),
+    ("EchoBool", False, ints(0)),
+    ("EchoInt", 0, ints(0)),
+    ("EchoInt", 2**62, ints(2**62)),
+    ("EchoInt", 2**63 - 1, ints(2**63 - 1)),
+    ("EchoInt", -(2**63), ints(-(2**63))),
+    ("EchoInt", np.int64(7), ints(7)),
+    ("EchoFloat", 0.01, reals(0.01)),  # on the way, a float32 as in MindSpore
+    ("EchoFloat", 123456.75, reals(123456.75)),
+    ("EchoFloat", float("-inf"), reals(-np.inf)),
+    ("EchoFloat", np.float64(0.3), reals(0.3)),
+    ("EchoFloat", np.float32(0.1), reals(0.1)),
+    ("EchoString", "", np.array([], np.uint8)),
+    ("EchoString", "größe ✓", np.frombuffer("größe ✓".encode(), np.uint8)),
+    ("EchoString", 1000 * "a", np.full(1000, ord("a"), np.uint8)),
+    ("EchoInts", [], ints()),
+    ("EchoInts", (2**62, -1), ints(2**62, -1)),
+    ("EchoFloats", [], reals()),
+    ("EchoFloats", [0.1, 2.0], reals(0.1, 2.0)),
+    ("EchoIntLists", [], ints(-1)),
+    ("EchoIntLists", [[]], ints(0, -1)),
+    ("EchoIntLists", [[1, 2], [], (3,)], ints(2, 0, 1, -1, 1, 2, 3)),
+    ("EchoFloatLists", [], reals(-1)),
+    ("EchoFloatLists", [[]], reals(0, -1)),
+    ("EchoFloatLists", [[], [0.1, 0.5]], reals(0, 2, -1, 0.1, 0.5)),
+    ("EchoDtype", "float64", reals(1, 1)),
+    ("EchoNumber", True, np.array(True)),
+    ("EchoNumber", 3, np.array(3)),
+    ("EchoNumber", 0.1, np.array(0.1)),
+    ("EchoOptional", 5, ints(5)),
+]
+
+# What MindSpore alone does not carry.
+CONVERTED = [
+    ("EchoBool", np.bool_(True), ints(1)),
+    ("EchoInt", np.int32(7), ints(7)),
+    ("EchoInt", np.array(7), ints(7)),
+    ("EchoFloat", np.float16(0.5), reals(0.5)),
+    ("EchoInts", np.array([1, 2], np.int32), ints(1, 2)),
+    ("EchoFloats", np.array([0.5, 2], np.float32), reals(0.5, 2)),
+    ("EchoFloats", np.array([]), reals()),
+    ("EchoIntLists", np.array([[1, 2], [3, 4]]), ints(2, 2, -1, 1, 2, 3, 4)),
+    ("EchoIntLists", [np.array([1]), [np.int8(2)]], ints(1, 1, -1, 1, 2)),
+    ("EchoDtype", np.float64, reals(1, 1)),
+    ("EchoDtype", np.dtype("int64"), ints(1, 1)),
+    ("EchoDtype", ms.int64, ints(1, 1)),
+    ("EchoOptional", None, ints(-1)),
+]
+
+
+@both_modes
+@pytest.mark.parametrize(("name", "value", "expected"), CARRIED + CONVERTED)
+def test_attribute_arrives_exactly(name, value, expected):
+    assert_same(Net(typed(name, value=value))(), expected)
+
+
+@both_modes
+@pytest.mark.parametrize(("name", "value", "expected"), CARRIED)
+def test_attribute_of_a_plain_custom_arrives_exactly(name, value, expected):
+    dtype = ms.Tensor(expected).dtype
+    operator = custom(name, MINDSPORE, out_shape=expected.shape, out_dtype=dtype)
+    operator.add_prim_attr("value", value)
+    result = Net(operator)()
+    # Graph mode makes a Python number of a 0-dim result where out_dtype is a dtype.
+    assert_same(result if expected.shape else ms.Tensor(result, dtype), expected)
+
+
+@both_modes
+def test_attribute_that_is_not_set_has_its_default():
+    x = ms.Tensor([-2], ms.float64)
+    assert_same(Net(typed("LeakyRelu"))(x), reals(-0.02))
+    assert_same(Net(typed("LeakyRelu", negative_slope=None))(x), reals(-0.02))
+    assert_same(Net(custom("LeakyRelu", MINDSPORE))(x), reals(-0.02))
+
+
+@both_modes
+def test_attribute_set_after_the_operator_was_made():
+    operator = typed("LeakyRelu", negative_slope=0.5).add_prim_attr("negative_slope", 0.25)
+    assert operator.negative_slope == 0.25
+    assert_same(Net(operator)(X), np.array([1, -0.5, 3], np.float32))
+    operator.add_prim_attr("negative_slope", None)
+    assert_same(Net(operator)(X), np.array([1, -0.02, 3], np.float32))
+
+
+# ===--- errors of attributes ---===
+
+
+@both_modes
+def test_wrong_attributes_of_a_plain_custom_are_reported_together(mode):
+    operator = custom("ScaleAndShift", MINDSPORE)
+    operator.add_prim_attr("scale", 1)
+    assert bridge_error(lambda: Net(operator)(X).asnumpy(), MINDSPORE) == (
+        "ScaleAndShift: attribute 'scale': expected a float, such as 1.0, got the int 1\n"
+        "ScaleAndShift: attribute 'shift': expected an int, got nothing; set it where the operator "
+        'is made, as in add_prim_attr("shift", ...)'
+    )
+
+
+def test_wrong_attributes_are_reported_together_when_the_operator_is_made():
+    assert error_text(TypeError, lambda: typed("ScaleAndShift", scale=1, schift=2)) == (
+        "ScaleAndShift: attribute 'scale': expected a float, such as 1.0, got the int 1\n"
+        "ScaleAndShift: attribute 'shift': expected an int, got nothing; give it where the "
+        f"operator is made, as in kernel('{MINDSPORE}:ScaleAndShift', shift=...)\n"
+        "ScaleAndShift: attribute 'schift': expected one of 'scale', 'shift', got an unknown name; "
+        "did you mean 'shift'?"
+    )
+
+
+def test_attribute_of_a_kernel_that_has_none():
+    assert error_text(TypeError, lambda: typed("Total", axis=None)) == (
+        "Total: attribute 'axis': expected no attributes, got an unknown name"
+    )
+
+
+ANY = (
+    "a bool, an int, a float, a str, a dtype, or a list of ints or floats or of lists of these, got"
+)
+LIST = "a list of ints, of floats, or of lists of these, got"
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "expected"),
+    [
+        ("EchoBool", 1, "a bool, got the int 1"),
+        ("EchoInt", True, "an int, got the bool True"),
+        ("EchoInt", 1.0, "an int, got the float 1"),
+        ("EchoFloat", 1, "a float, such as 1.0, got the int 1"),
+        ("EchoFloat", "1", 'a float, such as 1.0, got the str "1"'),
+        ("EchoString", 1, "a str, got the int 1"),
+        ("EchoInts", 1, "a list of ints, got the int 1"),
+        ("EchoInts", [1.5], "a list of ints, got the list of floats [1.5]"),
+        ("EchoFloats", [1, 2], "a list of floats, such as [1.0, 2.0], got the list of ints [1, 2]"),
+        ("EchoIntLists", [1], "a list of lists of ints, got the list of ints [1]"),
+        (
+            "EchoDtype",
+            "float31",
+            'the name of a dtype, such as "float32", got the str "float31"',
+        ),
+        ("EchoNumber", "x", 'a number, got the str "x"'),
+        ("EchoOptional", 0.5, "an int, got the float 0.5"),
+        ("EchoInt", 2**63, "an int from -2^63 to 2^63 - 1, got 9223372036854775808"),
+        ("EchoInts", [2**63], "an int from -2^63 to 2^63 - 1, got 9223372036854775808"),
+        (
+            "EchoFloat",
+            1e300,
+            "a float that a float32 can hold, as which MindSpore carries it, got 1e+300",
+        ),
+        (
+            "EchoFloats",
+            [1e-300],
+            "a float that a float32 can hold, as which MindSpore carries it, got 1e-300",
+        ),
+        ("EchoFloats", [1, 2.5], "ints or floats, got both in [1, 2.5]; write 1.0 for 1"),
+        (
+            "EchoFloatLists",
+            [[1], [2.5]],
+            "ints or floats, got both in [[1], [2.5]]; write 1.0 for 1",
+        ),
+        ("EchoInts", [True], f"{LIST} [True]"),
+        ("EchoInts", ["a"], f"{LIST} ['a']"),
+        ("EchoIntLists", [[1], 2], f"{LIST} [[1], 2]"),
+        ("EchoIntLists", [[[1]]], f"{LIST} [[[1]]]"),
+        ("EchoInt", 1j, f"{ANY} 1j of type complex"),
+        ("EchoInts", range(2), f"{ANY} range(0, 2) of type range"),
+        ("EchoDtype", float, f"{ANY} <class 'float'> of type type"),
+    ],
+)
+def test_attribute_of_another_type(name, value, expected):
+    assert error_text(TypeError, lambda: typed(name, value=value)) == (
+        f"{name}: attribute 'value': expected {expected}"
+    )
+
+
+def test_attribute_set_later_is_checked_too():
+    operator = typed("LeakyRelu", negative_slope=0.5)
+    assert error_text(TypeError, lambda: operator.add_prim_attr("negative_slope", 1)) == (
+        "LeakyRelu: attribute 'negative_slope': expected a float, such as 1.0, got the int 1"
+    )
+    assert operator.negative_slope == 0.5
+
+
+# ===--- numbers among the inputs ---===
+
+
+class NumberNet(nn.Cell):
+    """The numbers are constants of the network."""
+
+    def __init__(self, operator, *numbers):
+        super().__init__()
+        self.operator = operator
+        self.numbers = numbers
+
+    def construct(self, x):
+        factor, shift, negate, limit = self.numbers
+        return self.operator(x, factor, shift, negate, limit)
+
+
+@both_modes
+@pytest.mark.parametrize(
+    ("numbers", "expected"),
+    [
+        ((2.0, 3, False, None), [5, -1, 9]),
+        ((2.0, 3, True, 0.0), [-5, 0, -9]),  # negated, then at most 0
+        ((2, True, 0, 1), [1, -3, 1]),
+    ],
+)
+def test_python_numbers_are_converted(numbers, expected):
+    expected = np.array(expected, np.float32)
+    assert_same(NumberNet(typed("NumberInputs"), *numbers)(X), expected)
+    assert_same(Net(typed("NumberInputs"))(X, *numbers), expected)
+    assert_same(Net(custom("NumberInputs", MINDSPORE))(X, *numbers), expected)
+
+
+@both_modes
+def test_tensor_of_one_element_is_a_number_where_the_output_is_given():
+    operator = typed("NumberInputs", out_shape=(3,), out_dtype=ms.float32)
+    inputs = ms.Tensor(2.0), ms.Tensor([3]), ms.Tensor(False), ms.Tensor(4, ms.float64)
+    assert_same(Net(operator)(X, *inputs), np.array([4, -1, 4], np.float32))
+
+
+@both_modes
+def test_shape_that_a_number_decides():
+    net = Net(typed("Repeat"))
+    for times in (2, 3, 1):
+        assert_same(net(X, times), np.tile(np.array([1, -2, 3], np.float32), times))
+
+
+@both_modes
+def test_number_that_the_kernel_cannot_have():
+    assert error_text(ValueError, lambda: Net(typed("Repeat"))(X, 2.5)) == (
+        "Repeat: input 1: expected an integer that an int64 can hold, got the float32 2.5"
+    )
+
+
+# ===--- None and lists ---===
+
+
+@both_modes
+@pytest.mark.parametrize(
+    "given", [(1, 0, 0), (0, 1, 0), (0, 0, 1), (1, 1, 0), (0, 1, 1), (1, 0, 1)]
+)
+def test_none_in_every_position(given):
+    inputs = [ms.Tensor([10.0**i], ms.float32) if there else None for i, there in enumerate(given)]
+    expected = np.array([sum(10.0**i for i in range(3) if given[i])], np.float32)
+    assert_same(Net(typed("SumOfGiven"))(*inputs), expected)
+    plain = custom("SumOfGiven", MINDSPORE, out_shape=(1,), out_dtype=ms.float32)
+    assert_same(Net(plain)(*inputs), expected)
+
+
+@both_modes
+@pytest.mark.parametrize("count", [0, 1, 3])
+def test_list_between_fixed_inputs(count):
+    first, last = ms.Tensor([2], ms.float32), ms.Tensor([7, 8], ms.float32)
+    tensors = [ms.Tensor([i + 1], ms.float32) for i in range(count)]
+    expected = np.array([*range(2, 2 * count + 1, 2), 7, 8], np.float32)
+    assert_same(Net(typed("Join"))(first, *tensors, last), expected)
+    if tensors:
+        assert_same(Net(typed("Join"))(first, tensors, last), expected)
+        assert_same(Net(typed("Join"))(first, tuple(tensors), last), expected)
+    plain = custom("Join", MINDSPORE, out_shape=(count + 2,), out_dtype=ms.float32)
+    assert_same(Net(plain)(first, *tensors, last), expected)
+
+
+CURE = "give it to kernel() as an attribute"
+TUPLE = "give numbers to kernel() as an attribute, and None as an argument of its own"
+
+
+@both_modes
+@pytest.mark.parametrize(
+    ("value", "fault"),
+    [
+        ("text", f"a tensor, None or a number, got 'text'; {CURE}"),
+        (ms.float32, f"a tensor, None or a number, got mindspore.float32; {CURE}"),
+        ((), f"a tuple of one tensor or more, got (); {TUPLE}"),
+        ((1, 2), f"a tuple of one tensor or more, got (1, 2); {TUPLE}"),
+        ((X, None), f"a tuple of one tensor or more, got (Tensor, None); {TUPLE}"),
+        (((X,), X), f"a tuple of one tensor or more, got ((Tensor,), Tensor); {TUPLE}"),
+    ],
+    ids=["str", "dtype", "empty tuple", "numbers", "tensor and None", "nested tuple"],
+)
+def test_argument_that_no_kernel_can_have(value, fault):
+    assert error_text(TypeError, lambda: Net(typed("Join"))(X, value, X)) == (
+        f"Join: input 1: expected {fault}"
+    )
+
+
+@both_modes
+def test_inputs_of_the_wrong_number():
+    assert error_text(TypeError, lambda: Net(typed("SumOfGiven"))(X, "text")) == (
+        "SumOfGiven: expected 3 inputs, got 2\n"
+        f"SumOfGiven: input 1: expected a tensor, None or a number, got 'text'; {CURE}"
+    )
+    assert error_text(TypeError, lambda: Net(typed("Join"))(X)) == (
+        "Join: expected at least 2 inputs, got 1"
+    )
