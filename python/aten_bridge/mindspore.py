@@ -18,6 +18,7 @@ import copy
 import ctypes
 import functools
 import itertools
+import json
 import math
 import numbers
 import tempfile
@@ -243,6 +244,7 @@ def _bprop_maker(parameters: str, arguments: str, gradients: str) -> Callable:
 # Written by the module into each operator, for the library and for MindSpore's cache.
 _INPUTS = "aten_bridge_inputs"  # kInputsAttribute of aten_bridge.h
 _OUTPUTS = "aten_bridge_outputs"
+_CALL = "aten_bridge_call"
 _SERIAL_NUMBER = "aten_bridge_serial_number"
 
 _serial_numbers = itertools.count()
@@ -437,8 +439,7 @@ class Kernel(ops.Custom):
         self._given_out = None if out_shape is None else (out_shape, out_dtype)
         self._forward = forward
         self._bprops: dict[Any, Callable] = {}
-        self._last_inputs = _Inputs((), (), ())
-        self._output_count: int | None = None  # of the last inference; None: one, in no tuple
+        self._output_count: int | None = None  # in the network that is differentiated; see _bprop
         self._is_clone = False
         # In PyNative mode MindSpore keeps kernels by function, inputs and attributes: without a
         # number of its own, an operator would share state and outputs with another.
@@ -546,18 +547,25 @@ class Kernel(ops.Custom):
             outcome = self._infer(inputs)
         else:
             outcome = self._apply_given_out(inputs, args)
-        self._last_inputs = inputs
-        self._output_count = len(outcome.shape) if isinstance(outcome.shape, tuple) else None
         if self._given_out is not None:
             # What a function returns may change, but the inputs are all of the key.
             self._set(_OUTPUTS, outcome.outputs_text)
         if outcome.is_dynamic:
-            # MindSpore records what is set here for this node of the graph. It must not stay: the
-            # hook would be asked about the next node, before this function, with these inputs.
-            for name, value in ((_INPUTS, outcome.inputs_text), ("cpp_infer_shape", True)):
-                self._set(name, value)
-                self._remove(name)
+            self._record(_INPUTS, outcome.inputs_text)
+            self._record("cpp_infer_shape", True)
+        if self._is_clone and self._gradient is not None:
+            output_count = len(outcome.shape) if isinstance(outcome.shape, tuple) else None
+            self._record(_CALL, json.dumps([inputs, output_count]))
         return {"shape": outcome.shape, "dtype": outcome.dtype, "value": None}
+
+    def _record(self, name: str, value: Any) -> None:
+        """Sets an attribute of one node of a graph, as MindSpore notes during `__infer__` (2.10).
+
+        It must not stay: before `__infer__`, MindSpore would ask the library's hook about the next
+        node, with the attributes of this one.
+        """
+        self._set(name, value)
+        self._remove(name)
 
     def _infer(self, inputs: _Inputs) -> _Outcome:
         key = inputs[:2]
@@ -680,22 +688,27 @@ class Kernel(ops.Custom):
         """What MindSpore differentiates the operator with; it asks after `__infer__`."""
         if self._gradient is None:
             return self.bprop
-        return self._bprop(self._last_inputs) if self._is_clone else self._pynative_bprop
+        if not self._is_clone:
+            return self._pynative_bprop
+        inputs, output_count = json.loads(self.get_attr_dict()[_CALL])
+        return self._bprop(_Inputs(*map(tuple, inputs)), output_count)
 
     def _pynative_bprop(self, *args: Any) -> Any:
         """A `bprop` for any number of inputs, which graph mode cannot compile."""
         *inputs, _, dout = args
-        self._output_count = len(dout) if isinstance(dout, tuple) else None
-        return self._bprop(_read_call(inputs))(*args)
+        output_count = len(dout) if isinstance(dout, tuple) else None
+        return self._bprop(_read_call(inputs), output_count)(*args)
 
-    def _bprop(self, inputs: _Inputs) -> Callable:
-        """A `bprop` for a network with such inputs."""
-        key = (inputs.layout, tuple(map(_is_tensor, inputs.texts)), self._output_count)
+    def _bprop(self, inputs: _Inputs, output_count: int | None) -> Callable:
+        """A `bprop` for a network with such inputs and a tuple of so many outputs; None: one."""
+        self._output_count = output_count
+        key = (inputs.layout, tuple(map(_is_tensor, inputs.texts)), output_count)
         if key not in self._bprops:
-            self._bprops[key] = self._make_bprop(inputs.texts, inputs.layout)
+            self._bprops[key] = self._make_bprop(inputs, output_count)
         return self._bprops[key]
 
-    def _make_bprop(self, texts: Sequence[str], layout: Sequence[int | None]) -> Callable:
+    def _make_bprop(self, inputs: _Inputs, output_count: int | None) -> Callable:
+        texts, _, layout = inputs
         description = None
         if isinstance(self._gradient, Kernel):
             description = self._gradient._function.description
@@ -725,11 +738,9 @@ class Kernel(ops.Custom):
             else f"({''.join(f'{next(entries)}, ' for _ in range(length))})"
             for length in layout
         ]
-        douts = (
-            ["dout"]
-            if self._output_count is None
-            else [f"dout[{i}]" for i in range(self._output_count)]
-        )
+        douts = ["dout"]
+        if output_count is not None:
+            douts = [f"dout[{i}]" for i in range(output_count)]
         make = _bprop_maker(
             "".join(f"a{i}, " for i in range(len(layout))),
             ", ".join([*names, *douts]),
@@ -758,8 +769,6 @@ class Kernel(ops.Custom):
     def _clone(self) -> Kernel:
         cloned = copy.deepcopy(self)
         cloned._is_clone = True
-        cloned._last_inputs = self._last_inputs
-        cloned._output_count = self._output_count
         if hasattr(self, "instance_name"):
             cloned.set_prim_instance_name(self.instance_name)
         return cloned

@@ -224,6 +224,7 @@ ATEN_BRIDGE_EXPORT(LeakyReluGrad, leaky_relu_gradient, attr("negative_slope", 0.
 ATEN_BRIDGE_EXPORT(LeakyReluGradWithoutMeta, leaky_relu_gradient, attr("negative_slope", 0.01));
 ATEN_BRIDGE_EXPORT(MultiplyAdd, multiply_add, meta());
 ATEN_BRIDGE_EXPORT(MultiplyAddGrad, multiply_add_gradient, meta());
+ATEN_BRIDGE_EXPORT(MultiplyAddGradWithoutMeta, multiply_add_gradient);
 ATEN_BRIDGE_EXPORT(SumOfGivenGrad, sum_of_given_gradient, meta());
 ATEN_BRIDGE_EXPORT(NumberInputsGrad, number_inputs_gradient, meta());
 ATEN_BRIDGE_EXPORT(JoinGrad, join_gradient);

@@ -471,8 +471,9 @@ def multiply_add(a, b):
 
 @both_modes
 @pytest.mark.parametrize("combine", [linear_in_both, second_only])
-def test_gradients_of_two_inputs_and_two_outputs(combine):
-    net = OfTwo(typed("MultiplyAdd", grad="MultiplyAddGrad"), combine)
+@pytest.mark.parametrize("grad", ["MultiplyAddGrad", "MultiplyAddGradWithoutMeta"])
+def test_gradients_of_two_inputs_and_two_outputs(combine, grad):
+    net = OfTwo(typed("MultiplyAdd", grad=grad), combine)
     assert_gradients(net, functools.partial(combine, multiply_add), X, Y)
 
 
@@ -602,7 +603,7 @@ def test_name_that_the_library_does_not_have(cpu, tmp_path):
     assert error_text(AttributeError, lambda: typed("LeakyRelo")) == (
         f"{MINDSPORE}: expected the kernel 'LeakyRelo', got a library with 'Checked', "
         "'Copy', 'Counter', 'EchoBool', 'EchoDtype', 'EchoFloat', 'EchoFloatLists', 'EchoFloats', "
-        "'EchoInt', 'EchoIntLists' and 24 more; did you mean 'LeakyRelu'?"
+        "'EchoInt', 'EchoIntLists' and 25 more; did you mean 'LeakyRelu'?"
     )
     assert error_text(
         AttributeError, lambda: typed("LeakyRelu", grad="LeakyReluGradient")
