@@ -44,12 +44,15 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <initializer_list>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <tuple>
+#include <typeinfo>
 #include <utility>
 #endif
 
@@ -597,7 +600,7 @@ struct __attribute__((visibility("default"))) AotExtra {
 /// The double that the shortest decimal for `value` names: 0.01 for 0.01f, not 0.00999999977648.
 inline double widen(float value) {
   char text[32];
-  for (int digits = 6;; ++digits) {  // 9 name every float
+  for (int digits = 1;; ++digits) {  // 9 name every float
     std::snprintf(text, sizeof(text), "%.*g", digits, static_cast<double>(value));
     if (digits == 9 || std::strtof(text, nullptr) == value) {
       return std::strtod(text, nullptr);
@@ -901,7 +904,8 @@ inline std::vector<at::Tensor> tensors(const CallFrame& frame) {
 class DTypeSet {
  public:
   constexpr DTypeSet() = default;
-  constexpr DTypeSet(at::ScalarType type) {  // NOLINT(*-explicit-*): one dtype is a set of dtypes
+  /// A dtype that no host has is in no tensor either.
+  constexpr DTypeSet(at::ScalarType type) : bits_(kNobody) {  // NOLINT(*-explicit-*)
     for (std::size_t i = 1; i < std::size(detail::kScalarTypes); ++i) {
       if (detail::kScalarTypes[i] == type) {
         bits_ = 1U << i;
@@ -912,26 +916,30 @@ class DTypeSet {
     other.bits_ |= bits_;
     return other;
   }
+  /// Whether there is no condition.
   constexpr bool empty() const { return bits_ == 0; }
   constexpr bool contains(DType dtype) const {
     return (bits_ >> static_cast<unsigned int>(dtype) & 1U) != 0;
   }
 
-  /// One of them, float32 where it is possible; kNone of the empty set.
+  /// One of them, float32 where it is possible; kNone if there is none.
   constexpr DType any() const {
-    if (contains(DType::kFloat32) || empty()) {
-      return empty() ? DType::kNone : DType::kFloat32;
+    if (contains(DType::kFloat32)) {
+      return DType::kFloat32;
     }
-    unsigned int first = 0;
-    while ((bits_ >> first & 1U) == 0) {
+    std::size_t first = 1;
+    while (first < std::size(detail::kScalarTypes) && !contains(static_cast<DType>(first))) {
       ++first;
     }
-    return static_cast<DType>(first);
+    return first < std::size(detail::kScalarTypes) ? static_cast<DType>(first) : DType::kNone;
   }
 
   /// "float32|float64".
   std::string text() const {
     std::string text;
+    if (bits_ == kNobody) {
+      return "a dtype that the host does not have";
+    }
     for (const detail::DTypeInfo& info : detail::kDTypes) {
       if (contains(info.dtype)) {
         text.append(text.empty() ? "" : "|").append(info.name);
@@ -941,6 +949,8 @@ class DTypeSet {
   }
 
  private:
+  static constexpr std::uint32_t kNobody = 1U << static_cast<unsigned int>(DType::kNone);
+
   std::uint32_t bits_ = 0;  // by `DType`
 };
 
@@ -953,8 +963,8 @@ inline constexpr DTypeSet kIntegral =
 /// complex64, complex128.
 inline constexpr DTypeSet kComplex = DTypeSet(at::kComplexFloat) | at::kComplexDouble;
 
-/// One size in `OperandCheck::sizes`: a number; a name, which stands for the same size wherever a
-/// kernel's checks have it; or "...", for any number of any sizes.
+/// One size in `CheckOption::sizes`: a number; -1, for any size; a name, which stands for the same
+/// size wherever a kernel's checks have it; or once "...", for any number of any sizes.
 struct SizeCheck {
   const char* name = nullptr;  // null: a number
   int64_t number = 0;
@@ -968,48 +978,19 @@ struct SizeCheck {
   std::string text() const { return name != nullptr ? name : std::to_string(number); }
 };
 
-/// What a kernel accepts as one operand. Made by `input` and `output`; each member function adds a
-/// condition and returns the result. None and sizes that are not known yet pass.
+/// What a kernel accepts as one operand. None and sizes that are not known yet pass.
 class OperandCheck {
  public:
   static constexpr std::size_t kMaxSizes = 8;
-
-  constexpr OperandCheck(Role role, const char* name) : role_(role), name_(name) {}
-
-  /// Any of these: `dtype(at::kFloat, at::kDouble)`, `dtype(kFloatingPoint | kComplex)`.
-  template <class... T>
-  constexpr OperandCheck dtype(T... types) const {
-    OperandCheck check = *this;
-    check.dtypes_ = (DTypeSet() | ... | DTypeSet(types));
-    return check;
-  }
-
-  constexpr OperandCheck rank(int ndim) const { return rank(ndim, ndim); }
-  constexpr OperandCheck rank(int least, int most) const {
-    OperandCheck check = *this;
-    check.least_ndim_ = least;
-    check.most_ndim_ = most;
-    return check;
-  }
-
-  /// The sizes, one by one: `sizes("N", 3, "H", "W")`, `sizes("...", "C")`.
-  template <class... S>
-  constexpr OperandCheck sizes(S... sizes) const {
-    static_assert(sizeof...(S) <= kMaxSizes,
-                  "aten_bridge: sizes() takes up to 8 sizes; leave the others to \"...\".");
-    OperandCheck check = *this;
-    check.has_sizes_ = true;
-    check.size_count_ = sizeof...(S);
-    check.sizes_ = {SizeCheck(sizes)...};
-    return check;
-  }
 
   constexpr Role role() const { return role_; }
   constexpr const char* name() const { return name_; }
   constexpr DTypeSet dtypes() const { return dtypes_; }
 
- private:
+ protected:
   friend class CheckRun;
+
+  constexpr OperandCheck(Role role, const char* name) : role_(role), name_(name) {}
 
   Role role_;
   const char* name_;
@@ -1021,12 +1002,52 @@ class OperandCheck {
   std::array<SizeCheck, kMaxSizes> sizes_ = {};
 };
 
+/// An option that states what a kernel accepts as an input, or as an output. Each member function
+/// adds a condition and returns the result.
+template <Role kRole>
+class CheckOption : public OperandCheck {
+ public:
+  explicit constexpr CheckOption(const char* name) : OperandCheck(kRole, name) {}
+
+  /// Any of these: `dtype(at::kFloat, at::kDouble)`, `dtype(kFloatingPoint | kComplex)`.
+  template <class... T>
+  constexpr CheckOption dtype(T... types) const {
+    CheckOption check = *this;
+    check.dtypes_ = (DTypeSet() | ... | DTypeSet(types));
+    return check;
+  }
+
+  constexpr CheckOption rank(int ndim) const { return rank(ndim, ndim); }
+  constexpr CheckOption rank(int least, int most) const {
+    CheckOption check = *this;
+    check.least_ndim_ = least;
+    check.most_ndim_ = most;
+    return check;
+  }
+
+  /// The sizes, one by one: `sizes("N", 3, "H", "W")`, `sizes("...", "C")`.
+  template <class... S>
+  constexpr CheckOption sizes(S... sizes) const {
+    static_assert(sizeof...(S) <= kMaxSizes,
+                  "aten_bridge: sizes() takes up to 8 sizes; leave the others to \"...\".");
+    CheckOption check = *this;
+    check.has_sizes_ = true;
+    check.size_count_ = sizeof...(S);
+    check.sizes_ = {SizeCheck(sizes)...};
+    return check;
+  }
+};
+
 /// States the next input of a kernel, in the order of its parameters; for an at::TensorList, each
 /// of its tensors. `name` is what error texts call it, beside its number.
-constexpr OperandCheck input(const char* name) { return {Role::kInput, name}; }
+constexpr CheckOption<Role::kInput> input(const char* name) {
+  return CheckOption<Role::kInput>(name);
+}
 
 /// States the next output.
-constexpr OperandCheck output(const char* name) { return {Role::kOutput, name}; }
+constexpr CheckOption<Role::kOutput> output(const char* name) {
+  return CheckOption<Role::kOutput>(name);
+}
 
 /// The checks of one call, which share the sizes' names.
 class CheckRun {
@@ -1104,7 +1125,7 @@ class CheckRun {
       return true;
     }
     if (check.name == nullptr) {
-      return check.number == size;
+      return check.number < 0 || check.number == size;
     }
     for (const NamedSize& named : names_) {
       if (std::strcmp(named.name, check.name) == 0) {
@@ -1403,6 +1424,18 @@ inline constexpr bool kIsOptional<at::OptionalIntArrayRef> = true;
 
 struct NoDefault {};
 
+/// Default of an attribute: a list, of whatever the attribute has.
+struct EmptyList {
+  template <class T>
+  operator std::vector<T>() const {  // NOLINT(*-explicit-*)
+    return {};
+  }
+};
+
+/// Default of an attribute: a list of ints, or of floats.
+template <class T>
+using DefaultList = std::vector<std::conditional_t<std::is_integral_v<T>, int64_t, double>>;
+
 /// An aten_bridge::attr option.
 template <class Default>
 struct Attr {
@@ -1429,21 +1462,13 @@ constexpr bool default_fits() {
   } else if constexpr (std::is_same_v<Held, double>) {
     return std::is_arithmetic_v<Default> && !std::is_same_v<Default, bool>;
   } else {
-    return std::is_constructible_v<Held, Default>;
+    return std::is_convertible_v<Default, Held>;
   }
 }
 
 template <class T>
 bool get_attribute(const Attributes& attributes, const char* name, T& value) {
   return attributes.get(name, value);
-}
-
-template <class T>
-bool get_attribute(const Attributes& attributes, const char* name, std::optional<T>& value) {
-  T given{};
-  const bool found = get_attribute(attributes, name, given);
-  value = std::move(given);
-  return found;
 }
 
 inline bool get_attribute(const Attributes& attributes, const char* name, at::ScalarType& value) {
@@ -1469,6 +1494,14 @@ inline bool get_attribute(const Attributes& attributes, const char* name, at::Sc
   return true;
 }
 
+template <class T>
+bool get_attribute(const Attributes& attributes, const char* name, std::optional<T>& value) {
+  T given{};
+  const bool found = get_attribute(attributes, name, given);
+  value = std::move(given);
+  return found;
+}
+
 [[gnu::cold, gnu::noinline]] inline void add_attribute_fault(const Attributes& attributes,
                                                              const char* name, const char* expected,
                                                              Report& report) {
@@ -1484,8 +1517,9 @@ inline bool get_attribute(const Attributes& attributes, const char* name, at::Sc
 template <class Held, class Default>
 Held read_attribute(const Attributes& attributes, const Attr<Default>& attr, Report& report) {
   static_assert(default_fits<Held, Default>(),
-                "aten_bridge: the default of an attribute has the type of its parameter: a float "
-                "such as 1.0 where that is a double, a bool, a string, {1, 2} for a list.");
+                "aten_bridge: the default of an attribute has the type of its parameter: a number "
+                "where that is a double, an integer, a bool, a string, at::kFloat for a dtype, "
+                "{1, 2} for a list of ints, {1.0, 2.0} of floats.");
   if (kIsRequired<Held, Attr<Default>> || attributes.has(attr.name)) {
     Held value{};
     if (!get_attribute(attributes, attr.name, value)) {
@@ -1496,7 +1530,8 @@ Held read_attribute(const Attributes& attributes, const Attr<Default>& attr, Rep
   if constexpr (std::is_same_v<Default, NoDefault>) {
     return Held{};
   } else {
-    return Held(attr.fallback);
+    Held value = attr.fallback;
+    return value;
   }
 }
 
@@ -1718,12 +1753,31 @@ struct Parameter<at::Tensor&> {
   }
 };
 
+/// The bytes of one element of a workspace, and what is added so that the first can be aligned.
+struct ElementLayout {
+  std::size_t size = 0;
+  std::size_t slack = 0;
+};
+
+template <class T>
+inline constexpr ElementLayout kElementLayout = {};
+// All hosts align their memory for plain numbers (MindSpore 2.10 to 16 bytes).
+template <class T>
+inline constexpr ElementLayout kElementLayout<Workspace<T>> = {
+    sizeof(T), alignof(T) > alignof(std::max_align_t) ? alignof(T) - 1 : 0};
+
 template <class T>
 struct Parameter<Workspace<T>> {
   static constexpr Kind kKind = Kind::kWorkspace;
   static Workspace<T> get(const Arguments& arguments, int index) {
     const Memory& memory = arguments.workspaces[index];
-    return {memory.data, memory.bytes / sizeof(T)};
+    constexpr ElementLayout kLayout = kElementLayout<Workspace<T>>;
+    void* data = memory.data;
+    std::size_t bytes = memory.bytes;
+    if (kLayout.slack > 0) {
+      data = std::align(alignof(T), bytes - kLayout.slack, data, bytes);
+    }
+    return {data, (memory.bytes - kLayout.slack) / sizeof(T)};
   }
 };
 template <class T>
@@ -1736,11 +1790,6 @@ struct Parameter<const CallFrame&> {
     return *arguments.frame;
   }
 };
-
-template <class T>
-inline constexpr std::size_t kWorkspaceItemsize = 0;
-template <class T>
-inline constexpr std::size_t kWorkspaceItemsize<Workspace<T>> = sizeof(T);
 
 /// Where the argument of a parameter comes from: its kind, and its number within that kind.
 struct Place {
@@ -1821,18 +1870,18 @@ struct Plan {
     return bindings;
   }
 
-  /// Bytes of one element of each workspace. `N` is their number.
+  /// Of the elements of each workspace. `N` is their number.
   template <std::size_t N>
-  static constexpr std::array<std::size_t, N> itemsizes() {
-    constexpr std::size_t kSizes[] = {kWorkspaceItemsize<Plain<P>>..., 0};
-    std::array<std::size_t, N> itemsizes = {};
+  static constexpr std::array<ElementLayout, N> element_layouts() {
+    constexpr ElementLayout kLayouts[] = {kElementLayout<Plain<P>>..., ElementLayout()};
+    std::array<ElementLayout, N> layouts = {};
     std::size_t count = 0;
-    for (const std::size_t size : kSizes) {
-      if (size > 0) {
-        itemsizes[count++] = size;
+    for (const ElementLayout& layout : kLayouts) {
+      if (layout.size > 0) {
+        layouts[count++] = layout;
       }
     }
-    return itemsizes;
+    return layouts;
   }
 
   /// std::tuple of how the values are kept, in their order.
@@ -1926,8 +1975,19 @@ constexpr detail::Attr<T> attr(const char* name, T fallback) {
 }
 template <class T>
 auto attr(const char* name, std::initializer_list<T> fallback) {
-  using List = std::vector<std::conditional_t<std::is_integral_v<T>, int64_t, double>>;
-  return detail::Attr<List>{name, List(fallback.begin(), fallback.end())};
+  return detail::Attr<detail::DefaultList<T>>{name, {fallback.begin(), fallback.end()}};
+}
+template <class T>
+auto attr(const char* name, std::initializer_list<std::initializer_list<T>> fallback) {
+  std::vector<detail::DefaultList<T>> lists;
+  for (const std::initializer_list<T>& list : fallback) {
+    lists.emplace_back(list.begin(), list.end());
+  }
+  return detail::Attr<decltype(lists)>{name, std::move(lists)};
+}
+/// For `attr("name", {})`.
+inline constexpr detail::Attr<detail::EmptyList> attr(const char* name, detail::EmptyList empty) {
+  return {name, empty};
 }
 
 /// Option: `function` tells the shapes and dtypes of the outputs. It takes what the kernel takes,
@@ -1958,11 +2018,15 @@ constexpr auto workspace(F elements) {
 }
 
 /// In place of the function: a kernel with state. `state<T(P...)>()` makes one T for each operator
-/// of a network, before its first call, from P...: its attributes in the order of the attr options
+/// of a network, in its first call, from P...: its attributes in the order of the attr options
 /// and, where the last P is at::TensorList, the inputs of that first call as meta tensors, without
-/// data. Later calls may have other shapes: MindSpore's PyNative mode and graphs with dynamic
-/// shapes use one for all. T's operator() is the kernel. One that is not const is called by one
-/// thread at a time. The host destroys T, at the latest when the program ends (MindSpore 2.10).
+/// data; the list, not the tensors, ends with the constructor. T's operator() is the kernel. One
+/// that is not const is called by one thread at a time.
+///
+/// MindSpore 2.10 has one T for each place of a graph that calls the operator, and in PyNative mode
+/// one for each operator and shapes of its inputs. In graphs with dynamic shapes later calls have
+/// other shapes than the first. T is destroyed at the latest when the program ends. A host that
+/// calls no Init has a new T at each call.
 template <class Made>
 constexpr detail::State<Made> state() {
   return {};
@@ -2160,9 +2224,9 @@ class KernelBase {
   /// The outputs as meta tensors, from inputs and outputs that are meta tensors.
   virtual std::vector<at::Tensor> infer(const Arguments& arguments) const = 0;
 
-  /// Writes how many elements the workspaces have, and how many bytes one of them takes.
+  /// Writes how many elements the workspaces have, and how large one of them is.
   virtual void measure_workspaces(const Arguments& arguments, int64_t* elements,
-                                  std::size_t* itemsizes) const = 0;
+                                  ElementLayout* layouts) const = 0;
 
   /// Adds the attributes' names and types to a description in JSON.
   virtual void describe_attributes(std::string& text) const = 0;
@@ -2185,6 +2249,9 @@ class KernelInstance final : public Instance {
   AttributeTuple values_;
 };
 
+inline constexpr const char* kAsAllocated =
+    " as out_shape and out_dtype or the meta function say, got ";
+
 /// Copies what a kernel returned to the host's buffers, after a check of dtypes and shapes.
 inline void copy_results(const Arguments& arguments, const at::Tensor* results, int count) {
   Report report(arguments.frame->operator_name());
@@ -2195,8 +2262,7 @@ inline void copy_results(const Arguments& arguments, const at::Tensor* results, 
     if (!result.defined() || result.scalar_type() != output.scalar_type() ||
         result.sizes() != output.sizes()) {
       report.add(Status::kOutput, operand.name.text() + ": expected " + operand.slot.text() +
-                                      " as out_shape and out_dtype say, got " +
-                                      tensor_text(result) + " from the kernel");
+                                      kAsAllocated + tensor_text(result) + " from the kernel");
     } else if (result.device() != output.device()) {
       report.add(Status::kDevice, operand.name.text() + ": expected a tensor on " +
                                       output.device().str() + ", got one on " +
@@ -2226,6 +2292,7 @@ inline void check_returned(const Arguments& arguments, const at::Tensor* const* 
 }
 
 // Defined below.
+[[noreturn]] void rethrow_state_error(const char* operator_name, const c10::Error& error);
 int run(const KernelBase& kernel, Operand* operands, int nparam, void** params, int* ndims,
         int64_t** shapes, const char** dtypes, void* stream, void* extra);
 std::vector<at::Tensor> meta_inputs(const Arguments& arguments);
@@ -2235,8 +2302,15 @@ std::vector<int> infer_types(const KernelBase& kernel, const std::vector<int>& t
 void describe_attribute(std::string& json, bool first, const char* name, const char* type,
                         bool required);
 
+/// How many of the checks are for inputs, or for outputs.
+template <Role kRole, class CheckTuple>
+inline constexpr int kCheckCount = 0;
+template <Role kRole, Role... kRoles>
+inline constexpr int kCheckCount<kRole, std::tuple<CheckOption<kRoles>...>> =
+    (0 + ... + (kRoles == kRole ? 1 : 0));
+
 /// A kernel as ATEN_BRIDGE_EXPORT makes it.
-template <class F, class AttrTuple, class MetaTuple, class WorkspaceTuple, std::size_t kChecks>
+template <class F, class AttrTuple, class MetaTuple, class WorkspaceTuple, class CheckTuple>
 class Kernel final : public KernelBase {
   using Call = typename Body<F>::Call;
   using PlanType = typename Call::PlanType;
@@ -2255,6 +2329,7 @@ class Kernel final : public KernelBase {
   using CallTuple = std::conditional_t<kHasState, std::tuple<>, AttributeTuple>;
   using InstanceType = KernelInstance<AttributeTuple, typename Body<F>::Object>;
 
+  static constexpr std::size_t kChecks = std::tuple_size_v<CheckTuple>;
   static constexpr bool kTakesFrame = PlanType::count(Kind::kFrame) > 0;
   static constexpr int kInputs = PlanType::inputs(std::tuple_size_v<CallTuple>);
   static constexpr int kListBegin = PlanType::list_begin(std::tuple_size_v<CallTuple>);
@@ -2285,11 +2360,14 @@ class Kernel final : public KernelBase {
                 "each option a parameter.");
   static_assert(std::tuple_size_v<MetaTuple> <= 1,
                 "aten_bridge: a kernel has at most one aten_bridge::meta option.");
+  static_assert(kTakesFrame || kCheckCount<Role::kInput, CheckTuple> <= kInputs,
+                "aten_bridge: there are more aten_bridge::input options than inputs.");
+  static_assert(kTakesFrame || kCheckCount<Role::kOutput, CheckTuple> <= kOutputs,
+                "aten_bridge: there are more aten_bridge::output options than outputs.");
 
  public:
   constexpr Kernel(const char* operator_name, ErrorMode error_mode, F function, AttrTuple attrs,
-                   MetaTuple meta, WorkspaceTuple workspaces,
-                   std::array<OperandCheck, kChecks> checks)
+                   MetaTuple meta, WorkspaceTuple workspaces, const CheckTuple& checks)
       : KernelBase({operator_name, error_mode, kBindings.data(), nullptr, static_cast<int>(kChecks),
                     kInputs, kOutputs, kListBegin, kWorkspaces, kTakesFrame,
                     kHasState || kAttributes > 0, std::tuple_size_v<MetaTuple> != 0}),
@@ -2297,7 +2375,9 @@ class Kernel final : public KernelBase {
         attrs_(std::move(attrs)),
         meta_(std::move(meta)),
         workspaces_(std::move(workspaces)),
-        checks_(checks) {
+        checks_(std::apply(
+            [](const auto&... check) { return std::array<OperandCheck, kChecks>{check...}; },
+            checks)) {
     info.checks = checks_.data();
   }
 
@@ -2336,7 +2416,11 @@ class Kernel final : public KernelBase {
         Arguments first;
         first.instance = &instance;
         first.list = meta_inputs(arguments);
-        Body<F>::template make<AttributeTuple>(instance.object, first);
+        try {
+          Body<F>::template make<AttributeTuple>(instance.object, first);
+        } catch (const c10::Error& error) {
+          rethrow_state_error(info.operator_name, error);
+        }
       }
       if constexpr (Call::kConst) {
         lock.unlock();
@@ -2380,10 +2464,10 @@ class Kernel final : public KernelBase {
 
   void measure_workspaces([[maybe_unused]] const Arguments& arguments,
                           [[maybe_unused]] int64_t* elements,
-                          [[maybe_unused]] std::size_t* itemsizes) const override {
+                          [[maybe_unused]] ElementLayout* layouts) const override {
     if constexpr (kWorkspaces > 0) {
-      constexpr auto kItemsizes = PlanType::template itemsizes<kWorkspaces>();
-      std::copy(kItemsizes.begin(), kItemsizes.end(), itemsizes);
+      constexpr auto kLayouts = PlanType::template element_layouts<kWorkspaces>();
+      std::copy(kLayouts.begin(), kLayouts.end(), layouts);
       std::apply(
           [&](const auto&... option) {
             ((*elements++ = measure(option.elements, arguments)), ...);
@@ -2517,7 +2601,10 @@ template <class Option>
 constexpr std::tuple<> check_only(const Option& /*option*/) {
   return {};
 }
-constexpr std::tuple<OperandCheck> check_only(const OperandCheck& option) { return {option}; }
+template <Role kRole>
+constexpr std::tuple<CheckOption<kRole>> check_only(const CheckOption<kRole>& option) {
+  return {option};
+}
 
 template <class F, class... Option>
 constexpr auto make_kernel(const char* operator_name, ErrorMode error_mode, F&& function,
@@ -2525,17 +2612,16 @@ constexpr auto make_kernel(const char* operator_name, ErrorMode error_mode, F&& 
   auto attrs = std::tuple_cat(attr_only(options)...);
   auto metas = std::tuple_cat(meta_only(options)...);
   auto workspaces = std::tuple_cat(workspace_only(options)...);
-  const auto checks = std::apply(
-      [](const auto&... check) { return std::array<OperandCheck, sizeof...(check)>{check...}; },
-      std::tuple_cat(check_only(options)...));
+  auto checks = std::tuple_cat(check_only(options)...);
   static_assert(std::tuple_size_v<decltype(attrs)> + std::tuple_size_v<decltype(metas)> +
-                        std::tuple_size_v<decltype(workspaces)> + checks.size() ==
+                        std::tuple_size_v<decltype(workspaces)> +
+                        std::tuple_size_v<decltype(checks)> ==
                     sizeof...(options),
                 "aten_bridge: behind the function of a kernel stand options: aten_bridge::attr, "
                 "meta, workspace, input and output.");
   return Kernel<std::decay_t<F>, decltype(attrs), decltype(metas), decltype(workspaces),
-                checks.size()>(operator_name, error_mode, std::forward<F>(function), attrs, metas,
-                               workspaces, checks);
+                decltype(checks)>(operator_name, error_mode, std::forward<F>(function), attrs,
+                                  metas, workspaces, checks);
 }
 
 //===----------------------------------------------------------------------===//
@@ -2640,9 +2726,10 @@ inline void bind_operands(const KernelInfo& kernel, const CallFrame& frame, Argu
 
 /// The bytes of workspace `index`; throws `Error` if they are not to be had.
 inline std::size_t workspace_bytes(const KernelInfo& kernel, int index, int64_t elements,
-                                   std::size_t itemsize) {
+                                   const ElementLayout& layout) {
   int64_t bytes = 0;
-  if (elements < 0 || __builtin_mul_overflow(elements, static_cast<int64_t>(itemsize), &bytes)) {
+  if (elements < 0 || __builtin_mul_overflow(elements, static_cast<int64_t>(layout.size), &bytes) ||
+      __builtin_add_overflow(bytes, static_cast<int64_t>(layout.slack), &bytes)) {
     throw Error(Status::kShape, std::string(kernel.operator_name) + ": workspace " +
                                     std::to_string(index) +
                                     ": expected a size from 0 to 2^63 bytes, got " +
@@ -2656,10 +2743,11 @@ inline std::vector<std::size_t> measure_workspaces(const KernelBase& kernel,
                                                    const Arguments& arguments) {
   const auto count = static_cast<std::size_t>(kernel.info.workspaces);
   std::vector<int64_t> elements(count);
+  std::vector<ElementLayout> layouts(count);
+  kernel.measure_workspaces(arguments, elements.data(), layouts.data());
   std::vector<std::size_t> bytes(count);
-  kernel.measure_workspaces(arguments, elements.data(), bytes.data());
   for (std::size_t i = 0; i < count; ++i) {
-    bytes[i] = workspace_bytes(kernel.info, static_cast<int>(i), elements[i], bytes[i]);
+    bytes[i] = workspace_bytes(kernel.info, static_cast<int>(i), elements[i], layouts[i]);
   }
   return bytes;
 }
@@ -2704,15 +2792,17 @@ inline bool output_is_intact(const Operand& output) {
   if (view.unsafeGetTensorImpl() != output.impl) {
     return in_memory + "another tensor assigned to the parameter" + cure;
   }
-  const std::string as_allocated =
-      ": expected " + slot.text() + " as out_shape and out_dtype say, got " + tensor_text(view);
+  const std::string as_allocated = ": expected " + slot.text() + kAsAllocated + tensor_text(view);
   if (view.sizes() != at::IntArrayRef(slot.sizes, static_cast<std::size_t>(slot.ndim))) {
     return as_allocated +
-           " because the kernel resized it; let out_shape return the shape of the result";
+           " because the kernel resized it; let out_shape return the shape "
+           "of "
+           "the result";
   }
   if (view.scalar_type() != scalar_type(slot.dtype)) {
     return as_allocated +
-           " because the kernel changed its dtype; let out_dtype return the dtype of the result";
+           " because the kernel changed its dtype; let out_dtype return the "
+           "dtype of the result";
   }
   if (slot.numel > 0 && view.const_data_ptr() != slot.data) {
     return in_memory + "other memory because the kernel replaced the tensor's storage" + cure;
@@ -2875,6 +2965,10 @@ inline int run(const KernelBase& kernel, Operand* operands, int nparam, void** p
 // these yet. What is not known is tried: a result that is the same whatever is put in its place is
 // known, one that differs is not.
 
+/// Sizes of an output parameter before the kernel: empty, so that an _out function resizes it, and
+/// nobody else's. One that only writes, as copy_() does, leaves them.
+inline constexpr std::array<int64_t, 12> kUnwritten = {};
+
 constexpr int64_t kUnknownSize = -1;
 constexpr int64_t kUnknownRank = -2;  // a shape of this size alone (MindSpore 2.10)
 
@@ -2884,13 +2978,16 @@ struct KnownInput {
   bool typed = false;          // whether the dtype is known; with kNone it is Python's None
   std::vector<int64_t> sizes = {kUnknownRank};
   bool has_value = false;
-  double value = 0;  // of a number, in the first bytes, as `dtype` says
+  alignas(16) std::array<double, 2> value = {};  // of a number, in the first bytes
+
+  bool is_number = false;  // a parameter that takes a number has it
 
   bool is_none() const { return typed && dtype == DType::kNone; }
   bool has_rank() const { return sizes.size() != 1 || sizes[0] != kUnknownRank; }
   bool is_known() const {
-    return is_none() || (typed && std::all_of(sizes.begin(), sizes.end(),
-                                              [](int64_t size) { return size >= 0; }));
+    return is_none() ||
+           (typed && (!is_number || has_value) &&
+            std::all_of(sizes.begin(), sizes.end(), [](int64_t size) { return size >= 0; }));
   }
 };
 
@@ -2921,14 +3018,15 @@ auto forbid_data(StorageImpl* storage, const char* /*text*/, long /*fallback*/) 
 }
 inline void forbid_data(...) {}  // NOLINT(cert-dcl50-cpp)
 
+inline constexpr const char* kNotResized =
+    "expected an _out function that gives the output its shape, got a kernel that writes to the "
+    "shape it has; give the kernel a meta function: aten_bridge::meta(function)";
+
 /// A tensor without data; who asks for its data meets an error.
 [[gnu::cold]] inline at::Tensor make_meta(at::IntArrayRef sizes, at::ScalarType type) {
   at::Tensor tensor = make_tensor(nullptr, at::kMeta, 0, /*resizable=*/true, type, sizes);
   forbid_data(tensor.storage().unsafeGetStorageImpl(),
-              "expected shapes and dtypes to be all that is needed to infer those of the outputs, "
-              "got a kernel or meta function that touches a tensor's data; give the kernel a meta "
-              "function that does not: aten_bridge::meta(function)",
-              0);
+              "expected a tensor with data, got a meta tensor", 0);
   return tensor;
 }
 
@@ -2959,26 +3057,18 @@ class StandIns {
       const KnownInput& input = inputs[i];
       Operand& operand = operands_[i];
       operand.name = {Role::kInput, static_cast<int>(i)};
-      operand.slot.data = const_cast<double*>(&input.value);  // NOLINT: nobody writes to a number
+      operand.slot.data = const_cast<double*>(input.value.data());  // NOLINT: nobody writes to it
       operand.slot.sizes = input.sizes.data();
       operand.slot.ndim = static_cast<int>(input.sizes.size());
       operand.slot.dtype = input.dtype;
       operand.slot.numel = 1;  // of a number; nobody reads the others
-      const Kind kind = kernel.bindings[input_parameter(arguments, static_cast<int>(i))].kind;
-      if (kind == Kind::kNumber && !input.has_value && !input.is_none()) {
-        report.add(Status::kShape,
-                   operand.name.text() +
-                       ": expected a number that is known when shapes are inferred, got one that "
-                       "is computed; make it an attribute, or give out_shape and out_dtype");
-      }
       if (!input.is_none()) {
         operand.view = make_meta(input.sizes, scalar_type(input.dtype));
-        first = kind == Kind::kNumber ? first : operand.view.scalar_type();
+        first = input.is_number ? first : operand.view.scalar_type();
       }
     }
-    report.raise_if_failed();
     for (int i = 0; i < arguments.outputs; ++i) {
-      arguments.output(i).view = make_meta({0}, first);
+      arguments.output(i).view = make_meta(kUnwritten, first);
     }
     fill_list(arguments);
   }
@@ -2997,6 +3087,10 @@ class StandIns {
   const StandIns stand_ins(kernel.info, instance, inputs);
   std::vector<InferredOutput> outputs;
   for (const at::Tensor& output : kernel.infer(stand_ins.arguments)) {
+    if (output.defined() && output.sizes() == at::IntArrayRef(kUnwritten)) {
+      throw Error(Status::kShape, std::string(kernel.info.operator_name) + ": output " +
+                                      std::to_string(outputs.size()) + ": " + kNotResized);
+    }
     const auto type =
         std::find(std::begin(kScalarTypes) + 1, std::end(kScalarTypes),
                   output.defined() ? output.scalar_type() : at::ScalarType::Undefined);
@@ -3046,20 +3140,45 @@ class StandIns {
   return candidates;
 }
 
-/// Sizes to be tried for those that are not known: two that most operators take and many numbers
-/// divide, small ones, and those of the other inputs, which may have to agree.
+/// What may be put in the place of what is not known, sizes and numbers: two that most operators
+/// take and many numbers divide, small ones, and sizes of the other inputs, which may have to
+/// agree. Not 0: meta functions divide by sizes.
 [[gnu::cold]] inline std::vector<int64_t> size_candidates(const std::vector<KnownInput>& inputs) {
   std::vector<int64_t> candidates = {60, 120, 1, 2, 3};
-  bool needed = false;
   for (const KnownInput& input : inputs) {
     for (const int64_t size : input.sizes) {
-      needed = needed || size < 0;
       if (size > 0 && std::find(candidates.begin(), candidates.end(), size) == candidates.end()) {
         candidates.push_back(size);
       }
     }
   }
-  return needed ? candidates : std::vector<int64_t>{1};
+  return candidates;
+}
+
+/// Writes an integer as a number of the input's dtype.
+[[gnu::cold]] inline void put_number(KnownInput& input, int64_t value) {
+  const at::Tensor number = make_tensor(input.value.data(), at::kCPU, sizeof(input.value),
+                                        /*resizable=*/false, scalar_type(input.dtype), {});
+  number.fill_(value);
+}
+
+/// Puts `candidate` in the place of all that is not known, and `another` in the place of one: the
+/// `place`th, counted from 0. False if there are not so many.
+[[gnu::cold]] inline bool put_candidates(std::vector<KnownInput>& inputs, int64_t candidate,
+                                         int place = -1, int64_t another = 0) {
+  int count = 0;
+  for (KnownInput& input : inputs) {
+    for (int64_t& size : input.sizes) {
+      if (size == kUnknownSize) {
+        size = count++ == place ? another : candidate;
+      }
+    }
+    if (!input.is_known()) {
+      put_number(input, count++ == place ? another : candidate);
+      input.has_value = true;
+    }
+  }
+  return place < count;
 }
 
 /// What is the same in both.
@@ -3076,19 +3195,14 @@ class StandIns {
   }
 }
 
-/// The outputs for inputs of which only sizes are unknown; nothing if the meta function throws
-/// whatever is put in their place, and in `failure` what it threw first.
+/// The outputs for inputs of which only sizes and numbers are unknown; nothing if the meta function
+/// throws whatever is put in their place, and in `failure` what it threw first.
 [[gnu::cold]] inline std::optional<std::vector<InferredOutput>> infer_over_sizes(
     const KernelBase& kernel, Instance* instance, const std::vector<KnownInput>& inputs,
     std::exception_ptr& failure) {
-  const std::vector<int64_t> candidates = size_candidates(inputs);
   std::optional<std::vector<InferredOutput>> outputs;
   int successes = 0;
-  for (const int64_t candidate : candidates) {
-    std::vector<KnownInput> tried = inputs;
-    for (KnownInput& input : tried) {
-      std::replace(input.sizes.begin(), input.sizes.end(), kUnknownSize, candidate);
-    }
+  const auto add = [&](const std::vector<KnownInput>& tried) {
     try {
       const std::vector<InferredOutput> found = infer_known(kernel, instance, tried);
       if (++successes == 1) {
@@ -3096,11 +3210,33 @@ class StandIns {
       } else {
         keep_common(*outputs, found);
       }
+      return true;
     } catch (...) {
       failure = failure == nullptr ? std::current_exception() : failure;
+      return false;
+    }
+  };
+
+  std::optional<int64_t> works;
+  for (const int64_t candidate : size_candidates(inputs)) {
+    std::vector<KnownInput> tried = inputs;
+    put_candidates(tried, candidate);
+    if (add(tried) && !works.has_value()) {
+      works = candidate;
     }
   }
-  if (successes == 1 && candidates.size() > 1) {  // which of the sizes depend on it?
+  // One of them alone may be another: the difference of two sizes is not always 0.
+  for (int place = 0; works.has_value(); ++place) {
+    for (const int64_t another : {2 * *works, int64_t{1}}) {
+      std::vector<KnownInput> tried = inputs;
+      if (!put_candidates(tried, *works, place, another)) {
+        works.reset();
+        break;
+      }
+      add(tried);
+    }
+  }
+  if (successes == 1) {  // which of the sizes depend on it?
     for (InferredOutput& output : *outputs) {
       std::fill(output.sizes.begin(), output.sizes.end(), kUnknownSize);
     }
@@ -3108,15 +3244,27 @@ class StandIns {
   return outputs;
 }
 
+/// Whether all sizes of the inputs are known, and of the outputs one is not: it depends on a
+/// number.
+[[gnu::cold]] inline bool depends_on_number(const std::vector<KnownInput>& inputs,
+                                            const std::vector<InferredOutput>& outputs) {
+  const auto is_sized = [](const std::vector<int64_t>& sizes) {
+    return std::all_of(sizes.begin(), sizes.end(), [](int64_t size) { return size >= 0; });
+  };
+  return std::all_of(inputs.begin(), inputs.end(),
+                     [&](const KnownInput& input) { return is_sized(input.sizes); }) &&
+         !std::all_of(outputs.begin(), outputs.end(),
+                      [&](const InferredOutput& output) { return is_sized(output.sizes); });
+}
+
 /// Adds to the report inputs that the kernel does not take, and takes guesses from its checks.
 [[gnu::cold]] inline void check_known(const KernelInfo& kernel, std::vector<KnownInput>& inputs,
-                                      Report& report) {
+                                      CheckRun& checks, Report& report) {
   Arguments arguments;
   const int count = static_cast<int>(inputs.size());
   if (!take_count(kernel, count + kernel.outputs, arguments, report)) {
     return;
   }
-  CheckRun checks(report);
   for (int i = 0; i < count; ++i) {
     KnownInput& input = inputs[static_cast<std::size_t>(i)];
     const int parameter = input_parameter(arguments, i);
@@ -3124,9 +3272,20 @@ class StandIns {
     const OperandCheck* check = find_check(kernel, Role::kInput, parameter);
     Operand operand;
     operand.name = operand_name(check, Role::kInput, i);
-    operand.slot = {&input.value, input.sizes.data(),
+    operand.slot = {input.value.data(), input.sizes.data(),
                     input.has_rank() ? static_cast<int>(input.sizes.size()) : -1, 1,
                     input.typed ? input.dtype : DType::kNone};
+    input.is_number = binding.kind == Kind::kNumber;
+    if (input.is_number && !input.is_none() && input.has_rank()) {
+      for (const int64_t size : input.sizes) {
+        operand.slot.numel *= size < 0 ? 1 : size;
+      }
+      if (operand.slot.numel != 1) {
+        report.add(Status::kShape,
+                   operand.name.text() + number_fault(binding.number, operand.slot));
+        continue;
+      }
+    }
     if (input.is_none() || input.has_value) {
       check_operand(binding, check, checks, operand, report);
       continue;
@@ -3145,29 +3304,88 @@ class StandIns {
   }
 }
 
-/// The outputs' dtypes, and their sizes as far as they are known. Throws what the meta function
-/// throws where nothing that is put in the place of what is unknown pleases it.
-[[gnu::cold]] inline std::vector<InferredOutput> infer(const KernelBase& kernel,
-                                                       const Attributes& attributes,
-                                                       std::vector<KnownInput> inputs) {
-  check_pytorch(kernel.info.operator_name);
-  const KernelScope scope;
-  Report report(kernel.info.operator_name);
-  const std::unique_ptr<Instance> instance =
-      kernel.info.has_instance ? kernel.make_instance(attributes, report) : nullptr;
-  check_known(kernel.info, inputs, report);
-  report.raise_if_failed();
-  if (std::all_of(inputs.begin(), inputs.end(), [](const KnownInput& i) { return i.is_known(); })) {
-    return infer_known(kernel, instance.get(), inputs);
+/// Adds to the report what the checks of the outputs say.
+[[gnu::cold]] inline void check_inferred(const KernelInfo& kernel,
+                                         const std::vector<InferredOutput>& outputs,
+                                         CheckRun& checks) {
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    const int index = static_cast<int>(i);
+    const InferredOutput& output = outputs[i];
+    const bool has_rank = output.sizes.size() != 1 || output.sizes[0] != kUnknownRank;
+    if (const OperandCheck* check = find_check(kernel, Role::kOutput, index)) {
+      checks(*check, operand_name(check, Role::kOutput, index),
+             {nullptr, output.sizes.data(), has_rank ? static_cast<int>(output.sizes.size()) : -1,
+              0, output.dtype});
+    }
   }
+}
 
+/// " (inferring from input 0: float32 [-1, 2]; input 1: None)".
+[[gnu::cold]] inline std::string inputs_text(const std::vector<KnownInput>& inputs) {
+  std::string text;
+  for (const KnownInput& input : inputs) {
+    const int index = static_cast<int>(&input - inputs.data());
+    text.append(text.empty() ? " (inferring from " : "; ")
+        .append(OperandName{Role::kInput, index}.text())
+        .append(": ");
+    if (input.is_none()) {
+      text += "None";
+      continue;
+    }
+    text.append(input.typed ? dtype_name(input.dtype) : "any dtype").append(1, ' ');
+    text += input.has_value ? "number"
+            : input.has_rank()
+                ? shape_text(input.sizes.data(), static_cast<int>(input.sizes.size()))
+                : "of any rank";
+  }
+  return text + (inputs.empty() ? "" : ")");
+}
+
+/// Whether an error of PyTorch's is about the data of a meta tensor: each way to it has words of
+/// its own.
+[[gnu::cold]] inline bool is_about_data(const std::string& text) {
+  return text.find("meta tensor") != std::string::npos ||
+         text.find("aten::_local_scalar_dense") != std::string::npos;
+}
+
+/// What an error of PyTorch's means to who infers shapes: the end of the text, in the author's
+/// words.
+[[gnu::cold]] inline std::string meta_fault(const std::string& text, const std::string& inputs) {
+  const std::string cure =
+      "give the kernel a meta function that does not: aten_bridge::meta(function)";
+  if (is_about_data(text)) {
+    return "expected shapes and dtypes to be all that is needed to infer those of the outputs, got "
+           "a kernel or meta function that touches a tensor's data" +
+           inputs + "; " + cure;
+  }
+  // An _out function would have resized the output.
+  if (text.find("(0) must match") != std::string::npos ||
+      text.find(shape_text(kUnwritten.data(), kUnwritten.size())) != std::string::npos) {
+    return kNotResized + inputs;
+  }
+  for (const char* name : {"aten::", "convolution_overrideable"}) {
+    const std::size_t begin = text.find(name);
+    if (begin != std::string::npos && (text.find("Meta") != std::string::npos || name[0] == 'c')) {
+      const std::size_t end = text.find_first_of(":' ,", begin + 6);
+      return "expected operators that tell the shapes of their results without data, got " +
+             text.substr(begin, end - begin) + inputs +
+             "; import torch, whose Python part knows more of them, or " + cure;
+    }
+  }
+  return text + inputs;
+}
+
+/// The outputs for inputs of which something is not known. Throws what the meta function throws
+/// where nothing that is put in the place of what is unknown pleases it.
+[[gnu::cold]] inline std::vector<InferredOutput> infer_unknown(
+    const KernelBase& kernel, Instance* instance, const std::vector<KnownInput>& inputs) {
   const bool has_ranks = std::all_of(inputs.begin(), inputs.end(), [](const KnownInput& input) {
     return input.is_none() || input.has_rank();
   });
   const std::vector<std::size_t> ranks =
       has_ranks ? std::vector<std::size_t>{0} : std::vector<std::size_t>{4, 3, 2, 1, 0, 5};
   std::exception_ptr failure;
-  for (const std::vector<KnownInput>& typed : dtype_candidates(std::move(inputs))) {
+  for (const std::vector<KnownInput>& typed : dtype_candidates(inputs)) {
     for (const std::size_t rank : ranks) {
       std::vector<KnownInput> tried = typed;
       for (KnownInput& input : tried) {
@@ -3175,7 +3393,7 @@ class StandIns {
           input.sizes.assign(rank, kUnknownSize);
         }
       }
-      if (auto outputs = infer_over_sizes(kernel, instance.get(), tried, failure)) {
+      if (auto outputs = infer_over_sizes(kernel, instance, tried, failure)) {
         for (InferredOutput& output : *outputs) {
           output.sizes = has_ranks ? output.sizes : std::vector<int64_t>{kUnknownRank};
         }
@@ -3186,15 +3404,67 @@ class StandIns {
   std::rethrow_exception(failure);
 }
 
+/// The outputs' dtypes, and their sizes as far as they are known.
+[[gnu::cold]] inline std::vector<InferredOutput> infer(const KernelBase& kernel,
+                                                       const Attributes& attributes,
+                                                       std::vector<KnownInput> inputs) {
+  const std::string name = kernel.info.operator_name;
+  check_pytorch(kernel.info.operator_name);
+  const KernelScope scope;
+  Report report(kernel.info.operator_name);
+  CheckRun checks(report);
+  const std::unique_ptr<Instance> instance =
+      kernel.info.has_instance ? kernel.make_instance(attributes, report) : nullptr;
+  check_known(kernel.info, inputs, checks, report);
+  report.raise_if_failed();
+  const bool all_known = std::all_of(inputs.begin(), inputs.end(),
+                                     [](const KnownInput& input) { return input.is_known(); });
+  std::vector<InferredOutput> outputs;
+  try {
+    outputs = all_known ? infer_known(kernel, instance.get(), inputs)
+                        : infer_unknown(kernel, instance.get(), inputs);
+  } catch (const c10::Error& error) {
+    const std::string text = error.what_without_backtrace();
+    throw Error(Status::kAten, name + ": " + meta_fault(text, inputs_text(inputs)));
+  }
+  if (depends_on_number(inputs, outputs)) {
+    throw Error(Status::kShape, name +
+                                    ": expected the numbers on which the shape of the output "
+                                    "depends to be known before the call, got a tensor" +
+                                    inputs_text(inputs) +
+                                    "; pass a Python number, make it an attribute, or give "
+                                    "out_shape and out_dtype");
+  }
+  check_inferred(kernel.info, outputs, checks);
+  report.raise_if_failed();
+  return outputs;
+}
+
+/// Passes on the error of a state's constructor, which cannot see the data of inputs.
+[[noreturn, gnu::cold]] inline void rethrow_state_error(const char* operator_name,
+                                                        const c10::Error& error) {
+  if (!is_about_data(error.what_without_backtrace())) {
+    throw;
+  }
+  throw Error(Status::kAten,
+              std::string(operator_name) +
+                  ": expected a state that is made from the shapes and dtypes of the inputs, got a "
+                  "constructor that touches a tensor's data; read it in operator()");
+}
+
 //===----------------------------------------------------------------------===//
 // MindSpore's hooks
 //===----------------------------------------------------------------------===//
 
 // MindSpore 2.10 passes to the infer hooks the shapes, and to another the dtypes, of those inputs
 // that are tensors; not how many they are, nor where None and Python's numbers stand between them.
-// aten_bridge.mindspore, the Python module, adds that as an attribute: "float32;none;#int64=3",
-// one entry for each input, numbers with a # and their value where it is known.
+// aten_bridge.mindspore, the Python module, adds that as an attribute: "float32;none;#int64=3", one
+// entry for each input, numbers with a # and their value where it is known, of a float32 its bits.
+// Without it a kernel has to trust that there are as many inputs as it takes.
 inline constexpr const char* kInputsAttribute = "aten_bridge_inputs";
+
+// An attribute of the module's too: True where it has counted the inputs.
+inline constexpr const char* kCountedAttribute = "aten_bridge_counted";
 
 /// Splits "a;b;c".
 [[gnu::cold]] inline std::vector<std::string> split(const std::string& text) {
@@ -3252,12 +3522,9 @@ inline constexpr int kTypeIds[] = {0,  30, 37, 32, 38, 33, 39, 34, 40,
     input.sizes.clear();
   }
   input.has_value = end < entry.size();
-  if (input.has_value && input.dtype == DType::kFloat32) {
-    const float real = std::strtof(entry.c_str() + end + 1, nullptr);
-    std::memcpy(&input.value, &real, sizeof(real));
-  } else if (input.has_value) {  // int64, or bool, whose byte is the first
+  if (input.has_value) {  // an int64; a bool's byte, and a float32, are its first bytes
     const int64_t integer = std::strtoll(entry.c_str() + end + 1, nullptr, 10);
-    std::memcpy(&input.value, &integer, sizeof(integer));
+    std::memcpy(input.value.data(), &integer, sizeof(integer));
   }
   return input;
 }
@@ -3398,14 +3665,17 @@ inline HookMemory& hook_memory(const KernelBase& kernel) {
       report.raise_if_failed();
       host->kernel_data = instance.release();
     }
-    // How many tensors an at::TensorList takes is not known here.
-    if (info.workspaces > 0 && info.list_begin < 0) {
+    // The host does not say how many inputs there are.
+    bool is_counted = false;
+    if (info.workspaces > 0 && info.list_begin < 0 &&
+        HostAttributes(extra).get(kCountedAttribute, is_counted)) {
       std::vector<KnownInput> inputs = unknown_inputs(static_cast<std::size_t>(info.inputs));
       for (std::size_t i = 0; i < inputs.size(); ++i) {
         const DTypeInfo* dtype = find_dtype(dtypes[i]);
         inputs[i].sizes.assign(shapes[i], shapes[i] + (shapes[i] == nullptr ? 0 : ndims[i]));
         inputs[i].typed = dtype != nullptr;
         inputs[i].dtype = dtype == nullptr ? DType::kNone : dtype->dtype;
+        inputs[i].is_number = info.bindings[i].kind == Kind::kNumber;
         if (!inputs[i].is_known()) {
           return 0;
         }
@@ -3527,7 +3797,13 @@ class PythonAttributes final : public Attributes {
 [[gnu::cold]] inline void append_json(std::string& json, const char* text) {
   json += '"';
   for (; *text != '\0'; ++text) {
-    json.append(*text == '"' || *text == '\\' ? "\\" : "").append(1, *text);
+    if (static_cast<unsigned char>(*text) < ' ') {
+      char escaped[8];
+      std::snprintf(escaped, sizeof(escaped), "\\u%04x", static_cast<unsigned int>(*text));
+      json += escaped;
+    } else {
+      json.append(*text == '"' || *text == '\\' ? "\\" : "").append(1, *text);
+    }
   }
   json += '"';
 }

@@ -15,7 +15,10 @@ def test_compiles_without_a_warning(compiler, standard, optimisation, tmp_path):
     if shutil.which(compiler) is None:
         pytest.skip(f"{compiler} is not installed")
     flags = [f"-std=c++{standard}", *optimisation.split(), "-fPIC", "-c", "-o", tmp_path / "o"]
-    for source in ("tests/kernels/kernels.cpp", "tests/package/swish_test.cpp"):
+    sources = ["tests/kernels/kernels.cpp", "tests/package/swish_test.cpp"]
+    if (standard == CXX_STANDARD) == (optimisation == "-O0 -g"):
+        sources.append("tests/kernels/typed_kernels.cpp")
+    for source in sources:
         done = compile_only(compiler, SOURCE / source, *flags)
         assert done.returncode == 0, done.stdout
         assert done.stdout == ""

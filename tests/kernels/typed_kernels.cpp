@@ -3,17 +3,8 @@
 // print what they are called with into an output of bytes.
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/leaky_relu.h>
+#include <ATen/ops/nonzero.h>
 #include <ATen/ops/topk.h>
-
-// To be removed when aten_bridge.h declares these in front of the overload for std::optional, which
-// calls them.
-namespace aten_bridge {
-class Attributes;
-namespace detail {
-inline bool get_attribute(const Attributes& attributes, const char* name, at::ScalarType& value);
-inline bool get_attribute(const Attributes& attributes, const char* name, at::Scalar& value);
-}  // namespace detail
-}  // namespace aten_bridge
 
 #include <aten_bridge.h>
 
@@ -21,6 +12,7 @@ inline bool get_attribute(const Attributes& attributes, const char* name, at::Sc
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
+#include <cstring>
 #include <string>
 #include <thread>
 #include <vector>
@@ -292,6 +284,13 @@ ATEN_BRIDGE_EXPORT(AttributeViews, print_views, attr("integers", {1, 2}), attr("
                    attr("maybe_integers"), attr("maybe"));
 // clang-format on
 ATEN_BRIDGE_EXPORT(
+    ListDefaults,
+    [](const Ints& none, const DoubleLists& no_lists, const IntLists& integer_lists,
+       const DoubleLists& real_lists,
+       Tensor& y) { print(y, none, no_lists, integer_lists, real_lists); },
+    attr("none", {}), attr("no_lists", {}), attr("integer_lists", {{1, 2}, {3}}),
+    attr("real_lists", {{0.5}, {}}));
+ATEN_BRIDGE_EXPORT(
     Real, [](double real, Tensor& y) { y.fill_(real); }, attr("real"));
 ATEN_BRIDGE_EXPORT(
     Reals, [](const Doubles& reals, Tensor& y) { print(y, reals); }, attr("reals"));
@@ -330,6 +329,16 @@ ATEN_BRIDGE_EXPORT(
                 static_cast<int64_t>(numbers.size())});
     },
     workspace(3));
+struct alignas(256) Aligned {
+  float values[64];
+};
+ATEN_BRIDGE_EXPORT(
+    AlignedWorkspace,
+    [](Workspace<Aligned> numbers, Tensor& y) {
+      std::memset(numbers.data(), 1, numbers.size() * sizeof(Aligned));
+      store(y, {address(numbers.data()), static_cast<int64_t>(numbers.size())});
+    },
+    workspace(2));
 ATEN_BRIDGE_EXPORT(
     NegativeWorkspace, [](const Tensor& /*x*/, Workspace<float> /*w*/, Tensor& y) { y.zero_(); },
     workspace([](const Tensor& x) { return x.numel() - 4; }));
@@ -405,6 +414,34 @@ ATEN_BRIDGE_EXPORT(
       y.resize_({x.dim(), 2});
     },
     meta());
+ATEN_BRIDGE_EXPORT(
+    Fill, [](const Tensor& /*x*/, Tensor& y) { y.fill_(3); }, meta());
+ATEN_BRIDGE_EXPORT(
+    CopyTwice, [](const Tensor& x, Tensor& y) { y.copy_(x.mul(2)); }, meta());
+ATEN_BRIDGE_EXPORT(
+    AddTo, [](const Tensor& x, const Tensor& z, Tensor& y) { y.copy_(x).add_(z); },
+    meta([](const Tensor& x, const Tensor& z) { return x.add(z); }));
+// How often a window of the second's size fits in the first.
+ATEN_BRIDGE_EXPORT(
+    Windows, [](const Tensor& x, const Tensor& w) { return x.unfold(0, w.size(0), 1).sum(1); },
+    meta([](const Tensor& x, const Tensor& w) {
+      return x.new_empty({x.size(0) - w.size(0) + 1, x.size(0) / w.size(0)});
+    }));
+ATEN_BRIDGE_EXPORT(
+    Scaled,
+    [](const Tensor& x, double factor, bool negate) { return x.mul(negate ? -factor : factor); },
+    meta());
+ATEN_BRIDGE_EXPORT(
+    FirstRows, [](const Tensor& x, int64_t count) { return x.narrow(0, 0, count); }, meta());
+ATEN_BRIDGE_EXPORT(
+    AnyNumber, [](const Tensor& x, const at::Scalar& /*number*/) { return x; }, meta());
+ATEN_BRIDGE_EXPORT(
+    MetaItem, [](const Tensor& x) { return x.mul(x.item()); }, meta());
+ATEN_BRIDGE_EXPORT(
+    MetaNonzero, [](const Tensor& x) { return at::nonzero(x); }, meta());
+ATEN_BRIDGE_EXPORT(
+    CheckedResult, [](const Tensor& x) { return x.mul(2); }, input("x").sizes("N", "C"),
+    output("y").dtype(at::kInt).sizes("C", "N"), meta());
 ATEN_BRIDGE_EXPORT(
     Convert, [](const Tensor& x, at::ScalarType dtype) { return x.to(dtype); }, attr("dtype"),
     meta());

@@ -154,20 +154,23 @@ TEST(OutputContractTest, ResizedToMoreElements) {
   const Result result =
       kernel("Resize").input<float>({2, 2}, {1, 2, 3, 4}).output<float>({3}).run();
   EXPECT_EQ(result.error(),
-            "Resize: output 0: expected float32 [3] as out_shape and out_dtype say, got float32 "
+            "Resize: output 0: expected float32 [3] as out_shape and out_dtype or the meta "
+            "function say, got float32 "
             "[2, 2] because the kernel resized it; let out_shape return the shape of the result");
   EXPECT_EQ(result.bytes(0), std::vector<unsigned char>(12, 0xff));
 }
 
 TEST(OutputContractTest, ResizedWithinTheBuffer) {
   EXPECT_EQ(kernel("Resize").input<float>({2}, {1, 2}).output<float>({2, 2}).run().error(),
-            "Resize: output 0: expected float32 [2, 2] as out_shape and out_dtype say, got float32 "
+            "Resize: output 0: expected float32 [2, 2] as out_shape and out_dtype or the meta "
+            "function say, got float32 "
             "[2] because the kernel resized it; let out_shape return the shape of the result");
 }
 
 TEST(OutputContractTest, EmptyOutputResized) {
   EXPECT_EQ(kernel("Resize").input<float>({2}, {1, 2}).output<float>({0}).run().error(),
-            "Resize: output 0: expected float32 [0] as out_shape and out_dtype say, got float32 "
+            "Resize: output 0: expected float32 [0] as out_shape and out_dtype or the meta "
+            "function say, got float32 "
             "[2] because the kernel resized it; let out_shape return the shape of the result");
 }
 
@@ -218,7 +221,8 @@ TEST(OutputContractTest, ConjugatedInPlace) {
 
 TEST(OutputContractTest, DtypeChanged) {
   EXPECT_EQ(error_of("ChangeDtype"),
-            "ChangeDtype: output 0: expected float32 [2, 2] as out_shape and out_dtype say, got "
+            "ChangeDtype: output 0: expected float32 [2, 2] as out_shape and out_dtype or the meta "
+            "function say, got "
             "int32 [2, 2] because the kernel changed its dtype; let out_dtype return the dtype of "
             "the result");
 }
@@ -240,7 +244,8 @@ TEST(OutputContractTest, ReferenceToAnotherTensorReturned) {
 
 TEST(OutputContractTest, UndefinedResult) {
   EXPECT_EQ(error_of("UndefinedResult"),
-            "UndefinedResult: output 0: expected float32 [2, 2] as out_shape and out_dtype say, "
+            "UndefinedResult: output 0: expected float32 [2, 2] as out_shape and out_dtype or the "
+            "meta function say, "
             "got an undefined tensor from the kernel");
 }
 
@@ -251,9 +256,11 @@ TEST(OutputContractTest, WrongResultsAreReportedTogetherAndNothingIsCopied) {
                             .output<float>({2, 1})
                             .run();
   EXPECT_EQ(result.error(),
-            "WrongResults: output 0: expected float32 [2, 1] as out_shape and out_dtype say, got "
+            "WrongResults: output 0: expected float32 [2, 1] as out_shape and out_dtype or the "
+            "meta function say, got "
             "float64 [2, 1] from the kernel\n"
-            "WrongResults: output 1: expected float32 [2, 1] as out_shape and out_dtype say, got "
+            "WrongResults: output 1: expected float32 [2, 1] as out_shape and out_dtype or the "
+            "meta function say, got "
             "float32 [2] from the kernel");
   EXPECT_EQ(result.bytes(0), std::vector<unsigned char>(8, 0xff));
 }

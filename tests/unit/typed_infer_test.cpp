@@ -178,8 +178,10 @@ TEST(InferTest, AttributesAreRead) {
   Call call = typed("TopK");
   call.multi_output(true).attribute("k", 2).input<float>({4, 1}, {1, 2, 3, 4});
   EXPECT_EQ(text(call.attribute("dim", 0).infer()), "float32 [2, 1]; int64 [2, 1]");
-  EXPECT_EQ(text(call.attribute("dim", 7).infer()),
-            "TopK: Dimension out of range (expected to be in range of [-2, 1], but got 7)");
+  EXPECT_EQ(
+      text(call.attribute("dim", 7).infer()),
+      "TopK: Dimension out of range (expected to be in range of [-2, 1], but got 7) (inferring "
+      "from input 0: any dtype [4, 1])");
   EXPECT_EQ(text(call.attribute("k", 1.5).infer()),
             "TopK: attribute 'k': expected an int, got the float 1.5");
 }
@@ -223,15 +225,18 @@ TEST(InferTest, OperatorsThatTakeOtherDtypesThanFloatAreInferred) {
   Call conjugate = typed("ConjugatePairs");
   conjugate.input<int64_t>({2}, {1, 2});
   EXPECT_EQ(conjugate.infer_shape_only().sizes(), (std::vector<Ints>{{2}}));
-  EXPECT_EQ(conjugate.infer_type_only().error(), "ConjugatePairs: expected complex numbers");
+  EXPECT_EQ(conjugate.infer_type_only().error(),
+            "ConjugatePairs: expected complex numbers (inferring from input 0: int64 [2])");
 }
 
 TEST(InferTest, OperatorWithoutAMetaFunctionOfPytorchsIsAnError) {
   Call call = typed("WhereByItself");
   call.input_bytes("bool", {2}, {0, 1}).input<float>({2}, {1, 2}).input<float>({2}, {1, 2});
-  EXPECT_EQ(call.infer().error().find("WhereByItself: aten::where.self: attempted to run this "
-                                      "operator with Meta tensors"),
-            0);
+  EXPECT_EQ(text(call.infer()),
+            "WhereByItself: expected operators that tell the shapes of their results without data, "
+            "got aten::where.self (inferring from input 0: any dtype [2]; input 1: any dtype [2]; "
+            "input 2: any dtype [2]); import torch, whose Python part knows more of them, or give "
+            "the kernel a meta function that does not: aten_bridge::meta(function)");
 }
 
 TEST(InferTest, TypeHookAloneNeedsNoShapes) {
@@ -332,8 +337,11 @@ TEST(InferTest, InputsThatAreNoTensorsAreInferredFromTheirDescription) {
   Call all = described("float64;float32;#int64=-1;float32;int8");
   all.input<double>({2}, {1, 2}).input<float>({3}, {1, 2, 3}).input_number(-1);
   all.input<float>({1}, {1}).input<std::int8_t>({}, {1});
-  EXPECT_EQ(text(all.known_sizes(0, {2}).infer()),
-            "AnyInputs: Trying to create tensor with negative dimension -1: [-1, 7]");
+  EXPECT_EQ(
+      text(all.known_sizes(0, {2}).infer()),
+      "AnyInputs: Trying to create tensor with negative dimension -1: [-1, 7] (inferring from "
+      "input 0: float64 [2]; input 1: float32 [3]; input 2: int64 number; input 3: float32 "
+      "[1]; input 4: int8 [])");
   all.attribute("aten_bridge_inputs", "float64;float32;#int64=2;float32;int8");
   EXPECT_EQ(text(all.infer()), "float64 [2, 7]");
 }
@@ -344,21 +352,60 @@ TEST(InferTest, NumbersAreReadFromTheDescription) {
     call.attribute("aten_bridge_inputs", "float32;" + factor + ';' + flag);
     return text(call.input<float>({1}, {1}).infer());
   };
-  EXPECT_EQ(inferred("#float32=1.5", "#bool=1"), "float32 [3, 2]");
+  EXPECT_EQ(inferred("#float32=1069547520", "#bool=1"), "float32 [3, 2]") << "1.5";
   EXPECT_EQ(inferred("#int64=2", "#bool=0"), "float32 [4, 1]");
   EXPECT_EQ(inferred("none", "none"), "float32 [0, 0]");
-  const std::string computed =
-      ": expected a number that is known when shapes are inferred, got one that is computed; make "
-      "it an attribute, or give out_shape and out_dtype";
-  EXPECT_EQ(inferred("#float32", "none"), "Maybe: input 1" + computed);
+  EXPECT_EQ(inferred("#float32", "none"),
+            "Maybe: expected the numbers on which the shape of the output depends to be known "
+            "before the call, got a tensor (inferring from input 0: float32 [1]; input 1: float32 "
+            "[]; input 2: None); pass a Python number, make it an attribute, or give out_shape and "
+            "out_dtype");
 }
 
-TEST(InferTest, DescribedTensorForANumberIsNotKnown) {
-  Call call = typed("Maybe");
-  call.attribute("aten_bridge_inputs", "float32;float32;none").input<float>({1}, {1});
-  EXPECT_EQ(text(call.input<float>({}, {1}).infer()),
-            "Maybe: input 1: expected a number that is known when shapes are inferred, got one "
-            "that is computed; make it an attribute, or give out_shape and out_dtype");
+TEST(InferTest, TensorForANumberIsTriedWithSeveralValues) {
+  const auto inferred = [](const char* name, const std::string& dtypes, const Ints& sizes) {
+    Call call = typed(name);
+    call.attribute("aten_bridge_inputs", dtypes).input<float>({2, 3}, {1, 2, 3, 4, 5, 6});
+    call.input<float>({1}, {1}).known_sizes(1, sizes);
+    return text(call.infer());
+  };
+  EXPECT_EQ(inferred("Scaled", "float32;float64;#bool=1", {}), "float32 [2, 3]");
+  EXPECT_EQ(inferred("Scaled", "float32;int8;#bool", {1, 1}), "float32 [2, 3]");
+  EXPECT_EQ(inferred("Scaled", "float32;int8;#bool", {-1}), "float32 [2, 3]");
+  EXPECT_EQ(inferred("AnyNumber", "float32;complex128", {}), "float32 [2, 3]");
+  EXPECT_EQ(inferred("FirstRows", "float32;int64", {}),
+            "FirstRows: expected the numbers on which the shape of the output depends to be known "
+            "before the call, got a tensor (inferring from input 0: float32 [2, 3]; input 1: int64 "
+            "[]); pass a Python number, make it an attribute, or give out_shape and out_dtype");
+  EXPECT_EQ(inferred("Scaled", "float32;float32;#bool=1", {2}),
+            "Scaled: input 1: expected a real number as one element, got float32 [2]");
+}
+
+TEST(InferTest, SizesThatAreNotKnownAreTriedApart) {
+  Call windows = typed("Windows");
+  windows.input<float>({0}, {}).input<float>({0}, {}).known_sizes(0, {-1}).known_sizes(1, {-1});
+  EXPECT_EQ(text(windows.infer()), "float32 [-1, -1]") << "of equal sizes it is 1";
+}
+
+TEST(InferTest, KernelItselfGivesItsOutputsAShape) {
+  for (const std::string name : {"Fill", "CopyTwice"}) {
+    const std::string error =
+        "expected an _out function that gives the output its shape, got a kernel that writes to "
+        "the shape it has; give the kernel a meta function: aten_bridge::meta(function)";
+    EXPECT_EQ(infer(name.c_str(), {1}), name + ": output 0: " + error);
+    EXPECT_EQ(infer(name.c_str(), {}), name + ": output 0: " + error);
+  }
+  EXPECT_EQ(infer("CopyTwice", {2, 3}),
+            "CopyTwice: expected an _out function that gives the output its shape, got a kernel "
+            "that writes to the shape it has; give the kernel a meta function: "
+            "aten_bridge::meta(function) (inferring from input 0: any dtype [2, 3])");
+}
+
+TEST(InferTest, OutputsAreChecked) {
+  EXPECT_EQ(infer("CheckedResult", {2, 3}),
+            "CheckedResult: output 0 'y': expected int32, got \"float32\" with shape [2, 3]\n"
+            "CheckedResult: output 0 'y': expected sizes [C, N] with C = 3 as in input 0 'x' and N "
+            "= 2 as in input 0 'x', got float32 [2, 3]");
 }
 
 TEST(InferTest, DescriptionThatDoesNotFitIsAnError) {
@@ -425,14 +472,20 @@ TEST(InferTest, KernelWithoutAMetaFunctionSaysHowToGetOne) {
 }
 
 TEST(InferTest, MetaFunctionCannotTouchData) {
-  for (const std::string name : {"MetaReads", "MetaWrites"}) {
+  for (const std::string name : {"MetaReads", "MetaWrites", "MetaItem"}) {
     Call call = typed(name);
     EXPECT_EQ(text(call.input<float>({1}, {1}).infer()),
               name +
                   ": expected shapes and dtypes to be all that is needed to infer those of the "
-                  "outputs, got a kernel or meta function that touches a tensor's data; give the "
-                  "kernel a meta function that does not: aten_bridge::meta(function)");
+                  "outputs, got a kernel or meta function that touches a tensor's data (inferring "
+                  "from input 0: any dtype [1]); give the kernel a meta function that does not: "
+                  "aten_bridge::meta(function)");
   }
+  EXPECT_EQ(infer("MetaNonzero", {2}),
+            "MetaNonzero: expected operators that tell the shapes of their results without data, "
+            "got aten::nonzero (inferring from input 0: any dtype [2]); import torch, whose Python "
+            "part knows more of them, or give the kernel a meta function that does not: "
+            "aten_bridge::meta(function)");
 }
 
 TEST(InferTest, MetaFunctionReturnsTensors) {
@@ -444,18 +497,21 @@ TEST(InferTest, MetaFunctionReturnsTensors) {
 }
 
 TEST(InferTest, WhatAMetaFunctionThrowsIsReported) {
-  EXPECT_EQ(infer("MetaThrows", {2, 2}), "MetaThrows: rank 2 is not seven");
-  EXPECT_EQ(infer("MetaThrows", {-1, 2}), "MetaThrows: rank 2 is not seven");
-  EXPECT_EQ(infer("MetaThrows", {-2}), "MetaThrows: rank 4 is not seven");
+  EXPECT_EQ(infer("MetaThrows", {2, 2}),
+            "MetaThrows: rank 2 is not seven (inferring from input 0: any dtype [2, 2])");
+  EXPECT_EQ(infer("MetaThrows", {-1, 2}),
+            "MetaThrows: rank 2 is not seven (inferring from input 0: any dtype [-1, 2])");
+  EXPECT_EQ(infer("MetaThrows", {-2}),
+            "MetaThrows: rank 4 is not seven (inferring from input 0: any dtype of any rank)");
   Call call = typed("MetaThrows");
   EXPECT_EQ(call.input<float>({1}, {1}).infer_type_only().error(),
-            "MetaThrows: rank 4 is not seven");
+            "MetaThrows: rank 4 is not seven (inferring from input 0: float32 of any rank)");
 }
 
 TEST(InferTest, ErrorsAreRecordedForLastError) {
   infer("MetaThrows", {2, 2});
   EXPECT_STREQ(typed_function<const char* (*)()>("aten_bridge_last_error")(),
-               "MetaThrows: rank 2 is not seven");
+               "MetaThrows: rank 2 is not seven (inferring from input 0: any dtype [2, 2])");
 }
 
 //===--- what Python asks ---===//
@@ -553,9 +609,9 @@ TEST(PythonInferTest, NoneNumbersAndLists) {
                               {"float32", 1, sizes},
                               {"float32", 1, sizes}}),
             R"([["float32", [7, 6]]])");
-  EXPECT_EQ(
-      ask("Maybe", {{"float32", 1, sizes}, {"#float32=2.5", 0, nullptr}, {"none", 0, nullptr}}),
-      R"([["float32", [5, 0]]])");
+  EXPECT_EQ(ask("Maybe",
+                {{"float32", 1, sizes}, {"#float32=1075838976", 0, nullptr}, {"none", 0, nullptr}}),
+            R"([["float32", [5, 0]]])");
 }
 
 TEST(PythonInferTest, AttributesOfEveryType) {

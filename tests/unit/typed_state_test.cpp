@@ -63,10 +63,8 @@ TEST(StateOfAKernelTest, WhatMakesItCannotTouchData) {
     call.input<float>({2}, {1, 2}).output<float>({2});
     EXPECT_EQ(call.run().error(),
               name +
-                  ": expected shapes and dtypes to be all that is needed to infer those of the "
-                  "outputs, got a kernel or meta function that touches a tensor's data; give the "
-                  "kernel a meta function that does not: aten_bridge::meta(function) (input 0: "
-                  "float32 [2]; output 0: float32 [2])");
+                  ": expected a state that is made from the shapes and dtypes of the inputs, got a "
+                  "constructor that touches a tensor's data; read it in operator()");
   }
 }
 
@@ -158,7 +156,7 @@ class WorkspaceTest : public testing::Test {
 
   static int64_t address(const void* data) { return reinterpret_cast<int64_t>(data); }
 
-  Extra extra;
+  Extra extra{{{"aten_bridge_counted", Value(true)}}};
   HandCall call;
   float input[8] = {};
   int64_t found[4] = {};
@@ -173,7 +171,7 @@ TEST_F(WorkspaceTest, SizesAreAskedOfTheHost) {
 }
 
 TEST_F(WorkspaceTest, SizesFollowAttributes) {
-  Extra with_attribute({{"each", Value(4)}});
+  Extra with_attribute({{"each", Value(4)}, {"aten_bridge_counted", Value(true)}});
   set_elements(2);
   ASSERT_EQ(call.init("Workspaces", &with_attribute), 0);
   EXPECT_EQ(with_attribute.workspaces, (Bytes{5 * 4, 2 * 4 * 8}));
@@ -208,7 +206,7 @@ TEST_F(WorkspaceTest, MemoryIsPytorchsWhereTheHostsIsTooSmall) {
 
 TEST_F(WorkspaceTest, MemoryIsPytorchsWhereInitDoesNotKnowTheShape) {
   for (const Ints& unknown : {Ints{-1}, Ints{-1, -1}, Ints{-2}}) {
-    Extra without;
+    Extra without({{"aten_bridge_counted", Value(true)}});
     call = HandCall();
     call.operand(input, unknown, "float32").operand(found, {4}, "int64");
     ASSERT_EQ(call.init("Workspaces", &without), 0);
@@ -224,6 +222,27 @@ TEST_F(WorkspaceTest, MemoryIsPytorchsWhereInitDoesNotKnowTheShape) {
   }
 }
 
+// Init has no count of the inputs, and must not read beyond them.
+TEST_F(WorkspaceTest, MemoryIsPytorchsWhereNobodyHasCountedTheInputs) {
+  Extra uncounted;
+  set_elements(2);
+  ASSERT_EQ(call.init("Workspaces", &uncounted), 0);
+  EXPECT_EQ(uncounted.workspaces, Bytes{});
+  EXPECT_EQ(call.run("Workspaces", &uncounted), "");
+  EXPECT_EQ(found[3], 6);
+}
+
+TEST_F(WorkspaceTest, IsAlignedForItsType) {
+  Call simulated = typed("AlignedWorkspace");
+  simulated.attribute("aten_bridge_counted", true).output<int64_t>({2});
+  const Ints in_host = simulated.run().output<int64_t>(0);
+  EXPECT_EQ(in_host[0] % 256, 0);
+  EXPECT_EQ(in_host[1], 2);
+  const Ints in_pytorch = simulated.without_init().run().output<int64_t>(0);
+  EXPECT_EQ(in_pytorch[0] % 256, 0);
+  EXPECT_EQ(in_pytorch[1], 2);
+}
+
 TEST_F(WorkspaceTest, MemoryIsPytorchsInAHostWithoutWorkspaces) {
   set_elements(2);
   EXPECT_EQ(call.run("Workspaces", nullptr), "");
@@ -233,6 +252,7 @@ TEST_F(WorkspaceTest, MemoryIsPytorchsInAHostWithoutWorkspaces) {
 
 TEST_F(WorkspaceTest, AreWhereTheSimulatedHostPutsThem) {
   Call simulated = typed("Workspaces");
+  simulated.attribute("aten_bridge_counted", true);
   const Result result = simulated.input<float>({2}, {1, 2}).output<int64_t>({4}).run();
   EXPECT_EQ(result.error(), "");
   EXPECT_EQ(result.output<int64_t>(0)[3], 6);
@@ -245,7 +265,7 @@ TEST_F(WorkspaceTest, KernelWithoutAttributesHasThemToo) {
   EXPECT_EQ(call_of_constant.run().output<int64_t>(0), (Ints{0, 3}));
   call_of_constant.clear_operands().output<int64_t>({2});
   EXPECT_EQ(Call(call_of_constant).without_init().run().output<int64_t>(0), (Ints{0, 3}));
-  Extra of_constant;
+  Extra of_constant({{"aten_bridge_counted", Value(true)}});
   HandCall by_hand;
   by_hand.operand(found, {2}, "int64");
   ASSERT_EQ(by_hand.init("WorkspaceOfAConstant", &of_constant), 0);

@@ -278,6 +278,11 @@ TEST(AttributeTest, AreReadAtEachCallWhereThereWasNoInit) {
   EXPECT_EQ(extra.kernel_data, nullptr);
 }
 
+TEST(AttributeTest, DefaultsMayBeListsOfListsAndEmpty) {
+  Call call = typed("ListDefaults");
+  EXPECT_EQ(printed(call.output<std::uint8_t>({128}).run()), "[] [] [[1, 2], [3]] [[0.5], []]");
+}
+
 TEST(AttributeTest, HaveTheirDefaultsInAHostWithoutAttributes) {
   Bytes line(kLine);
   HandCall call;
