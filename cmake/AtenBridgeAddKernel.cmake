@@ -4,7 +4,8 @@ include(${CMAKE_CURRENT_LIST_DIR}/AtenBridgeFindPython.cmake)
 #
 # Builds the kernel library <target>.so in the current binary folder: a module with the exported
 # kernels of the sources and nothing else to be seen (nor anything of a static library that it
-# links), that finds libtorch by itself. With INSTALL_DIR, `cmake --install` puts it there.
+# links), that finds libtorch by itself. With INSTALL_DIR, `cmake --install` puts it there. Without
+# a build type, and flags that say otherwise, it is compiled with -O2.
 function(aten_bridge_add_kernel target)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "DEVICE;INSTALL_DIR" "SOURCES")
   if(arg_UNPARSED_ARGUMENTS)
@@ -33,6 +34,11 @@ function(aten_bridge_add_kernel target)
     INSTALL_RPATH_USE_LINK_PATH ON)
   # By name too: the property above leaves out folders inside the project, such as .venv.
   set_property(TARGET ${target} APPEND PROPERTY INSTALL_RPATH ${libtorch_dir})
+
+  # `cmake -B build` has no build type, and a loop compiled without -O is several times slower.
+  if(NOT CMAKE_CXX_FLAGS MATCHES "(^| )-O")
+    target_compile_options(${target} PRIVATE $<$<STREQUAL:$<CONFIG>,>:-O2>)
+  endif()
 
   # Only what is marked for export is seen. The map hides what -fvisibility=hidden does not:
   # templates of the standard library, and C++ names of sources that include ms_ext.h.

@@ -64,6 +64,18 @@
 namespace caffe2 {
 TORCH_API const std::map<std::string, std::string>& GetBuildOptions();  // NOLINT(*-naming)
 }
+// The header for it costs each kernel a second of compile time.
+namespace torch::autograd {
+#if TORCH_VERSION_MAJOR == 2 && TORCH_VERSION_MINOR < 6
+using MaybeBool = c10::optional<bool>;
+#else
+using MaybeBool = std::optional<bool>;
+#endif
+TORCH_API std::vector<at::Tensor> grad(  // NOLINT(*-naming)
+    const std::vector<at::Tensor>& outputs, const std::vector<at::Tensor>& inputs,
+    const std::vector<at::Tensor>& grad_outputs, MaybeBool retain_graph, bool create_graph,
+    bool allow_unused);
+}  // namespace torch::autograd
 #endif
 
 // Everything else is hidden, with or without -fvisibility=hidden: two libraries in one process,
@@ -1152,18 +1164,25 @@ class CheckRun {
 namespace detail {
 
 /// Around the body of a kernel. Inside, operators run below autograd (no graph, 2 dispatches fewer
-/// for each operator), without autocast and not in inference mode, whatever the calling thread had
-/// set. Afterwards grad mode, inference mode, dispatch keys, thread count and, on x86-64, the
-/// treatment of denormals are the thread's own again, also where the kernel changed them or threw.
-/// Settings of the whole process are left as they are: other threads may be at them.
+/// for each operator) or, where the kernel `records` one, as in a thread of its own; without
+/// autocast and not in inference mode, whatever the calling thread had set. Afterwards grad mode,
+/// inference mode, dispatch keys, thread count and, on x86-64, the treatment of denormals are the
+/// thread's own again, also where the kernel changed them or threw. Settings of the whole process
+/// are left as they are: other threads may be at them.
 class KernelScope {
  public:
-  KernelScope()
+  explicit KernelScope(bool records = false)
       : dispatch_keys_(c10::impl::tls_local_dispatch_key_set()),
         autograd_state_(c10::AutogradState::get_tls_state()),
         thread_count_(at::get_num_threads()) {
     if (c10::InferenceMode::is_enabled()) {
       normal_mode_.emplace(/*enabled=*/false);
+    }
+    if (records) {
+      recording_.emplace(c10::default_included_set, c10::default_excluded_set);
+      c10::AutogradState::set_tls_state({/*grad_mode=*/true, /*inference_mode=*/false,
+                                         /*fw_grad_mode=*/true, /*multithreading_enabled=*/true});
+      return;
     }
     below_.emplace(c10::autograd_dispatch_keyset_with_ADInplaceOrView |
                    c10::autocast_dispatch_keyset);
@@ -1171,6 +1190,7 @@ class KernelScope {
 
   ~KernelScope() {
     below_.reset();
+    recording_.reset();
     normal_mode_.reset();
     c10::AutogradState::set_tls_state(autograd_state_);
     if (at::get_num_threads() != thread_count_) {
@@ -1196,6 +1216,7 @@ class KernelScope {
   c10::AutogradState autograd_state_;
   int thread_count_;
   std::optional<c10::InferenceMode> normal_mode_;
+  std::optional<c10::impl::ForceDispatchKeyGuard> recording_;
   std::optional<c10::impl::ExcludeDispatchKeyGuard> below_;
 };
 
@@ -1935,6 +1956,15 @@ struct Meta {
 };
 struct MetaSelf {};
 
+/// aten_bridge::autograd().
+struct Autograd {};
+
+/// aten_bridge::gradient(function).
+template <class F>
+struct GradientOf {
+  F function;
+};
+
 /// aten_bridge::workspace(elements).
 template <class F>
 struct WorkspaceOption {
@@ -2003,6 +2033,17 @@ constexpr detail::Meta<F> meta(F function) {
 /// operators, false for what touches data. An output parameter starts as an empty tensor of the
 /// dtype of the first input, for an _out function to resize.
 constexpr detail::MetaSelf meta() { return {}; }
+
+/// Option: operators in the kernel record a graph, so that the kernel can ask PyTorch's autograd
+/// for gradients. Without it they run below autograd.
+constexpr detail::Autograd autograd() { return {}; }
+
+/// In place of the function of ATEN_BRIDGE_EXPORT_GRAD: the gradient of `function`, for the
+/// gradient of a gradient.
+template <class F>
+constexpr detail::GradientOf<std::decay_t<F>> gradient(F&& function) {
+  return {std::forward<F>(function)};
+}
 
 /// Option: the next Workspace<T> parameter has as many elements as `elements` returns, which takes
 /// what the kernel takes, without outputs and workspaces (parameters at the end may be left out),
@@ -2202,11 +2243,14 @@ struct KernelInfo {
   int check_count;
   int inputs;  // parameters; an at::TensorList counts as one
   int outputs;
-  int list_begin;  // which of the inputs is the at::TensorList; -1: there is none
+  int list_begin;      // which of the inputs is the at::TensorList; -1: there is none
+  bool lists_outputs;  // there is an output more for each tensor of the list
   int workspaces;
   bool takes_frame;   // the kernel gets the CallFrame as it is, and there are no bindings
   bool has_instance;  // attributes or state
   bool has_meta;
+  bool is_gradient;  // the outputs are the gradients of the inputs that are tensors
+  bool records;      // a graph for autograd
 };
 
 /// A kernel whatever its function.
@@ -2310,7 +2354,8 @@ inline constexpr int kCheckCount<kRole, std::tuple<CheckOption<kRoles>...>> =
     (0 + ... + (kRoles == kRole ? 1 : 0));
 
 /// A kernel as ATEN_BRIDGE_EXPORT makes it.
-template <class F, class AttrTuple, class MetaTuple, class WorkspaceTuple, class CheckTuple>
+template <class F, class AttrTuple, class MetaTuple, class WorkspaceTuple, class CheckTuple,
+          bool kRecords>
 class Kernel final : public KernelBase {
   using Call = typename Body<F>::Call;
   using PlanType = typename Call::PlanType;
@@ -2331,14 +2376,20 @@ class Kernel final : public KernelBase {
 
   static constexpr std::size_t kChecks = std::tuple_size_v<CheckTuple>;
   static constexpr bool kTakesFrame = PlanType::count(Kind::kFrame) > 0;
+
+ public:
   static constexpr int kInputs = PlanType::inputs(std::tuple_size_v<CallTuple>);
   static constexpr int kListBegin = PlanType::list_begin(std::tuple_size_v<CallTuple>);
   static constexpr int kResults = Result<ResultType>::kCount;
   static constexpr int kOutputs = PlanType::count(Kind::kOutput) + kResults;
+  static constexpr bool kListsOutputs = false;
+  static constexpr bool kSeveralOutputs = kOutputs > 1;
+  static constexpr std::size_t kSlots = kTakesFrame || kListBegin >= 0 ? 0 : kInputs + kOutputs;
   static constexpr int kWorkspaces = PlanType::count(Kind::kWorkspace);
   static constexpr auto kBindings =
       PlanType::template bindings<kInputs>(std::tuple_size_v<CallTuple>);
 
+ private:
   static_assert(!kTakesFrame || PlanType::kParameters == 1,
                 "aten_bridge: a kernel over a CallFrame has no other parameter.");
   static_assert(!kTakesFrame || std::is_void_v<ResultType>,
@@ -2369,8 +2420,9 @@ class Kernel final : public KernelBase {
   constexpr Kernel(const char* operator_name, ErrorMode error_mode, F function, AttrTuple attrs,
                    MetaTuple meta, WorkspaceTuple workspaces, const CheckTuple& checks)
       : KernelBase({operator_name, error_mode, kBindings.data(), nullptr, static_cast<int>(kChecks),
-                    kInputs, kOutputs, kListBegin, kWorkspaces, kTakesFrame,
-                    kHasState || kAttributes > 0, std::tuple_size_v<MetaTuple> != 0}),
+                    kInputs, kOutputs, kListBegin, /*lists_outputs=*/false, kWorkspaces,
+                    kTakesFrame, kHasState || kAttributes > 0, std::tuple_size_v<MetaTuple> != 0,
+                    /*is_gradient=*/false, kRecords}),
         function_(std::move(function)),
         attrs_(std::move(attrs)),
         meta_(std::move(meta)),
@@ -2381,54 +2433,33 @@ class Kernel final : public KernelBase {
     info.checks = checks_.data();
   }
 
-  // MindSpore 2.10 has other types for one output than for several.
-  using InferredSizes =
-      std::conditional_t<kOutputs == 1, std::vector<int64_t>, std::vector<std::vector<int64_t>>>;
-  using InferredTypes = std::conditional_t<kOutputs == 1, int, std::vector<int>>;
-
-  int call(int nparam, void** params, int* ndims, int64_t** shapes, const char** dtypes,
-           void* stream, void* extra) const {
-    std::array<Operand, kTakesFrame || kListBegin >= 0 ? 0 : kInputs + kOutputs> operands;
-    return run(*this, operands.data(), nparam, params, ndims, shapes, dtypes, stream, extra);
-  }
-
-  InferredSizes call_infer_shape(const int* ndims, int64_t** shapes, void* extra) const {
-    if constexpr (kOutputs == 1) {
-      return infer_sizes(*this, ndims, shapes, extra).front();
-    } else {
-      return infer_sizes(*this, ndims, shapes, extra);
-    }
-  }
-
-  InferredTypes call_infer_type(const std::vector<int>& types, void* extra) const {
-    if constexpr (kOutputs == 1) {
-      return infer_types(*this, types, extra).front();
-    } else {
-      return infer_types(*this, types, extra);
-    }
-  }
+  const OperandCheck* checks() const { return checks_.data(); }
 
   void invoke(const Arguments& arguments) const override {
-    if constexpr (kHasState) {
-      auto& instance = static_cast<InstanceType&>(*arguments.instance);
-      std::unique_lock<std::mutex> lock(instance.mutex);
-      if (!instance.object.has_value()) {
-        Arguments first;
-        first.instance = &instance;
-        first.list = meta_inputs(arguments);
-        try {
-          Body<F>::template make<AttributeTuple>(instance.object, first);
-        } catch (const c10::Error& error) {
-          rethrow_state_error(info.operator_name, error);
-        }
+    with_function(arguments, [&](auto& function) {
+      if constexpr (std::is_void_v<ResultType>) {
+        Call::template call<CallTuple>(function, arguments);
+      } else if constexpr (kResults == 0) {
+        const auto returned = address_array(Call::template call<CallTuple>(function, arguments));
+        check_returned(arguments, returned.data(), static_cast<int>(returned.size()));
+      } else {
+        const auto results = result_array(Call::template call<CallTuple>(function, arguments));
+        copy_results(arguments, results.data(), kResults);
       }
-      if constexpr (Call::kConst) {
-        lock.unlock();
-      }
-      invoke(*instance.object, arguments);
-    } else {
-      invoke(function_, arguments);
-    }
+    });
+  }
+
+  /// What the function returns.
+  std::vector<at::Tensor> results(const Arguments& arguments) const {
+    static_assert(kResults > 0,
+                  "aten_bridge: a gradient is that of a function that returns its results; for one "
+                  "that writes its at::Tensor& parameters, write the gradient by hand and export "
+                  "it with ATEN_BRIDGE_EXPORT.");
+    std::vector<at::Tensor> results;
+    with_function(arguments, [&](auto& function) {
+      results = to_vector(result_array(Call::template call<CallTuple>(function, arguments)));
+    });
+    return results;
   }
 
   std::unique_ptr<Instance> make_instance([[maybe_unused]] const Attributes& attributes,
@@ -2481,16 +2512,28 @@ class Kernel final : public KernelBase {
   }
 
  private:
-  template <class G>
-  void invoke(G& function, const Arguments& arguments) const {
-    if constexpr (std::is_void_v<ResultType>) {
-      Call::template call<CallTuple>(function, arguments);
-    } else if constexpr (kResults == 0) {
-      const auto returned = address_array(Call::template call<CallTuple>(function, arguments));
-      check_returned(arguments, returned.data(), static_cast<int>(returned.size()));
+  /// Calls `use` with the function, or with the state, which the first call makes.
+  template <class Use>
+  void with_function(const Arguments& arguments, const Use& use) const {
+    if constexpr (kHasState) {
+      auto& instance = static_cast<InstanceType&>(*arguments.instance);
+      std::unique_lock<std::mutex> lock(instance.mutex);
+      if (!instance.object.has_value()) {
+        Arguments first;
+        first.instance = &instance;
+        first.list = meta_inputs(arguments);
+        try {
+          Body<F>::template make<AttributeTuple>(instance.object, first);
+        } catch (const c10::Error& error) {
+          rethrow_state_error(info.operator_name, error);
+        }
+      }
+      if constexpr (Call::kConst) {
+        lock.unlock();
+      }
+      use(*instance.object);
     } else {
-      const auto results = result_array(Call::template call<CallTuple>(function, arguments));
-      copy_results(arguments, results.data(), kResults);
+      use(function_);
     }
   }
 
@@ -2606,6 +2649,10 @@ constexpr std::tuple<CheckOption<kRole>> check_only(const CheckOption<kRole>& op
   return {option};
 }
 
+/// Whether one of the options is aten_bridge::autograd().
+template <class... Option>
+inline constexpr bool kRecords = (false || ... || std::is_same_v<Option, Autograd>);
+
 template <class F, class... Option>
 constexpr auto make_kernel(const char* operator_name, ErrorMode error_mode, F&& function,
                            const Option&... options) {
@@ -2615,13 +2662,54 @@ constexpr auto make_kernel(const char* operator_name, ErrorMode error_mode, F&& 
   auto checks = std::tuple_cat(check_only(options)...);
   static_assert(std::tuple_size_v<decltype(attrs)> + std::tuple_size_v<decltype(metas)> +
                         std::tuple_size_v<decltype(workspaces)> +
-                        std::tuple_size_v<decltype(checks)> ==
+                        std::tuple_size_v<decltype(checks)> + (kRecords<Option...> ? 1 : 0) ==
                     sizeof...(options),
                 "aten_bridge: behind the function of a kernel stand options: aten_bridge::attr, "
-                "meta, workspace, input and output.");
+                "meta, workspace, input, output and autograd.");
   return Kernel<std::decay_t<F>, decltype(attrs), decltype(metas), decltype(workspaces),
-                decltype(checks)>(operator_name, error_mode, std::forward<F>(function), attrs,
-                                  metas, workspaces, checks);
+                decltype(checks), kRecords<Option...>>(
+      operator_name, error_mode, std::forward<F>(function), attrs, metas, workspaces, checks);
+}
+
+/// The exported functions of a kernel, those of its types apart.
+template <class K>
+struct Exported {
+  K kernel;
+
+  // MindSpore 2.10 has other types for one output than for several.
+  using InferredSizes = std::conditional_t<K::kSeveralOutputs, std::vector<std::vector<int64_t>>,
+                                           std::vector<int64_t>>;
+  using InferredTypes = std::conditional_t<K::kSeveralOutputs, std::vector<int>, int>;
+
+  operator const KernelBase&() const { return kernel; }  // NOLINT(*-explicit-*)
+
+  int call(int nparam, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+           void* stream, void* extra) const {
+    std::array<Operand, K::kSlots> operands;
+    return run(kernel, operands.data(), nparam, params, ndims, shapes, dtypes, stream, extra);
+  }
+
+  InferredSizes infer_shape(const int* ndims, int64_t** shapes, void* extra) const {
+    if constexpr (K::kSeveralOutputs) {
+      return infer_sizes(kernel, ndims, shapes, extra);
+    } else {
+      return infer_sizes(kernel, ndims, shapes, extra).front();
+    }
+  }
+
+  InferredTypes infer_type(const std::vector<int>& types, void* extra) const {
+    if constexpr (K::kSeveralOutputs) {
+      return infer_types(kernel, types, extra);
+    } else {
+      return infer_types(kernel, types, extra).front();
+    }
+  }
+};
+
+template <class... Argument>
+constexpr auto export_kernel(Argument&&... arguments) {
+  using K = decltype(make_kernel(std::forward<Argument>(arguments)...));
+  return Exported<K>{make_kernel(std::forward<Argument>(arguments)...)};
 }
 
 //===----------------------------------------------------------------------===//
@@ -2630,6 +2718,9 @@ constexpr auto make_kernel(const char* operator_name, ErrorMode error_mode, F&& 
 
 /// The check of a parameter; null if there is none.
 inline const OperandCheck* find_check(const KernelInfo& kernel, Role role, int parameter) {
+  if (kernel.is_gradient && role == Role::kOutput) {
+    return nullptr;  // the checks are those of the forward kernel
+  }
   for (int i = 0; i < kernel.check_count; ++i) {
     if (kernel.checks[i].role() == role && parameter-- == 0) {
       return &kernel.checks[i];
@@ -2647,7 +2738,8 @@ inline OperandName operand_name(const OperandCheck* check, Role role, int index)
 inline bool take_count(const KernelInfo& kernel, int count, Arguments& arguments, Report& report) {
   const bool has_list = kernel.list_begin >= 0;
   const int fixed = kernel.inputs + kernel.outputs - (has_list ? 1 : 0);
-  if (has_list ? count < fixed : count != fixed) {
+  const int each = kernel.lists_outputs ? 2 : 1;  // slots of a tensor of the list
+  if (has_list ? count < fixed || (count - fixed) % each != 0 : count != fixed) {
     report.add(Status::kCount,
                std::string("expected ") + (has_list ? "at least " : "") +
                    count_text(fixed - kernel.outputs, "input") + " and " +
@@ -2656,10 +2748,16 @@ inline bool take_count(const KernelInfo& kernel, int count, Arguments& arguments
     return false;
   }
   arguments.list_begin = kernel.list_begin;
-  arguments.list_size = has_list ? count - fixed : 0;
-  arguments.outputs = kernel.outputs;
-  arguments.inputs = count - kernel.outputs;
+  arguments.list_size = has_list ? (count - fixed) / each : 0;
+  arguments.outputs = kernel.outputs + (kernel.lists_outputs ? arguments.list_size : 0);
+  arguments.inputs = count - arguments.outputs;
   return true;
+}
+
+/// How many operands there are where so many are inputs.
+inline int operand_count(const KernelInfo& kernel, int inputs) {
+  const int listed = kernel.lists_outputs ? std::max(0, inputs - kernel.inputs + 1) : 0;
+  return inputs + kernel.outputs + listed;
 }
 
 /// The parameter that takes input `index`; all tensors of an at::TensorList have the same.
@@ -2927,7 +3025,7 @@ inline int run(const KernelBase& kernel, Operand* operands, int nparam, void** p
   try {
     check_pytorch(info.operator_name);
     const CallFrame frame(info.operator_name, nparam, params, ndims, shapes, dtypes, stream, extra);
-    const KernelScope scope;
+    const KernelScope scope(info.records);
     arguments.frame = &frame;
     std::unique_ptr<Instance> temporary;
     std::vector<Memory> workspaces;
@@ -3045,7 +3143,8 @@ class StandIns {
  public:
   /// Throws `Error` if the kernel cannot have these inputs.
   StandIns(const KernelInfo& kernel, Instance* instance, const std::vector<KnownInput>& inputs)
-      : operands_(inputs.size() + static_cast<std::size_t>(kernel.outputs)) {
+      : operands_(
+            static_cast<std::size_t>(operand_count(kernel, static_cast<int>(inputs.size())))) {
     Report report(kernel.operator_name);
     if (!take_count(kernel, static_cast<int>(operands_.size()), arguments, report)) {
       report.raise_if_failed();
@@ -3262,7 +3361,7 @@ class StandIns {
                                       CheckRun& checks, Report& report) {
   Arguments arguments;
   const int count = static_cast<int>(inputs.size());
-  if (!take_count(kernel, count + kernel.outputs, arguments, report)) {
+  if (!take_count(kernel, operand_count(kernel, count), arguments, report)) {
     return;
   }
   for (int i = 0; i < count; ++i) {
@@ -3351,12 +3450,10 @@ class StandIns {
 /// What an error of PyTorch's means to who infers shapes: the end of the text, in the author's
 /// words.
 [[gnu::cold]] inline std::string meta_fault(const std::string& text, const std::string& inputs) {
-  const std::string cure =
-      "give the kernel a meta function that does not: aten_bridge::meta(function)";
   if (is_about_data(text)) {
     return "expected shapes and dtypes to be all that is needed to infer those of the outputs, got "
            "a kernel or meta function that touches a tensor's data" +
-           inputs + "; " + cure;
+           inputs + "; give the kernel a meta function that does not: aten_bridge::meta(function)";
   }
   // An _out function would have resized the output.
   if (text.find("(0) must match") != std::string::npos ||
@@ -3369,7 +3466,8 @@ class StandIns {
       const std::size_t end = text.find_first_of(":' ,", begin + 6);
       return "expected operators that tell the shapes of their results without data, got " +
              text.substr(begin, end - begin) + inputs +
-             "; import torch, whose Python part knows more of them, or " + cure;
+             "; import torch, whose Python part knows more of them, or give the kernel a meta "
+             "function: aten_bridge::meta(function)";
     }
   }
   return text + inputs;
@@ -3450,6 +3548,230 @@ class StandIns {
               std::string(operator_name) +
                   ": expected a state that is made from the shapes and dtypes of the inputs, got a "
                   "constructor that touches a tensor's data; read it in operator()");
+}
+
+//===----------------------------------------------------------------------===//
+// Gradients
+//===----------------------------------------------------------------------===//
+
+/// Which of the inputs are tensors, or may be, among those of the first `parameters`.
+inline std::vector<int> tensor_inputs(const KernelInfo& kernel, const Arguments& arguments,
+                                      int parameters) {
+  std::vector<int> inputs;
+  for (int i = 0; i < arguments.inputs; ++i) {
+    const int parameter = input_parameter(arguments, i);
+    if (parameter < parameters && kernel.bindings[parameter].kind != Kind::kNumber) {
+      inputs.push_back(i);
+    }
+  }
+  return inputs;
+}
+
+/// Each gradient has the dtype and shape of its input.
+inline void check_gradients(const KernelInfo& kernel, const Arguments& arguments,
+                            const std::vector<int>& inputs) {
+  Report report(kernel.operator_name);
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const Operand& input = arguments.operands[inputs[i]];
+    const Operand& output = arguments.output(static_cast<int>(i));
+    if (!input.slot.is_none() && (output.view.scalar_type() != input.view.scalar_type() ||
+                                  output.view.sizes() != input.view.sizes())) {
+      report.add(Status::kOutput, output.name.text() + ": expected " + input.slot.text() + " as " +
+                                      input.name.text() + ", whose gradient it is, got " +
+                                      output.slot.text());
+    }
+  }
+  report.raise_if_failed();
+}
+
+/// What autograd finds for each of the inputs; undefined where that is zeros. Behind the inputs of
+/// the first `parameters` are the gradients of the results.
+inline std::vector<at::Tensor> compute_gradients(const KernelInfo& kernel,
+                                                 const Arguments& arguments, int parameters,
+                                                 const std::vector<int>& inputs,
+                                                 const std::vector<at::Tensor>& results,
+                                                 bool differentiable) {
+  Report report(kernel.operator_name);
+  std::vector<at::Tensor> outputs;
+  std::vector<at::Tensor> given;
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    const Operand& operand = arguments.input(parameters + static_cast<int>(i));
+    const at::Tensor& result = results[i];
+    if (!result.defined() || !result.requires_grad() || !operand.view.defined()) {
+      continue;
+    }
+    if (operand.view.scalar_type() != result.scalar_type() ||
+        operand.view.sizes() != result.sizes()) {
+      report.add(Status::kShape, operand.name.text() + ": expected " + tensor_text(result) +
+                                     " as output " + std::to_string(i) +
+                                     ", whose gradient it is, got " + operand.slot.text());
+    }
+    outputs.push_back(result);
+    given.push_back(operand.view);
+  }
+  report.raise_if_failed();
+
+  std::vector<at::Tensor> leaves;
+  for (const int input : inputs) {
+    const at::Tensor& view = arguments.operands[input].view;
+    if (view.defined() && view.requires_grad()) {
+      leaves.push_back(view);
+    }
+  }
+  std::vector<at::Tensor> found(leaves.size());
+  if (!leaves.empty() && !outputs.empty()) {
+    found = torch::autograd::grad(outputs, leaves, given, /*retain_graph=*/{}, differentiable,
+                                  /*allow_unused=*/true);
+  }
+  std::vector<at::Tensor> gradients(inputs.size());
+  std::size_t next = 0;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const at::Tensor& view = arguments.operands[inputs[i]].view;
+    if (view.defined() && view.requires_grad()) {
+      gradients[i] = std::move(found[next++]);
+    }
+  }
+  return gradients;
+}
+
+/// The gradient of a kernel that returns its results, by PyTorch's autograd. Inputs: those of the
+/// kernel, then one gradient for each of its outputs, where None is a gradient of zeros. Outputs:
+/// one gradient for each input that is a tensor or may be one; of integers, bools and None it is
+/// zeros.
+template <class Forward>
+class GradientKernel final : public KernelBase {
+  static constexpr std::size_t kForwardInputs = Forward::kInputs;
+  static constexpr bool kHasList = Forward::kListBegin >= 0;
+  static_assert(Forward::kResults > 0,
+                "aten_bridge: a gradient is that of a function that returns its results; for one "
+                "that writes its at::Tensor& parameters, write the gradient by hand and export it "
+                "with ATEN_BRIDGE_EXPORT.");
+  static_assert(!Forward::kListsOutputs,
+                "aten_bridge: the gradient of a function of an at::TensorList has no gradient.");
+
+  static constexpr int tensors() {
+    int count = 0;
+    for (const Binding& binding : Forward::kBindings) {
+      count += binding.kind == Kind::kInput || binding.kind == Kind::kOptionalInput ? 1 : 0;
+    }
+    return count;
+  }
+  static_assert(tensors() > 0 || kHasList,
+                "aten_bridge: a gradient needs an input that is a tensor.");
+
+ public:
+  static constexpr int kInputs = Forward::kInputs + Forward::kOutputs;
+  static constexpr int kListBegin = Forward::kListBegin;
+  static constexpr bool kListsOutputs = kHasList;
+  static constexpr int kOutputs = tensors();
+  static constexpr int kResults = kOutputs;
+  static constexpr bool kSeveralOutputs = kOutputs > 1 || kHasList;
+  static constexpr std::size_t kSlots = kHasList ? 0 : kInputs + kOutputs;
+
+ private:
+  static constexpr auto bindings() {
+    std::array<Binding, kInputs> all = {};
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      all[i] = i < kForwardInputs ? Forward::kBindings[i]
+                                  : Binding{Kind::kInput, NumberType::kNone, /*optional=*/true};
+    }
+    return all;
+  }
+
+ public:
+  static constexpr std::array<Binding, kInputs> kBindings = bindings();
+
+  explicit constexpr GradientKernel(Forward forward)
+      : KernelBase(forward.info), forward_(std::move(forward)) {
+    info.bindings = kBindings.data();
+    info.checks = checks();
+    info.inputs = kInputs;
+    info.outputs = kOutputs;
+    info.lists_outputs = kListsOutputs;
+    info.has_meta = true;
+    info.is_gradient = true;
+    info.records = true;
+  }
+
+  constexpr const OperandCheck* checks() const { return forward_.checks(); }
+
+  void invoke(const Arguments& arguments) const override {
+    const std::vector<int> inputs = tensor_inputs(info, arguments, Forward::kInputs);
+    check_gradients(info, arguments, inputs);
+    for (const int input : inputs) {
+      const at::Tensor& view = arguments.operands[input].view;
+      if (view.defined() && (view.is_floating_point() || view.is_complex())) {
+        view.set_requires_grad(true);
+      }
+    }
+    const std::vector<at::Tensor> gradients =
+        compute_gradients(info, arguments, Forward::kInputs, inputs, forward_.results(arguments),
+                          /*differentiable=*/false);
+    for (std::size_t i = 0; i < gradients.size(); ++i) {
+      const at::Tensor& gradient = gradients[i];
+      const at::Tensor& output = arguments.output(static_cast<int>(i)).view;
+      if (!gradient.defined()) {
+        output.zero_();
+      } else {
+        output.copy_(gradient.layout() == at::kStrided ? gradient : gradient.to_dense());
+      }
+    }
+  }
+
+  /// The same as tensors that can be differentiated again.
+  std::vector<at::Tensor> results(const Arguments& arguments) const {
+    const std::vector<int> inputs = tensor_inputs(info, arguments, Forward::kInputs);
+    return compute_gradients(info, arguments, Forward::kInputs, inputs, forward_.results(arguments),
+                             /*differentiable=*/true);
+  }
+
+  std::unique_ptr<Instance> make_instance(const Attributes& attributes,
+                                          Report& report) const override {
+    return forward_.make_instance(attributes, report);
+  }
+
+  std::vector<at::Tensor> infer(const Arguments& arguments) const override {
+    std::vector<at::Tensor> gradients;
+    for (const int input : tensor_inputs(info, arguments, Forward::kInputs)) {
+      const at::Tensor& view = arguments.operands[input].view;
+      gradients.push_back(view.defined() ? view : make_meta({0}, at::kFloat));
+    }
+    return gradients;
+  }
+
+  void measure_workspaces(const Arguments& arguments, int64_t* elements,
+                          ElementLayout* layouts) const override {
+    forward_.measure_workspaces(arguments, elements, layouts);
+  }
+
+  void describe_attributes(std::string& text) const override { forward_.describe_attributes(text); }
+
+ private:
+  Forward forward_;
+};
+
+template <class F, class... Option>
+constexpr auto make_gradient_kernel(const char* operator_name, ErrorMode error_mode, F&& function,
+                                    const Option&... options) {
+  using Forward =
+      decltype(make_kernel(operator_name, error_mode, std::forward<F>(function), options...));
+  return GradientKernel<Forward>(
+      make_kernel(operator_name, error_mode, std::forward<F>(function), options...));
+}
+
+template <class F, class... Option>
+constexpr auto make_gradient_kernel(const char* operator_name, ErrorMode error_mode,
+                                    GradientOf<F> of, const Option&... options) {
+  using Forward =
+      decltype(make_gradient_kernel(operator_name, error_mode, std::move(of.function), options...));
+  return GradientKernel<Forward>(
+      make_gradient_kernel(operator_name, error_mode, std::move(of.function), options...));
+}
+
+template <class... Argument>
+constexpr auto export_gradient_kernel(Argument&&... arguments) {
+  using K = decltype(make_gradient_kernel(std::forward<Argument>(arguments)...));
+  return Exported<K>{make_gradient_kernel(std::forward<Argument>(arguments)...)};
 }
 
 //===----------------------------------------------------------------------===//
@@ -3556,14 +3878,16 @@ struct HookInputs {
       inputs.emplace_back();
       tensors.push_back(static_cast<std::size_t>(i));
     }
-    bool multi_output = kernel.outputs > 1;
-    if (attributes.get("multi_output", multi_output) && multi_output != (kernel.outputs > 1)) {
-      throw Error(Status::kCount,
-                  std::string(kernel.operator_name) + ": expected the operator to have " +
-                      count_text(kernel.outputs, "output") + ", got its attribute multi_output " +
-                      (multi_output ? "True" : "False") +
-                      "; make the operator with aten_bridge.mindspore.kernel, register its "
-                      "outputs, or set the attribute");
+    const bool several = kernel.outputs > 1 || kernel.lists_outputs;
+    bool multi_output = several;
+    if (attributes.get("multi_output", multi_output) && multi_output != several) {
+      throw Error(
+          Status::kCount,
+          std::string(kernel.operator_name) + ": expected the operator to have " +
+              (kernel.lists_outputs ? "several outputs" : count_text(kernel.outputs, "output")) +
+              ", got its attribute multi_output " + (multi_output ? "True" : "False") +
+              "; make the operator with aten_bridge.mindspore.kernel, register its "
+              "outputs, or set the attribute");
     }
   }
 };
@@ -3809,8 +4133,9 @@ class PythonAttributes final : public Attributes {
 }
 
 /// What a kernel is, in JSON: {"inputs": [["tensor", "x"], ...], "outputs": 1, "meta": true,
-/// "attributes": [["negative_slope", "a float", false], ...]}; an input has its name from its check
-/// or "", an attribute whether the operator must set it. Valid until the thread's next call.
+/// "attributes": [["negative_slope", "a float", false], ...]}, of a gradient kernel "gradient":
+/// true too; an input has its name from its check or "", an attribute whether the operator must set
+/// it. Valid until the thread's next call.
 [[gnu::cold]] inline const char* describe(const KernelBase& kernel) {
   thread_local std::string text;
   const KernelInfo& info = kernel.info;
@@ -3829,6 +4154,7 @@ class PythonAttributes final : public Attributes {
   }
   text.append("], \"outputs\": ").append(std::to_string(info.outputs));
   text.append(", \"meta\": ").append(info.has_meta ? "true" : "false");
+  text.append(info.is_gradient ? ", \"gradient\": true" : "");
   text.append(", \"attributes\": [");
   kernel.describe_attributes(text);
   text += "]}";
@@ -3912,16 +4238,35 @@ class PythonAttributes final : public Attributes {
 /// or it takes a `const aten_bridge::CallFrame&` alone and does with the call what it likes; what
 /// such a kernel does to its outputs is not checked.
 ///
-/// Options: aten_bridge::attr, aten_bridge::meta, aten_bridge::workspace, aten_bridge::input and
-/// aten_bridge::output.
+/// Options: aten_bridge::attr, aten_bridge::meta, aten_bridge::workspace, aten_bridge::input,
+/// aten_bridge::output and aten_bridge::autograd.
 ///
 /// At namespace scope, once for each `Name` of a library. A call that fails throws a
 /// std::runtime_error, or, where ATEN_BRIDGE_ERRORS_RETURN is defined before the header is
 /// included, prints the text and returns a `Status`; either way `aten_bridge_last_error()` has it.
-#define ATEN_BRIDGE_EXPORT(Name, ...)                                                             \
+#define ATEN_BRIDGE_EXPORT(Name, ...) ATEN_BRIDGE_EXPORT_AS(Name, export_kernel, __VA_ARGS__)
+
+/// ATEN_BRIDGE_EXPORT_GRAD(NameGrad, function, options...): exports the gradient kernel of a
+/// function that returns its results, computed by PyTorch's autograd: it calls the function once
+/// more, and differentiates what it did. `function` and the options are those of its
+/// ATEN_BRIDGE_EXPORT; what they say of outputs has no meaning here.
+///
+/// Inputs: the inputs of `function`, then one gradient for each of its outputs, of that output's
+/// dtype and shape (None: zeros). Outputs: one gradient for each input that is a tensor or may be
+/// one, in their order, each tensor of an at::TensorList among them; of that input's dtype and
+/// shape, zeros for integers, for bools, and where the result does not depend on the input; for
+/// None a tensor of any shape, filled with zeros. Numbers have no gradient. Complex gradients
+/// follow PyTorch's convention.
+///
+/// The inputs' memory is not written, and nothing of the graph is left after the call. The gradient
+/// of a gradient is ATEN_BRIDGE_EXPORT_GRAD(NameGradGrad, aten_bridge::gradient(function), ...).
+#define ATEN_BRIDGE_EXPORT_GRAD(Name, ...) \
+  ATEN_BRIDGE_EXPORT_AS(Name, export_gradient_kernel, __VA_ARGS__)
+
+#define ATEN_BRIDGE_EXPORT_AS(Name, make, ...)                                                    \
   /* Bound before `Name` is declared, which may also be the name of the function. */              \
   static const auto aten_bridge_kernel_##Name =                                                   \
-      ::aten_bridge::detail::make_kernel(#Name, ATEN_BRIDGE_ERROR_MODE, __VA_ARGS__);             \
+      ::aten_bridge::detail::make(#Name, ATEN_BRIDGE_ERROR_MODE, __VA_ARGS__);                    \
   ATEN_BRIDGE_RETURNS_CLASSES(                                                                    \
       extern "C" ATEN_BRIDGE_PUBLIC int Name(int nparam, void** params, int* ndims,               \
                                              int64_t** shapes, const char** dtypes, void* stream, \
@@ -3935,10 +4280,10 @@ class PythonAttributes final : public Attributes {
                                            extra);                                                \
       } extern "C" ATEN_BRIDGE_PUBLIC decltype(aten_bridge_kernel_##Name)::InferredSizes          \
           Name##InferShape(int* ndims, int64_t** shapes, void* extra) {                           \
-            return aten_bridge_kernel_##Name.call_infer_shape(ndims, shapes, extra);              \
+            return aten_bridge_kernel_##Name.infer_shape(ndims, shapes, extra);                   \
           } extern "C" ATEN_BRIDGE_PUBLIC decltype(aten_bridge_kernel_##Name)::InferredTypes      \
               Name##InferType(std::vector<int> types, void* extra) {                              \
-                return aten_bridge_kernel_##Name.call_infer_type(types, extra);                   \
+                return aten_bridge_kernel_##Name.infer_type(types, extra);                        \
               } /* for aten_bridge.mindspore, the Python module */                                \
       extern "C" ATEN_BRIDGE_PUBLIC const char* Name##Describe() {                                \
         return ::aten_bridge::detail::describe(aten_bridge_kernel_##Name);                        \

@@ -8,7 +8,7 @@ import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from aten_bridge._library import DESCRIBE, Library, did_you_mean, or_list
+from aten_bridge._library import DESCRIBE, Library, did_you_mean, import_pytorch, or_list
 
 
 class _Input(ctypes.Structure):
@@ -89,6 +89,7 @@ class Description(NamedTuple):
     inputs: list[str]  # "tensor", "tensor or None", "tensors", "number", "number or None"
     outputs: int
     has_meta: bool
+    attribute_names: list[str]  # as exported; one may stand twice
     attribute_types: dict[str, str]  # such as "a float, such as 1.0"
     required: set[str]
 
@@ -122,6 +123,7 @@ class Function:
                 inputs=[kind for kind, _ in fields["inputs"]],
                 outputs=fields["outputs"],
                 has_meta=fields["meta"],
+                attribute_names=[name for name, _, _ in fields["attributes"]],
                 attribute_types={name: type_ for name, type_, _ in fields["attributes"]},
                 required={name for name, _, required in fields["attributes"] if required},
             )
@@ -158,15 +160,21 @@ class Function:
             if shape is not None:
                 given.ndim = len(shape)
                 given.sizes = (ctypes.c_int64 * len(shape))(*shape)
-        failed = ctypes.c_int(0)
-        text = self._infer(
-            inputs, len(texts), marshalled.array, marshalled.count, ctypes.byref(failed)
-        ).decode(errors="replace")
-        if failed.value:
+        failed, text = self._call_infer(inputs, marshalled)
+        if failed and "import torch" in text and import_pytorch():
+            failed, text = self._call_infer(inputs, marshalled)
+        if failed:
             # Where PyTorch is imported, its meta functions of some operators are Python functions,
             # whose errors have a traceback.
             raise ValueError(text.partition("\n\nAt:\n  ")[0])
         return [(dtype, sizes) for dtype, sizes in json.loads(text)]
+
+    def _call_infer(self, inputs: ctypes.Array[_Input], marshalled: Marshalled) -> tuple[bool, str]:
+        failed = ctypes.c_int(0)
+        text = self._infer(
+            inputs, len(inputs), marshalled.array, marshalled.count, ctypes.byref(failed)
+        )
+        return bool(failed.value), text.decode(errors="replace")
 
     def attribute_faults(self, given: dict[str, Any]) -> dict[str, str]:
         """What is wrong with each attribute; values are bool, int, float, str, list or None.

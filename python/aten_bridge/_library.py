@@ -6,6 +6,7 @@ import contextlib
 import ctypes
 import difflib
 import functools
+import importlib
 import importlib.util
 import mmap
 import os
@@ -174,11 +175,27 @@ def _exported_functions(content: _Content) -> list[str]:
     return names
 
 
-def _pytorch_folder() -> str:
+def _pytorch_folder() -> Path | None:
     """The lib folder of the PyTorch that `import torch` finds, which is not imported."""
     spec = importlib.util.find_spec("torch")
     folder = Path(spec.origin).parent / "lib" if spec and spec.origin else None
-    return str(folder) if folder and folder.is_dir() else "<the lib folder of PyTorch>"
+    return folder if folder and folder.is_dir() else None
+
+
+def import_pytorch() -> bool:
+    """Imports PyTorch, whose Python part has meta functions of more operators than libtorch.
+
+    Only the one whose libtorch is loaded: two in one process clash. Says whether it was imported
+    now.
+    """
+    if "torch" in sys.modules or (folder := _pytorch_folder()) is None:
+        return False
+    maps = Path("/proc/self/maps").read_text()
+    loaded = set(re.findall(r" (/.*/libtorch_cpu\.so)$", maps, re.M))
+    if loaded != {os.path.realpath(folder / "libtorch_cpu.so")}:
+        return False
+    importlib.import_module("torch")
+    return True
 
 
 def _loading_fault(path: str, text: str) -> str:
@@ -187,7 +204,11 @@ def _loading_fault(path: str, text: str) -> str:
     if missing:
         name = missing[1]
         is_pytorch = name.startswith(("libtorch", "libc10"))
-        folder = _pytorch_folder() if is_pytorch else f"<folder of {name}>"
+        folder = (
+            _pytorch_folder() or "<the lib folder of PyTorch>"
+            if is_pytorch
+            else f"<folder of {name}>"
+        )
         return (
             f"{path}: expected to find {name}, which the library needs, got no such file; link "
             f"the library with -Wl,-rpath,{folder}"

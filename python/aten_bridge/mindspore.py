@@ -21,6 +21,7 @@ import itertools
 import json
 import math
 import numbers
+import struct
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -49,7 +50,8 @@ def kernel(
     """Makes an operator of a kernel.
 
     Each call makes an operator of its own: kernels with state share none, and neither do a copy
-    made by `copy.deepcopy` and its original. Needs MindSpore 2.10; no PyTorch is imported.
+    made by `copy.deepcopy` and its original. Needs MindSpore 2.10. PyTorch is imported only if a
+    kernel's operators tell their shapes in its Python part alone, such as those of a convolution.
 
     Args:
         path_and_name: The library and the name of the kernel, such as "./leaky_relu.so:LeakyRelu".
@@ -65,8 +67,8 @@ def kernel(
             function, together with `out_dtype`.
         out_dtype: The dtype of the output, or a function of the inputs' dtypes.
         **attributes: The kernel's attributes: bool, int, float, str, lists of ints or of floats,
-            lists of such lists, dtypes, and NumPy's equivalents. None stands for no value. Nothing
-            is converted: write 1.0 where a kernel has a float.
+            lists of such lists, dtypes, and NumPy's equivalents. None stands for no value, and
+            gives the default. Nothing is converted: write 1.0 where a kernel has a float.
 
     Returns:
         The operator. It takes tensors, None and Python numbers, and tuples of tensors in place of
@@ -78,8 +80,8 @@ def kernel(
         ImportError: The process has another PyTorch than the library was built with.
         AttributeError: The library has no such kernel.
         TypeError: An attribute is unknown, missing or of another type.
-        ValueError: The path cannot be used with MindSpore, or shapes and dtypes are not given
-            where the kernel has no meta function.
+        ValueError: The path or the name of an attribute cannot be used with MindSpore, or shapes
+            and dtypes are not given where the kernel has no meta function.
 
     """
     return Kernel(path_and_name, grad, out_shape, out_dtype, attributes)
@@ -188,6 +190,45 @@ def _carried(value: Any) -> Any:
     return number
 
 
+def _attributes_text(function: Function, faults: dict[str, str]) -> str:
+    return "\n".join(
+        f"{function.name}: attribute {name!r}: {fault}" for name, fault in faults.items()
+    )
+
+
+# Names that an attribute cannot have in an operator of MindSpore's (2.10).
+_TAKEN = {
+    # ops.Custom sets them.
+    *("attr_names", "autodiff", "cpp_infer_shape", "cpp_infer_type", "func_name", "func_type"),
+    *("imply_path", "input_names", "multi_output", "output_names", "pure_input_names"),
+    *("reg_op_name", "uniq_name"),
+    # MindSpore writes or reads them where a graph, or a vmap, is compiled.
+    *("batch_rank", "dyn_input_sizes", "input_is_dynamic_shape", "output_is_dynamic_shape"),
+    *("data_format", "primitive_target"),  # the first becomes "format", the second is checked
+    # Parameters of `kernel`.
+    *("grad", "out_shape", "out_dtype"),
+}
+
+
+def _check_names(function: Function) -> None:
+    """Raises ValueError if an attribute of the kernel has a name that it cannot have."""
+    names = [] if function.description is None else function.description.attribute_names
+    faults = {}
+    for name in names:
+        if name in _TAKEN or name.startswith("aten_bridge_"):
+            faults[name] = (
+                "expected a name of the kernel's own, got one that MindSpore or kernel() uses "
+                "itself; rename it in the kernel's export"
+            )
+        elif names.count(name) > 1:
+            faults[name] = (
+                "expected one attribute of this name, got several; rename them in the kernel's "
+                "export"
+            )
+    if faults:
+        raise ValueError(_attributes_text(function, faults))
+
+
 def _check_attributes(function: Function, given: dict[str, Any]) -> dict[str, Any]:
     """The attributes as MindSpore carries them. Raises TypeError with all that is wrong."""
     carried = {}
@@ -199,11 +240,7 @@ def _check_attributes(function: Function, given: dict[str, Any]) -> dict[str, An
             faults[name] = str(fault)
     faults = function.attribute_faults(carried | dict.fromkeys(faults)) | faults
     if faults:
-        raise TypeError(
-            "\n".join(
-                f"{function.name}: attribute {name!r}: {fault}" for name, fault in faults.items()
-            )
-        )
+        raise TypeError(_attributes_text(function, faults))
     return {name: value for name, value in carried.items() if value is not None}
 
 
@@ -243,6 +280,7 @@ def _bprop_maker(parameters: str, arguments: str, gradients: str) -> Callable:
 
 # Written by the module into each operator, for the library and for MindSpore's cache.
 _INPUTS = "aten_bridge_inputs"  # kInputsAttribute of aten_bridge.h
+_COUNTED = "aten_bridge_counted"  # kCountedAttribute of aten_bridge.h
 _OUTPUTS = "aten_bridge_outputs"
 _CALL = "aten_bridge_call"
 _SERIAL_NUMBER = "aten_bridge_serial_number"
@@ -286,7 +324,13 @@ def _number_text(dtype: str, value: Any) -> str:
     # The header reads a value of these three; others are not known to come from Python.
     if value is None or dtype not in ("bool", "int64", "float32"):
         return f"#{dtype}"
-    return f"#{dtype}={float(value)!r}" if dtype == "float32" else f"#{dtype}={int(value)}"
+    try:
+        value = _number(value) if dtype != "bool" else value
+    except _Uncarriable as fault:
+        return _Fault(fault)
+    if dtype == "float32":
+        value = struct.unpack("<i", struct.pack("<f", value))[0]
+    return f"#{dtype}={int(value)}"
 
 
 def _tensor_text(dtype: Any, shape: Sequence[int]) -> str:
@@ -421,6 +465,7 @@ class Kernel(ops.Custom):
         """Use `kernel`. `forward` is the operator whose gradients this one computes."""
         path, name = split(path_and_name)
         function = Function(open_library(path), name)
+        _check_names(function)
         self._check_out(function, out_shape, out_dtype, forward)
         attributes = _check_attributes(function, attributes or {})
         # The shape and the dtype are never used: `__infer__` is overridden. With None, MindSpore
@@ -444,6 +489,8 @@ class Kernel(ops.Custom):
         # In PyNative mode MindSpore keeps kernels by function, inputs and attributes: without a
         # number of its own, an operator would share state and outputs with another.
         self._set(_SERIAL_NUMBER, next(_serial_numbers))
+        if function.description is not None and not function.description.takes_frame:
+            self._set(_COUNTED, True)  # _check_inputs does so
         if function.description is not None and self._given_out is None:
             self._set("reg_op_name", name)  # without it, MindSpore calls no hook
             self._set("multi_output", function.description.outputs > 1)

@@ -1,5 +1,6 @@
 """A user's project, tests/package: the bridge as an installed package and as a subdirectory."""
 
+import json
 import math
 import os
 import pathlib
@@ -14,7 +15,7 @@ PROJECT = SOURCE / "tests/package"
 
 
 def configure_build_and_test(folder, *options):
-    run(CMAKE, "-S", PROJECT, "-B", folder, "-DCMAKE_BUILD_TYPE=Release", *options)
+    run(CMAKE, "-S", PROJECT, "-B", folder, *options)
     run(CMAKE, "--build", folder)
     run("ctest", "--test-dir", folder, "--no-tests=error", "--output-on-failure")
 
@@ -33,6 +34,7 @@ def test_find_package_from_an_install_tree_and_libtorch_from_the_prefix_path(tmp
     run(CMAKE, "--install", tmp_path / "bridge", "--prefix", prefix)
     configure_build_and_test(
         tmp_path / "build",
+        "-DCMAKE_BUILD_TYPE=Release",
         f"-DCMAKE_PREFIX_PATH={prefix};{TORCH}/share/cmake",
         "-DPython3_EXECUTABLE=/nonexistent",
     )
@@ -51,6 +53,24 @@ def test_add_subdirectory_and_libtorch_from_python(tmp_path):
         f"-DATEN_BRIDGE_SOURCE_DIR={SOURCE}",
         f"-DPython3_EXECUTABLE={sys.executable}",
     )
+
+
+def optimisations(folder, *options):
+    run(CMAKE, "-S", PROJECT, "-B", folder, "-DCMAKE_EXPORT_COMPILE_COMMANDS=ON", *options)
+    commands = json.loads((folder / "compile_commands.json").read_text())
+    (kernel,) = (c["command"] for c in commands if c["file"].endswith("swish.cpp"))
+    return re.findall(r" (-O\w+)", kernel)
+
+
+def test_build_type_and_flags_decide_how_a_kernel_is_optimised(tmp_path):
+    options = [f"-DATEN_BRIDGE_SOURCE_DIR={SOURCE}", f"-DPython3_EXECUTABLE={sys.executable}"]
+    for option, expected in {
+        "-DCMAKE_BUILD_TYPE=": ["-O2"],
+        "-DCMAKE_BUILD_TYPE=Debug": [],
+        "-DCMAKE_BUILD_TYPE=Release": ["-O3"],
+        "-DCMAKE_CXX_FLAGS=-g -O0": ["-O0"],
+    }.items():
+        assert optimisations(tmp_path / option, *options, option) == expected
 
 
 def test_pip_installs_the_python_module(tmp_path):

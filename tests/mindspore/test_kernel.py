@@ -10,7 +10,17 @@ import mindspore as ms
 import numpy as np
 import pytest
 import torch
-from host import BUILD, DTYPES, KERNELS, MINDSPORE, Net, assert_same, custom, error_text
+from host import (
+    BUILD,
+    DTYPES,
+    KERNELS,
+    LEAKY_RELU,
+    MINDSPORE,
+    Net,
+    assert_same,
+    custom,
+    error_text,
+)
 from mindspore import nn, ops
 
 from aten_bridge.mindspore import kernel
@@ -214,14 +224,14 @@ def test_sizes_that_change_need_a_meta_function(cpu):
 @both_modes
 def test_error_of_the_meta_function_is_raised_where_the_operator_is_called():
     assert error_text(ValueError, lambda: Net(typed("TopK", k=4))(X)) == (
-        "TopK: expected k to be at most 3, got 4"
+        "TopK: expected k to be at most 3, got 4 (inferring from input 0: float32 [3])"
     )
 
 
 TOUCHED = (
     "Touch: expected shapes and dtypes to be all that is needed to infer those of the outputs, got "
-    "a kernel or meta function that touches a tensor's data; give the kernel a meta function that "
-    "does not: aten_bridge::meta(function)"
+    "a kernel or meta function that touches a tensor's data (inferring from input 0: float32 [3]); "
+    "give the kernel a meta function that does not: aten_bridge::meta(function)"
 )
 
 
@@ -360,9 +370,39 @@ def test_shapes_that_change_share_a_state():
 
 
 @pytest.mark.parametrize("mode", ["pynative"], indirect=True)
-def test_each_shape_has_a_state_of_its_own_in_pynative_mode(mode):
+def test_each_shape_and_dtype_has_a_state_of_its_own_in_pynative_mode(mode):
     counter = typed("Counter")
+    y = X.astype(ms.float16)
     assert [int(counter(x)[0]) for x in (X, X, X[:2], X, X[:2])] == [0, 1, 0, 2, 1]
+    assert [int(counter(x)[0]) for x in (y, X, y)] == [0, 3, 1]
+
+
+class Places(nn.Cell):
+    """Four calls of one operator, the first and the last of them equal."""
+
+    def __init__(self, operator):
+        super().__init__()
+        self.operator = operator
+
+    def construct(self, x):
+        one = self.operator(x)
+        return one, self.operator(self.operator(x + 5)), self.operator(x)
+
+
+@both_modes
+def test_each_place_of_a_graph_has_a_state_of_its_own(mode):
+    operator = typed("Counter")
+    runs = [Places(operator), Places(operator)]
+    counts = [[int(y[0]) for y in net(X)] for net in (runs[0], runs[0], runs[1])]
+    graph = [[0, 0, 0], [1, 1, 1], [0, 0, 0]]  # the equal calls have become one
+    pynative = [[0, 2, 3], [4, 6, 7], [8, 10, 11]]
+    assert counts == (graph if mode == "graph" else pynative)
+
+
+@pytest.mark.parametrize("mode", ["graph"], indirect=True)
+def test_new_shape_of_a_network_that_is_compiled_anew_begins_a_state(mode):
+    net = Net(typed("Counter"))
+    assert [int(net(x)[0]) for x in (X, X, X[:2], X)] == [0, 1, 0, 2]
 
 
 @both_modes
@@ -406,9 +446,10 @@ def test_hooks_of_a_plain_custom_with_sizes_that_change():
 def test_hook_reports_a_meta_function_that_touches_data():
     with pytest.raises(RuntimeError) as error:
         Net(hooked("Touch"))(X)
+    touched = TOUCHED.replace("float32", "any dtype")  # the hook for shapes is asked first
     assert str(error.value).startswith(
         f"For Touch, operator failed when executing user defined file {MINDSPORE}! "
-        f"Error message is {TOUCHED}\n"
+        f"Error message is {touched}\n"
     )
 
 
@@ -630,6 +671,33 @@ def test_shape_and_dtype_that_nobody_tells(cpu):
     )
 
 
+def test_attribute_whose_name_is_taken(cpu, tmp_path):
+    attributes = ", ".join(
+        f'["{name}", "a float", false]'
+        for name in ("func_type", "alpha", "data_format", "grad", "aten_bridge_x", "alpha")
+    )
+    description = (
+        f'{{"inputs": [["tensor", ""]], "outputs": 1, "meta": true, "attributes": [{attributes}]}}'
+    )
+    library = compiled(
+        tmp_path,
+        'extern "C" { int Op() { return 0; } const char* OpInfer() { return ""; }\n'
+        f'const char* OpDescribe() {{ return R"({description})"; }} }}',
+    )
+    taken = (
+        "expected a name of the kernel's own, got one that MindSpore or kernel() uses itself; "
+        "rename it in the kernel's export"
+    )
+    assert error_text(ValueError, lambda: typed("Op", library)) == (
+        f"Op: attribute 'func_type': {taken}\n"
+        "Op: attribute 'alpha': expected one attribute of this name, got several; rename them in "
+        "the kernel's export\n"
+        f"Op: attribute 'data_format': {taken}\n"
+        f"Op: attribute 'grad': {taken}\n"
+        f"Op: attribute 'aten_bridge_x': {taken}"
+    )
+
+
 def test_gradient_that_is_none(cpu):
     assert error_text(TypeError, lambda: typed("LeakyRelu", grad=3)) == (
         "LeakyRelu: expected grad to be the name of a gradient kernel, an operator or a function, "
@@ -780,11 +848,77 @@ def test_library_of_another_pytorch(cpu):
     )
 
 
-def test_module_does_not_import_pytorch():
+def run_without_pytorch(script, folder, *arguments):
+    """Runs a Python script in a process that has not imported PyTorch."""
+    file = folder / "script.py"  # graph mode reads the sources of networks
+    file.write_text(script)
+    command = [sys.executable, str(file), *map(str, arguments)]
+    subprocess.run(command, cwd=folder, check=True)
+
+
+def test_module_does_not_import_pytorch(tmp_path):
     script = (
         "import sys\n"
         "from aten_bridge.mindspore import kernel\n"
-        f"kernel({f'{MINDSPORE}:LeakyRelu'!r})\n"
+        "kernel(f'{sys.argv[1]}:LeakyRelu')\n"
         "assert 'torch' not in sys.modules\n"
     )
-    subprocess.run([sys.executable, "-c", script], check=True)
+    run_without_pytorch(script, tmp_path, MINDSPORE)
+
+
+# PyTorch is imported where its Python part alone has a meta function: of conv2d.
+WITHOUT_PYTORCH = """
+import sys
+
+import mindspore as ms
+from mindspore import nn
+
+from aten_bridge.mindspore import kernel
+
+library, mode = sys.argv[1:]
+ms.set_device("CPU")
+ms.set_context(mode=int(mode))
+
+
+class Net(nn.Cell):
+    def __init__(self, operator):
+        super().__init__()
+        self.operator = operator
+
+    def construct(self, *inputs):
+        return self.operator(*inputs)
+
+
+x = ms.Tensor([-1, 2], ms.float32)
+assert Net(kernel(f"{library}:LeakyRelu", negative_slope=0.5))(x).asnumpy().tolist() == [-0.5, 2]
+assert "torch" not in sys.modules
+
+conv2d = Net(kernel(library.replace("leaky_relu", "conv2d") + ":Conv2d"))
+x = ms.Tensor([[[[1, 2], [3, 4]]]], ms.float32)
+weight = ms.Tensor([[[[10]]]], ms.float32)
+assert conv2d(x, weight, None).asnumpy().tolist() == [[[[10, 20], [30, 40]]]]
+assert "torch" in sys.modules
+"""
+
+
+@pytest.mark.parametrize("mode", [ms.GRAPH_MODE, ms.PYNATIVE_MODE], ids=["graph", "pynative"])
+def test_pytorch_is_imported_where_its_python_part_is_needed(mode, tmp_path):
+    run_without_pytorch(WITHOUT_PYTORCH, tmp_path, LEAKY_RELU, mode)
+
+
+def test_another_pytorch_is_not_imported(tmp_path):
+    folder = tmp_path / "torch"
+    (folder / "lib").mkdir(parents=True)
+    (folder / "lib/libtorch_cpu.so").touch()
+    (folder / "__init__.py").touch()
+    # The script's folder is the first in which Python looks for modules.
+    script = WITHOUT_PYTORCH.partition("assert conv2d")[0] + (
+        "try:\n"
+        "    conv2d(x, weight, None)\n"
+        "except ValueError as error:\n"
+        "    assert '; import torch' in str(error)\n"
+        "else:\n"
+        "    raise AssertionError\n"
+        "assert 'torch' not in sys.modules\n"
+    )
+    run_without_pytorch(script, tmp_path, LEAKY_RELU, ms.PYNATIVE_MODE)

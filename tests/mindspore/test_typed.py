@@ -243,10 +243,12 @@ def test_python_numbers_are_converted(numbers, expected):
 
 
 @both_modes
-def test_tensor_of_one_element_is_a_number_where_the_output_is_given():
-    operator = typed("NumberInputs", out_shape=(3,), out_dtype=ms.float32)
-    inputs = ms.Tensor(2.0), ms.Tensor([3]), ms.Tensor(False), ms.Tensor(4, ms.float64)
-    assert_same(Net(operator)(X, *inputs), np.array([4, -1, 4], np.float32))
+@pytest.mark.parametrize("out", [{}, {"out_shape": (3,), "out_dtype": ms.float32}])
+def test_tensor_of_one_element_is_a_number(out):
+    net = Net(typed("NumberInputs", **out))
+    inputs = ms.Tensor([3]), ms.Tensor(False), ms.Tensor(4, ms.float64)
+    for factor, expected in ((2.0, [4, -1, 4]), (0.5, [3.5, 2, 4])):
+        assert_same(net(X, ms.Tensor(factor), *inputs), np.array(expected, np.float32))
 
 
 @both_modes
@@ -254,6 +256,44 @@ def test_shape_that_a_number_decides():
     net = Net(typed("Repeat"))
     for times in (2, 3, 1):
         assert_same(net(X, times), np.tile(np.array([1, -2, 3], np.float32), times))
+
+
+@both_modes
+def test_tensor_that_decides_a_shape():
+    assert error_text(ValueError, lambda: Net(typed("Repeat"))(X, ms.Tensor(2))) == (
+        "Repeat: expected the numbers on which the shape of the output depends to be known before "
+        "the call, got a tensor (inferring from input 0: float32 [3]; input 1: int64 []); pass a "
+        "Python number, make it an attribute, or give out_shape and out_dtype"
+    )
+
+
+@pytest.mark.parametrize("mode", ["pynative"], indirect=True)
+@pytest.mark.parametrize("out", [{}, {"out_shape": (3,), "out_dtype": ms.float32}])
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (2**63, "an int from -2^63 to 2^63 - 1, got 9223372036854775808"),
+        (-(2**63) - 1, "an int from -2^63 to 2^63 - 1, got -9223372036854775809"),
+        (np.uint64(2**63), "an int from -2^63 to 2^63 - 1, got 9223372036854775808"),
+        (1e300, "a float that a float32 can hold, as which MindSpore carries it, got 1e+300"),
+        (1e-300, "a float that a float32 can hold, as which MindSpore carries it, got 1e-300"),
+    ],
+)
+def test_number_that_mindspore_does_not_carry(mode, out, value, expected):
+    assert error_text(TypeError, lambda: Net(typed("Repeat", **out))(X, value)) == (
+        f"Repeat: input 1: expected {expected}"
+    )
+
+
+@pytest.mark.parametrize("mode", ["graph"], indirect=True)
+def test_number_that_mindspore_does_not_carry_in_graph_mode(mode):
+    # The bridge is not asked about the int, and gets the float as a float32.
+    assert error_text(RuntimeError, lambda: Net(typed("Repeat"))(X, 2**63)).startswith(
+        "Unable to cast Python instance of type <class 'int'> to C++ type 'long'"
+    )
+    assert error_text(ValueError, lambda: Net(typed("Repeat"))(X, 1e300)) == (
+        "Repeat: input 1: expected an integer that an int64 can hold, got the float32 inf"
+    )
 
 
 @both_modes

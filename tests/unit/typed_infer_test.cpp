@@ -236,7 +236,7 @@ TEST(InferTest, OperatorWithoutAMetaFunctionOfPytorchsIsAnError) {
             "WhereByItself: expected operators that tell the shapes of their results without data, "
             "got aten::where.self (inferring from input 0: any dtype [2]; input 1: any dtype [2]; "
             "input 2: any dtype [2]); import torch, whose Python part knows more of them, or give "
-            "the kernel a meta function that does not: aten_bridge::meta(function)");
+            "the kernel a meta function: aten_bridge::meta(function)");
 }
 
 TEST(InferTest, TypeHookAloneNeedsNoShapes) {
@@ -484,7 +484,7 @@ TEST(InferTest, MetaFunctionCannotTouchData) {
   EXPECT_EQ(infer("MetaNonzero", {2}),
             "MetaNonzero: expected operators that tell the shapes of their results without data, "
             "got aten::nonzero (inferring from input 0: any dtype [2]); import torch, whose Python "
-            "part knows more of them, or give the kernel a meta function that does not: "
+            "part knows more of them, or give the kernel a meta function: "
             "aten_bridge::meta(function)");
 }
 
