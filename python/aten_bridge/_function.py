@@ -89,9 +89,15 @@ class Description(NamedTuple):
     inputs: list[str]  # "tensor", "tensor or None", "tensors", "number", "number or None"
     outputs: int
     has_meta: bool
+    is_gradient: bool  # the outputs are the gradients of the tensors among the forward's inputs
     attribute_names: list[str]  # as exported; one may stand twice
     attribute_types: dict[str, str]  # such as "a float, such as 1.0"
     required: set[str]
+
+    @property
+    def gives_tuple(self) -> bool:
+        """Whether MindSpore sees the outputs as a tuple."""
+        return self.outputs > 1 or (self.is_gradient and "tensors" in self.inputs)
 
     @property
     def takes_frame(self) -> bool:
@@ -123,6 +129,7 @@ class Function:
                 inputs=[kind for kind, _ in fields["inputs"]],
                 outputs=fields["outputs"],
                 has_meta=fields["meta"],
+                is_gradient=fields.get("gradient", False),
                 attribute_names=[name for name, _, _ in fields["attributes"]],
                 attribute_types={name: type_ for name, type_, _ in fields["attributes"]},
                 required={name for name, _, required in fields["attributes"] if required},

@@ -32,7 +32,7 @@ import numpy as np
 from mindspore import ops
 from mindspore.common.dtype import TensorType, Type
 
-from aten_bridge._function import Function, Marshalled
+from aten_bridge._function import Description, Function, Marshalled
 from aten_bridge._library import open_library, split
 
 __all__ = ["Kernel", "kernel"]
@@ -42,7 +42,7 @@ def kernel(
     path_and_name: str,
     /,
     *,
-    grad: str | ops.Primitive | Callable | None = None,
+    grad: str | tuple[str, ...] | ops.Primitive | Callable | None = None,
     out_shape: Any = None,
     out_dtype: Any = None,
     **attributes: Any,
@@ -57,7 +57,8 @@ def kernel(
         path_and_name: The library and the name of the kernel, such as "./leaky_relu.so:LeakyRelu".
             The path is taken from the current folder at once, "~" is the home folder.
         grad: What computes the gradient: the name of a gradient kernel, in the same library or
-            with a path of its own; an operator; or a function as MindSpore's `bprop`, which takes
+            with a path of its own; a tuple of such names, for the gradient, the gradient of the
+            gradient and so on; an operator; or a function as MindSpore's `bprop`, which takes
             the inputs, the output and the output's gradient, and returns a tuple. A gradient
             kernel, or an operator, takes the inputs, then one gradient for each output, and gives
             one gradient for each tensor among the inputs. A gradient kernel gets those of the
@@ -274,6 +275,25 @@ def _bprop_maker(parameters: str, arguments: str, gradients: str) -> Callable:
     namespace: dict[str, Any] = {"__name__": __name__}
     exec(compile(source, str(file), "exec"), namespace)
     return namespace["make"]
+
+
+class _MissingGradient(ops.PrimitiveWithInfer):
+    """The gradient of an operator that has none: an error where a graph needs it.
+
+    Without a `bprop` MindSpore 2.10 says "Illegal primitive: Primitive Custom's bprop not defined".
+    """
+
+    def __init__(self, text: str):
+        super().__init__("MissingGradient")
+        self._text = text
+
+    def __infer__(self, *args: dict[str, Any]) -> dict[str, Any]:
+        raise ValueError(self._text)
+
+
+def _is_names(grad: Any) -> bool:
+    names = (grad,) if isinstance(grad, str) else grad
+    return isinstance(names, tuple) and bool(names) and all(isinstance(n, str) for n in names)
 
 
 # ===--- operators ---===
@@ -493,16 +513,16 @@ class Kernel(ops.Custom):
             self._set(_COUNTED, True)  # _check_inputs does so
         if function.description is not None and self._given_out is None:
             self._set("reg_op_name", name)  # without it, MindSpore calls no hook
-            self._set("multi_output", function.description.outputs > 1)
+            self._set("multi_output", function.description.gives_tuple)
         self._gradient: ops.Primitive | None = None
         if isinstance(grad, ops.Primitive):
             self._gradient = grad
-        elif isinstance(grad, str):
+        elif _is_names(grad):
             self._gradient = self._make_gradient(grad, attributes)
         elif grad is not None and not callable(grad):
             raise TypeError(
-                f"{name}: expected grad to be the name of a gradient kernel, an operator or a "
-                f"function, got {grad!r}"
+                f"{name}: expected grad to be the name of a gradient kernel, a tuple of such "
+                f"names, an operator or a function, got {grad!r}"
             )
         self._attributes: dict[str, Any] = {}
         self._set_attributes(attributes)
@@ -525,14 +545,15 @@ class Kernel(ops.Custom):
                 "aten_bridge::meta() or aten_bridge::meta(function)"
             )
 
-    def _make_gradient(self, grad: str, attributes: dict[str, Any]) -> Kernel:
-        full_name = grad if ":" in grad else f"{self._path}:{grad}"
+    def _make_gradient(self, grad: str | tuple[str, ...], attributes: dict[str, Any]) -> Kernel:
+        first, *others = (grad,) if isinstance(grad, str) else grad
+        full_name = first if ":" in first else f"{self._path}:{first}"
         path, name = split(full_name)
         description = Function(open_library(path), name).description
         if description is not None:
             types = description.attribute_types
             attributes = {key: value for key, value in attributes.items() if key in types}
-        return Kernel(full_name, attributes=attributes, forward=self)
+        return Kernel(full_name, tuple(others) or None, attributes=attributes, forward=self)
 
     # ===--- attributes ---===
 
@@ -570,7 +591,7 @@ class Kernel(ops.Custom):
         elif self._attributes.pop(name, None) is not None:
             self._remove(name)
             self._set_attributes({})
-        if isinstance(self._grad, str):
+        if _is_names(self._grad):
             self._gradient.add_prim_attr(name, value)
         return self
 
@@ -598,9 +619,15 @@ class Kernel(ops.Custom):
             # What a function returns may change, but the inputs are all of the key.
             self._set(_OUTPUTS, outcome.outputs_text)
         if outcome.is_dynamic:
+            if not isinstance(outcome.shape, tuple) and self._function.description.gives_tuple:
+                raise ValueError(
+                    f"{self._function.name}: expected a tuple of two tensors or more where sizes "
+                    "are not known when the graph is compiled, got one tensor; call the operator "
+                    "with tensors of known sizes, or add an empty one"
+                )
             self._record(_INPUTS, outcome.inputs_text)
             self._record("cpp_infer_shape", True)
-        if self._is_clone and self._gradient is not None:
+        if self._is_clone and self.bprop is None:
             output_count = len(outcome.shape) if isinstance(outcome.shape, tuple) else None
             self._record(_CALL, json.dumps([inputs, output_count]))
         return {"shape": outcome.shape, "dtype": outcome.dtype, "value": None}
@@ -703,18 +730,19 @@ class Kernel(ops.Custom):
 
     # ===--- gradients ---===
 
-    def _has_gradient(self, texts: Sequence[str], outputs: int) -> list[bool]:
-        """For each input, whether a gradient kernel of so many outputs has one for it.
+    def _has_gradient(self, texts: Sequence[str], gradient: Description | None) -> list[bool]:
+        """For each input, whether such a gradient kernel has an output for it.
 
         A kernel of a fixed number of outputs may have one for each tensor that could be given,
-        also where None is; one over a CallFrame has none for None.
+        also where None is, as those of ATEN_BRIDGE_EXPORT_GRAD have; one over a CallFrame has none
+        for None.
         """
         given = [_is_tensor(text) for text in texts]
         kinds = self._function.parameter_kinds(len(texts))
         if kinds is None:
             return given
         possible = [kind.startswith("tensor") for kind in kinds]
-        if sum(possible) == outputs:
+        if gradient is not None and (gradient.is_gradient or sum(possible) == gradient.outputs):
             return possible
         return [a and b for a, b in zip(given, possible, strict=True)]
 
@@ -722,9 +750,7 @@ class Kernel(ops.Custom):
         """The outputs of a gradient kernel that does not tell them: those of the forward inputs."""
         description = self._function.description
         count = len(inputs.texts) - (self._forward._output_count or 1)
-        mask = self._forward._has_gradient(
-            inputs.texts[:count], 0 if description is None else description.outputs
-        )
+        mask = self._forward._has_gradient(inputs.texts[:count], description)
         return [
             ("float32", [0]) if shape is None else (text, shape)
             for text, shape, has in zip(inputs.texts, inputs.shapes, mask, strict=False)
@@ -733,7 +759,7 @@ class Kernel(ops.Custom):
 
     def get_bprop(self) -> Callable | None:
         """What MindSpore differentiates the operator with; it asks after `__infer__`."""
-        if self._gradient is None:
+        if self.bprop is not None:
             return self.bprop
         if not self._is_clone:
             return self._pynative_bprop
@@ -742,6 +768,8 @@ class Kernel(ops.Custom):
 
     def _pynative_bprop(self, *args: Any) -> Any:
         """A `bprop` for any number of inputs, which graph mode cannot compile."""
+        if self._gradient is None:
+            raise ValueError(self._missing_gradient())
         *inputs, _, dout = args
         output_count = len(dout) if isinstance(dout, tuple) else None
         return self._bprop(_read_call(inputs), output_count)(*args)
@@ -759,13 +787,14 @@ class Kernel(ops.Custom):
         description = None
         if isinstance(self._gradient, Kernel):
             description = self._gradient._function.description
-        outputs = 0 if description is None else description.outputs
-        mask = self._has_gradient(texts, outputs)
-        if outputs and sum(mask) != outputs:
-            raise ValueError(
-                f"{self._gradient._function.name}: expected as many outputs as "
-                f"{self._function.name} has tensors among its inputs, {sum(mask)}, got {outputs}"
-            )
+        mask = self._has_gradient(texts, description)
+        if description is not None and not (description.is_gradient or description.takes_frame):
+            if sum(mask) != description.outputs:
+                raise ValueError(
+                    f"{self._gradient._function.name}: expected as many outputs as "
+                    f"{self._function.name} has tensors among its inputs, {sum(mask)}, got "
+                    f"{description.outputs}"
+                )
         names = [
             name
             for i, length in enumerate(layout)
@@ -793,7 +822,18 @@ class Kernel(ops.Custom):
             ", ".join([*names, *douts]),
             "".join(f"{entry}, " for entry in tuples),
         )
-        return make(self._gradient, ops.zeros_like)
+        gradient = self._gradient or _MissingGradient(self._missing_gradient())
+        return make(gradient, ops.zeros_like)
+
+    def _missing_gradient(self) -> str:
+        if self._forward is None:
+            cure = 'name one with grad="...", as in kernel("./a.so:Cube", grad="CubeGrad")'
+        else:
+            cure = 'name one more, as in kernel("./a.so:Cube", grad=("CubeGrad", "CubeGradGrad"))'
+        return (
+            f"{self._function.name}: expected an operator with a gradient kernel where a network "
+            f"is differentiated, got one without; {cure}"
+        )
 
     # ===--- copies ---===
 

@@ -700,7 +700,8 @@ def test_attribute_whose_name_is_taken(cpu, tmp_path):
 
 def test_gradient_that_is_none(cpu):
     assert error_text(TypeError, lambda: typed("LeakyRelu", grad=3)) == (
-        "LeakyRelu: expected grad to be the name of a gradient kernel, an operator or a function, "
+        "LeakyRelu: expected grad to be the name of a gradient kernel, a tuple of such names, an "
+        "operator or a function, "
         "got 3"
     )
 
