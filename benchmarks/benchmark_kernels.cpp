@@ -1,6 +1,8 @@
 // The kernels whose calls are timed.
+#include <ATen/ops/conv2d.h>
 #include <ATen/ops/from_blob.h>
 #include <ATen/ops/leaky_relu.h>
+#include <ATen/ops/leaky_relu_backward.h>
 #include <aten_bridge.h>
 
 #include <string>
@@ -29,6 +31,19 @@ ATEN_BRIDGE_EXPORT(
     CheckedLeakyRelu, [](const at::Tensor& x, at::Tensor& y) { at::leaky_relu_out(y, x); },
     aten_bridge::input("x").dtype(aten_bridge::kFloatingPoint).sizes("N", "C"),
     aten_bridge::output("y").sizes("N", "C"));
+
+// Gradients: by autograd, which calls the function once more, and by hand.
+static at::Tensor leaky_relu(const at::Tensor& x) { return at::leaky_relu(x); }
+ATEN_BRIDGE_EXPORT_GRAD(LeakyReluGrad, leaky_relu);
+ATEN_BRIDGE_EXPORT(HandwrittenLeakyReluGrad,
+                   [](const at::Tensor& x, const at::Tensor& dy, at::Tensor& dx) {
+                     at::leaky_relu_backward_out(dx, dy, x, 0.01, /*self_is_result=*/false);
+                   });
+static at::Tensor conv2d(const at::Tensor& x, const at::Tensor& weight) {
+  return at::conv2d(x, weight, /*bias=*/std::nullopt, /*stride=*/1, /*padding=*/1);
+}
+ATEN_BRIDGE_EXPORT(Conv2d, conv2d);
+ATEN_BRIDGE_EXPORT_GRAD(Conv2dGrad, conv2d);
 
 // What glue written by hand does: a dtype table made for each operand, sizes copied to a vector,
 // at::from_blob. Nothing is checked, and the operator runs through the autograd keys.

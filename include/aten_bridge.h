@@ -2475,6 +2475,7 @@ class Kernel final : public KernelBase {
       if constexpr (kResults == 0) {
         Call::template call<CallTuple>(function_, arguments);
         std::vector<at::Tensor> outputs;
+        outputs.reserve(kOutputs);
         for (int i = 0; i < kOutputs; ++i) {
           outputs.push_back(arguments.output(i).view);
         }
@@ -3072,13 +3073,12 @@ constexpr int64_t kUnknownRank = -2;  // a shape of this size alone (MindSpore 2
 
 /// What is known of an input before a call.
 struct KnownInput {
+  alignas(16) std::array<double, 2> value = {};  // of a number, in the first bytes
+  std::vector<int64_t> sizes = {kUnknownRank};
   DType dtype = DType::kNone;  // where `typed` is false, a guess or kNone
   bool typed = false;          // whether the dtype is known; with kNone it is Python's None
-  std::vector<int64_t> sizes = {kUnknownRank};
   bool has_value = false;
-  alignas(16) std::array<double, 2> value = {};  // of a number, in the first bytes
-
-  bool is_number = false;  // a parameter that takes a number has it
+  bool is_number = false;  // whether the kernel reads a number from it
 
   bool is_none() const { return typed && dtype == DType::kNone; }
   bool has_rank() const { return sizes.size() != 1 || sizes[0] != kUnknownRank; }
@@ -3190,7 +3190,7 @@ class StandIns {
       throw Error(Status::kShape, std::string(kernel.info.operator_name) + ": output " +
                                       std::to_string(outputs.size()) + ": " + kNotResized);
     }
-    const auto type =
+    const auto* const type =
         std::find(std::begin(kScalarTypes) + 1, std::end(kScalarTypes),
                   output.defined() ? output.scalar_type() : at::ScalarType::Undefined);
     if (type == std::end(kScalarTypes)) {
@@ -3836,7 +3836,7 @@ inline constexpr int kTypeIds[] = {0,  30, 37, 32, 38, 33, 39, 34, 40,
   const bool is_number = entry.rfind('#', 0) == 0;
   const std::size_t begin = is_number ? 1 : 0;
   const std::size_t end = std::min(entry.find('='), entry.size());
-  const DTypeInfo* info = find_dtype(std::string_view(entry).substr(begin, end - begin));
+  const DTypeInfo* info = find_dtype(entry.substr(begin, end - begin));
   input.dtype = info == nullptr ? DType::kNone : info->dtype;
   input.typed = true;
   is_tensor = !is_number && !input.is_none();
@@ -4137,9 +4137,8 @@ class PythonAttributes final : public Attributes {
 /// true too; an input has its name from its check or "", an attribute whether the operator must set
 /// it. Valid until the thread's next call.
 [[gnu::cold]] inline const char* describe(const KernelBase& kernel) {
-  thread_local std::string text;
   const KernelInfo& info = kernel.info;
-  text = "{\"inputs\": [";
+  std::string text = "{\"inputs\": [";
   for (int i = 0; i < info.inputs; ++i) {
     const Binding& binding = info.bindings[i];
     const OperandCheck* check = find_check(info, Role::kInput, i);
@@ -4158,7 +4157,9 @@ class PythonAttributes final : public Attributes {
   text.append(", \"attributes\": [");
   kernel.describe_attributes(text);
   text += "]}";
-  return text.c_str();
+  thread_local std::string kept;
+  kept = std::move(text);
+  return kept.c_str();  // NOLINT(clang-analyzer-cplusplus.InnerPointer)
 }
 
 [[gnu::cold]] inline void describe_attribute(std::string& json, bool first, const char* name,
@@ -4195,7 +4196,7 @@ class PythonAttributes final : public Attributes {
     }
     text += "]";
     *failed = 0;
-    return text.c_str();
+    return text.c_str();  // NOLINT(clang-analyzer-cplusplus.InnerPointer)
   } catch (...) {
     record_failure(kernel.info.operator_name, nullptr, 0);
     *failed = 1;

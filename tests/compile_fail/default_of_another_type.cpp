@@ -1,6 +1,6 @@
-// expect: aten_bridge: the default of an attribute has the type of its parameter: a number where that
-// is a double, an integer, a bool, a string, at::kFloat for a dtype, {1, 2} for a list of ints, {1.0,
-// 2.0} of floats.
+// expect: aten_bridge: the default of an attribute has the type of its parameter: a number where
+// that is a double, an integer, a bool, a string, at::kFloat for a dtype, {1, 2} for a list of
+// ints, {1.0, 2.0} of floats.
 #include <aten_bridge.h>
 
 void kernel(const at::Tensor& x, int64_t count, at::Tensor& y);

@@ -395,7 +395,7 @@ struct AbiCase {
   int (*read_often)(void*, int);
 };
 
-const AbiCase kAbiCases[] = {
+const AbiCase abi_cases[] = {
     {"OldHostOldKernel", make_host_0, delete_host_0, names_of_host_0, read_all_0, read_often_0},
     {"OldHostNewKernel", make_host_0, delete_host_0, names_of_host_0, read_all_1, read_often_1},
     {"NewHostOldKernel", make_host_1, delete_host_1, names_of_host_1, read_all_0, read_often_0},
@@ -403,16 +403,18 @@ const AbiCase kAbiCases[] = {
 };
 
 class AbiTest : public testing::TestWithParam<AbiCase> {
+ public:
+  AbiTest(const AbiTest&) = delete;
+  AbiTest& operator=(const AbiTest&) = delete;
+
  protected:
   AbiTest() : host(GetParam().make_host()) {}
   ~AbiTest() override { GetParam().delete_host(host); }
-  AbiTest(const AbiTest&) = delete;
-  AbiTest& operator=(const AbiTest&) = delete;
 
   void* host;
 };
 
-INSTANTIATE_TEST_SUITE_P(All, AbiTest, testing::ValuesIn(kAbiCases),
+INSTANTIATE_TEST_SUITE_P(All, AbiTest, testing::ValuesIn(abi_cases),
                          [](const auto& info) { return std::string(info.param.name); });
 
 TEST_P(AbiTest, AttributesOfEveryKindAreRead) {

@@ -118,7 +118,7 @@ std::vector<Doubles> gradients(const Operator& op) {
   return found;
 }
 
-const auto kNoAttributes = [](Call&) {};
+const auto no_attributes = [](Call&) {};
 
 std::vector<Operator> operators() {
   const auto ints = [](const char* name, const Ints& values) {
@@ -162,7 +162,7 @@ std::vector<Operator> operators() {
        {{}}},
       {"Upsample", ints("size", {5, 3}), {real({1, 2, 3, 2})}, {{1, 2, 5, 3}}},
       {"GridSample", integer("mode", 0), {real({1, 2, 4, 4}), real({1, 3, 2, 2})}, {{1, 2, 3, 2}}},
-      {"Matmul", kNoAttributes, {real({2, 3, 4}), real({4, 5})}, {{2, 3, 5}}},
+      {"Matmul", no_attributes, {real({2, 3, 4}), real({4, 5})}, {{2, 3, 5}}},
       {"Addmm", number("beta", 0.5), {real({2, 3}), real({2, 4}), real({4, 3})}, {{2, 3}}},
       {"Embedding",
        integer("padding_index", 1),

@@ -390,10 +390,11 @@ TEST(InferTest, SizesThatAreNotKnownAreTriedApart) {
 TEST(InferTest, KernelItselfGivesItsOutputsAShape) {
   for (const std::string name : {"Fill", "CopyTwice"}) {
     const std::string error =
-        "expected an _out function that gives the output its shape, got a kernel that writes to "
+        ": output 0: expected an _out function that gives the output its shape, got a kernel that "
+        "writes to "
         "the shape it has; give the kernel a meta function: aten_bridge::meta(function)";
-    EXPECT_EQ(infer(name.c_str(), {1}), name + ": output 0: " + error);
-    EXPECT_EQ(infer(name.c_str(), {}), name + ": output 0: " + error);
+    EXPECT_EQ(infer(name.c_str(), {1}), name + error);
+    EXPECT_EQ(infer(name.c_str(), {}), name + error);
   }
   EXPECT_EQ(infer("CopyTwice", {2, 3}),
             "CopyTwice: expected an _out function that gives the output its shape, got a kernel "

@@ -38,13 +38,13 @@ Call values(const char* name) {
   return call;
 }
 
-const std::string kValues =
+const std::string values_of_all =
     "true -7 0.5 \"text\" [1, 2] [0.10000000000000001, 2] [[1], [2, 3], []] [[], [0.5]] Long "
     "float 2.5";
 
 TEST(AttributeTest, OfEveryTypeIsReadFromTheOperator) {
   for (const char* name : {"Values", "Defaults", "Optional", "OptionalDefaults"}) {
-    EXPECT_EQ(printed(values(name).run()), kValues) << name;
+    EXPECT_EQ(printed(values(name).run()), values_of_all) << name;
   }
 }
 
@@ -363,7 +363,8 @@ TEST(NumberTest, OfEveryDtypeIsReadAsEveryType) {
   for (const auto& c : cases) {
     for (const std::string optional : {"", "Optional"}) {
       const auto read = [&](const std::string& type) {
-        return printed(number(("To" + optional + type).c_str(), c.dtype, c.one));
+        const std::string name = std::string("To").append(optional).append(type);
+        return printed(number(name.c_str(), c.dtype, c.one));
       };
       EXPECT_EQ(read("Bool"), "true") << c.dtype;
       EXPECT_EQ(read("Int"), "1") << c.dtype;
