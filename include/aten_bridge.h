@@ -1179,7 +1179,7 @@ class KernelScope {
       normal_mode_.emplace(/*enabled=*/false);
     }
     if (records) {
-      recording_.emplace(c10::default_included_set, c10::default_excluded_set);
+      recording_.emplace(c10::impl::LocalDispatchKeySet(c10::impl::PODLocalDispatchKeySet()));
       c10::AutogradState::set_tls_state({/*grad_mode=*/true, /*inference_mode=*/false,
                                          /*fw_grad_mode=*/true, /*multithreading_enabled=*/true});
       return;
@@ -2451,10 +2451,6 @@ class Kernel final : public KernelBase {
 
   /// What the function returns.
   std::vector<at::Tensor> results(const Arguments& arguments) const {
-    static_assert(kResults > 0,
-                  "aten_bridge: a gradient is that of a function that returns its results; for one "
-                  "that writes its at::Tensor& parameters, write the gradient by hand and export "
-                  "it with ATEN_BRIDGE_EXPORT.");
     std::vector<at::Tensor> results;
     with_function(arguments, [&](auto& function) {
       results = to_vector(result_array(Call::template call<CallTuple>(function, arguments)));
@@ -2969,7 +2965,9 @@ struct Failure {
     failure.text += (backtrace ? error.what() : error.what_without_backtrace()) + operands;
   } catch (const std::exception& error) {
     failure.status = Status::kException;
-    failure.text += (error.what() == nullptr ? "" : error.what()) + operands;
+    const std::string text = error.what() == nullptr ? "" : error.what();
+    // Where PyTorch is imported, meta functions of some operators are in Python, with a traceback.
+    failure.text += text.substr(0, text.find("\n\nAt:\n")) + operands;
   } catch (...) {
     failure.text += "the kernel threw an object of type " + exception_type_text() +
                     ", which is not a std::exception" + operands;
@@ -3003,8 +3001,9 @@ struct Failure {
 
 /// What the host keeps for this kernel, or, where it has called no Init (hosts before about 1.9),
 /// or Init met an error, the same for this call alone.
-inline Instance* find_instance(const KernelBase& kernel, void* extra,
-                               std::unique_ptr<Instance>& temporary, Report& report) {
+/// no_sanitize: the dynamic type of `extra` is a class of the hosts, unknown here.
+__attribute__((no_sanitize("vptr"))) inline Instance* find_instance(
+    const KernelBase& kernel, void* extra, std::unique_ptr<Instance>& temporary, Report& report) {
   if (!kernel.info.has_instance) {
     return nullptr;
   }
@@ -3638,16 +3637,69 @@ inline std::vector<at::Tensor> compute_gradients(const KernelInfo& kernel,
 /// kernel, then one gradient for each of its outputs, where None is a gradient of zeros. Outputs:
 /// one gradient for each input that is a tensor or may be one; of integers, bools and None it is
 /// zeros.
+class GradientBase : public KernelBase {
+ public:
+  void invoke(const Arguments& arguments) const final {
+    const std::vector<int> inputs = tensor_inputs(info, arguments, forward_inputs_);
+    check_gradients(info, arguments, inputs);
+    for (const int input : inputs) {
+      const at::Tensor& view = arguments.operands[input].view;
+      if (view.defined() && (view.is_floating_point() || view.is_complex())) {
+        view.set_requires_grad(true);
+      }
+    }
+    const std::vector<at::Tensor> gradients = compute_gradients(
+        info, arguments, forward_inputs_, inputs, forward(arguments), /*differentiable=*/false);
+    for (std::size_t i = 0; i < gradients.size(); ++i) {
+      const at::Tensor& gradient = gradients[i];
+      const at::Tensor& output = arguments.output(static_cast<int>(i)).view;
+      if (!gradient.defined()) {
+        output.zero_();
+      } else {
+        output.copy_(gradient.layout() == at::kStrided ? gradient : gradient.to_dense());
+      }
+    }
+  }
+
+  /// The same as tensors that can be differentiated again.
+  std::vector<at::Tensor> results(const Arguments& arguments) const {
+    return compute_gradients(info, arguments, forward_inputs_,
+                             tensor_inputs(info, arguments, forward_inputs_), forward(arguments),
+                             /*differentiable=*/true);
+  }
+
+  std::vector<at::Tensor> infer(const Arguments& arguments) const final {
+    std::vector<at::Tensor> gradients;
+    for (const int input : tensor_inputs(info, arguments, forward_inputs_)) {
+      const at::Tensor& view = arguments.operands[input].view;
+      gradients.push_back(view.defined() ? view : make_meta({0}, at::kFloat));
+    }
+    return gradients;
+  }
+
+ protected:
+  constexpr GradientBase(const KernelInfo& kernel, int forward_inputs)
+      : KernelBase(kernel), forward_inputs_(forward_inputs) {}
+  ~GradientBase() = default;
+
+  /// What the forward kernel returns.
+  virtual std::vector<at::Tensor> forward(const Arguments& arguments) const = 0;
+
+ private:
+  int forward_inputs_;  // parameters
+};
+
 template <class Forward>
-class GradientKernel final : public KernelBase {
-  static constexpr std::size_t kForwardInputs = Forward::kInputs;
-  static constexpr bool kHasList = Forward::kListBegin >= 0;
-  static_assert(Forward::kResults > 0,
+class GradientKernel final : public GradientBase {
+  static_assert(Forward::kResults > 0 || Forward::kListsOutputs,
                 "aten_bridge: a gradient is that of a function that returns its results; for one "
                 "that writes its at::Tensor& parameters, write the gradient by hand and export it "
                 "with ATEN_BRIDGE_EXPORT.");
   static_assert(!Forward::kListsOutputs,
-                "aten_bridge: the gradient of a function of an at::TensorList has no gradient.");
+                "aten_bridge: the gradient of a function of an at::TensorList has no gradient "
+                "kernel; write one by hand.");
+
+  static constexpr bool kHasList = Forward::kListBegin >= 0;
 
   static constexpr int tensors() {
     int count = 0;
@@ -3670,6 +3722,7 @@ class GradientKernel final : public KernelBase {
 
  private:
   static constexpr auto bindings() {
+    constexpr std::size_t kForwardInputs = Forward::kInputs;
     std::array<Binding, kInputs> all = {};
     for (std::size_t i = 0; i < all.size(); ++i) {
       all[i] = i < kForwardInputs ? Forward::kBindings[i]
@@ -3682,7 +3735,7 @@ class GradientKernel final : public KernelBase {
   static constexpr std::array<Binding, kInputs> kBindings = bindings();
 
   explicit constexpr GradientKernel(Forward forward)
-      : KernelBase(forward.info), forward_(std::move(forward)) {
+      : GradientBase(forward.info, Forward::kInputs), forward_(std::move(forward)) {
     info.bindings = kBindings.data();
     info.checks = checks();
     info.inputs = kInputs;
@@ -3695,48 +3748,9 @@ class GradientKernel final : public KernelBase {
 
   constexpr const OperandCheck* checks() const { return forward_.checks(); }
 
-  void invoke(const Arguments& arguments) const override {
-    const std::vector<int> inputs = tensor_inputs(info, arguments, Forward::kInputs);
-    check_gradients(info, arguments, inputs);
-    for (const int input : inputs) {
-      const at::Tensor& view = arguments.operands[input].view;
-      if (view.defined() && (view.is_floating_point() || view.is_complex())) {
-        view.set_requires_grad(true);
-      }
-    }
-    const std::vector<at::Tensor> gradients =
-        compute_gradients(info, arguments, Forward::kInputs, inputs, forward_.results(arguments),
-                          /*differentiable=*/false);
-    for (std::size_t i = 0; i < gradients.size(); ++i) {
-      const at::Tensor& gradient = gradients[i];
-      const at::Tensor& output = arguments.output(static_cast<int>(i)).view;
-      if (!gradient.defined()) {
-        output.zero_();
-      } else {
-        output.copy_(gradient.layout() == at::kStrided ? gradient : gradient.to_dense());
-      }
-    }
-  }
-
-  /// The same as tensors that can be differentiated again.
-  std::vector<at::Tensor> results(const Arguments& arguments) const {
-    const std::vector<int> inputs = tensor_inputs(info, arguments, Forward::kInputs);
-    return compute_gradients(info, arguments, Forward::kInputs, inputs, forward_.results(arguments),
-                             /*differentiable=*/true);
-  }
-
   std::unique_ptr<Instance> make_instance(const Attributes& attributes,
                                           Report& report) const override {
     return forward_.make_instance(attributes, report);
-  }
-
-  std::vector<at::Tensor> infer(const Arguments& arguments) const override {
-    std::vector<at::Tensor> gradients;
-    for (const int input : tensor_inputs(info, arguments, Forward::kInputs)) {
-      const at::Tensor& view = arguments.operands[input].view;
-      gradients.push_back(view.defined() ? view : make_meta({0}, at::kFloat));
-    }
-    return gradients;
   }
 
   void measure_workspaces(const Arguments& arguments, int64_t* elements,
@@ -3747,25 +3761,30 @@ class GradientKernel final : public KernelBase {
   void describe_attributes(std::string& text) const override { forward_.describe_attributes(text); }
 
  private:
+  std::vector<at::Tensor> forward(const Arguments& arguments) const override {
+    return forward_.results(arguments);
+  }
+
   Forward forward_;
 };
+
+template <class F>
+inline constexpr bool kIsGradient = false;
+template <class F>
+inline constexpr bool kIsGradient<GradientOf<F>> = true;
 
 template <class F, class... Option>
 constexpr auto make_gradient_kernel(const char* operator_name, ErrorMode error_mode, F&& function,
                                     const Option&... options) {
-  using Forward =
-      decltype(make_kernel(operator_name, error_mode, std::forward<F>(function), options...));
-  return GradientKernel<Forward>(
-      make_kernel(operator_name, error_mode, std::forward<F>(function), options...));
-}
-
-template <class F, class... Option>
-constexpr auto make_gradient_kernel(const char* operator_name, ErrorMode error_mode,
-                                    GradientOf<F> of, const Option&... options) {
-  using Forward =
-      decltype(make_gradient_kernel(operator_name, error_mode, std::move(of.function), options...));
-  return GradientKernel<Forward>(
-      make_gradient_kernel(operator_name, error_mode, std::move(of.function), options...));
+  const auto make_forward = [&] {
+    if constexpr (kIsGradient<std::decay_t<F>>) {
+      return make_gradient_kernel(operator_name, error_mode, std::forward<F>(function).function,
+                                  options...);
+    } else {
+      return make_kernel(operator_name, error_mode, std::forward<F>(function), options...);
+    }
+  };
+  return GradientKernel<decltype(make_forward())>(make_forward());
 }
 
 template <class... Argument>
@@ -3973,8 +3992,13 @@ inline HookMemory& hook_memory(const KernelBase& kernel) {
 /// take. Leaves errors alone, since the host would drop their text: the first call meets them
 /// again. Keeps no shape, since one Init may serve calls of several, and sees -1 for a size and -2
 /// for a rank that are not known yet.
-[[gnu::cold]] inline int init(const KernelBase& kernel, const int* ndims, int64_t** shapes,
-                              const char** dtypes, void* extra) noexcept {
+///
+/// no_sanitize: the dynamic type of `extra` is a class of the host's, unknown here.
+[[gnu::cold]] __attribute__((no_sanitize("vptr"))) inline int init(const KernelBase& kernel,
+                                                                   const int* ndims,
+                                                                   int64_t** shapes,
+                                                                   const char** dtypes,
+                                                                   void* extra) noexcept {
   const KernelInfo& info = kernel.info;
   if (extra == nullptr || !(info.has_instance || info.workspaces > 0)) {
     return 0;

@@ -788,13 +788,12 @@ class Kernel(ops.Custom):
         if isinstance(self._gradient, Kernel):
             description = self._gradient._function.description
         mask = self._has_gradient(texts, description)
-        if description is not None and not (description.is_gradient or description.takes_frame):
-            if sum(mask) != description.outputs:
-                raise ValueError(
-                    f"{self._gradient._function.name}: expected as many outputs as "
-                    f"{self._function.name} has tensors among its inputs, {sum(mask)}, got "
-                    f"{description.outputs}"
-                )
+        outputs = 0 if description is None or description.is_gradient else description.outputs
+        if outputs not in (0, sum(mask)):  # 0: any number
+            raise ValueError(
+                f"{self._gradient._function.name}: expected as many outputs as "
+                f"{self._function.name} has tensors among its inputs, {sum(mask)}, got {outputs}"
+            )
         names = [
             name
             for i, length in enumerate(layout)

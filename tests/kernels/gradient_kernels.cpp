@@ -170,11 +170,13 @@ std::tuple<Tensor, Tensor> everything(const Tensor& x, const Tensor& mask, Tenso
 EXPORT_BOTH(Everything, everything, input("x").dtype(aten_bridge::kFloatingPoint), output("sum"),
             meta([](const Tensor& x) { return std::tuple<Tensor, Tensor>(x, x); }));
 
-// The cube, of which the third derivative is not zero.
+// [cube]
 Tensor cube(const Tensor& x) { return x * x * x; }
-EXPORT_BOTH(Cube, cube, meta());
+ATEN_BRIDGE_EXPORT(Cube, cube, meta());
+ATEN_BRIDGE_EXPORT_GRAD(CubeGrad, cube);
 ATEN_BRIDGE_EXPORT_GRAD(CubeGradGrad, gradient(cube));
 ATEN_BRIDGE_EXPORT_GRAD(CubeGradGradGrad, gradient(gradient(cube)));
+// [/cube]
 
 Tensor first(const Tensor& x, const Tensor& /*unused*/) { return x * 1; }
 EXPORT_BOTH(First, first, meta());

@@ -143,11 +143,13 @@ Tensor leaky_relu_gradient(const Tensor& x, const Tensor& dy, double slope) {
   return at::leaky_relu_backward(dy, x, slope, /*self_is_result=*/false);
 }
 
+// [gradient]
 std::tuple<Tensor, Tensor> multiply_add(const Tensor& a, const Tensor& b) { return {a * b, a + b}; }
 std::tuple<Tensor, Tensor> multiply_add_gradient(const Tensor& a, const Tensor& b,
                                                  const Tensor& d_product, const Tensor& d_sum) {
   return {d_product * b + d_sum, d_product * a + d_sum};
 }
+// [/gradient]
 
 // One result for each tensor that it may be given, and one for those that it is given.
 std::tuple<Tensor, Tensor, Tensor> sum_of_given_gradient(const OptionalTensor& /*a*/,

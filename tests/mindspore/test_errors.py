@@ -77,8 +77,9 @@ def test_arguments_that_are_no_tensors_are_reported_together():
 
 def test_wrong_out_shape():
     assert bridge_error(lambda: call("Resize", X, out_shape=(3,)).asnumpy()) == (
-        "Resize: output 0: expected float32 [3] as out_shape and out_dtype or the meta function say, got float32 [2, 2] "
-        "because the kernel resized it; let out_shape return the shape of the result"
+        "Resize: output 0: expected float32 [3] as out_shape and out_dtype or the meta function "
+        "say, got float32 [2, 2] because the kernel resized it; let out_shape return the shape of "
+        "the result"
     )
 
 

@@ -597,14 +597,6 @@ def test_gradient_by_an_operator_or_a_function():
     assert_same(found, floats(7, 7, 7))
 
 
-@both_modes
-@pytest.mark.parametrize("grad", ["LeakyReluGrad", "LeakyReluGradWithoutMeta"])
-def test_gradient_of_sizes_that_change(grad):
-    net = dynamic(Net(typed("LeakyRelu", negative_slope=0.5, grad=grad)), [None])
-    for x in (X, X[:2]):
-        assert_gradients(net, leaky, x)
-
-
 class Weighted(nn.Cell):
     def __init__(self, operator):
         super().__init__()
