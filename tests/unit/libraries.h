@@ -24,6 +24,12 @@ inline aten_bridge::testing::Call other_pytorch_kernel(const std::string& name) 
   return library.call(name);
 }
 
+/// A call of a kernel of tests/kernels/gradient_kernels.cpp.
+inline aten_bridge::testing::Call graded(const std::string& name) {
+  static const aten_bridge::testing::Library library(TEST_GRADIENTS);
+  return library.call(name);
+}
+
 /// A call of a function of tests/kernels/tutorial.cpp and tutorial_more.cpp.
 inline aten_bridge::testing::Call tutorial(const std::string& name) {
   static const aten_bridge::testing::Library library(TEST_TUTORIAL);

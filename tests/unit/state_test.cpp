@@ -1,6 +1,7 @@
 // The caller's state: a kernel finds the same surroundings whatever the host's thread has set, and
 // the host finds its own back.
 #include <ATen/Parallel.h>
+#include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/grad_mode.h>
 #include <c10/core/InferenceMode.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
@@ -51,6 +52,40 @@ TEST(StateTest, ParallelForOfAKernelsOwnSourceUsesAllThreads) {
   EXPECT_EQ(result.error(), "");
   const std::vector<int64_t> found = result.output<int64_t>(0);
   EXPECT_EQ(found[0], found[1]);
+}
+
+// A gradient kernel records its graph whatever the thread had set, and leaves that as it was.
+void expect_gradient_and_the_same_state() {
+  const bool grad_mode = at::GradMode::is_enabled();
+  const bool inference = c10::InferenceMode::is_enabled();
+  const auto keys = c10::impl::tls_local_dispatch_key_set();
+  for (const char* name : {"CubeGrad", "ThrowsGrad"}) {
+    Call call = graded(name);
+    call.input<float>({1}, {2}).input<float>({1}, {1}).output<float>({1});
+    const auto result = call.run_here();
+    if (result.ok()) {
+      EXPECT_EQ(result.output<float>(0), std::vector<float>{12});
+    }
+    EXPECT_EQ(result.ok(), std::string(name) == "CubeGrad");
+    EXPECT_EQ(at::GradMode::is_enabled(), grad_mode);
+    EXPECT_EQ(c10::InferenceMode::is_enabled(), inference);
+    EXPECT_EQ(c10::impl::tls_local_dispatch_key_set().included_, keys.included_);
+    EXPECT_EQ(c10::impl::tls_local_dispatch_key_set().excluded_, keys.excluded_);
+  }
+}
+
+TEST(StateTest, GradientKernelRecordsWhateverTheCallerHasSet) {
+  expect_gradient_and_the_same_state();
+  {
+    const at::NoGradGuard guard;
+    expect_gradient_and_the_same_state();
+  }
+  {
+    const c10::InferenceMode guard;
+    expect_gradient_and_the_same_state();
+  }
+  const at::AutoDispatchBelowADInplaceOrView guard;
+  expect_gradient_and_the_same_state();
 }
 
 TEST(StateTest, AutocastOfTheCallerIsLeft) {
