@@ -1178,19 +1178,19 @@ class KernelScope {
     if (c10::InferenceMode::is_enabled()) {
       normal_mode_.emplace(/*enabled=*/false);
     }
+    c10::impl::LocalDispatchKeySet keys = c10::impl::tls_local_dispatch_key_set();
     if (records) {
-      recording_.emplace(c10::impl::LocalDispatchKeySet(c10::impl::PODLocalDispatchKeySet()));
+      keys = c10::impl::LocalDispatchKeySet(c10::impl::PODLocalDispatchKeySet());
       c10::AutogradState::set_tls_state({/*grad_mode=*/true, /*inference_mode=*/false,
                                          /*fw_grad_mode=*/true, /*multithreading_enabled=*/true});
-      return;
+    } else {
+      keys.excluded_ = keys.excluded_ | c10::autograd_dispatch_keyset_with_ADInplaceOrView |
+                       c10::autocast_dispatch_keyset;
     }
-    below_.emplace(c10::autograd_dispatch_keyset_with_ADInplaceOrView |
-                   c10::autocast_dispatch_keyset);
+    c10::impl::_force_tls_local_dispatch_key_set(keys);
   }
 
   ~KernelScope() {
-    below_.reset();
-    recording_.reset();
     normal_mode_.reset();
     c10::AutogradState::set_tls_state(autograd_state_);
     if (at::get_num_threads() != thread_count_) {
@@ -1216,8 +1216,6 @@ class KernelScope {
   c10::AutogradState autograd_state_;
   int thread_count_;
   std::optional<c10::InferenceMode> normal_mode_;
-  std::optional<c10::impl::ForceDispatchKeyGuard> recording_;
-  std::optional<c10::impl::ExcludeDispatchKeyGuard> below_;
 };
 
 /// What is wrong with the PyTorch in this process; empty if nothing is. A library is loaded with
@@ -2796,11 +2794,13 @@ inline void bind_operands(const KernelInfo& kernel, const CallFrame& frame, Argu
                           Report& report) {
   CheckRun checks(report);
   constexpr Binding kOutputBinding;
-  for (int i = 0; i < arguments.size(); ++i) {
+  const int size = arguments.size();
+  for (int i = 0; i < size; ++i) {
     const bool is_input = i < arguments.inputs;
     const Role role = is_input ? Role::kInput : Role::kOutput;
     const int parameter = is_input ? input_parameter(arguments, i) : i - arguments.inputs;
-    const OperandCheck* check = find_check(kernel, role, parameter);
+    const OperandCheck* check =
+        kernel.check_count == 0 ? nullptr : find_check(kernel, role, parameter);
     Operand& operand = arguments.operands[i];
     operand.name = operand_name(check, role, is_input ? i : parameter);
     const Binding& binding = is_input ? kernel.bindings[parameter] : kOutputBinding;
@@ -3507,7 +3507,7 @@ class StandIns {
                                                        std::vector<KnownInput> inputs) {
   const std::string name = kernel.info.operator_name;
   check_pytorch(kernel.info.operator_name);
-  const KernelScope scope;
+  const KernelScope scope(kernel.info.records);
   Report report(kernel.info.operator_name);
   CheckRun checks(report);
   const std::unique_ptr<Instance> instance =
@@ -3583,6 +3583,28 @@ inline void check_gradients(const KernelInfo& kernel, const Arguments& arguments
   report.raise_if_failed();
 }
 
+/// Throws `Error` where a function gives numbers that autograd knows nothing of: silent zeros would
+/// be taken for their gradients.
+inline void check_recorded(const KernelInfo& kernel, const Arguments& arguments,
+                           const std::vector<int>& inputs, const std::vector<at::Tensor>& results) {
+  const auto is_real = [](const at::Tensor& tensor) {
+    return tensor.defined() && (tensor.is_floating_point() || tensor.is_complex());
+  };
+  const bool expected = std::any_of(results.begin(), results.end(), is_real) &&
+                        std::any_of(inputs.begin(), inputs.end(), [&](int input) {
+                          return is_real(arguments.operands[input].view);
+                        });
+  if (expected && std::none_of(results.begin(), results.end(), [](const at::Tensor& result) {
+        return result.defined() && result.requires_grad();
+      })) {
+    throw Error(Status::kAten,
+                std::string(kernel.operator_name) +
+                    ": expected results of operators that autograd differentiates, got results "
+                    "that it has no graph of, as from a loop over data or after detach(); write "
+                    "the gradient by hand and export it with ATEN_BRIDGE_EXPORT");
+  }
+}
+
 /// What autograd finds for each of the inputs; undefined where that is zeros. Behind the inputs of
 /// the first `parameters` are the gradients of the results.
 inline std::vector<at::Tensor> compute_gradients(const KernelInfo& kernel,
@@ -3648,8 +3670,8 @@ class GradientBase : public KernelBase {
         view.set_requires_grad(true);
       }
     }
-    const std::vector<at::Tensor> gradients = compute_gradients(
-        info, arguments, forward_inputs_, inputs, forward(arguments), /*differentiable=*/false);
+    const std::vector<at::Tensor> gradients =
+        differentiate(arguments, inputs, /*differentiable=*/false);
     for (std::size_t i = 0; i < gradients.size(); ++i) {
       const at::Tensor& gradient = gradients[i];
       const at::Tensor& output = arguments.output(static_cast<int>(i)).view;
@@ -3663,9 +3685,8 @@ class GradientBase : public KernelBase {
 
   /// The same as tensors that can be differentiated again.
   std::vector<at::Tensor> results(const Arguments& arguments) const {
-    return compute_gradients(info, arguments, forward_inputs_,
-                             tensor_inputs(info, arguments, forward_inputs_), forward(arguments),
-                             /*differentiable=*/true);
+    return differentiate(arguments, tensor_inputs(info, arguments, forward_inputs_),
+                         /*differentiable=*/true);
   }
 
   std::vector<at::Tensor> infer(const Arguments& arguments) const final {
@@ -3679,14 +3700,24 @@ class GradientBase : public KernelBase {
 
  protected:
   constexpr GradientBase(const KernelInfo& kernel, int forward_inputs)
-      : KernelBase(kernel), forward_inputs_(forward_inputs) {}
+      : KernelBase(kernel), forward_inputs_(forward_inputs), of_function_(!kernel.is_gradient) {}
   ~GradientBase() = default;
 
   /// What the forward kernel returns.
   virtual std::vector<at::Tensor> forward(const Arguments& arguments) const = 0;
 
  private:
+  std::vector<at::Tensor> differentiate(const Arguments& arguments, const std::vector<int>& inputs,
+                                        bool differentiable) const {
+    const std::vector<at::Tensor> results = forward(arguments);
+    if (of_function_) {
+      check_recorded(info, arguments, inputs, results);
+    }
+    return compute_gradients(info, arguments, forward_inputs_, inputs, results, differentiable);
+  }
+
   int forward_inputs_;  // parameters
+  bool of_function_;    // not of a gradient
 };
 
 template <class Forward>
@@ -4006,7 +4037,7 @@ inline HookMemory& hook_memory(const KernelBase& kernel) {
   try {
     auto* host = static_cast<AotExtra*>(extra);
     check_pytorch(info.operator_name);
-    const KernelScope scope;
+    const KernelScope scope(info.records);
     Report report(info.operator_name);
     if (info.has_instance && host->kernel_data == nullptr) {
       std::unique_ptr<Instance> instance = kernel.make_instance(HostAttributes(extra), report);

@@ -33,7 +33,7 @@ from mindspore import ops
 from mindspore.common.dtype import TensorType, Type
 
 from aten_bridge._function import Description, Function, Marshalled
-from aten_bridge._library import open_library, split
+from aten_bridge._library import open_library, or_list, split
 
 __all__ = ["Kernel", "kernel"]
 
@@ -552,6 +552,14 @@ class Kernel(ops.Custom):
         description = Function(open_library(path), name).description
         if description is not None:
             types = description.attribute_types
+            own = self._function.description
+            missing = [] if own is None else [n for n in own.attribute_types if n not in types]
+            if description.is_gradient and missing:
+                raise ValueError(
+                    f"{name}: expected the attributes of {self._function.name}, got a gradient "
+                    f"kernel without {or_list(missing)}; give ATEN_BRIDGE_EXPORT_GRAD the attr "
+                    "options of ATEN_BRIDGE_EXPORT"
+                )
             attributes = {key: value for key, value in attributes.items() if key in types}
         return Kernel(full_name, tuple(others) or None, attributes=attributes, forward=self)
 

@@ -3,6 +3,7 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/adaptive_avg_pool2d.h>
 #include <ATen/ops/addmm.h>
+#include <ATen/ops/argmax.h>
 #include <ATen/ops/avg_pool2d.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/conv2d.h>
@@ -10,6 +11,7 @@
 #include <ATen/ops/cumsum.h>
 #include <ATen/ops/elu.h>
 #include <ATen/ops/embedding.h>
+#include <ATen/ops/empty_like.h>
 #include <ATen/ops/gelu.h>
 #include <ATen/ops/grid_sampler.h>
 #include <ATen/ops/group_norm.h>
@@ -187,6 +189,15 @@ EXPORT_BOTH(
 EXPORT_BOTH(
     WritesItsInput, [](const Tensor& x) { return Tensor(x).mul_(2); }, meta());
 
+ATEN_BRIDGE_EXPORT_GRAD(LoopGrad, [](const Tensor& x) {
+  Tensor y = at::empty_like(x);
+  for (int64_t i = 0; i < x.numel(); ++i) {
+    y.mutable_data_ptr<float>()[i] = 2 * x.const_data_ptr<float>()[i];
+  }
+  return y;
+});
+ATEN_BRIDGE_EXPORT_GRAD(IndexGrad, [](const Tensor& x) { return at::argmax(x); });
+
 EXPORT_BOTH(
     Throws,
     [](const Tensor& x) -> Tensor {
@@ -233,7 +244,11 @@ ATEN_BRIDGE_EXPORT(
       y.copy_(sum.detach());
       gradient.copy_(leaf.grad());
     },
-    aten_bridge::autograd());
+    aten_bridge::autograd(), meta([](const Tensor& x) {
+      const Tensor leaf = x.detach().requires_grad_();
+      (leaf * leaf).sum().backward();
+      return std::tuple<Tensor, Tensor>(x.new_empty({}), leaf.grad());
+    }));
 ATEN_BRIDGE_EXPORT(Records, [](const Tensor& x, Tensor& y) {
   y.fill_((x.detach().requires_grad_() * 2).requires_grad());
 });

@@ -321,6 +321,18 @@ TEST(GradientTest, InputsAreNotWritten) {
             "operation. (input 0: float32 [1]; input 1: float32 [1]; output 0: float32 [1])");
 }
 
+TEST(GradientTest, OfWhatAutogradHasNotRecordedIsAnError) {
+  Call loop = graded("LoopGrad");
+  loop.input<float>({1}, {1}).input<float>({1}, {1}).output<float>({1});
+  EXPECT_EQ(loop.run().error(),
+            "LoopGrad: expected results of operators that autograd differentiates, got results "
+            "that it has no graph of, as from a loop over data or after detach(); write the "
+            "gradient by hand and export it with ATEN_BRIDGE_EXPORT");
+  Call index = graded("IndexGrad");
+  index.input<float>({2}, {1, 2}).input<int64_t>({}, {0}).output<float>({2});
+  EXPECT_EQ(index.run().output<float>(0), (std::vector<float>{0, 0})) << "of an integer result";
+}
+
 TEST(GradientTest, ErrorsNameWhatIsWrong) {
   Call call = graded("ThrowsGrad");
   call.input<float>({1}, {1}).input<float>({1}, {1}).output<float>({1});
@@ -380,6 +392,7 @@ TEST(AutogradOptionTest, RecordsAGraph) {
   Call call = graded("SumOfSquares");
   const Result result = call.input<float>({2}, {3, 4}).output<float>({}).output<float>({2}).run();
   ASSERT_EQ(result.error(), "");
+  EXPECT_EQ(call.multi_output(true).infer().sizes(), (std::vector<Ints>{{}, {2}}));
   EXPECT_EQ(result.output<float>(0), std::vector<float>{25});
   EXPECT_EQ(result.output<float>(1), (std::vector<float>{6, 8}));
 }
