@@ -2193,6 +2193,7 @@ struct Signature<F, std::void_t<decltype(&F::operator())>>
 /// Where a kernel's attributes go: to the parameters of its function, or to what makes its state.
 template <class F>
 struct Body {
+  static constexpr bool kChanges = false;  // from call to call
   using Call = Signature<F>;
   using AttributePlan = typename Call::PlanType;
   using Object = char;
@@ -2204,6 +2205,7 @@ struct Body<State<T(P...)>> {
   using AttributePlan = Plan<P...>;
   using Object = T;
   static constexpr bool kHasState = true;
+  static constexpr bool kChanges = !Call::kConst;
   static_assert(AttributePlan::count(Kind::kValue) + AttributePlan::count(Kind::kInputList) ==
                     sizeof...(P),
                 "aten_bridge: the P... of state<T(P...)>() are types of attributes, and "
@@ -2381,6 +2383,7 @@ class Kernel final : public KernelBase {
   static constexpr int kResults = Result<ResultType>::kCount;
   static constexpr int kOutputs = PlanType::count(Kind::kOutput) + kResults;
   static constexpr bool kListsOutputs = false;
+  static constexpr bool kChanges = Body<F>::kChanges;
   static constexpr bool kSeveralOutputs = kOutputs > 1;
   static constexpr std::size_t kSlots = kTakesFrame || kListBegin >= 0 ? 0 : kInputs + kOutputs;
   static constexpr int kWorkspaces = PlanType::count(Kind::kWorkspace);
@@ -3583,10 +3586,21 @@ inline void check_gradients(const KernelInfo& kernel, const Arguments& arguments
   report.raise_if_failed();
 }
 
-/// Throws `Error` where a function gives numbers that autograd knows nothing of: silent zeros would
-/// be taken for their gradients.
+/// Throws `Error` where the function wrote its inputs, which is called twice, or where autograd
+/// knows nothing of what it gives: silent zeros would be taken for gradients.
 inline void check_recorded(const KernelInfo& kernel, const Arguments& arguments,
                            const std::vector<int>& inputs, const std::vector<at::Tensor>& results) {
+  Report report(kernel.operator_name);
+  for (int i = 0; i < arguments.inputs; ++i) {
+    const Operand& input = arguments.operands[i];
+    if (input.view.defined() && input.view._version() != 0) {
+      report.add(Status::kAten, input.name.text() +
+                                    ": expected an input that the function does not write, which "
+                                    "is called twice, for the result and for the gradient, got one "
+                                    "that it wrote; write to a clone() in the gradient's function");
+    }
+  }
+  report.raise_if_failed();
   const auto is_real = [](const at::Tensor& tensor) {
     return tensor.defined() && (tensor.is_floating_point() || tensor.is_complex());
   };
@@ -3712,6 +3726,14 @@ class GradientBase : public KernelBase {
     const std::vector<at::Tensor> results = forward(arguments);
     if (of_function_) {
       check_recorded(info, arguments, inputs, results);
+    } else if (differentiable &&
+               std::any_of(results.begin(), results.end(), [](const auto& result) {
+                 return result.defined() && result.layout() != at::kStrided;
+               })) {
+      // PyTorch's graph of a sparse gradient does not lead to the gradient that it was made from.
+      throw Error(Status::kAten, std::string(info.operator_name) +
+                                     ": expected gradients that are dense, to be differentiated "
+                                     "again, got a sparse one; use the function with sparse=false");
     }
     return compute_gradients(info, arguments, forward_inputs_, inputs, results, differentiable);
   }
@@ -3726,6 +3748,10 @@ class GradientKernel final : public GradientBase {
                 "aten_bridge: a gradient is that of a function that returns its results; for one "
                 "that writes its at::Tensor& parameters, write the gradient by hand and export it "
                 "with ATEN_BRIDGE_EXPORT.");
+  static_assert(!Forward::kChanges,
+                "aten_bridge: a state that changes from call to call has no gradient kernel by "
+                "autograd, which would have a state of its own; make operator() const, or write "
+                "the gradient by hand.");
   static_assert(!Forward::kListsOutputs,
                 "aten_bridge: the gradient of a function of an at::TensorList has no gradient "
                 "kernel; write one by hand.");
@@ -3746,6 +3772,7 @@ class GradientKernel final : public GradientBase {
   static constexpr int kInputs = Forward::kInputs + Forward::kOutputs;
   static constexpr int kListBegin = Forward::kListBegin;
   static constexpr bool kListsOutputs = kHasList;
+  static constexpr bool kChanges = false;
   static constexpr int kOutputs = tensors();
   static constexpr int kResults = kOutputs;
   static constexpr bool kSeveralOutputs = kOutputs > 1 || kHasList;

@@ -29,7 +29,7 @@ from typing import Any, NamedTuple
 
 import mindspore as ms
 import numpy as np
-from mindspore import ops
+from mindspore import nn, ops
 from mindspore.common.dtype import TensorType, Type
 
 from aten_bridge._function import Description, Function, Marshalled
@@ -496,7 +496,9 @@ class Kernel(ops.Custom):
             out_shape=(1,),
             out_dtype=ms.float32,
             func_type="aot",
-            bprop=grad if callable(grad) and not isinstance(grad, ops.Primitive) else None,
+            bprop=grad
+            if callable(grad) and not isinstance(grad, (ops.Primitive, nn.Cell))
+            else None,
         )
         self._path = path
         self._function = function
@@ -519,7 +521,7 @@ class Kernel(ops.Custom):
             self._gradient = grad
         elif _is_names(grad):
             self._gradient = self._make_gradient(grad, attributes)
-        elif grad is not None and not callable(grad):
+        elif grad is not None and (not callable(grad) or isinstance(grad, nn.Cell)):
             raise TypeError(
                 f"{name}: expected grad to be the name of a gradient kernel, a tuple of such "
                 f"names, an operator or a function, got {grad!r}"

@@ -198,6 +198,12 @@ ATEN_BRIDGE_EXPORT_GRAD(LoopGrad, [](const Tensor& x) {
 });
 ATEN_BRIDGE_EXPORT_GRAD(IndexGrad, [](const Tensor& x) { return at::argmax(x); });
 
+ATEN_BRIDGE_EXPORT_GRAD(WritesDataGrad, [](const Tensor& x, const Tensor& n) {
+  x.detach().mul_(2);
+  Tensor(n).add_(1);
+  return x * n;
+});
+
 EXPORT_BOTH(
     Throws,
     [](const Tensor& x) -> Tensor {
@@ -209,11 +215,10 @@ EXPORT_BOTH(
 class Scaling {
  public:
   explicit Scaling(double factor) : factor_(factor) {}
-  Tensor operator()(const Tensor& x) { return x * (factor_ * static_cast<double>(++calls_)); }
+  Tensor operator()(const Tensor& x) const { return x * factor_; }
 
  private:
   double factor_;
-  int64_t calls_ = 0;
 };
 EXPORT_BOTH(Scale, state<Scaling(double)>(), attr("factor", 2.0),
             meta([](const Tensor& x) { return x; }));
