@@ -1,11 +1,15 @@
 include(${CMAKE_CURRENT_LIST_DIR}/AtenBridgeFindPython.cmake)
 
-# aten_bridge_add_kernel(<target> SOURCES <file>... [DEVICE CPU] [INSTALL_DIR <folder>])
+# aten_bridge_add_kernel(<target> SOURCES <file>... [DEVICE CPU|CUDA] [INSTALL_DIR <folder>])
 #
 # Builds the kernel library <target>.so in the current binary folder: a module with the exported
 # kernels of the sources and nothing else to be seen (nor anything of a static library that it
 # links), that finds libtorch by itself. With INSTALL_DIR, `cmake --install` puts it there. Without
 # a build type, and flags that say otherwise, it is compiled with -O2.
+#
+# DEVICE says where the kernels' operands lie; with a .cu file among the sources it is CUDA, else
+# CPU. CUDA needs a PyTorch with CUDA and a CUDA toolkit of the same major version, and a .cu file
+# a project(... LANGUAGES CXX CUDA); CMAKE_CUDA_ARCHITECTURES says for which GPUs.
 function(aten_bridge_add_kernel target)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "DEVICE;INSTALL_DIR" "SOURCES")
   if(arg_UNPARSED_ARGUMENTS)
@@ -16,16 +20,33 @@ function(aten_bridge_add_kernel target)
   if(NOT arg_SOURCES)
     message(FATAL_ERROR "aten_bridge_add_kernel(${target}): SOURCES names no file.")
   endif()
+  set(has_cu OFF)
+  if("${arg_SOURCES}" MATCHES "\\.cu(;|$)")
+    set(has_cu ON)
+  endif()
   if(NOT arg_DEVICE)
     set(arg_DEVICE CPU)
+    if(has_cu)
+      set(arg_DEVICE CUDA)
+    endif()
   endif()
-  if(NOT arg_DEVICE STREQUAL CPU OR "${arg_SOURCES}" MATCHES "\\.cu(;|$)")
-    message(FATAL_ERROR "aten_bridge_add_kernel(${target}): this version builds kernels for the "
-      "CPU only; CUDA (.cu sources, DEVICE CUDA) is not there yet.")
+  if(NOT arg_DEVICE MATCHES "^(CPU|CUDA)$")
+    message(FATAL_ERROR "aten_bridge_add_kernel(${target}): DEVICE is CPU or CUDA, not "
+      "${arg_DEVICE}.")
+  endif()
+  if(has_cu AND arg_DEVICE STREQUAL CPU)
+    message(FATAL_ERROR "aten_bridge_add_kernel(${target}): a .cu source makes kernels for CUDA, "
+      "not for DEVICE CPU; leave DEVICE out, or name the file .cpp.")
+  endif()
+  if(arg_DEVICE STREQUAL CUDA)
+    _aten_bridge_check_cuda(${target} ${has_cu})
   endif()
 
   add_library(${target} MODULE ${arg_SOURCES})
   target_link_libraries(${target} PRIVATE aten_bridge::aten_bridge)
+  if(arg_DEVICE STREQUAL CUDA)
+    _aten_bridge_use_cuda(${target})
+  endif()
   get_target_property(libtorch Libtorch::torch_cpu IMPORTED_LOCATION)
   get_filename_component(libtorch_dir ${libtorch} DIRECTORY)
   set_target_properties(${target} PROPERTIES
@@ -43,7 +64,8 @@ function(aten_bridge_add_kernel target)
   # Only what is marked for export is seen. The map hides what -fvisibility=hidden does not:
   # templates of the standard library, and C++ names of sources that include ms_ext.h.
   set_target_properties(${target} PROPERTIES
-    C_VISIBILITY_PRESET hidden CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
+    C_VISIBILITY_PRESET hidden CXX_VISIBILITY_PRESET hidden CUDA_VISIBILITY_PRESET hidden
+    VISIBILITY_INLINES_HIDDEN ON)
   set(map ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/kernel.map)
   set_property(TARGET ${target} APPEND PROPERTY LINK_DEPENDS ${map})
   target_link_options(${target} PRIVATE
@@ -51,7 +73,7 @@ function(aten_bridge_add_kernel target)
 
   # What nobody calls goes. torch/extension.h brings code that needs Python, so that without this
   # a library could be opened in a Python process only.
-  target_compile_options(${target} PRIVATE -ffunction-sections -fdata-sections)
+  _aten_bridge_add_host_options(${target} -ffunction-sections -fdata-sections)
   target_link_options(${target} PRIVATE LINKER:--gc-sections)
 
   # now: a missing symbol is an error when the host opens the library, not a dead process later.
@@ -67,7 +89,7 @@ function(aten_bridge_add_kernel target)
   # By flag and not by target: PyTorch brings a libgomp of its own, with the same soname.
   find_package(OpenMP QUIET COMPONENTS CXX)
   if(OpenMP_CXX_FOUND)
-    target_compile_options(${target} PRIVATE ${OpenMP_CXX_FLAGS})
+    _aten_bridge_add_host_options(${target} ${OpenMP_CXX_FLAGS})
     target_link_options(${target} PRIVATE ${OpenMP_CXX_FLAGS})
   endif()
 
@@ -75,6 +97,69 @@ function(aten_bridge_add_kernel target)
   if(arg_INSTALL_DIR)
     install(TARGETS ${target} LIBRARY DESTINATION ${arg_INSTALL_DIR})
   endif()
+endfunction()
+
+# Options of the C++ compiler, which nvcc calls too.
+function(_aten_bridge_add_host_options target)
+  foreach(option IN LISTS ARGN)
+    target_compile_options(${target} PRIVATE
+      $<$<NOT:$<COMPILE_LANGUAGE:CUDA>>:${option}> $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=${option}>)
+  endforeach()
+endfunction()
+
+# Says in words why a kernel for CUDA cannot be built.
+function(_aten_bridge_check_cuda target has_cu)
+  set(kernel "aten_bridge_add_kernel(${target})")
+  get_target_property(libtorch Libtorch::torch_cpu IMPORTED_LOCATION)
+  get_filename_component(libtorch_dir ${libtorch} DIRECTORY)
+  if(NOT TARGET Libtorch::cuda)
+    message(FATAL_ERROR "${kernel}: a kernel for CUDA needs a PyTorch with CUDA, and the one in "
+      "${libtorch_dir} has none. Install another (see pytorch.org), or point CMAKE_PREFIX_PATH at "
+      "it.")
+  endif()
+  get_property(languages GLOBAL PROPERTY ENABLED_LANGUAGES)
+  find_package(CUDAToolkit QUIET)
+  get_target_property(major Libtorch::cuda LIBTORCH_CUDA_MAJOR)
+  if(NOT CUDAToolkit_FOUND)
+    message(FATAL_ERROR "${kernel}: a kernel for CUDA needs the CUDA toolkit ${major}, and there is "
+      "no nvcc. Install it and put nvcc on PATH, or name its folder with -DCUDAToolkit_ROOT=<path>.")
+  endif()
+  if(CUDA IN_LIST languages)
+    set(version ${CMAKE_CUDA_COMPILER_VERSION})
+  else()
+    set(version ${CUDAToolkit_VERSION})
+  endif()
+  if(NOT version MATCHES "^${major}\\.")
+    message(FATAL_ERROR "${kernel}: the CUDA toolkit is ${version}, and the PyTorch in "
+      "${libtorch_dir} was built with CUDA ${major}: a process can have one of the two. Name a "
+      "toolkit ${major} with -DCMAKE_CUDA_COMPILER=<its nvcc>, or install a PyTorch for CUDA "
+      "${version}.")
+  endif()
+  if(has_cu AND NOT CUDA IN_LIST languages)
+    message(FATAL_ERROR "${kernel}: a .cu source needs the language CUDA; say so in your "
+      "project(${PROJECT_NAME} LANGUAGES CXX CUDA).")
+  endif()
+endfunction()
+
+# Links what PyTorch links: its own libcudart, and not nvcc's static one beside it.
+function(_aten_bridge_use_cuda target)
+  find_package(CUDAToolkit QUIET)
+  target_link_libraries(${target} PRIVATE Libtorch::cuda)
+  get_target_property(libraries Libtorch::cuda INTERFACE_LINK_LIBRARIES)
+  if(NOT libraries MATCHES "libcudart")
+    target_link_libraries(${target} PRIVATE CUDA::cudart)
+  endif()
+  target_include_directories(${target} SYSTEM PRIVATE ${CUDAToolkit_INCLUDE_DIRS})
+  target_compile_definitions(${target} PRIVATE ATEN_BRIDGE_CUDA)
+  get_target_property(features Libtorch::cpu INTERFACE_COMPILE_FEATURES)
+  string(REGEX MATCH "cxx_std_([0-9]+)" standard "${features}")
+  set_target_properties(${target} PROPERTIES
+    CUDA_STANDARD ${CMAKE_MATCH_1} CUDA_STANDARD_REQUIRED ON CUDA_EXTENSIONS OFF
+    CUDA_RUNTIME_LIBRARY None LINKER_LANGUAGE CXX)
+  # What PyTorch gives to nvcc: code written for its extensions counts on both.
+  target_compile_options(${target} PRIVATE
+    $<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr>
+    $<$<COMPILE_LANGUAGE:CUDA>:--extended-lambda>)
 endfunction()
 
 # torch/extension.h includes Python.h. Nothing links to libpython: what a kernel uses of PyTorch is

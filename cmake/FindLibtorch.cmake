@@ -9,6 +9,9 @@
 # the first python3 on PATH).
 # Gives:
 #   Libtorch::cpu           headers, libc10, libtorch_cpu, the C++ ABI and the language standard
+#   Libtorch::cuda          where PyTorch has CUDA: libc10_cuda, libtorch_cuda and PyTorch's own
+#                           libcudart on top. The headers of CUDA are those of a toolkit. Its
+#                           property LIBTORCH_CUDA_MAJOR is the major version of CUDA.
 #   Libtorch_VERSION        such as 2.11.0
 #   Libtorch_CXX_STANDARD   17, or 20 where the headers need it (PyTorch 2.12 and newer)
 #   Libtorch_CXX11_ABI      value of _GLIBCXX_USE_CXX11_ABI that the libraries were built with
@@ -103,4 +106,30 @@ if(Libtorch_FOUND AND NOT TARGET Libtorch::cpu)
     _GLIBCXX_USE_CXX11_ABI=${Libtorch_CXX11_ABI})
   target_compile_features(Libtorch::cpu INTERFACE cxx_std_${Libtorch_CXX_STANDARD})
   target_link_libraries(Libtorch::cpu INTERFACE Libtorch::torch_cpu Libtorch::c10)
+endif()
+
+# CUDA: which of its versions, says the library's need of libcudart.
+foreach(_library c10_cuda torch_cuda)
+  find_library(Libtorch_${_library}_LIBRARY ${_library}
+    PATHS ${Libtorch_ROOT_DIR}/lib NO_DEFAULT_PATH NO_CACHE)
+endforeach()
+if(Libtorch_FOUND AND Libtorch_c10_cuda_LIBRARY AND Libtorch_torch_cuda_LIBRARY
+   AND NOT TARGET Libtorch::cuda)
+  file(STRINGS ${Libtorch_c10_cuda_LIBRARY} _libtorch_cudart
+    REGEX "^libcudart[^ ]*\\.so\\.[0-9]+" LIMIT_COUNT 1)
+  string(REGEX MATCH "^libcudart[^ ]*\\.so\\.([0-9]+)[0-9.]*" _libtorch_cudart "${_libtorch_cudart}")
+  set(_libtorch_cuda_major ${CMAKE_MATCH_1})
+  # In the wheels of CUDA 13, in those of CUDA 12 and 11, and in libtorch's own folder.
+  find_file(Libtorch_cudart_LIBRARY NAMES ${_libtorch_cudart}
+    PATHS ${Libtorch_ROOT_DIR}/../nvidia/cu${_libtorch_cuda_major}/lib
+      ${Libtorch_ROOT_DIR}/../nvidia/cuda_runtime/lib ${Libtorch_ROOT_DIR}/lib
+    NO_DEFAULT_PATH NO_CACHE)
+  add_library(Libtorch::cuda INTERFACE IMPORTED)
+  set_property(TARGET Libtorch::cuda PROPERTY LIBTORCH_CUDA_MAJOR "${_libtorch_cuda_major}")
+  # libtorch_cuda has the operators, which nobody calls by name: --as-needed would drop it.
+  target_link_libraries(Libtorch::cuda INTERFACE Libtorch::cpu ${Libtorch_c10_cuda_LIBRARY}
+    "-Wl,--push-state,--no-as-needed,${Libtorch_torch_cuda_LIBRARY},--pop-state")
+  if(Libtorch_cudart_LIBRARY)
+    target_link_libraries(Libtorch::cuda INTERFACE ${Libtorch_cudart_LIBRARY})
+  endif()
 endif()

@@ -9,9 +9,13 @@
 // makes the C function `LeakyRelu` that MindSpore's ops.Custom("./leaky_relu.so:LeakyRelu", ...,
 // func_type="aot") calls. The tensors are views of the host's memory: nothing is copied.
 //
-// Top to bottom: the host's calling convention, errors, dtypes and operands (none of which needs
-// PyTorch: define ATEN_BRIDGE_CORE_ONLY to get just these), then views, the caller's state, the
-// binding of a function's signature, and the export macro.
+// Top to bottom: the host's calling convention, errors, dtypes, operands and attributes (none of
+// which needs PyTorch: define ATEN_BRIDGE_CORE_ONLY to get just these), then devices, views,
+// checks, the caller's state, the binding of a function's signature, a call, shapes before a call,
+// gradients, the hooks of MindSpore and of Python, and the export macros.
+//
+// A source that nvcc compiles, or one with ATEN_BRIDGE_CUDA defined, has kernels for CUDA, any
+// other kernels for the CPU.
 //
 // SPDX-License-Identifier: Apache-2.0
 
@@ -31,6 +35,10 @@
 #include <type_traits>
 #include <vector>
 
+#if defined(__CUDACC__) && !defined(ATEN_BRIDGE_CUDA)
+#define ATEN_BRIDGE_CUDA
+#endif
+
 #ifndef ATEN_BRIDGE_CORE_ONLY
 #include <ATen/Parallel.h>
 #include <ATen/core/Tensor.h>
@@ -40,7 +48,15 @@
 #include <c10/core/ScalarTypeToTypeMeta.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <cxxabi.h>
+#include <dlfcn.h>
 #include <torch/csrc/api/include/torch/version.h>
+#ifdef ATEN_BRIDGE_CUDA
+#include <ATen/ops/empty.h>
+#include <c10/cuda/CUDACachingAllocator.h>
+#include <c10/cuda/CUDAGuard.h>
+#include <c10/cuda/CUDAStream.h>
+#include <cuda_runtime_api.h>
+#endif
 
 #include <algorithm>
 #include <array>
@@ -391,8 +407,17 @@ class CallFrame {
   /// Number of inputs and outputs together.
   int size() const noexcept { return size_; }
 
-  /// The host's stream; null on the CPU, and a valid stream on CUDA.
+  /// The host's stream: null on the CPU; on CUDA a cudaStream_t, of which null is a valid one.
   void* stream() const noexcept { return stream_; }
+
+  /// The number of the CUDA device that the operands are on; -1 for the memory of the CPU.
+  int cuda_device() const noexcept { return cuda_device_; }
+
+  /// For who has looked at the operands: those of a kernel are looked at before it runs.
+  void set_cuda_device(int device) noexcept { cuda_device_ = device; }
+
+  /// The host's memory of the operand at `index`, below `size()`.
+  void* data(int index) const noexcept { return params_[index]; }
 
   int workspace_count() const noexcept {
     return static_cast<int>(workspaces_.end - workspaces_.begin);
@@ -487,6 +512,7 @@ class CallFrame {
   void* stream_;
   Workspaces workspaces_;
   int size_ = 0;
+  int cuda_device_ = -1;
 };
 
 }  // namespace aten_bridge
@@ -762,6 +788,287 @@ class HostAttributes final : public Attributes {
 #ifndef ATEN_BRIDGE_CORE_ONLY
 
 //===----------------------------------------------------------------------===//
+// Devices
+//===----------------------------------------------------------------------===//
+//
+// A kernel is for the CPU or for CUDA, as its source was compiled; memory of the other is an error.
+// For each there is a class that stands for one call on it. Both have the same members, which are
+// called in this order:
+//
+//   T call(frame);      whether the device can be used
+//   call.locate(...)    where an operand lies; false, with the report, if it is of no use there
+//   call.fetch(...)     the same of a number, whose one element moves to `memory`, of the CPU
+//   call.enter()        the device and the host's stream become PyTorch's current ones
+//   call.allocate(...)  memory for the call
+//   call.finish()       whether the body left an error behind
+//
+// The destructor makes current what was current before. T::leftover() is for after a failure.
+
+namespace aten_bridge {
+namespace detail {
+
+/// cuPointerGetAttributes of the CUDA driver, which says where memory lies.
+using QueryPointer = int (*)(unsigned int count, const int* attributes, void** values,
+                             std::uintptr_t pointer);
+
+/// Null in a process that has no driver loaded, and so no memory of CUDA either.
+[[gnu::cold]] inline QueryPointer find_cuda_driver() noexcept {
+  void* driver = dlopen("libcuda.so.1", RTLD_NOLOAD | RTLD_LAZY);
+  return driver == nullptr
+             ? nullptr
+             : reinterpret_cast<QueryPointer>(dlsym(driver, "cuPointerGetAttributes"));
+}
+
+/// The number of the device whose memory that is, and which alone can use it; else -1.
+inline int find_cuda_device(QueryPointer query, const void* pointer) noexcept {
+  constexpr int kAttributes[] = {2, 8, 9};  // memory type, managed, device
+  constexpr unsigned int kDeviceMemory = 2;
+  unsigned int type = 0;
+  unsigned int managed = 0;  // memory of both; a bool of the driver's is 4 bytes or fewer
+  int device = -1;
+  void* values[] = {&type, &managed, &device};
+  const int failed = query(3, kAttributes, values, reinterpret_cast<std::uintptr_t>(pointer));
+  return failed == 0 && type == kDeviceMemory && managed == 0 ? device : -1;
+}
+
+/// A call on the CPU.
+class CpuCall {
+ public:
+  static constexpr at::DeviceType kType = at::kCPU;
+
+  explicit CpuCall(const CallFrame& frame) {
+    static const QueryPointer query = find_cuda_driver();
+    query_ = query == nullptr && frame.stream() != nullptr ? find_cuda_driver() : query;
+  }
+
+  /// False, with the report, if the kernel cannot use the operand's memory.
+  bool locate(const Slot& slot, const OperandName& name, Report& report) const {
+    const int device = query_ == nullptr || slot.data == nullptr || slot.numel == 0
+                           ? -1
+                           : find_cuda_device(query_, slot.data);
+    if (device >= 0) {
+      report.add(Status::kDevice,
+                 name.text() + ": expected memory of the CPU, got memory of cuda:" +
+                     std::to_string(device) + " with " + slot.text() +
+                     "; this kernel was built for the CPU: in a program on the GPU, say "
+                     "set_device(\"CPU\") of the operator, or build the kernel for CUDA");
+    }
+    return device < 0;
+  }
+
+  bool fetch(const Slot& slot, void* /*memory*/, const OperandName& name, Report& report) const {
+    return locate(slot, name, report);
+  }
+
+  void locate_any() const {}
+  void enter() const {}
+  static c10::Device device() { return at::kCPU; }
+  static c10::Allocator* allocator() { return c10::GetCPUAllocator(); }
+  static bool reaches(const void* /*memory*/) { return true; }
+  void finish() const {}
+  static std::string leftover() { return {}; }
+
+ private:
+  QueryPointer query_;
+};
+
+#ifdef ATEN_BRIDGE_CUDA
+
+/// "cudaErrorInvalidValue (invalid argument)".
+[[gnu::cold]] inline std::string cuda_error_text(cudaError_t error) {
+  return std::string(cudaGetErrorName(error)) + " (" + cudaGetErrorString(error) + ')';
+}
+
+[[gnu::cold]] inline std::string find_cuda_fault() {
+  int count = 0;
+  const cudaError_t error = cudaGetDeviceCount(&count);
+  if (error == cudaSuccess && count > 0) {
+    return {};
+  }
+  return "expected a CUDA device, got " + (error == cudaSuccess ? "none" : cuda_error_text(error)) +
+         "; this kernel was built for CUDA: run the program where there is a GPU, or build the "
+         "kernel for the CPU";
+}
+
+/// Why CUDA cannot be used here; empty if it can.
+inline const std::string& cuda_fault() {
+  static const std::string fault = find_cuda_fault();
+  return fault;
+}
+
+/// A call on CUDA. The host's stream is the current one during the body, so that what the body
+/// launches runs behind what the host has launched, and in front of what it will: nobody waits.
+/// (MindSpore's stream is a non-blocking one, which the default stream does not wait for.)
+class CudaCall {
+ public:
+  static constexpr at::DeviceType kType = at::kCUDA;
+
+  /// Throws `Error` if there is no CUDA device, or if an error is pending from before the call: it
+  /// would be taken for one of this kernel.
+  explicit CudaCall(CallFrame& frame)
+      : frame_(frame), stream_(static_cast<cudaStream_t>(frame.stream())) {
+    if (!cuda_fault().empty()) {
+      throw Error(Status::kDevice, std::string(frame.operator_name()) + ": " + cuda_fault());
+    }
+    const cudaError_t earlier = cudaGetLastError();
+    if (earlier != cudaSuccess) {
+      throw Error(Status::kCuda,
+                  std::string(frame.operator_name()) +
+                      ": not run: CUDA reports an error of an earlier operator or launch, " +
+                      cuda_error_text(earlier) + "; CUDA_LAUNCH_BLOCKING=1 shows which");
+    }
+  }
+
+  bool locate(const Slot& slot, const OperandName& name, Report& report) {
+    if (slot.data == nullptr || slot.numel == 0) {
+      return true;
+    }
+    const int found = find_device(slot.data);
+    if (found == kHostMemory) {
+      report.add(Status::kDevice,
+                 name.text() + ": expected memory of a CUDA device, got memory of the CPU with " +
+                     slot.text() +
+                     "; this kernel was built for CUDA: run the operator on the GPU, or build the "
+                     "kernel for the CPU");
+      return false;
+    }
+    if (found == kManagedMemory || found == device_) {
+      return true;
+    }
+    if (device_ >= 0) {
+      report.add(Status::kDevice,
+                 name.text() + ": expected memory of cuda:" + std::to_string(device_) + " as " +
+                     first_.text() + ", got memory of cuda:" + std::to_string(found) + " with " +
+                     slot.text());
+      return false;
+    }
+    device_ = found;
+    first_ = name;
+    return true;
+  }
+
+  /// Waits for the stream, unless the host has the number in memory of the CPU.
+  bool fetch(Slot& slot, void* memory, const OperandName& name, Report& report) const {
+    if (slot.data == nullptr || slot.numel != 1) {
+      return true;  // the fault is another
+    }
+    const int found = find_device(slot.data);
+    const std::size_t bytes = dtype_itemsize(slot.dtype);
+    if (found == kHostMemory) {
+      std::memcpy(memory, slot.data, bytes);
+    } else if (is_captured()) {
+      report.add(Status::kCuda, name.text() +
+                                    ": expected a number that can be read while the CUDA stream is "
+                                    "captured, got one in memory of the GPU, which may be written "
+                                    "when the graph is replayed only; make it an attribute");
+      return false;
+    } else {
+      const c10::cuda::OptionalCUDAGuard guard(
+          found == kManagedMemory ? std::optional<c10::Device>() : to_device(found));
+      check(cudaMemcpyAsync(memory, slot.data, bytes, cudaMemcpyDefault, stream_), name);
+      check(cudaStreamSynchronize(stream_), name);
+    }
+    slot.data = memory;
+    return true;
+  }
+
+  /// Takes the device of the first operand that is on one, of a kernel that looks at them itself.
+  void locate_any() {
+    for (int i = 0; i < frame_.size() && device_ < 0; ++i) {
+      const int found = frame_.data(i) == nullptr ? kHostMemory : find_device(frame_.data(i));
+      device_ = found < 0 ? -1 : found;
+    }
+  }
+
+  void enter() {
+    if (device_ < 0) {  // nothing says which: the current one
+      check(cudaGetDevice(&device_), {});
+    }
+    // Starts CUDA in PyTorch, which no other function of all its versions does.
+    static const bool started = at::empty({0}, at::TensorOptions(to_device(device_))).defined();
+    (void)started;
+    frame_.set_cuda_device(device_);
+    const auto index = static_cast<c10::DeviceIndex>(device_);
+    scope_.emplace(stream_ == nullptr || stream_ == cudaStreamLegacy
+                       ? c10::cuda::getDefaultCUDAStream(index)
+                       : c10::cuda::getStreamFromExternal(stream_, index));
+  }
+
+  c10::Device device() const { return to_device(device_); }
+  static c10::Allocator* allocator() { return c10::cuda::CUDACachingAllocator::get(); }
+  bool reaches(const void* memory) const { return find_device(memory) == device_; }
+
+  void finish() const {
+    const cudaError_t error = cudaGetLastError();
+    if (error != cudaSuccess) {
+      throw Error(Status::kCuda, std::string(frame_.operator_name()) +
+                                     ": a launch, or another CUDA call, of this kernel failed: " +
+                                     cuda_error_text(error));
+    }
+  }
+
+  /// Until PyTorch's current stream has done its work.
+  static void wait(c10::Device device) {
+    c10::cuda::getCurrentCUDAStream(device.index()).synchronize();
+  }
+
+  /// What CUDA reports beside the failure of a call, so that the next call does not meet it.
+  [[gnu::cold]] static std::string leftover() {
+    const cudaError_t error = cuda_fault().empty() ? cudaGetLastError() : cudaSuccess;
+    return error == cudaSuccess ? std::string() : "; CUDA reports " + cuda_error_text(error);
+  }
+
+ private:
+  static constexpr int kHostMemory = -1;
+  static constexpr int kManagedMemory = -2;  // of the CPU and of all devices
+
+  static c10::Device to_device(int index) {
+    return {at::kCUDA, static_cast<c10::DeviceIndex>(index)};
+  }
+
+  /// The number of the device whose memory that is, or one of the constants.
+  static int find_device(const void* memory) {
+    cudaPointerAttributes attributes = {};
+    if (cudaPointerGetAttributes(&attributes, memory) != cudaSuccess) {
+      cudaGetLastError();  // CUDA before 11: memory that it does not know
+      return kHostMemory;
+    }
+    return attributes.type == cudaMemoryTypeDevice    ? attributes.device
+           : attributes.type == cudaMemoryTypeManaged ? kManagedMemory
+                                                      : kHostMemory;
+  }
+
+  bool is_captured() const {
+    cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+    const cudaError_t error = cudaStreamIsCapturing(stream_, &status);
+    cudaGetLastError();  // of the default stream, while a stream is captured that it waits for
+    return error != cudaSuccess || status != cudaStreamCaptureStatusNone;
+  }
+
+  void check(cudaError_t error, const OperandName& name) const {
+    if (error != cudaSuccess) {
+      cudaGetLastError();
+      throw Error(Status::kCuda, std::string(frame_.operator_name()) + ": " + name.text() +
+                                     ": CUDA reports " + cuda_error_text(error));
+    }
+  }
+
+  CallFrame& frame_;
+  cudaStream_t stream_;
+  int device_ = -1;
+  OperandName first_;  // of the operands, that is on the device
+  std::optional<c10::cuda::CUDAStreamGuard> scope_;
+};
+
+#define ATEN_BRIDGE_CALL ::aten_bridge::detail::CudaCall
+#else
+#define ATEN_BRIDGE_CALL ::aten_bridge::detail::CpuCall
+#endif
+
+}  // namespace detail
+}  // namespace aten_bridge
+
+//===----------------------------------------------------------------------===//
 // Views
 //===----------------------------------------------------------------------===//
 
@@ -831,28 +1138,30 @@ namespace detail {
                                  shape_text(tensor.sizes().data(), static_cast<int>(tensor.dim()));
 }
 
-/// A row-major tensor over memory that it does not own. Resizable means that resizing it beyond
+/// A row-major tensor over memory that it does not own. With an allocator, resizing it beyond
 /// `bytes` gives it memory of its own. Not at::from_blob, whose storage cannot be resized.
-inline at::Tensor make_tensor(void* data, at::DeviceType device, std::size_t bytes, bool resizable,
-                              at::ScalarType type, at::IntArrayRef sizes) {
-  const auto key = device == at::kCPU ? c10::DispatchKey::CPU : c10::DispatchKey::Meta;
+inline at::Tensor make_tensor(void* data, c10::Device device, std::size_t bytes,
+                              c10::Allocator* allocator, at::ScalarType type,
+                              at::IntArrayRef sizes) {
+  const auto key = device.is_cpu()    ? c10::DispatchKey::CPU
+                   : device.is_cuda() ? c10::DispatchKey::CUDA
+                                      : c10::DispatchKey::Meta;
   c10::Storage storage(c10::Storage::use_byte_size_t(), bytes, c10::DataPtr(data, device),
-                       resizable ? c10::GetCPUAllocator() : nullptr, resizable);
+                       allocator, /*resizable=*/allocator != nullptr);
   at::Tensor tensor = at::detail::make_tensor<c10::TensorImpl>(
       std::move(storage), c10::DispatchKeySet(key), c10::scalarTypeToTypeMeta(type));
   tensor.unsafeGetTensorImpl()->set_sizes_contiguous(sizes);
   return tensor;
 }
 
-/// What becomes of a view that a kernel resizes beyond the host's buffer. An output of
-/// ATEN_BRIDGE_EXPORT moves to memory of its own and is found out after the body, by a check that
-/// can name the sizes; where nothing is checked afterwards, ATen refuses.
-enum class Resizing : bool { kRefused, kFoundOut };
-
 /// A tensor over the operand's memory, undefined for None. Adds to `report` a dtype that this
 /// libtorch does not have.
-inline at::Tensor make_view(const Slot& slot, const OperandName& name, Resizing resizing,
-                            Report& report) {
+///
+/// Without an allocator, ATen refuses to resize the tensor beyond the host's buffer. An output of
+/// ATEN_BRIDGE_EXPORT has one and so moves to memory of its own: it is found out after the body, by
+/// a check that can name the sizes.
+inline at::Tensor make_view(const Slot& slot, const OperandName& name, c10::Device device,
+                            c10::Allocator* allocator, Report& report) {
   if (slot.is_none()) {
     return {};
   }
@@ -862,10 +1171,9 @@ inline at::Tensor make_view(const Slot& slot, const OperandName& name, Resizing 
                name.text() + ": expected a dtype of this version of PyTorch, got " + slot.text());
     return {};
   }
-  return make_tensor(slot.data, at::kCPU,
-                     static_cast<std::size_t>(slot.numel) * dtype_itemsize(slot.dtype),
-                     resizing == Resizing::kFoundOut, type,
-                     at::IntArrayRef(slot.sizes, static_cast<std::size_t>(slot.ndim)));
+  return make_tensor(slot.data, device,
+                     static_cast<std::size_t>(slot.numel) * dtype_itemsize(slot.dtype), allocator,
+                     type, at::IntArrayRef(slot.sizes, static_cast<std::size_t>(slot.ndim)));
 }
 
 }  // namespace detail
@@ -876,6 +1184,10 @@ inline at::Tensor make_view(const Slot& slot, const OperandName& name, Resizing 
 inline std::vector<at::Tensor> tensors(const CallFrame& frame, c10::ArrayRef<int> indices) {
   std::vector<at::Tensor> views;
   views.reserve(indices.size());
+  const c10::Device device =
+      frame.cuda_device() < 0
+          ? c10::Device(at::kCPU)
+          : c10::Device(at::kCUDA, static_cast<c10::DeviceIndex>(frame.cuda_device()));
   Report report(frame.operator_name());
   for (const int index : indices) {
     const OperandName name{Role::kSlot, index};
@@ -886,7 +1198,7 @@ inline std::vector<at::Tensor> tensors(const CallFrame& frame, c10::ArrayRef<int
     }
     Slot slot;
     if (frame.read(index, name, slot, report)) {
-      views.push_back(detail::make_view(slot, name, detail::Resizing::kRefused, report));
+      views.push_back(detail::make_view(slot, name, device, /*allocator=*/nullptr, report));
     }
   }
   report.raise_if_failed();
@@ -1282,6 +1594,7 @@ struct Operand {
   Slot slot;
   at::Tensor view;
   const c10::TensorImpl* impl = nullptr;  // of `view` before the body
+  alignas(16) unsigned char number[16];   // of one whose element is fetched from a device
 };
 
 /// What the host keeps for one operator of a graph (MindSpore's AotKernelData): it deletes the
@@ -2226,7 +2539,7 @@ struct Body<State<T(P...)>> {
 };
 
 /// How a failure reaches the host: by a std::runtime_error or by a `Status`. Chosen by each source
-/// file, hence no business of inline functions.
+/// file, as ATEN_BRIDGE_CALL is, hence no business of inline functions.
 enum class ErrorMode : bool { kThrow, kReturn };
 #ifdef ATEN_BRIDGE_ERRORS_RETURN
 #define ATEN_BRIDGE_ERROR_MODE ::aten_bridge::detail::ErrorMode::kReturn
@@ -2337,6 +2650,7 @@ inline void check_returned(const Arguments& arguments, const at::Tensor* const* 
 
 // Defined below.
 [[noreturn]] void rethrow_state_error(const char* operator_name, const c10::Error& error);
+template <class DeviceCall>
 int run(const KernelBase& kernel, Operand* operands, int nparam, void** params, int* ndims,
         int64_t** shapes, const char** dtypes, void* stream, void* extra);
 std::vector<at::Tensor> meta_inputs(const Arguments& arguments);
@@ -2670,9 +2984,11 @@ constexpr auto make_kernel(const char* operator_name, ErrorMode error_mode, F&& 
 }
 
 /// The exported functions of a kernel, those of its types apart.
-template <class K>
+template <class K, class DeviceCall>
 struct Exported {
   K kernel;
+
+  static constexpr at::DeviceType kDevice = DeviceCall::kType;
 
   // MindSpore 2.10 has other types for one output than for several.
   using InferredSizes = std::conditional_t<K::kSeveralOutputs, std::vector<std::vector<int64_t>>,
@@ -2684,7 +3000,8 @@ struct Exported {
   int call(int nparam, void** params, int* ndims, int64_t** shapes, const char** dtypes,
            void* stream, void* extra) const {
     std::array<Operand, K::kSlots> operands;
-    return run(kernel, operands.data(), nparam, params, ndims, shapes, dtypes, stream, extra);
+    return run<DeviceCall>(kernel, operands.data(), nparam, params, ndims, shapes, dtypes, stream,
+                           extra);
   }
 
   InferredSizes infer_shape(const int* ndims, int64_t** shapes, void* extra) const {
@@ -2704,10 +3021,10 @@ struct Exported {
   }
 };
 
-template <class... Argument>
+template <class DeviceCall, class... Argument>
 constexpr auto export_kernel(Argument&&... arguments) {
   using K = decltype(make_kernel(std::forward<Argument>(arguments)...));
-  return Exported<K>{make_kernel(std::forward<Argument>(arguments)...)};
+  return Exported<K, DeviceCall>{make_kernel(std::forward<Argument>(arguments)...)};
 }
 
 //===----------------------------------------------------------------------===//
@@ -2793,8 +3110,9 @@ inline void check_operand(const Binding& binding, const OperandCheck* check, Che
 }
 
 /// Fills the operands from the call; adds to the report all that are wrong.
-inline void bind_operands(const KernelInfo& kernel, const CallFrame& frame, Arguments& arguments,
-                          Report& report) {
+template <class DeviceCall>
+void bind_operands(const KernelInfo& kernel, const CallFrame& frame, DeviceCall& device,
+                   Arguments& arguments, Report& report) {
   CheckRun checks(report);
   constexpr Binding kOutputBinding;
   const int size = arguments.size();
@@ -2807,15 +3125,24 @@ inline void bind_operands(const KernelInfo& kernel, const CallFrame& frame, Argu
     Operand& operand = arguments.operands[i];
     operand.name = operand_name(check, role, is_input ? i : parameter);
     const Binding& binding = is_input ? kernel.bindings[parameter] : kOutputBinding;
-    if (frame.read(i, operand.name, operand.slot, report) &&
-        (operand.slot.is_none() || binding.kind == Kind::kNumber || check != nullptr)) {
+    const bool is_number = binding.kind == Kind::kNumber;
+    if (!frame.read(i, operand.name, operand.slot, report) ||
+        !(is_number ? device.fetch(operand.slot, operand.number, operand.name, report)
+                    : device.locate(operand.slot, operand.name, report))) {
+      continue;
+    }
+    if (operand.slot.is_none() || is_number || check != nullptr) {
       check_operand(binding, check, checks, operand, report);
     }
   }
   report.raise_if_failed();
-  for (int i = 0; i < arguments.size(); ++i) {
+  device.enter();
+  for (int i = 0; i < size; ++i) {
     Operand& operand = arguments.operands[i];
-    operand.view = make_view(operand.slot, operand.name, Resizing::kFoundOut, report);
+    const bool is_fetched = operand.slot.data == operand.number;
+    operand.view =
+        make_view(operand.slot, operand.name, is_fetched ? c10::Device(at::kCPU) : device.device(),
+                  DeviceCall::allocator(), report);
     operand.impl = operand.view.unsafeGetTensorImpl();
   }
   report.raise_if_failed();
@@ -2852,17 +3179,20 @@ inline std::vector<std::size_t> measure_workspaces(const KernelBase& kernel,
 
 /// The host's memory where it is large enough, PyTorch's elsewhere: the host asks for sizes once,
 /// and calls with other shapes may follow.
-inline std::vector<Memory> take_workspaces(const KernelBase& kernel, const Arguments& arguments) {
+template <class DeviceCall>
+std::vector<Memory> take_workspaces(const KernelBase& kernel, const DeviceCall& device,
+                                    const Arguments& arguments) {
   const CallFrame& frame = *arguments.frame;
   const std::vector<std::size_t> bytes = measure_workspaces(kernel, arguments);
   std::vector<Memory> workspaces(bytes.size());
   for (std::size_t i = 0; i < bytes.size(); ++i) {
     const int index = static_cast<int>(i);
     workspaces[i].bytes = bytes[i];
-    if (index < frame.workspace_count() && frame.workspace_bytes(index) >= bytes[i]) {
+    if (index < frame.workspace_count() && frame.workspace_bytes(index) >= bytes[i] &&
+        device.reaches(frame.workspace(index))) {
       workspaces[i].data = frame.workspace(index);
     } else {
-      workspaces[i].owner = c10::GetCPUAllocator()->allocate(bytes[i]);
+      workspaces[i].owner = DeviceCall::allocator()->allocate(bytes[i]);
       workspaces[i].data = workspaces[i].owner.get();
     }
   }
@@ -2964,8 +3294,14 @@ struct Failure {
     // The C++ backtrace is of use to who debugs PyTorch; PyTorch's own variable asks for it.
     const char* show = std::getenv("TORCH_SHOW_CPP_STACKTRACES");
     const bool backtrace = show != nullptr && std::strcmp(show, "1") == 0;
-    failure.status = Status::kAten;
-    failure.text += (backtrace ? error.what() : error.what_without_backtrace()) + operands;
+    const std::string text = backtrace ? error.what() : error.what_without_backtrace();
+    failure.status = text.rfind("CUDA", 0) == 0 ? Status::kCuda : Status::kAten;
+    failure.text += text + operands;
+    if (text.find("stream is capturing") != std::string::npos) {
+      failure.text +=
+          "; while a CUDA stream is captured a kernel cannot wait for it: no .item(), no copy to "
+          "the CPU, no result whose shape depends on values";
+    }
   } catch (const std::exception& error) {
     failure.status = Status::kException;
     const std::string text = error.what() == nullptr ? "" : error.what();
@@ -2978,13 +3314,14 @@ struct Failure {
   return failure;
 }
 
-/// The same with the operands of the call, and recorded for aten_bridge_last_error(). Does not
-/// throw: without memory for the text there is none.
+/// The same with the operands of the call, and `more`, and recorded for aten_bridge_last_error().
+/// Does not throw: without memory for the text there is none.
 [[gnu::cold, gnu::noinline]] inline Failure record_failure(const char* operator_name,
-                                                           const Operand* operands,
-                                                           int count) noexcept {
+                                                           const Operand* operands, int count,
+                                                           const std::string& more = {}) noexcept {
   try {
     Failure failure = describe_failure(operator_name, operands_text(operands, count));
+    failure.text += more;
     last_error_text() = failure.text;
     return failure;
   } catch (...) {
@@ -3019,20 +3356,25 @@ __attribute__((no_sanitize("vptr"))) inline Instance* find_instance(
 
 /// One call of a kernel from one of the host. `operands` has room for those of the kernel, an
 /// at::TensorList excepted.
-inline int run(const KernelBase& kernel, Operand* operands, int nparam, void** params, int* ndims,
-               int64_t** shapes, const char** dtypes, void* stream, void* extra) {
+template <class DeviceCall>
+int run(const KernelBase& kernel, Operand* operands, int nparam, void** params, int* ndims,
+        int64_t** shapes, const char** dtypes, void* stream, void* extra) {
   const KernelInfo& info = kernel.info;
   Arguments arguments;
   std::vector<Operand> list_operands;
   int bound = 0;
   try {
     check_pytorch(info.operator_name);
-    const CallFrame frame(info.operator_name, nparam, params, ndims, shapes, dtypes, stream, extra);
+    CallFrame frame(info.operator_name, nparam, params, ndims, shapes, dtypes, stream, extra);
     const KernelScope scope(info.records);
+    DeviceCall device(frame);
     arguments.frame = &frame;
     std::unique_ptr<Instance> temporary;
     std::vector<Memory> workspaces;
-    if (!info.takes_frame) {
+    if (info.takes_frame) {
+      device.locate_any();
+      device.enter();
+    } else {
       Report report(info.operator_name);
       arguments.instance = find_instance(kernel, extra, temporary, report);
       if (!take_count(info, frame.size(), arguments, report)) {
@@ -3043,18 +3385,20 @@ inline int run(const KernelBase& kernel, Operand* operands, int nparam, void** p
         operands = list_operands.data();
       }
       arguments.operands = operands;
-      bind_operands(info, frame, arguments, report);
+      bind_operands(info, frame, device, arguments, report);
       bound = arguments.size();
       if (info.workspaces > 0) {
-        workspaces = take_workspaces(kernel, arguments);
+        workspaces = take_workspaces(kernel, device, arguments);
         arguments.workspaces = workspaces.data();
       }
     }
     kernel.invoke(arguments);
+    device.finish();
     check_outputs(info, arguments);
     return static_cast<int>(Status::kOk);
   } catch (...) {
-    return hand_over(record_failure(info.operator_name, operands, bound), info.error_mode);
+    return hand_over(record_failure(info.operator_name, operands, bound, DeviceCall::leftover()),
+                     info.error_mode);
   }
 }
 
@@ -3124,7 +3468,7 @@ inline constexpr const char* kNotResized =
 
 /// A tensor without data; who asks for its data meets an error.
 [[gnu::cold]] inline at::Tensor make_meta(at::IntArrayRef sizes, at::ScalarType type) {
-  at::Tensor tensor = make_tensor(nullptr, at::kMeta, 0, /*resizable=*/true, type, sizes);
+  at::Tensor tensor = make_tensor(nullptr, at::kMeta, 0, c10::GetCPUAllocator(), type, sizes);
   forbid_data(tensor.storage().unsafeGetStorageImpl(),
               "expected a tensor with data, got a meta tensor", 0);
   return tensor;
@@ -3259,7 +3603,7 @@ class StandIns {
 /// Writes an integer as a number of the input's dtype.
 [[gnu::cold]] inline void put_number(KnownInput& input, int64_t value) {
   const at::Tensor number = make_tensor(input.value.data(), at::kCPU, sizeof(input.value),
-                                        /*resizable=*/false, scalar_type(input.dtype), {});
+                                        /*allocator=*/nullptr, scalar_type(input.dtype), {});
   number.fill_(value);
 }
 
@@ -3845,10 +4189,10 @@ constexpr auto make_gradient_kernel(const char* operator_name, ErrorMode error_m
   return GradientKernel<decltype(make_forward())>(make_forward());
 }
 
-template <class... Argument>
+template <class DeviceCall, class... Argument>
 constexpr auto export_gradient_kernel(Argument&&... arguments) {
   using K = decltype(make_gradient_kernel(std::forward<Argument>(arguments)...));
-  return Exported<K>{make_gradient_kernel(std::forward<Argument>(arguments)...)};
+  return Exported<K, DeviceCall>{make_gradient_kernel(std::forward<Argument>(arguments)...)};
 }
 
 //===----------------------------------------------------------------------===//
@@ -4216,9 +4560,9 @@ class PythonAttributes final : public Attributes {
 
 /// What a kernel is, in JSON: {"inputs": [["tensor", "x"], ...], "outputs": 1, "meta": true,
 /// "attributes": [["negative_slope", "a float", false], ...]}, of a gradient kernel "gradient":
-/// true too; an input has its name from its check or "", an attribute whether the operator must set
-/// it. Valid until the thread's next call.
-[[gnu::cold]] inline const char* describe(const KernelBase& kernel) {
+/// true, of one for CUDA "device": "cuda"; an input has its name from its check or "", an attribute
+/// whether the operator must set it. Valid until the thread's next call.
+[[gnu::cold]] inline const char* describe(const KernelBase& kernel, at::DeviceType device) {
   const KernelInfo& info = kernel.info;
   std::string text = "{\"inputs\": [";
   for (int i = 0; i < info.inputs; ++i) {
@@ -4236,6 +4580,7 @@ class PythonAttributes final : public Attributes {
   text.append("], \"outputs\": ").append(std::to_string(info.outputs));
   text.append(", \"meta\": ").append(info.has_meta ? "true" : "false");
   text.append(info.is_gradient ? ", \"gradient\": true" : "");
+  text.append(device == at::kCPU ? "" : ", \"device\": \"cuda\"");
   text.append(", \"attributes\": [");
   kernel.describe_attributes(text);
   text += "]}";
@@ -4349,7 +4694,7 @@ class PythonAttributes final : public Attributes {
 #define ATEN_BRIDGE_EXPORT_AS(Name, make, ...)                                                    \
   /* Bound before `Name` is declared, which may also be the name of the function. */              \
   static const auto aten_bridge_kernel_##Name =                                                   \
-      ::aten_bridge::detail::make(#Name, ATEN_BRIDGE_ERROR_MODE, __VA_ARGS__);                    \
+      ::aten_bridge::detail::make<ATEN_BRIDGE_CALL>(#Name, ATEN_BRIDGE_ERROR_MODE, __VA_ARGS__);  \
   ATEN_BRIDGE_RETURNS_CLASSES(                                                                    \
       extern "C" ATEN_BRIDGE_PUBLIC int Name(int nparam, void** params, int* ndims,               \
                                              int64_t** shapes, const char** dtypes, void* stream, \
@@ -4369,7 +4714,8 @@ class PythonAttributes final : public Attributes {
                 return aten_bridge_kernel_##Name.infer_type(types, extra);                        \
               } /* for aten_bridge.mindspore, the Python module */                                \
       extern "C" ATEN_BRIDGE_PUBLIC const char* Name##Describe() {                                \
-        return ::aten_bridge::detail::describe(aten_bridge_kernel_##Name);                        \
+        return ::aten_bridge::detail::describe(aten_bridge_kernel_##Name,                         \
+                                               aten_bridge_kernel_##Name.kDevice);                \
       } extern "C" ATEN_BRIDGE_PUBLIC const char*                                                 \
           Name##Infer(const ::aten_bridge::detail::PythonInput* inputs, int input_count,          \
                       const ::aten_bridge::detail::PythonAttribute* attributes,                   \

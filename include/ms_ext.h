@@ -4,6 +4,8 @@
 // New kernels are better off with ATEN_BRIDGE_EXPORT (aten_bridge.h). It also checks what the
 // kernel did to its outputs, sets the thread's state aside and reports every kind of exception; a
 // function that is the host's C function itself, as in the tutorial, has nobody to do that for it.
+// On CUDA nobody makes the host's stream the current one either: such a function has to wait for it
+// before its work, as the tutorial's does, and for its own work before it returns.
 //
 // SPDX-License-Identifier: Apache-2.0
 
@@ -34,10 +36,50 @@ auto reporting(const char* name, const Body& body) {
   }
 }
 
-inline void check_ms_ext_device(const char* name, c10::Device device) {
-  if (!device.is_cpu()) {
-    throw Error(Status::kDevice, std::string(name) + ": expected device cpu, got " + device.str() +
-                                     "; this library was built for the CPU");
+template <class DeviceCall>
+void check_ms_ext_device(const char* name, c10::Device device) {
+  constexpr bool kIsCpu = DeviceCall::kType == at::kCPU;
+  if (device.type() != DeviceCall::kType) {
+    throw Error(Status::kDevice,
+                std::string(name) + ": expected device " + (kIsCpu ? "cpu" : "cuda") + ", got " +
+                    device.str() + "; this library was built for " + (kIsCpu ? "the CPU" : "CUDA"));
+  }
+}
+
+/// Views of the slots at `indices`; of all where it is null.
+template <class DeviceCall>
+std::vector<at::Tensor> ms_ext_tensors(CallFrame frame, const std::vector<int>* indices,
+                                       c10::Device device) {
+  check_ms_ext_device<DeviceCall>(frame.operator_name(), device);
+  DeviceCall call(frame);
+  Report report(frame.operator_name());
+  const std::size_t count =
+      indices == nullptr ? static_cast<std::size_t>(frame.size()) : indices->size();
+  for (std::size_t i = 0; i < count; ++i) {
+    const int index = indices == nullptr ? static_cast<int>(i) : (*indices)[i];
+    const OperandName name{Role::kSlot, index};
+    Report ignored(frame.operator_name());  // `tensors` reports all but where the memory is
+    Slot slot;
+    if (index >= 0 && index < frame.size() && frame.read(index, name, slot, ignored)) {
+      call.locate(slot, name, report);
+    }
+  }
+  report.raise_if_failed();
+  call.enter();
+  return indices == nullptr ? tensors(frame) : tensors(frame, *indices);
+}
+
+/// Copies dense elements to the host's buffer, and waits until they are there.
+template <class DeviceCall>
+void ms_ext_copy(void* output, const at::Tensor& dense) {
+  if constexpr (DeviceCall::kType == at::kCPU) {
+    std::memmove(output, dense.const_data_ptr(), dense.nbytes());
+  } else {
+    const at::Tensor buffer =
+        make_tensor(output, dense.device(), dense.nbytes(),
+                    /*allocator=*/nullptr, dense.scalar_type(), dense.sizes());
+    buffer.copy_(dense);
+    DeviceCall::wait(dense.device());
   }
 }
 
@@ -52,34 +94,36 @@ inline void check_ms_ext_device(const char* name, c10::Device device) {
 ///
 /// Throws a std::runtime_error that names every slot that is wrong. `nparam` is taken for the
 /// number of inputs and outputs: in a call with workspaces name the slots, as below.
-inline std::vector<at::Tensor> get_torch_tensors(int nparam, void** params, int* ndims,
-                                                 int64_t** shapes, const char** dtypes,
-                                                 c10::Device device) {
+template <class DeviceCall = ATEN_BRIDGE_CALL>
+std::vector<at::Tensor> get_torch_tensors(int nparam, void** params, int* ndims, int64_t** shapes,
+                                          const char** dtypes, c10::Device device) {
   return aten_bridge::detail::reporting("get_torch_tensors", [&] {
-    aten_bridge::detail::check_ms_ext_device("get_torch_tensors", device);
-    return aten_bridge::tensors({"get_torch_tensors", nparam, params, ndims, shapes, dtypes,
-                                 /*stream=*/nullptr, /*extra=*/nullptr});
+    return aten_bridge::detail::ms_ext_tensors<DeviceCall>(
+        {"get_torch_tensors", nparam, params, ndims, shapes, dtypes, /*stream=*/nullptr,
+         /*extra=*/nullptr},
+        /*indices=*/nullptr, device);
   });
 }
 
 /// The same for the slots at `indices`, in that order; the others are not looked at.
-inline std::vector<at::Tensor> get_torch_tensors(int nparam, void** params, int* ndims,
-                                                 int64_t** shapes, const char** dtypes,
-                                                 const std::vector<int>& indices,
-                                                 c10::Device device) {
+template <class DeviceCall = ATEN_BRIDGE_CALL>
+std::vector<at::Tensor> get_torch_tensors(int nparam, void** params, int* ndims, int64_t** shapes,
+                                          const char** dtypes, const std::vector<int>& indices,
+                                          c10::Device device) {
   return aten_bridge::detail::reporting("get_torch_tensors", [&] {
-    aten_bridge::detail::check_ms_ext_device("get_torch_tensors", device);
-    return aten_bridge::tensors({"get_torch_tensors", nparam, params, ndims, shapes, dtypes,
-                                 /*stream=*/nullptr, /*extra=*/nullptr},
-                                indices);
+    return aten_bridge::detail::ms_ext_tensors<DeviceCall>(
+        {"get_torch_tensors", nparam, params, ndims, shapes, dtypes, /*stream=*/nullptr,
+         /*extra=*/nullptr},
+        &indices, device);
   });
 }
 
 /// Copies the elements of `tensor`, in row-major order, to the host's buffer at `output`, which
 /// must have room for them: its size is not known here. Strides, pending conjugation and negation
-/// are resolved first; no dtype is converted. Throws a std::runtime_error for a tensor that is not
-/// dense on this library's device.
-inline void output_memcpy(void* output, const at::Tensor& tensor) {
+/// are resolved first; no dtype is converted. On CUDA the copy is done when it returns. Throws a
+/// std::runtime_error for a tensor that is not dense on this library's device.
+template <class DeviceCall = ATEN_BRIDGE_CALL>
+void output_memcpy(void* output, const at::Tensor& tensor) {
   aten_bridge::detail::reporting("output_memcpy", [&] {
     using aten_bridge::Error;
     using aten_bridge::Status;
@@ -88,7 +132,7 @@ inline void output_memcpy(void* output, const at::Tensor& tensor) {
                                        (tensor.defined() ? "layout " + c10::str(tensor.layout())
                                                          : std::string("an undefined one")));
     }
-    aten_bridge::detail::check_ms_ext_device("output_memcpy", tensor.device());
+    aten_bridge::detail::check_ms_ext_device<DeviceCall>("output_memcpy", tensor.device());
     if (tensor.numel() == 0) {
       return;
     }
@@ -98,7 +142,7 @@ inline void output_memcpy(void* output, const at::Tensor& tensor) {
                       aten_bridge::detail::count_text(tensor.numel(), "element") + ", got null");
     }
     const at::Tensor dense = tensor.detach().resolve_conj().resolve_neg().contiguous();
-    std::memmove(output, dense.const_data_ptr(), dense.nbytes());
+    aten_bridge::detail::ms_ext_copy<DeviceCall>(output, dense);
   });
 }
 

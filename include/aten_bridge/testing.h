@@ -31,6 +31,8 @@
 // What it does on top: it fills outputs and workspaces with bytes of 0xff (NaN, -1) and watches 64
 // bytes on both sides of every buffer, with AddressSanitizer where that is on.
 //
+// A kernel for CUDA is called through aten_bridge/testing_cuda.h, which stands on this.
+//
 // Link with ${CMAKE_DL_LIBS} and threads (Threads::Threads).
 //
 // SPDX-License-Identifier: Apache-2.0
@@ -48,6 +50,7 @@
 #include <cstdio>
 #include <cstring>
 #include <exception>
+#include <functional>
 #include <iterator>
 #include <map>
 #include <memory>
@@ -163,6 +166,11 @@ class Buffer {
   unsigned char* data() { return data_; }
   std::size_t size() const { return size_; }
 
+  /// Copies bytes and guard zones to `block`, or from it. It is as large as `block_size()`.
+  void copy_to(void* block) { copy(block, data_ - kGuard); }
+  void copy_from(const void* block) { copy(data_ - kGuard, block); }
+  std::size_t block_size() const { return size_ + 2 * kGuard; }
+
   /// "" or which side was written to.
   std::string damage() {
     unguard();
@@ -180,6 +188,11 @@ class Buffer {
   }
 
  private:
+  void copy(void* to, const void* from) {
+    unguard();
+    std::memcpy(to, from, block_size());
+    guard();
+  }
   void guard() {
     set_accessible(data_ - kGuard, kGuard, false);
     set_accessible(data_ + size_, kGuard, false);
@@ -233,6 +246,33 @@ struct Metadata {
 };
 
 }  // namespace detail
+
+//===----------------------------------------------------------------------===//
+// Devices
+//===----------------------------------------------------------------------===//
+
+/// One call, or several of the same operands, on another device than the CPU. It has memory of its
+/// own for each buffer of the call.
+class DeviceRun {
+ public:
+  virtual ~DeviceRun() = default;
+
+  /// Where the kernel finds the buffer. The same buffer always is in the same place.
+  virtual void* place(detail::Buffer& buffer) = 0;
+
+  virtual void* stream() = 0;
+
+  /// Does `launch` between sending all buffers to the device and fetching them. `launch` may
+  /// return before its work is done. Returns whether it waited for the stream.
+  virtual bool around(const std::function<void()>& launch) = 0;
+};
+
+/// Where a call's operands are: an interface for the simulated hosts of devices.
+class Device {
+ public:
+  virtual ~Device() = default;
+  virtual std::unique_ptr<DeviceRun> make_run() = 0;
+};
 
 //===----------------------------------------------------------------------===//
 // Attributes and instances
@@ -463,6 +503,9 @@ class Result {
   /// What the kernel returned; 0 if it threw.
   int code() const { return code_; }
 
+  /// Whether the kernel waited for the device's stream. Only kernels on a device are asked.
+  bool waited() const { return waited_; }
+
   /// The library's aten_bridge_last_error() in the thread of the call; "" if it has none.
   const std::string& last_error() const { return last_error_; }
 
@@ -495,6 +538,7 @@ class Result {
     std::vector<unsigned char> bytes;
   };
   int code_ = 0;
+  bool waited_ = false;
   std::string error_;
   std::string last_error_;
   std::vector<Output> outputs_;
@@ -599,6 +643,18 @@ class Call {
     return *this;
   }
 
+  /// Gives input `index` other values, as many as it has.
+  template <class T>
+  Call& set_input(int index, const std::vector<T>& values) {
+    detail::Buffer& buffer = *inputs_.at(static_cast<std::size_t>(index)).buffer;
+    if (values.size() * sizeof(T) != buffer.size()) {
+      throw std::logic_error(std::to_string(values.size()) + " values for " +
+                             std::to_string(buffer.size()) + " bytes");
+    }
+    std::memcpy(buffer.data(), values.data(), buffer.size());
+    return *this;
+  }
+
   /// Adds the input that the host passes for Python's None.
   Call& input_none() {
     inputs_.push_back({"none", {}, nullptr, /*is_tensor=*/false});
@@ -658,6 +714,12 @@ class Call {
   /// Adds a workspace: memory without metadata, after the outputs and those that Init asked for.
   Call& workspace(std::size_t bytes) {
     workspaces_.push_back(std::make_shared<detail::Buffer>(bytes, 16));
+    return *this;
+  }
+
+  /// Where the operands are during a call. `device` must outlive the call. At first the CPU.
+  Call& on(Device& device) {
+    device_ = &device;
     return *this;
   }
 
@@ -754,6 +816,8 @@ class Call {
   }
 
  private:
+  friend class CudaGraph;
+
   /// Makes the kernel's instance unless it is there. The result is that of Init.
   Result prepare() {
     Result result;
@@ -783,37 +847,57 @@ class Call {
     return result;
   }
 
-  Result launch() {
-    const detail::Metadata metadata(described());
-    detail::Extra& extra = owner_.instance->extra;
-    std::vector<std::shared_ptr<detail::Buffer>> workspaces;
-    for (const std::size_t bytes : owner_.instance->workspaces) {
-      workspaces.push_back(std::make_shared<detail::Buffer>(bytes, 16));
-    }
-    workspaces.insert(workspaces.end(), workspaces_.begin(), workspaces_.end());
+  /// What the host passes to the kernel: the same for each replay of a captured call.
+  struct Launch {
+    explicit Launch(std::vector<detail::Operand> operands) : metadata(std::move(operands)) {}
 
-    const std::size_t described = metadata.operands.size();
-    const std::size_t nparam = described + workspaces.size();
-    const std::unique_ptr<void*[]> params(new void*[nparam]);
-    for (std::size_t i = 0; i < described; ++i) {
-      detail::Buffer* buffer = metadata.operands[i].buffer.get();
-      params[i] = buffer == nullptr ? nullptr : buffer->data();
+    detail::Metadata metadata;
+    std::vector<std::shared_ptr<detail::Buffer>> workspaces;
+    std::vector<void*> params;
+    std::unique_ptr<DeviceRun> device;  // null: the CPU
+  };
+
+  std::unique_ptr<Launch> make_launch() {
+    auto launch = std::make_unique<Launch>(described());
+    launch->device = device_ == nullptr ? nullptr : device_->make_run();
+    detail::Extra& extra = owner_.instance->extra;
+    for (const std::size_t bytes : owner_.instance->workspaces) {
+      launch->workspaces.push_back(std::make_shared<detail::Buffer>(bytes, 16));
+    }
+    launch->workspaces.insert(launch->workspaces.end(), workspaces_.begin(), workspaces_.end());
+    const auto place = [&](detail::Buffer* buffer) -> void* {
+      return buffer == nullptr           ? nullptr
+             : launch->device == nullptr ? buffer->data()
+                                         : launch->device->place(*buffer);
+    };
+    for (const detail::Operand& operand : launch->metadata.operands) {
+      launch->params.push_back(place(operand.buffer.get()));
     }
     extra.workspaces.clear();
-    for (std::size_t i = 0; i < workspaces.size(); ++i) {
-      params[described + i] = workspaces[i]->data();
-      extra.workspaces.push_back(workspaces[i]->size());
-      poison(*workspaces[i]);
+    for (const auto& workspace : launch->workspaces) {
+      launch->params.push_back(place(workspace.get()));
+      extra.workspaces.push_back(workspace->size());
     }
-    for (const detail::Operand& output : outputs_) {
-      poison(*output.buffer);
-    }
+    return launch;
+  }
 
+  Result launch() {
+    const std::unique_ptr<Launch> launch = make_launch();
     Result result;
+    work(*launch, result, [&] { call_kernel(*launch, result); });
+    return result;
+  }
+
+  /// Calls the kernel once, in arrays of exactly as many entries as there are.
+  void call_kernel(Launch& launch, Result& result) {
+    detail::Metadata& metadata = launch.metadata;
+    const std::unique_ptr<void*[]> params(new void*[launch.params.size()]);
+    std::copy(launch.params.begin(), launch.params.end(), params.get());
     try {
-      result.code_ = functions_.kernel(static_cast<int>(nparam), params.get(), metadata.ndims.get(),
-                                       metadata.shapes.get(), metadata.dtypes.get(),
-                                       /*stream=*/nullptr, &extra);
+      result.code_ = functions_.kernel(
+          static_cast<int>(launch.params.size()), params.get(), metadata.ndims.get(),
+          metadata.shapes.get(), metadata.dtypes.get(),
+          launch.device == nullptr ? nullptr : launch.device->stream(), &owner_.instance->extra);
       if (result.code_ != 0) {
         result.error_ = "return code " + std::to_string(result.code_);
       }
@@ -821,16 +905,31 @@ class Call {
       result.error_ = error.what();
     }
     result.last_error_ = last_error();
+  }
+
+  /// Does `body` with poisoned outputs, and collects them.
+  template <class Body>
+  void work(Launch& launch, Result& result, const Body& body) {
+    for (const auto& workspace : launch.workspaces) {
+      poison(*workspace);
+    }
+    for (const detail::Operand& output : outputs_) {
+      poison(*output.buffer);
+    }
+    if (launch.device == nullptr) {
+      body();
+    } else {
+      result.waited_ = launch.device->around(body);
+    }
     check("input", inputs_);
     check("output", outputs_);
-    for (std::size_t i = 0; i < workspaces.size(); ++i) {
-      check("workspace", i, *workspaces[i]);
+    for (std::size_t i = 0; i < launch.workspaces.size(); ++i) {
+      check("workspace", i, *launch.workspaces[i]);
     }
     for (const detail::Operand& output : outputs_) {
       unsigned char* data = output.buffer->data();
       result.outputs_.push_back({output.dtype, {data, data + output.buffer->size()}});
     }
-    return result;
   }
 
   std::vector<detail::Operand> described() const {
@@ -923,6 +1022,7 @@ class Call {
   std::vector<detail::Operand> inputs_;
   std::vector<detail::Operand> outputs_;
   std::vector<std::shared_ptr<detail::Buffer>> workspaces_;
+  Device* device_ = nullptr;
   detail::InstanceOwner owner_;
 };
 

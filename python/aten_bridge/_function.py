@@ -90,6 +90,7 @@ class Description(NamedTuple):
     outputs: int
     has_meta: bool
     is_gradient: bool  # the outputs are the gradients of the tensors among the forward's inputs
+    device: str  # where it wants its operands: "cpu" or "cuda"
     attribute_names: list[str]  # as exported; one may stand twice
     attribute_types: dict[str, str]  # such as "a float, such as 1.0"
     required: set[str]
@@ -130,6 +131,7 @@ class Function:
                 outputs=fields["outputs"],
                 has_meta=fields["meta"],
                 is_gradient=fields.get("gradient", False),
+                device=fields.get("device", "cpu"),
                 attribute_names=[name for name, _, _ in fields["attributes"]],
                 attribute_types={name: type_ for name, type_, _ in fields["attributes"]},
                 required={name for name, _, required in fields["attributes"] if required},

@@ -516,6 +516,8 @@ class Kernel(ops.Custom):
         if function.description is not None and self._given_out is None:
             self._set("reg_op_name", name)  # without it, MindSpore calls no hook
             self._set("multi_output", function.description.gives_tuple)
+        if function.description is not None and function.description.device == "cpu":
+            self._run_on_cpu()
         self._gradient: ops.Primitive | None = None
         if isinstance(grad, ops.Primitive):
             self._gradient = grad
@@ -528,6 +530,11 @@ class Kernel(ops.Custom):
             )
         self._attributes: dict[str, Any] = {}
         self._set_attributes(attributes)
+
+    def _run_on_cpu(self) -> None:
+        """In a program on the GPU: MindSpore then brings the operands to the CPU."""
+        if ms.get_context("device_target") != "CPU":
+            self._set("primitive_target", "CPU")  # as set_device() does
 
     @staticmethod
     def _check_out(
@@ -684,6 +691,12 @@ class Kernel(ops.Custom):
 
     def _check_inputs(self, inputs: _Inputs) -> None:
         description = self._function.description
+        target = ms.get_context("device_target")
+        if description is not None and description.device == "cuda" and target != "GPU":
+            raise ValueError(
+                f"{self._function.name}: expected a program on the GPU, got device_target "
+                f"{target!r}; the kernel was built for CUDA: use one that was built for the CPU"
+            )
         if self._forward is None and (description is None or description.takes_frame):
             return  # what it takes is its own affair
         name = self._function.name

@@ -125,18 +125,6 @@ def configuration_error(tmp_path, kernel, *options):
     return " ".join(done.stdout.split())
 
 
-def test_cuda_is_refused_in_words(tmp_path):
-    text = configuration_error(
-        tmp_path,
-        "aten_bridge_add_kernel(k SOURCES kernel.cpp DEVICE CUDA)",
-        f"-DPython3_EXECUTABLE={sys.executable}",
-    )
-    assert (
-        "aten_bridge_add_kernel(k): this version builds kernels for the CPU only; CUDA (.cu"
-        " sources, DEVICE CUDA) is not there yet." in text
-    )
-
-
 def test_unknown_arguments_are_refused_in_words(tmp_path):
     text = configuration_error(
         tmp_path,

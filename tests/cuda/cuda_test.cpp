@@ -1,0 +1,579 @@
+// Kernels for CUDA through the simulated host. The tests called CudaCall do copies only and run on
+// the stand-in for the CUDA runtime too; those called CudaOperators need a GPU.
+#include <aten_bridge/testing_cuda.h>
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace {
+
+using aten_bridge::testing::Call;
+using aten_bridge::testing::Cuda;
+using aten_bridge::testing::CudaGraph;
+using aten_bridge::testing::HostFunction;
+using aten_bridge::testing::Library;
+using aten_bridge::testing::Result;
+using Doubles = std::vector<double>;
+using Floats = std::vector<float>;
+using Ints = std::vector<int64_t>;
+
+Library& cuda_library() {
+  static Library library(TEST_CUDA);
+  return library;
+}
+Library& typed_library() {
+  static Library library(TEST_CUDA_TYPED);
+  return library;
+}
+Library& tutorial_library() {
+  static Library library(TEST_CUDA_TUTORIAL);
+  return library;
+}
+Library& cpu_library() {
+  static Library library(TEST_KERNELS);
+  return library;
+}
+
+bool state_is_default() {
+  void* library = dlopen(TEST_CUDA, RTLD_LAZY | RTLD_LOCAL);
+  return reinterpret_cast<bool (*)()>(dlsym(library, "state_is_default"))();
+}
+
+bool is_stand_in() { return dlsym(RTLD_DEFAULT, "aten_bridge_cuda_stand_in") != nullptr; }
+
+class CudaCall : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (Cuda::device_count() == 0) {
+      GTEST_SKIP() << "skipped: no GPU";
+    }
+    cuda = std::make_unique<Cuda>();
+  }
+
+  // A call with one float32 input of 3 elements and an output like it.
+  Call call(const std::string& name) {
+    Call call = cuda_library().call(name);
+    call.on(*cuda).input<float>({3}, {1, -2, 3}).output<float>({3});
+    return call;
+  }
+
+  std::unique_ptr<Cuda> cuda;
+};
+
+class CudaOperators : public CudaCall {
+ protected:
+  void SetUp() override {
+    CudaCall::SetUp();
+    if (is_stand_in()) {
+      GTEST_SKIP() << "skipped: no GPU";
+    }
+  }
+
+  Call typed(const std::string& name) {
+    Call call = typed_library().call(name);
+    call.on(*cuda);
+    return call;
+  }
+};
+
+//===--- without a GPU ---===//
+
+TEST(CudaWithoutGpu, SaysSo) {
+  if (Cuda::device_count() > 0) {
+    GTEST_SKIP() << "there is a GPU";
+  }
+  Call call = cuda_library().call("Copy");
+  call.input<float>({2}, {1, 2}).output<float>({2});
+  const std::string error =
+      "Copy: expected a CUDA device, got cudaErrorInsufficientDriver (CUDA driver version is "
+      "insufficient for CUDA runtime version); this kernel was built for CUDA: run the program "
+      "where there is a GPU, or build the kernel for the CPU";
+  EXPECT_EQ(call.run().error(), error);
+  EXPECT_EQ(call.run().error(), error);
+
+  Call tutorial = tutorial_library().call("LeakyRelu");
+  tutorial.input<float>({2}, {1, 2}).output<float>({2});
+  EXPECT_EQ(tutorial.run().error(), "get_torch_tensors" + error.substr(4));
+}
+
+//===--- streams and devices ---===//
+
+TEST_F(CudaCall, RunsOnTheStreamOfTheHost) {
+  Call copy = call("Copy");
+  copy.run();  // starts CUDA, and may wait
+  const Result result = copy.run();
+  EXPECT_EQ(result.error(), "");
+  EXPECT_EQ(result.output<float>(0), Floats({1, -2, 3}));
+  EXPECT_FALSE(result.waited());
+}
+
+TEST_F(CudaCall, TheSimulatedHostSeesAMissingOrdering) {
+  Call copy = call("CopyOnAnotherStream");
+  copy.run();
+  const Result result = copy.run();
+  EXPECT_EQ(result.error(), "");
+  EXPECT_TRUE(std::isnan(result.output<float>(0)[0]));
+}
+
+TEST_F(CudaCall, TheSimulatedHostSeesAKernelThatWaits) {
+  Call copy = call("CopyAndWait");
+  copy.run();
+  const Result result = copy.run();
+  EXPECT_EQ(result.output<float>(0), Floats({1, -2, 3}));
+  EXPECT_TRUE(result.waited());
+}
+
+TEST_F(CudaCall, TheSimulatedHostSeesAWriteBesideABuffer) {
+  try {
+    call("CopyTooMuch").run_here();
+    FAIL() << "expected a std::logic_error";
+  } catch (const std::logic_error& error) {
+    EXPECT_STREQ(error.what(),
+                 "the kernel wrote to memory that is not its own: output 0, behind its last byte");
+  }
+}
+
+TEST_F(CudaCall, ViewsAndCurrentDeviceAreThoseOfThePointers) {
+  for (int device = 0; device < Cuda::device_count(); ++device) {
+    Cuda host(device);
+    Call describe = cuda_library().call("DescribeCall");
+    describe.on(host).input<float>({1}, {0}).output<int64_t>({5});
+    const Result result = describe.run();
+    EXPECT_EQ(result.error(), "");
+    EXPECT_EQ(result.output<int64_t>(0), Ints({device, device, device, device, 1}));
+  }
+}
+
+TEST_F(CudaCall, TakesEveryKindOfStream) {
+  for (cudaStream_t stream : {cudaStream_t{nullptr}, cudaStreamLegacy, cudaStreamPerThread}) {
+    Cuda host(/*device=*/0, stream);
+    Call copy = cuda_library().call("Copy");
+    copy.on(host).input<float>({3}, {1, -2, 3}).output<float>({3});
+    copy.run_here();
+    const Result result = copy.run_here();
+    EXPECT_EQ(result.error(), "");
+    EXPECT_EQ(result.output<float>(0), Floats({1, -2, 3}));
+    EXPECT_FALSE(result.waited());
+
+    Call describe = cuda_library().call("DescribeCall");
+    describe.on(host).input<float>({1}, {0}).output<int64_t>({5});
+    // PyTorch calls the legacy stream by its other name, null.
+    EXPECT_EQ(describe.run_here().output<int64_t>(0)[4], stream == cudaStreamLegacy ? 0 : 1);
+  }
+}
+
+TEST_F(CudaCall, RestoresDeviceAndStream) {
+  Call change = call("ChangeState");
+  EXPECT_EQ(change.run_here().error(), "");
+  EXPECT_TRUE(state_is_default());
+  EXPECT_EQ(change.attribute("throws", true).run_here().error(),
+            "ChangeState: on purpose (input 0: float32 [3]; output 0: float32 [3])");
+  EXPECT_TRUE(state_is_default());
+}
+
+TEST_F(CudaCall, EmptyTensorsAreOnTheCurrentDevice) {
+  Call copy = cuda_library().call("Copy");
+  copy.on(*cuda).input<float>({0}, {}).output<float>({0});
+  EXPECT_EQ(copy.run().error(), "");
+}
+
+TEST_F(CudaCall, UsesTheWorkspacesOfTheHost) {
+  EXPECT_EQ(call("CopyTwice").attribute("aten_bridge_counted", true).run().output<float>(0),
+            Floats({1, -2, 3}));
+}
+
+//===--- memory of another device ---===//
+
+// One call over pointers of one's own: an input and an output of 3 float32.
+std::string call_with(HostFunction function, void* input, void* output, cudaStream_t stream) {
+  void* params[] = {input, output};
+  int ndims[] = {1, 1};
+  int64_t size = 3;
+  int64_t* shapes[] = {&size, &size};
+  const char* dtypes[] = {"float32", "float32"};
+  aten_bridge::testing::detail::Extra extra;
+  try {
+    function(2, params, ndims, shapes, dtypes, stream, &extra);
+  } catch (const std::runtime_error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST_F(CudaCall, RefusesMemoryOfTheCpu) {
+  Call copy = cuda_library().call("Copy");
+  copy.input<float>({3}, {1, 2, 3}).output<float>({3});
+  const std::string fault =
+      ": expected memory of a CUDA device, got memory of the CPU with float32 [3]; this kernel was "
+      "built for CUDA: run the operator on the GPU, or build the kernel for the CPU";
+  EXPECT_EQ(copy.run().error(), "Copy: input 0" + fault + "\nCopy: output 0" + fault);
+
+  Call tutorial = tutorial_library().call("LeakyRelu");
+  tutorial.input<float>({3}, {1, 2, 3}).output<float>({3});
+  EXPECT_EQ(tutorial.run().error(),
+            "get_torch_tensors: slot 0" + fault + "\nget_torch_tensors: slot 1" + fault);
+}
+
+TEST_F(CudaCall, KernelsForTheCpuRefuseMemoryOfADevice) {
+  Call copy = cpu_library().call("Copy");
+  copy.on(*cuda).input<float>({3}, {1, 2, 3}).output<float>({3});
+  const std::string fault =
+      ": expected memory of the CPU, got memory of cuda:0 with float32 [3]; this kernel was built "
+      "for the CPU: in a program on the GPU, say set_device(\"CPU\") of the operator, or build the "
+      "kernel for CUDA";
+  EXPECT_EQ(copy.run().error(), "Copy: input 0" + fault + "\nCopy: output 0" + fault);
+}
+
+TEST_F(CudaCall, RefusesMixedDevices) {
+  if (Cuda::device_count() < 2) {
+    GTEST_SKIP() << "there is one GPU";
+  }
+  void* memory[2] = {};
+  for (int device = 0; device < 2; ++device) {
+    cudaSetDevice(device);
+    cudaMalloc(&memory[device], 12);
+  }
+  cudaSetDevice(0);
+  EXPECT_EQ(call_with(call("Copy").function(), memory[1], memory[0], cuda->stream()),
+            "Copy: output 0: expected memory of cuda:1 as input 0, got memory of cuda:0 with "
+            "float32 [3]");
+  cudaFree(memory[0]);
+  cudaFree(memory[1]);
+}
+
+TEST_F(CudaCall, TakesManagedMemoryForThatOfAnyDevice) {
+  void* managed = nullptr;
+  void* device = nullptr;
+  cudaMallocManaged(&managed, 12);
+  cudaMalloc(&device, 12);
+  static_cast<float*>(managed)[2] = 5;
+  EXPECT_EQ(call_with(call("Copy").function(), managed, device, cuda->stream()), "");
+  EXPECT_EQ(call_with(call("Copy").function(), managed, managed, cuda->stream()), "");
+  EXPECT_EQ(call_with(cpu_library().call("Copy").function(), managed, managed, cuda->stream()), "");
+  cudaStreamSynchronize(cuda->stream());
+  float values[3] = {};
+  cudaMemcpyAsync(values, device, 12, cudaMemcpyDeviceToHost, cuda->stream());
+  cudaStreamSynchronize(cuda->stream());
+  EXPECT_EQ(values[2], 5);
+  cudaFree(managed);
+  cudaFree(device);
+}
+
+//===--- errors ---===//
+
+TEST_F(CudaCall, ReportsWhatTheBodyLeftBehind) {
+  EXPECT_EQ(call("LeaveError").run_here().error(),
+            "LeaveError: a launch, or another CUDA call, of this kernel failed: "
+            "cudaErrorInvalidDevice (invalid device ordinal)");
+  EXPECT_EQ(call("Copy").run_here().error(), "");  // it is reported once
+
+  EXPECT_EQ(call("LeaveError").attribute("throws", true).run_here().error(),
+            "LeaveError: on purpose (input 0: float32 [3]; output 0: float32 [3]); CUDA reports "
+            "cudaErrorInvalidDevice (invalid device ordinal)");
+  EXPECT_EQ(call("Copy").run_here().error(), "");
+}
+
+TEST_F(CudaCall, ReportsAnErrorFromBeforeTheCallAsSuch) {
+  Call copy = call("Copy");
+  copy.run_here();
+  void* memory[2] = {};
+  cudaMalloc(&memory[0], 12);
+  cudaMalloc(&memory[1], 12);
+  cudaSetDevice(1000);
+  EXPECT_EQ(call_with(copy.function(), memory[0], memory[1], cuda->stream()),
+            "Copy: not run: CUDA reports an error of an earlier operator or launch, "
+            "cudaErrorInvalidDevice (invalid device ordinal); CUDA_LAUNCH_BLOCKING=1 shows which");
+  EXPECT_EQ(call_with(copy.function(), memory[0], memory[1], cuda->stream()), "");
+  cudaStreamSynchronize(cuda->stream());
+  cudaFree(memory[0]);
+  cudaFree(memory[1]);
+}
+
+TEST_F(CudaCall, ReportsErrorsThatPyTorchAsksAbout) {
+  const Result result = call("FailLoudly").run_here();
+  EXPECT_EQ(result.error().substr(0, 45), "FailLoudly: CUDA error: invalid device ordina");
+  EXPECT_EQ(call("Copy").run_here().error(), "");
+}
+
+//===--- numbers ---===//
+
+TEST_F(CudaCall, ReadsNumbersFromTheDevice) {
+  Call numbers = cuda_library().call("CopyNumbers");
+  numbers.on(*cuda).input<double>({3}, {0, 0, 0});
+  numbers.input<float>({1}, {0.5F}).input<std::uint8_t>({}, {200}).input<bool>({}, {false});
+  numbers.output<double>({3});
+  EXPECT_EQ(numbers.run().output<double>(0), Doubles({0.5, 200, 0}));
+
+  numbers.set_input<std::uint8_t>(2, {7});
+  EXPECT_EQ(numbers.run().output<double>(0), Doubles({0.5, 7, 0}));
+}
+
+TEST_F(CudaCall, ChecksNumbersFromTheDevice) {
+  Call numbers = cuda_library().call("CopyNumbers");
+  numbers.on(*cuda).input<double>({3}, {0, 0, 0});
+  numbers.input<float>({2}, {0.5F, 1}).input<float>({}, {2.5F}).input_none();
+  numbers.output<double>({3});
+  EXPECT_EQ(numbers.run().error(),
+            "CopyNumbers: input 1: expected a real number as one element, got float32 [2]\n"
+            "CopyNumbers: input 2: expected an integer that an int64 can hold, got the float32 "
+            "2.5");
+}
+
+//===--- graphs ---===//
+
+TEST_F(CudaCall, IsCapturedAndReplayed) {
+  Call copy = call("Copy");
+  copy.run_here();
+  CudaGraph graph(copy);
+  EXPECT_EQ(graph.captured().error(), "");
+  EXPECT_EQ(graph.replay().output<float>(0), Floats({1, -2, 3}));
+  copy.set_input<float>(0, {4, 5, 6});
+  const Result result = graph.replay();
+  EXPECT_EQ(result.output<float>(0), Floats({4, 5, 6}));
+  EXPECT_FALSE(result.waited());
+}
+
+TEST_F(CudaCall, RefusesToReadNumbersWhileTheStreamIsCaptured) {
+  Call numbers = cuda_library().call("CopyNumbers");
+  numbers.on(*cuda).input<double>({3}, {0, 0, 0});
+  numbers.input<float>({}, {0.5F}).input<int64_t>({}, {7}).input_none().output<double>({3});
+  numbers.run_here();
+  CudaGraph graph(numbers);
+  const std::string fault =
+      ": expected a number that can be read while the CUDA stream is captured, got one in memory "
+      "of the GPU, which may be written when the graph is replayed only; make it an attribute";
+  EXPECT_EQ(graph.captured().error(),
+            "CopyNumbers: input 1" + fault + "\nCopyNumbers: input 2" + fault);
+  // The capture is not lost on the way: the next call is an ordinary one.
+  EXPECT_EQ(numbers.run_here().error(), "");
+}
+
+TEST_F(CudaCall, SaysThatAKernelWaitedWhileTheStreamWasCaptured) {
+  Call copy = call("CopyAndWait");
+  copy.run_here();
+  CudaGraph graph(copy);
+  const std::string error = graph.captured().error();
+  EXPECT_EQ(error.substr(0, 74),
+            "CopyAndWait: CUDA error: operation not permitted when stream is capturing\n");
+  const std::string end =
+      "(input 0: float32 [3]; output 0: float32 [3]); while a CUDA stream is captured a kernel "
+      "cannot wait for it: no .item(), no copy to the CPU, no result whose shape depends on values";
+  EXPECT_EQ(error.substr(error.size() - end.size()), end);
+  EXPECT_EQ(copy.run_here().error(), "");
+}
+
+//===--- operators ---===//
+
+TEST_F(CudaOperators, OwnKernelsRun) {
+  Call add = call("AddOne");
+  EXPECT_EQ(add.run().output<float>(0), Floats({2, -1, 4}));
+  EXPECT_FALSE(add.run().waited());
+}
+
+TEST_F(CudaOperators, ReportsALaunchThatFails) {
+  EXPECT_EQ(call("AddOne").attribute("threads", 2000).run_here().error(),
+            "AddOne: a launch, or another CUDA call, of this kernel failed: "
+            "cudaErrorInvalidConfiguration (invalid configuration argument)");
+  EXPECT_EQ(call("AddOne").run_here().error(), "");
+}
+
+TEST_F(CudaOperators, TemporariesAreSafeOnTheStream) {
+  Call chain = cuda_library().call("Chain");
+  Floats x(100000);
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    x[i] = static_cast<float>(i % 100);
+  }
+  chain.on(*cuda).input<float>({100000}, x).output<float>({100000});
+  chain.attribute("steps", 8).run();
+  Floats expected(x.size());
+  for (int times = 0; times < 3; ++times) {
+    // 2 (2 (... x - 1) - 1) - 1 = 256 x - 255
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      expected[i] = 256 * x[i] - 255;
+    }
+    const Result result = chain.run();
+    EXPECT_EQ(result.error(), "");
+    EXPECT_EQ(result.output<float>(0), expected);
+    EXPECT_FALSE(result.waited());
+  }
+}
+
+TEST_F(CudaOperators, AreCapturedAndReplayedWithTemporaries) {
+  Call chain = call("Chain");
+  chain.attribute("steps", 4).run_here();
+  CudaGraph graph(chain);
+  EXPECT_EQ(graph.captured().error(), "");
+  EXPECT_EQ(graph.replay().output<float>(0), Floats({1, -47, 33}));
+  chain.set_input<float>(0, {0, 1, 10});
+  EXPECT_EQ(graph.replay().output<float>(0), Floats({-15, 1, 145}));
+}
+
+TEST_F(CudaOperators, ReadingBackIsPossibleOutsideACapture) {
+  Call scale = call("ScaleByFirst");
+  const Result result = scale.run();
+  EXPECT_EQ(result.output<float>(0), Floats({1, -2, 3}));
+  EXPECT_TRUE(result.waited());
+
+  CudaGraph graph(scale);
+  const std::string error = graph.captured().error();
+  const std::string end =
+      "; while a CUDA stream is captured a kernel cannot wait for it: no .item(), no copy to the "
+      "CPU, no result whose shape depends on values";
+  ASSERT_GE(error.size(), end.size());
+  EXPECT_EQ(error.substr(error.size() - end.size()), end);
+  EXPECT_EQ(scale.run_here().error(), "");
+}
+
+TEST_F(CudaOperators, ResultsOfAnotherDeviceAreRefused) {
+  EXPECT_EQ(call("ToTheCpu").run_here().error(),
+            "ToTheCpu: output 0: expected a tensor on cuda:0, got one on cpu from the kernel");
+}
+
+TEST_F(CudaOperators, AttributesAndNumbers) {
+  Call relu = typed("LeakyRelu");
+  relu.input<float>({2, 2}, {0, -0.1F, -0.2F, 1}).output<float>({2, 2});
+  relu.attribute("negative_slope", 0.5);
+  EXPECT_EQ(relu.run().output<float>(0), Floats({0, -0.05F, -0.1F, 1}));
+
+  Call by = typed("LeakyReluBy");
+  by.input<float>({2, 2}, {0, -0.1F, -0.2F, 1}).input<double>({}, {0.5}).output<float>({2, 2});
+  EXPECT_EQ(by.run().output<float>(0), Floats({0, -0.05F, -0.1F, 1}));
+}
+
+TEST_F(CudaOperators, ChecksAndInference) {
+  Call relu = typed("LeakyRelu");
+  relu.input<int64_t>({2}, {1, 2}).output<int64_t>({2});
+  EXPECT_EQ(relu.run().error(),
+            "LeakyRelu: input 0 'x': expected float16|bfloat16|float32|float64, got \"int64\" with "
+            "shape [2]");
+  Call silu = typed("Silu");
+  silu.input<float>({2, 3}, Floats(6, 1)).known_sizes(0, {-1, 3});
+  EXPECT_EQ(silu.infer().sizes(), std::vector<Ints>({{-1, 3}}));
+}
+
+TEST_F(CudaOperators, OptionalInputs) {
+  for (const bool with_weight : {false, true}) {
+    Call norm = typed("LayerNorm");
+    norm.input<double>({1, 2}, {-1, 1});
+    if (with_weight) {
+      norm.input<double>({2}, {2, 3});
+    } else {
+      norm.input_none();
+    }
+    norm.output<double>({1, 2});
+    const Doubles y = norm.run().output<double>(0);
+    EXPECT_NEAR(y[0], with_weight ? -2 : -1, 1e-4);
+    EXPECT_NEAR(y[1], with_weight ? 3 : 1, 1e-4);
+  }
+}
+
+TEST_F(CudaOperators, AnyNumberOfInputsAndTheirGradients) {
+  Call cat = typed("Cat");
+  cat.input<float>({1}, {1}).input<float>({2}, {2, 3}).output<float>({3});
+  EXPECT_EQ(cat.run().output<float>(0), Floats({1, 2, 3}));
+
+  Call grad = typed("CatGrad");
+  grad.input<float>({1}, {1}).input<float>({2}, {2, 3}).input<float>({3}, {4, 5, 6});
+  grad.output<float>({1}).output<float>({2});
+  const Result result = grad.run();
+  EXPECT_EQ(result.error(), "");
+  EXPECT_EQ(result.output<float>(0), Floats({4}));
+  EXPECT_EQ(result.output<float>(1), Floats({5, 6}));
+}
+
+TEST_F(CudaOperators, SeveralOutputs) {
+  Call topk = typed("TopK");
+  topk.input<float>({4}, {3, 1, 4, 2}).attribute("k", 2).output<float>({2}).output<int64_t>({2});
+  const Result result = topk.run();
+  EXPECT_EQ(result.output<float>(0), Floats({4, 3}));
+  EXPECT_EQ(result.output<int64_t>(1), Ints({2, 0}));
+}
+
+TEST_F(CudaOperators, StateOnTheDevice) {
+  Call add = typed("AddTable");
+  add.attribute("size", 3).input<float>({3}, {1, 1, 1}).output<float>({3});
+  EXPECT_EQ(add.run().output<float>(0), Floats({1, 2, 3}));
+  EXPECT_EQ(add.run().output<float>(0), Floats({1, 2, 3}));
+}
+
+TEST_F(CudaOperators, Gradients) {
+  const auto silu = [](double x) { return x / (1 + std::exp(-x)); };
+  const Doubles x = {-1.5, 0.25, 2};
+  Call grad = typed("SiluGrad");
+  grad.input<double>({3}, x).input<double>({3}, {1, 1, 2}).output<double>({3});
+  grad.run();
+  const Result result = grad.run();
+  EXPECT_EQ(result.error(), "");
+  EXPECT_FALSE(result.waited());
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    const double h = 1e-5;
+    const double difference = (silu(x[i] + h) - silu(x[i] - h)) / (2 * h) * (i == 2 ? 2 : 1);
+    EXPECT_NEAR(result.output<double>(0)[i], difference, 1e-8);
+  }
+
+  // Of the gradient: with respect to x and to the incoming gradient.
+  Call again = typed("SiluGradGrad");
+  again.input<double>({3}, x).input<double>({3}, {1, 1, 1}).input<double>({3}, {1, 1, 1});
+  again.output<double>({3}).output<double>({3});
+  const Result second = again.run();
+  EXPECT_EQ(second.error(), "");
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    const double h = 1e-4;
+    EXPECT_NEAR(second.output<double>(0)[i],
+                (silu(x[i] + h) - 2 * silu(x[i]) + silu(x[i] - h)) / (h * h), 1e-6);
+  }
+}
+
+TEST_F(CudaOperators, GradientsOfConvolutionsAndIndices) {
+  Call conv = typed("Conv2dGrad");
+  conv.input<float>({1, 1, 3, 3}, Floats(9, 1)).input<float>({1, 1, 2, 2}, {1, 2, 3, 4});
+  conv.input_none().input<float>({1, 1, 2, 2}, Floats(4, 1));
+  conv.output<float>({1, 1, 3, 3}).output<float>({1, 1, 2, 2}).output<float>({1});
+  const Result result = conv.run();
+  EXPECT_EQ(result.error(), "");
+  EXPECT_EQ(result.output<float>(0), Floats({1, 3, 2, 4, 10, 6, 3, 7, 4}));
+  EXPECT_EQ(result.output<float>(1), Floats({4, 4, 4, 4}));
+
+  Call embedding = typed("EmbeddingGrad");
+  embedding.input<float>({3, 1}, {1, 2, 3}).input<int64_t>({2}, {2, 2});
+  embedding.input<float>({2, 1}, {5, 6}).output<float>({3, 1}).output<int64_t>({2});
+  const Result rows = embedding.run();
+  EXPECT_EQ(rows.error(), "");
+  EXPECT_EQ(rows.output<float>(0), Floats({0, 0, 11}));
+  EXPECT_EQ(rows.output<int64_t>(1), Ints({0, 0}));
+}
+
+TEST_F(CudaOperators, ExamplesRun) {
+  for (const char* path : {EXAMPLE_LEAKY_RELU, EXAMPLE_SQUARED_RELU}) {
+    const bool squares = std::string(path) == EXAMPLE_SQUARED_RELU;
+    Library library(path);
+    Call relu = library.call(squares ? "SquaredRelu" : "LeakyRelu");
+    relu.on(*cuda).input<float>({2, 2}, {0, -0.1F, -0.2F, 2}).output<float>({2, 2});
+    relu.run();
+    const Result result = relu.run();
+    EXPECT_EQ(result.error(), "");
+    EXPECT_FALSE(result.waited());
+    EXPECT_EQ(result.output<float>(0),
+              squares ? Floats({0, 0, 0, 4}) : Floats({0, -0.001F, -0.002F, 2}));
+  }
+}
+
+TEST_F(CudaOperators, SourceOfTheTutorialRuns) {
+  // It waits before its work and does it on the default stream; so the host has to be on it too.
+  Cuda host(/*device=*/0, nullptr);
+  Call relu = tutorial_library().call("LeakyRelu");
+  relu.on(host).input<float>({2, 2}, {0, -0.1F, -0.2F, 1}).output<float>({2, 2});
+  EXPECT_EQ(relu.run().output<float>(0), Floats({0, -0.001F, -0.002F, 1}));
+
+  // This one waits for its own work as well, and is right on any stream.
+  Call transpose = tutorial_library().call("Transpose");
+  transpose.on(*cuda).input<float>({2, 2}, {1, 2, 3, 4}).output<float>({2, 2});
+  EXPECT_EQ(transpose.run().output<float>(0), Floats({1, 3, 2, 4}));
+}
+
+}  // namespace

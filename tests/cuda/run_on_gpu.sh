@@ -1,0 +1,59 @@
+#!/usr/bin/env bash
+# Builds and runs all tests and benchmarks for CUDA on a machine with a GPU, and prints a summary.
+#
+#   tests/cuda/run_on_gpu.sh [<folder with GoogleTest's sources>]
+#
+# Needs nvcc, CMake 3.25, Ninja, a C++ compiler and a python3 with a PyTorch for the same CUDA; no
+# network and no MindSpore. GoogleTest's sources are looked for where Debian's package googletest
+# has them, in .googletest of this project, and in the folder given.
+set -uo pipefail
+cd "$(dirname "$0")/../.."
+
+googletest=
+for folder in "${1:-}" .googletest /usr/src/googletest; do
+  if [ -n "$folder" ] && [ -f "$folder/CMakeLists.txt" ]; then
+    googletest=$(cd "$folder" && pwd)
+    break
+  fi
+done
+if [ -z "$googletest" ]; then
+  echo "There are no sources of GoogleTest: name their folder (Debian: apt install googletest)."
+  exit 1
+fi
+gpu=$(nvidia-smi --query-gpu=name,driver_version,compute_cap --format=csv,noheader) ||
+  { echo "There is no GPU: nvidia-smi failed."; exit 1; }
+architecture=$(head -n 1 <<< "${gpu##*, }" | tr -d '. ')
+build=build/gpu
+
+cmake -S . -B $build -G Ninja -DCMAKE_BUILD_TYPE=Release -DATEN_BRIDGE_BUILD_EXAMPLES=ON \
+  -DATEN_BRIDGE_BUILD_TESTS=ON -DCMAKE_CUDA_ARCHITECTURES="$architecture" \
+  -DFETCHCONTENT_SOURCE_DIR_GOOGLETEST="$googletest" \
+  -DPython3_EXECUTABLE="$(command -v python3)" > build_gpu.log 2>&1 &&
+  cmake --build $build --target cuda_tests >> build_gpu.log 2>&1
+built=$?
+tail -n 25 build_gpu.log
+rm -f build_gpu.log
+[ $built -eq 0 ] || { echo "The build failed."; exit 1; }
+
+failed=0
+step() {
+  echo "=== $1"
+  shift
+  "$@" || failed=1
+}
+step "tests" $build/tests/cuda/cuda_test --gtest_brief=1
+step "tests, in another order" $build/tests/cuda/cuda_test --gtest_brief=1 --gtest_shuffle
+if command -v compute-sanitizer > /dev/null; then
+  # The errors that the tests provoke on purpose are not its business.
+  step "tests under compute-sanitizer" compute-sanitizer --report-api-errors no --error-exitcode 1 \
+    $build/tests/cuda/cuda_test --gtest_brief=1 \
+    --gtest_filter='-*CopyTooMuch*:*WriteBesideABuffer*:*ALaunchThatFails*'
+fi
+step "benchmarks" $build/tests/cuda/cuda_benchmark
+
+echo "=== summary"
+echo "GPU: $gpu"
+python3 -c 'import torch; print("PyTorch:", torch.__version__)'
+nvcc --version | grep release
+[ $failed -eq 0 ] && echo "All passed." || echo "Something failed."
+exit $failed
