@@ -6,7 +6,8 @@
 
 #include <cmath>
 #include <cstdint>
-#include <functional>
+#include <cstdlib>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -50,6 +51,7 @@ class CudaCall : public ::testing::Test {
  protected:
   void SetUp() override {
     if (Cuda::device_count() == 0) {
+      ASSERT_EQ(std::getenv("ATEN_BRIDGE_REQUIRE_GPU"), nullptr) << "no GPU";
       GTEST_SKIP() << "skipped: no GPU";
     }
     cuda = std::make_unique<Cuda>();
