@@ -292,8 +292,11 @@ inline const DTypeInfo& dtype_info(DType dtype) noexcept {
   return kDTypes[static_cast<std::size_t>(dtype)];
 }
 
-/// Null for a name that is not in the tables. Never guesses.
-inline const DTypeInfo* find_dtype(std::string_view name) noexcept {
+/// Null for a name that is not in the tables. Never guesses: `likely` is only looked at first.
+inline const DTypeInfo* find_dtype(std::string_view name, DType likely = DType::kNone) noexcept {
+  if (dtype_info(likely).name == name) {
+    return &dtype_info(likely);
+  }
   for (const DTypeInfo& info : kDTypes) {
     if (info.name == name) {
       return &info;
@@ -427,11 +430,13 @@ class CallFrame {
   void* workspace(int index) const noexcept { return params_[size_ + index]; }
   std::size_t workspace_bytes(int index) const noexcept { return workspaces_.begin[index]; }
 
-  /// Reads the operand at `index`, below `size()`, into `slot`, and touches no data. Returns false
-  /// after adding what is wrong with the operand, under `name`, to `report`.
+  /// Reads the operand at `index`, below `size()`, into `slot`, and touches no data; faster where
+  /// `slot` has the dtype already, as one that is used again. Returns false after adding what is
+  /// wrong with the operand, under `name`, to `report`.
   [[nodiscard]] bool read(int index, const OperandName& name, Slot& slot, Report& report) const {
     const char* dtype = dtypes_[index];
-    const detail::DTypeInfo* info = dtype == nullptr ? nullptr : detail::find_dtype(dtype);
+    const detail::DTypeInfo* info =
+        dtype == nullptr ? nullptr : detail::find_dtype(dtype, slot.dtype);
     slot.data = params_[index];
     slot.sizes = shapes_[index];
     slot.ndim = ndims_[index];
@@ -1160,8 +1165,9 @@ inline at::Tensor make_tensor(void* data, c10::Device device, std::size_t bytes,
 /// Without an allocator, ATen refuses to resize the tensor beyond the host's buffer. An output of
 /// ATEN_BRIDGE_EXPORT has one and so moves to memory of its own: it is found out after the body, by
 /// a check that can name the sizes.
-inline at::Tensor make_view(const Slot& slot, const OperandName& name, c10::Device device,
-                            c10::Allocator* allocator, Report& report) {
+[[gnu::noinline]] inline at::Tensor make_view(const Slot& slot, const OperandName& name,
+                                              c10::Device device, c10::Allocator* allocator,
+                                              Report& report) {
   if (slot.is_none()) {
     return {};
   }
@@ -1593,8 +1599,25 @@ struct Operand {
   OperandName name;
   Slot slot;
   at::Tensor view;
-  const c10::TensorImpl* impl = nullptr;  // of `view` before the body
-  alignas(16) unsigned char number[16];   // of one whose element is fetched from a device
+  // Of `view` before the body:
+  const c10::TensorImpl* impl = nullptr;
+  const c10::StorageImpl* storage = nullptr;
+  const void* data = nullptr;
+  c10::DispatchKeySet keys;
+  alignas(16) unsigned char number[16];  // of one whose element is fetched from a device
+};
+
+/// The operands of a kernel's calls in one thread. Between the calls their views are kept, so that
+/// the next one has only to point them at other memory.
+struct KeptOperands {
+  [[gnu::noinline]] KeptOperands() = default;
+  [[gnu::noinline]] ~KeptOperands() = default;
+  KeptOperands(const KeptOperands&) = delete;
+  KeptOperands& operator=(const KeptOperands&) = delete;
+
+  std::vector<Operand> operands;
+  std::vector<at::Tensor> list;  // for an at::TensorList; empty between the calls
+  bool in_use = false;
 };
 
 /// What the host keeps for one operator of a graph (MindSpore's AotKernelData): it deletes the
@@ -2651,7 +2674,7 @@ inline void check_returned(const Arguments& arguments, const at::Tensor* const* 
 // Defined below.
 [[noreturn]] void rethrow_state_error(const char* operator_name, const c10::Error& error);
 template <class DeviceCall>
-int run(const KernelBase& kernel, Operand* operands, int nparam, void** params, int* ndims,
+int run(const KernelBase& kernel, KeptOperands& kept, int nparam, void** params, int* ndims,
         int64_t** shapes, const char** dtypes, void* stream, void* extra);
 std::vector<at::Tensor> meta_inputs(const Arguments& arguments);
 std::vector<std::vector<int64_t>> infer_sizes(const KernelBase& kernel, const int* ndims,
@@ -2699,7 +2722,6 @@ class Kernel final : public KernelBase {
   static constexpr bool kListsOutputs = false;
   static constexpr bool kChanges = Body<F>::kChanges;
   static constexpr bool kSeveralOutputs = kOutputs > 1;
-  static constexpr std::size_t kSlots = kTakesFrame || kListBegin >= 0 ? 0 : kInputs + kOutputs;
   static constexpr int kWorkspaces = PlanType::count(Kind::kWorkspace);
   static constexpr auto kBindings =
       PlanType::template bindings<kInputs>(std::tuple_size_v<CallTuple>);
@@ -2773,12 +2795,14 @@ class Kernel final : public KernelBase {
     return results;
   }
 
-  std::unique_ptr<Instance> make_instance([[maybe_unused]] const Attributes& attributes,
-                                          [[maybe_unused]] Report& report) const override {
+  [[gnu::cold]] std::unique_ptr<Instance> make_instance(
+      [[maybe_unused]] const Attributes& attributes,
+      [[maybe_unused]] Report& report) const override {
     return make_instance(attributes, report, std::make_index_sequence<kAttributes>());
   }
 
-  std::vector<at::Tensor> infer([[maybe_unused]] const Arguments& arguments) const override {
+  [[gnu::cold]] std::vector<at::Tensor> infer(
+      [[maybe_unused]] const Arguments& arguments) const override {
     if constexpr (std::is_same_v<MetaTuple, std::tuple<MetaSelf>>) {
       static_assert(!kHasState && kWorkspaces == 0,
                     "aten_bridge: a kernel with state or workspaces touches data, so that "
@@ -2819,7 +2843,7 @@ class Kernel final : public KernelBase {
     }
   }
 
-  void describe_attributes([[maybe_unused]] std::string& text) const override {
+  [[gnu::cold]] void describe_attributes([[maybe_unused]] std::string& text) const override {
     describe_attributes(text, std::make_index_sequence<kAttributes>());
   }
 
@@ -2999,9 +3023,9 @@ struct Exported {
 
   int call(int nparam, void** params, int* ndims, int64_t** shapes, const char** dtypes,
            void* stream, void* extra) const {
-    std::array<Operand, K::kSlots> operands;
-    return run<DeviceCall>(kernel, operands.data(), nparam, params, ndims, shapes, dtypes, stream,
-                           extra);
+    // Of this thread, and of all kernels of this type, which take operands of the same kinds.
+    thread_local KeptOperands kept;
+    return run<DeviceCall>(kernel, kept, nparam, params, ndims, shapes, dtypes, stream, extra);
   }
 
   InferredSizes infer_shape(const int* ndims, int64_t** shapes, void* extra) const {
@@ -3109,6 +3133,69 @@ inline void check_operand(const Binding& binding, const OperandCheck* check, Che
   }
 }
 
+/// Whether the view of an earlier call can be pointed at other memory: nobody else has it, or a
+/// tensor over the same storage, and no kernel made something else of it than of another shape.
+inline bool can_repoint(const Operand& operand, c10::Device device) {
+  const c10::TensorImpl* impl = operand.view.unsafeGetTensorImpl();
+  if (impl != operand.impl || !operand.view.defined() || operand.view.use_count() != 1 ||
+      operand.view.weak_use_count() != 1) {
+    return false;
+  }
+  const c10::Storage& storage = impl->unsafe_storage();
+  return storage.unsafeGetStorageImpl() == operand.storage && storage.use_count() == 1 &&
+         storage.data() == operand.data && impl->device() == device &&
+         impl->key_set() == operand.keys && impl->autograd_meta() == nullptr &&
+         !impl->has_named_tensor_meta() && !impl->is_wrapped_number();
+}
+
+/// Whether the tensor is a row-major one of these sizes.
+inline bool has_layout(const c10::TensorImpl& tensor, at::IntArrayRef sizes) {
+  if (tensor.sizes() != sizes || tensor.storage_offset() != 0) {
+    return false;
+  }
+  int64_t stride = 1;
+  for (std::size_t i = sizes.size(); i-- > 0;) {
+    if (tensor.strides()[i] != stride) {
+      return false;
+    }
+    stride *= std::max<int64_t>(sizes[i], 1);
+  }
+  return true;
+}
+
+/// Points the operand's view at its memory, or makes a new one.
+inline void set_view(Operand& operand, c10::Device device, c10::Allocator* allocator,
+                     Report& report) {
+  const Slot& slot = operand.slot;
+  const at::ScalarType type = scalar_type(slot.dtype);
+  if (type == at::ScalarType::Undefined || !can_repoint(operand, device)) {
+    operand.view = make_view(slot, operand.name, device, allocator, report);
+    operand.impl = operand.view.unsafeGetTensorImpl();
+    if (operand.view.defined()) {
+      operand.storage = operand.impl->unsafe_storage().unsafeGetStorageImpl();
+      operand.keys = operand.impl->key_set();
+    }
+    operand.data = slot.data;
+    return;
+  }
+  c10::TensorImpl* impl = operand.view.unsafeGetTensorImpl();
+  c10::StorageImpl* storage = impl->unsafe_storage().unsafeGetStorageImpl();
+  if (operand.data != slot.data) {
+    storage->set_data_ptr_noswap(c10::DataPtr(slot.data, device));
+    operand.data = slot.data;
+  }
+  storage->set_nbytes(static_cast<std::size_t>(slot.numel) * dtype_itemsize(slot.dtype));
+  const caffe2::TypeMeta meta = c10::scalarTypeToTypeMeta(type);
+  if (impl->dtype() != meta) {
+    impl->set_storage_and_dtype(c10::Storage(impl->unsafe_storage()), meta);
+  }
+  const at::IntArrayRef sizes(slot.sizes, static_cast<std::size_t>(slot.ndim));
+  if (!has_layout(*impl, sizes)) {
+    impl->set_storage_offset(0);
+    impl->set_sizes_contiguous(sizes);
+  }
+}
+
 /// Fills the operands from the call; adds to the report all that are wrong.
 template <class DeviceCall>
 void bind_operands(const KernelInfo& kernel, const CallFrame& frame, DeviceCall& device,
@@ -3140,10 +3227,8 @@ void bind_operands(const KernelInfo& kernel, const CallFrame& frame, DeviceCall&
   for (int i = 0; i < size; ++i) {
     Operand& operand = arguments.operands[i];
     const bool is_fetched = operand.slot.data == operand.number;
-    operand.view =
-        make_view(operand.slot, operand.name, is_fetched ? c10::Device(at::kCPU) : device.device(),
-                  DeviceCall::allocator(), report);
-    operand.impl = operand.view.unsafeGetTensorImpl();
+    set_view(operand, is_fetched ? c10::Device(at::kCPU) : device.device(), DeviceCall::allocator(),
+             report);
   }
   report.raise_if_failed();
   fill_list(arguments);
@@ -3354,20 +3439,49 @@ __attribute__((no_sanitize("vptr"))) inline Instance* find_instance(
   return temporary.get();
 }
 
-/// One call of a kernel from one of the host. `operands` has room for those of the kernel, an
-/// at::TensorList excepted.
+/// Takes the operands for a call, and gives them back.
+class OperandsInUse {
+ public:
+  OperandsInUse(KeptOperands& kept, Arguments& arguments, bool keeps_views)
+      : kept_(kept), arguments_(arguments), keeps_views_(keeps_views) {
+    kept_.in_use = true;
+    arguments_.list = std::move(kept_.list);
+  }
+  ~OperandsInUse() {
+    arguments_.list.clear();
+    kept_.list = std::move(arguments_.list);
+    for (int i = 0; !keeps_views_ && i < arguments_.size(); ++i) {
+      arguments_.operands[i].view.reset();
+    }
+    kept_.in_use = false;
+  }
+  OperandsInUse(const OperandsInUse&) = delete;
+  OperandsInUse& operator=(const OperandsInUse&) = delete;
+
+ private:
+  KeptOperands& kept_;
+  Arguments& arguments_;
+  bool keeps_views_;
+};
+
+/// One call of a kernel from one of the host.
 template <class DeviceCall>
-int run(const KernelBase& kernel, Operand* operands, int nparam, void** params, int* ndims,
+int run(const KernelBase& kernel, KeptOperands& kept, int nparam, void** params, int* ndims,
         int64_t** shapes, const char** dtypes, void* stream, void* extra) {
+  if (kept.in_use) {  // a kernel that calls itself, or another of its type
+    KeptOperands nested;
+    return run<DeviceCall>(kernel, nested, nparam, params, ndims, shapes, dtypes, stream, extra);
+  }
   const KernelInfo& info = kernel.info;
   Arguments arguments;
-  std::vector<Operand> list_operands;
   int bound = 0;
   try {
     check_pytorch(info.operator_name);
     CallFrame frame(info.operator_name, nparam, params, ndims, shapes, dtypes, stream, extra);
     const KernelScope scope(info.records);
     DeviceCall device(frame);
+    // What autograd records is over when the call is.
+    const OperandsInUse in_use(kept, arguments, /*keeps_views=*/!info.records);
     arguments.frame = &frame;
     std::unique_ptr<Instance> temporary;
     std::vector<Memory> workspaces;
@@ -3380,11 +3494,8 @@ int run(const KernelBase& kernel, Operand* operands, int nparam, void** params, 
       if (!take_count(info, frame.size(), arguments, report)) {
         report.raise_if_failed();
       }
-      if (info.list_begin >= 0) {
-        list_operands.resize(static_cast<std::size_t>(frame.size()));
-        operands = list_operands.data();
-      }
-      arguments.operands = operands;
+      kept.operands.resize(static_cast<std::size_t>(frame.size()));
+      arguments.operands = kept.operands.data();
       bind_operands(info, frame, device, arguments, report);
       bound = arguments.size();
       if (info.workspaces > 0) {
@@ -3397,8 +3508,9 @@ int run(const KernelBase& kernel, Operand* operands, int nparam, void** params, 
     check_outputs(info, arguments);
     return static_cast<int>(Status::kOk);
   } catch (...) {
-    return hand_over(record_failure(info.operator_name, operands, bound, DeviceCall::leftover()),
-                     info.error_mode);
+    return hand_over(
+        record_failure(info.operator_name, kept.operands.data(), bound, DeviceCall::leftover()),
+        info.error_mode);
   }
 }
 
@@ -3488,7 +3600,8 @@ inline constexpr const char* kNotResized =
 class StandIns {
  public:
   /// Throws `Error` if the kernel cannot have these inputs.
-  StandIns(const KernelInfo& kernel, Instance* instance, const std::vector<KnownInput>& inputs)
+  [[gnu::cold]] StandIns(const KernelInfo& kernel, Instance* instance,
+                         const std::vector<KnownInput>& inputs)
       : operands_(
             static_cast<std::size_t>(operand_count(kernel, static_cast<int>(inputs.size())))) {
     Report report(kernel.operator_name);
@@ -3914,8 +4027,8 @@ inline std::vector<int> tensor_inputs(const KernelInfo& kernel, const Arguments&
 }
 
 /// Each gradient has the dtype and shape of its input.
-inline void check_gradients(const KernelInfo& kernel, const Arguments& arguments,
-                            const std::vector<int>& inputs) {
+[[gnu::noinline]] inline void check_gradients(const KernelInfo& kernel, const Arguments& arguments,
+                                              const std::vector<int>& inputs) {
   Report report(kernel.operator_name);
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const Operand& input = arguments.operands[inputs[i]];
@@ -3932,8 +4045,9 @@ inline void check_gradients(const KernelInfo& kernel, const Arguments& arguments
 
 /// Throws `Error` where the function wrote its inputs, which is called twice, or where autograd
 /// knows nothing of what it gives: silent zeros would be taken for gradients.
-inline void check_recorded(const KernelInfo& kernel, const Arguments& arguments,
-                           const std::vector<int>& inputs, const std::vector<at::Tensor>& results) {
+[[gnu::noinline]] inline void check_recorded(const KernelInfo& kernel, const Arguments& arguments,
+                                             const std::vector<int>& inputs,
+                                             const std::vector<at::Tensor>& results) {
   Report report(kernel.operator_name);
   for (int i = 0; i < arguments.inputs; ++i) {
     const Operand& input = arguments.operands[i];
@@ -3965,11 +4079,9 @@ inline void check_recorded(const KernelInfo& kernel, const Arguments& arguments,
 
 /// What autograd finds for each of the inputs; undefined where that is zeros. Behind the inputs of
 /// the first `parameters` are the gradients of the results.
-inline std::vector<at::Tensor> compute_gradients(const KernelInfo& kernel,
-                                                 const Arguments& arguments, int parameters,
-                                                 const std::vector<int>& inputs,
-                                                 const std::vector<at::Tensor>& results,
-                                                 bool differentiable) {
+[[gnu::noinline]] inline std::vector<at::Tensor> compute_gradients(
+    const KernelInfo& kernel, const Arguments& arguments, int parameters,
+    const std::vector<int>& inputs, const std::vector<at::Tensor>& results, bool differentiable) {
   Report report(kernel.operator_name);
   std::vector<at::Tensor> outputs;
   std::vector<at::Tensor> given;
@@ -4047,7 +4159,7 @@ class GradientBase : public KernelBase {
                          /*differentiable=*/true);
   }
 
-  std::vector<at::Tensor> infer(const Arguments& arguments) const final {
+  [[gnu::cold]] std::vector<at::Tensor> infer(const Arguments& arguments) const final {
     std::vector<at::Tensor> gradients;
     for (const int input : tensor_inputs(info, arguments, forward_inputs_)) {
       const at::Tensor& view = arguments.operands[input].view;
@@ -4120,7 +4232,6 @@ class GradientKernel final : public GradientBase {
   static constexpr int kOutputs = tensors();
   static constexpr int kResults = kOutputs;
   static constexpr bool kSeveralOutputs = kOutputs > 1 || kHasList;
-  static constexpr std::size_t kSlots = kHasList ? 0 : kInputs + kOutputs;
 
  private:
   static constexpr auto bindings() {
@@ -4150,8 +4261,8 @@ class GradientKernel final : public GradientBase {
 
   constexpr const OperandCheck* checks() const { return forward_.checks(); }
 
-  std::unique_ptr<Instance> make_instance(const Attributes& attributes,
-                                          Report& report) const override {
+  [[gnu::cold]] std::unique_ptr<Instance> make_instance(const Attributes& attributes,
+                                                        Report& report) const override {
     return forward_.make_instance(attributes, report);
   }
 
@@ -4160,7 +4271,9 @@ class GradientKernel final : public GradientBase {
     forward_.measure_workspaces(arguments, elements, layouts);
   }
 
-  void describe_attributes(std::string& text) const override { forward_.describe_attributes(text); }
+  [[gnu::cold]] void describe_attributes(std::string& text) const override {
+    forward_.describe_attributes(text);
+  }
 
  private:
   std::vector<at::Tensor> forward(const Arguments& arguments) const override {
@@ -4277,7 +4390,7 @@ struct HookInputs {
   std::vector<KnownInput> inputs;
   std::vector<std::size_t> tensors;  // indices
 
-  HookInputs(const KernelInfo& kernel, const Attributes& attributes) {
+  [[gnu::cold]] HookInputs(const KernelInfo& kernel, const Attributes& attributes) {
     std::string text;
     const bool described = attributes.get(kInputsAttribute, text);
     for (const std::string& entry : split(text)) {

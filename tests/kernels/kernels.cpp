@@ -76,6 +76,53 @@ void keep(const Tensor& x, Tensor& y) {
   store(y, {reinterpret_cast<int64_t>(kept.data_ptr()), kept.size(0),
             reinterpret_cast<int64_t>(x.data_ptr()), x.size(0)});
 }
+// What x is like, and then something that x should not be in the next call.
+void spoil(const Tensor& x, int64_t how, Tensor& y) {
+  static std::vector<Tensor> aliases;
+  static std::vector<c10::Storage> storages;
+  static c10::weak_intrusive_ptr<c10::TensorImpl> weak(Tensor().getIntrusivePtr());
+  const double alias = aliases.empty() ? 0 : aliases.front().flatten()[0].item<double>();
+  const double stored = storages.empty() ? 0 : *static_cast<const float*>(storages.front().data());
+  store(y, {x.dim(), x.size(0), x.stride(0), x.stride(1), x.storage_offset(), x.requires_grad(),
+            x.is_neg(), static_cast<int64_t>(x.nbytes()), x.flatten()[0].item<int64_t>(),
+            static_cast<int64_t>(alias), static_cast<int64_t>(stored)});
+  switch (how) {
+    case 0:
+      x.t_();
+      break;
+    case 1:
+      x.as_strided_({1, 2}, {77, 1}, 1);
+      break;
+    case 2:
+      x.set_requires_grad(true);
+      break;
+    case 3:
+      x._set_neg(true);
+      break;
+    case 4:
+      x.resize_({100, 100});
+      break;
+    case 5:
+      x.set_data(at::tensor({7, 7}, at::kFloat));
+      break;
+    case 6:
+      aliases.push_back(x.view({-1}));
+      break;
+    case 7:
+      storages.push_back(x.storage());
+      break;
+    case 8:
+      const_cast<Tensor&>(x) = at::tensor({9.0F, 9.0F});
+      break;
+    case 9:
+      weak = c10::weak_intrusive_ptr<c10::TensorImpl>(x.getIntrusivePtr());
+      break;
+    default:
+      throw std::runtime_error("on purpose");
+  }
+}
+void nothing(const Tensor& /*x*/, Tensor& /*y*/) {}
+void nothing_of_many(at::TensorList /*x*/, Tensor& /*y*/) {}
 void write_input(Tensor x, Tensor& y) { y.copy_(x.neg_()); }
 void reshape_input(Tensor x, Tensor& y) {
   const int64_t before = x.dim();
@@ -205,6 +252,9 @@ ATEN_BRIDGE_EXPORT(Negate, [](const Tensor& x, Tensor& y) { y.copy_(x.neg()); })
 ATEN_BRIDGE_EXPORT(Describe, describe);
 ATEN_BRIDGE_EXPORT(DescribeOutput, describe_output);
 ATEN_BRIDGE_EXPORT(Keep, keep);
+ATEN_BRIDGE_EXPORT(Spoil, spoil, aten_bridge::attr("how"));
+ATEN_BRIDGE_EXPORT(Nothing, nothing);
+ATEN_BRIDGE_EXPORT(NothingOfMany, nothing_of_many);
 ATEN_BRIDGE_EXPORT(WriteInput, write_input);
 ATEN_BRIDGE_EXPORT(ReshapeInput, reshape_input);
 ATEN_BRIDGE_EXPORT(Workspaces, workspaces);
@@ -258,3 +308,29 @@ static void Same(const Tensor& x, Tensor& y) {
   y.copy_(x);
 }  // NOLINT(readability-identifier-naming)
 ATEN_BRIDGE_EXPORT(Same, Same);
+
+namespace {
+
+// Calls another kernel of its own type on other memory, one call that fails among them.
+void nest(const Tensor& x, Tensor& y) {
+  std::vector<float> from = {1, 2, 3, 4, 5};
+  std::vector<float> to(5);
+  void* params[] = {from.data(), to.data()};
+  int ndims[] = {1, 1};
+  int64_t size = 5;
+  int64_t* shapes[] = {&size, &size};
+  const char* dtypes[] = {"float32", "float32"};
+  for (const bool fails : {true, false}) {
+    dtypes[0] = fails ? "unknown" : "float32";
+    try {
+      Copy(2, params, ndims, shapes, dtypes, nullptr, nullptr);
+    } catch (const std::runtime_error&) {
+      to[0] = -1;
+    }
+  }
+  y.copy_(x + (to == from ? 1 : 0));
+}
+
+}  // namespace
+
+ATEN_BRIDGE_EXPORT(Nest, nest);

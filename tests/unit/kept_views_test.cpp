@@ -1,0 +1,150 @@
+// Views are kept from call to call: whatever a kernel does with them, the next call has views like
+// new, and what a kernel keeps stays what it was.
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <cstdlib>
+#include <new>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "libraries.h"
+
+namespace {
+
+thread_local int64_t allocations = 0;
+
+}  // namespace
+
+// Counted in the whole process, PyTorch's libraries among it.
+[[gnu::noinline]] void* operator new(std::size_t size) {
+  ++allocations;
+  void* memory = std::malloc(size == 0 ? 1 : size);
+  if (memory == nullptr) {
+    throw std::bad_alloc();
+  }
+  return memory;
+}
+[[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete(void* memory, std::size_t /*size*/) noexcept {
+  std::free(memory);
+}
+
+namespace {
+
+using aten_bridge::testing::Call;
+using aten_bridge::testing::Result;
+using Ints = std::vector<int64_t>;
+
+Call spoil(float value, int64_t how) {
+  Call call = kernel("Spoil");
+  call.input<float>({2, 3}, {value, 2, 3, 4, 5, 6}).output<int64_t>({11}).attribute("how", how);
+  return call;
+}
+
+TEST(KeptViewsTest, AreLikeNewInTheNextCall) {
+  // rank, size, strides, offset, requires_grad, is_neg, bytes, first element
+  Ints expected = {2, 2, 3, 1, 0, 0, 0, 24, 1, 0, 0};
+  std::vector<Call> calls;  // which keep the memory
+  for (const int64_t how : {0, 1, 2, 3, 4, 5, 8, 9, 10, 6, 0, 7, 0}) {
+    calls.push_back(spoil(static_cast<float>(expected[8]), how));
+    const Result result = calls.back().run_here();
+    if (how == 10) {
+      EXPECT_EQ(result.error(),
+                "Spoil: on purpose (input 0: float32 [2, 3]; output 0: int64 [11])");
+    } else {
+      EXPECT_EQ(result.output<int64_t>(0), expected) << "after " << calls.size() << " calls";
+    }
+    // What a kernel keeps shows the memory of the call that it was kept from.
+    expected[9] = how == 6 ? expected[8] : expected[9];
+    expected[10] = how == 7 ? expected[8] : expected[10];
+    ++expected[8];
+  }
+}
+
+TEST(KeptViewsTest, FollowShapesRanksAndDtypes) {
+  for (int times = 0; times < 2; ++times) {
+    EXPECT_EQ(
+        kernel("Copy").input<float>({2}, {1, 2}).output<float>({2}).run_here().output<float>(0),
+        (std::vector<float>{1, 2}));
+    EXPECT_EQ(kernel("Copy").input<float>({}, {3}).output<float>({}).run_here().output<float>(0),
+              (std::vector<float>{3}));
+    EXPECT_EQ(kernel("Copy")
+                  .input<int64_t>({1, 2, 1, 1, 1, 1}, {4, 5})
+                  .output<int64_t>({1, 2, 1, 1, 1, 1})
+                  .run_here()
+                  .output<int64_t>(0),
+              (Ints{4, 5}));
+    EXPECT_EQ(kernel("Copy").input<float>({0, 3}, {}).output<double>({0, 3}).run_here().error(),
+              "");
+    EXPECT_EQ(kernel("Copy")
+                  .input<bool>({2, 1}, {true, false})
+                  .output<double>({2, 1})
+                  .run_here()
+                  .output<double>(0),
+              (std::vector<double>{1, 0}));
+    EXPECT_EQ(kernel("Copy").input_none().output<float>({1}).run_here().error(),
+              "Copy: input 0: expected a tensor, got None");
+  }
+}
+
+TEST(KeptViewsTest, AKernelMayCallAnotherOfItsType) {
+  for (int times = 0; times < 2; ++times) {
+    const Result result =
+        kernel("Nest").input<float>({2, 2}, {1, 2, 3, 4}).output<float>({2, 2}).run_here();
+    EXPECT_EQ(result.error(), "");
+    EXPECT_EQ(result.output<float>(0), (std::vector<float>{2, 3, 4, 5}));
+  }
+}
+
+TEST(KeptViewsTest, EachThreadHasItsOwn) {
+  std::vector<std::thread> threads;
+  std::vector<int> wrong(8);
+  for (int t = 0; t < 8; ++t) {
+    threads.emplace_back([t, &wrong] {
+      for (int i = 0; i < 50; ++i) {
+        const int64_t size = 1 + (i * 7 + t) % 5;
+        const std::vector<float> values(static_cast<std::size_t>(size),
+                                        static_cast<float>(i * 8 + t));
+        Call call = kernel("Copy");
+        call.input<float>({size}, values).output<float>({size});
+        wrong[static_cast<std::size_t>(t)] += call.run_here().output<float>(0) == values ? 0 : 1;
+      }
+    });
+  }
+  for (std::thread& thread : threads) {
+    thread.join();
+  }
+  EXPECT_EQ(wrong, std::vector<int>(8));
+}
+
+int64_t allocations_of_a_call(const char* name, int inputs) {
+  constexpr int kMost = 8;
+  const auto function = kernel(name).function();
+  float values[4] = {};
+  void* params[kMost + 1];
+  int ndims[kMost + 1];
+  int64_t sizes[] = {2, 2};
+  int64_t* shapes[kMost + 1];
+  const char* dtypes[kMost + 1];
+  for (int i = 0; i <= inputs; ++i) {
+    params[i] = values;
+    ndims[i] = 2;
+    shapes[i] = sizes;
+    dtypes[i] = "float32";
+  }
+  const auto call = [&] { function(inputs + 1, params, ndims, shapes, dtypes, nullptr, nullptr); };
+  call();
+  const int64_t before = allocations;
+  call();
+  return allocations - before;
+}
+
+TEST(KeptViewsTest, CostNoMemoryFromTheSecondCallOn) {
+  EXPECT_EQ(allocations_of_a_call("Nothing", 1), 0);
+  EXPECT_EQ(allocations_of_a_call("NothingOfMany", 8), 0);
+  EXPECT_GT(allocations_of_a_call("LeakyReluResult", 1), 0);  // the counter counts
+}
+
+}  // namespace
