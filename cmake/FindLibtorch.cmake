@@ -113,12 +113,14 @@ foreach(_library c10_cuda torch_cuda)
   find_library(Libtorch_${_library}_LIBRARY ${_library}
     PATHS ${Libtorch_ROOT_DIR}/lib NO_DEFAULT_PATH NO_CACHE)
 endforeach()
-if(Libtorch_FOUND AND Libtorch_c10_cuda_LIBRARY AND Libtorch_torch_cuda_LIBRARY
-   AND NOT TARGET Libtorch::cuda)
+set(_libtorch_cuda_major)
+if(Libtorch_FOUND AND Libtorch_c10_cuda_LIBRARY AND Libtorch_torch_cuda_LIBRARY)
   file(STRINGS ${Libtorch_c10_cuda_LIBRARY} _libtorch_cudart
     REGEX "^libcudart[^ ]*\\.so\\.[0-9]+" LIMIT_COUNT 1)
   string(REGEX MATCH "^libcudart[^ ]*\\.so\\.([0-9]+)[0-9.]*" _libtorch_cudart "${_libtorch_cudart}")
   set(_libtorch_cuda_major ${CMAKE_MATCH_1})
+endif()
+if(_libtorch_cuda_major AND NOT TARGET Libtorch::cuda)
   # In the wheels of CUDA 13, in those of CUDA 12 and 11, and in libtorch's own folder.
   find_file(Libtorch_cudart_LIBRARY NAMES ${_libtorch_cudart}
     PATHS ${Libtorch_ROOT_DIR}/../nvidia/cu${_libtorch_cuda_major}/lib

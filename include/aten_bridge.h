@@ -53,6 +53,7 @@
 #ifdef ATEN_BRIDGE_CUDA
 #include <ATen/ops/empty.h>
 #include <c10/cuda/CUDACachingAllocator.h>
+#include <c10/cuda/CUDAFunctions.h>
 #include <c10/cuda/CUDAGuard.h>
 #include <c10/cuda/CUDAStream.h>
 #include <cuda_runtime_api.h>
@@ -418,9 +419,6 @@ class CallFrame {
 
   /// For who has looked at the operands: those of a kernel are looked at before it runs.
   void set_cuda_device(int device) noexcept { cuda_device_ = device; }
-
-  /// The host's memory of the operand at `index`, below `size()`.
-  void* data(int index) const noexcept { return params_[index]; }
 
   int workspace_count() const noexcept {
     return static_cast<int>(workspaces_.end - workspaces_.begin);
@@ -800,12 +798,12 @@ class HostAttributes final : public Attributes {
 // For each there is a class that stands for one call on it. Both have the same members, which are
 // called in this order:
 //
-//   T call(frame);      whether the device can be used
-//   call.locate(...)    where an operand lies; false, with the report, if it is of no use there
-//   call.fetch(...)     the same of a number, whose one element moves to `memory`, of the CPU
-//   call.enter()        the device and the host's stream become PyTorch's current ones
-//   call.allocate(...)  memory for the call
-//   call.finish()       whether the body left an error behind
+//   T call(frame, records);  whether the device can be used, by a kernel that records a graph or
+//   not call.locate(...)         where an operand lies; false, with the report, if it is of no use
+//   there call.fetch(...)          the same of a number, whose one element moves to `memory`, of
+//   the CPU call.enter()             the device and the host's stream become PyTorch's current ones
+//   call.allocator()         for the memory of the call
+//   call.finish()            whether the body left an error behind
 //
 // The destructor makes current what was current before. T::leftover() is for after a failure.
 
@@ -841,7 +839,7 @@ class CpuCall {
  public:
   static constexpr at::DeviceType kType = at::kCPU;
 
-  explicit CpuCall(const CallFrame& frame) {
+  explicit CpuCall(const CallFrame& frame, bool /*records*/ = false) {
     static const QueryPointer query = find_cuda_driver();
     query_ = query == nullptr && frame.stream() != nullptr ? find_cuda_driver() : query;
   }
@@ -865,7 +863,9 @@ class CpuCall {
     return locate(slot, name, report);
   }
 
-  void locate_any() const {}
+  /// Whether there may be other memory than this one's.
+  bool is_one_of_several() const { return query_ != nullptr; }
+
   void enter() const {}
   static c10::Device device() { return at::kCPU; }
   static c10::Allocator* allocator() { return c10::GetCPUAllocator(); }
@@ -910,19 +910,35 @@ class CudaCall {
 
   /// Throws `Error` if there is no CUDA device, or if an error is pending from before the call: it
   /// would be taken for one of this kernel.
-  explicit CudaCall(CallFrame& frame)
+  explicit CudaCall(CallFrame& frame, bool records = false)
       : frame_(frame), stream_(static_cast<cudaStream_t>(frame.stream())) {
     if (!cuda_fault().empty()) {
       throw Error(Status::kDevice, std::string(frame.operator_name()) + ": " + cuda_fault());
     }
-    const cudaError_t earlier = cudaGetLastError();
-    if (earlier != cudaSuccess) {
+    refuse_earlier(take_error());
+    if (records && stream_ == cudaStreamPerThread) {
       throw Error(Status::kCuda,
                   std::string(frame.operator_name()) +
-                      ": not run: CUDA reports an error of an earlier operator or launch, " +
-                      cuda_error_text(earlier) + "; CUDA_LAUNCH_BLOCKING=1 shows which");
+                      ": expected a stream that is the same in all threads, got "
+                      "cudaStreamPerThread; PyTorch's autograd works in threads of its own");
     }
   }
+
+  ~CudaCall() {
+    if (pool_.has_value()) {
+      release_pool();
+    }
+    scope_.reset();
+    // The guard leaves another device current where this one has no context yet.
+    if (previous_ >= 0 && c10::cuda::SetDevice(static_cast<c10::DeviceIndex>(previous_)) != 0) {
+      cudaGetLastError();
+    }
+  }
+
+  CudaCall(const CudaCall&) = delete;
+  CudaCall& operator=(const CudaCall&) = delete;
+
+  bool is_one_of_several() const { return true; }
 
   bool locate(const Slot& slot, const OperandName& name, Report& report) {
     if (slot.data == nullptr || slot.numel == 0) {
@@ -968,27 +984,25 @@ class CudaCall {
                                     "when the graph is replayed only; make it an attribute");
       return false;
     } else {
-      const c10::cuda::OptionalCUDAGuard guard(
-          found == kManagedMemory ? std::optional<c10::Device>() : to_device(found));
-      check(cudaMemcpyAsync(memory, slot.data, bytes, cudaMemcpyDefault, stream_), name);
-      check(cudaStreamSynchronize(stream_), name);
+      c10::cuda::OptionalCUDAGuard guard;
+      if (found != kManagedMemory) {
+        guard.set_device(to_device(found));
+      }
+      // Nothing on the stream is of this call yet.
+      refuse_earlier(cudaMemcpyAsync(memory, slot.data, bytes, cudaMemcpyDefault, stream_));
+      refuse_earlier(cudaStreamSynchronize(stream_));
     }
     slot.data = memory;
     return true;
   }
 
-  /// Takes the device of the first operand that is on one, of a kernel that looks at them itself.
-  void locate_any() {
-    for (int i = 0; i < frame_.size() && device_ < 0; ++i) {
-      const int found = frame_.data(i) == nullptr ? kHostMemory : find_device(frame_.data(i));
-      device_ = found < 0 ? -1 : found;
-    }
-  }
-
   void enter() {
-    if (device_ < 0) {  // nothing says which: the current one
-      check(cudaGetDevice(&device_), {});
+    int current = -1;
+    if (cudaGetDevice(&current) != cudaSuccess) {
+      refuse_earlier(cudaGetLastError());
     }
+    previous_ = current;
+    device_ = device_ < 0 ? current : device_;  // nothing says which: the current one
     // Starts CUDA in PyTorch, which no other function of all its versions does.
     static const bool started = at::empty({0}, at::TensorOptions(to_device(device_))).defined();
     (void)started;
@@ -997,6 +1011,7 @@ class CudaCall {
     scope_.emplace(stream_ == nullptr || stream_ == cudaStreamLegacy
                        ? c10::cuda::getDefaultCUDAStream(index)
                        : c10::cuda::getStreamFromExternal(stream_, index));
+    take_pool();
   }
 
   c10::Device device() const { return to_device(device_); }
@@ -1004,7 +1019,7 @@ class CudaCall {
   bool reaches(const void* memory) const { return find_device(memory) == device_; }
 
   void finish() const {
-    const cudaError_t error = cudaGetLastError();
+    const cudaError_t error = take_error();
     if (error != cudaSuccess) {
       throw Error(Status::kCuda, std::string(frame_.operator_name()) +
                                      ": a launch, or another CUDA call, of this kernel failed: " +
@@ -1019,7 +1034,7 @@ class CudaCall {
 
   /// What CUDA reports beside the failure of a call, so that the next call does not meet it.
   [[gnu::cold]] static std::string leftover() {
-    const cudaError_t error = cuda_fault().empty() ? cudaGetLastError() : cudaSuccess;
+    const cudaError_t error = cuda_fault().empty() ? take_error() : cudaSuccess;
     return error == cudaSuccess ? std::string() : "; CUDA reports " + cuda_error_text(error);
   }
 
@@ -1050,18 +1065,67 @@ class CudaCall {
     return error != cudaSuccess || status != cudaStreamCaptureStatusNone;
   }
 
-  void check(cudaError_t error, const OperandName& name) const {
+  /// The last error of this thread, which is forgotten. Who asks whether an event is over and is
+  /// told "not ready" has one too, and has made no mistake.
+  static cudaError_t take_error() {
+    const cudaError_t error = cudaGetLastError();
+    return error == cudaErrorNotReady ? cudaSuccess : error;
+  }
+
+  void refuse_earlier(cudaError_t error) const {
     if (error != cudaSuccess) {
       cudaGetLastError();
-      throw Error(Status::kCuda, std::string(frame_.operator_name()) + ": " + name.text() +
-                                     ": CUDA reports " + cuda_error_text(error));
+      throw Error(Status::kCuda,
+                  std::string(frame_.operator_name()) +
+                      ": not run: CUDA reports an error of an earlier operator or launch, " +
+                      cuda_error_text(error) + "; CUDA_LAUNCH_BLOCKING=1 shows which");
     }
+  }
+
+  /// While the stream is captured, what the body allocates comes from memory that nobody gets
+  /// afterwards: each replay of the graph writes to it.
+  void take_pool() {
+#if TORCH_VERSION_MAJOR > 2 || TORCH_VERSION_MINOR >= 4
+    cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+    unsigned long long capture = 0;  // NOLINT(google-runtime-int): CUDA's type
+    if (stream_ == nullptr || stream_ == cudaStreamLegacy ||
+        cudaStreamGetCaptureInfo(stream_, &status, &capture) != cudaSuccess ||
+        status != cudaStreamCaptureStatusActive || pools_in_use() > 0) {
+      return;
+    }
+    constexpr unsigned long long kOurs = 0x6174656e;  // NOLINT: PyTorch's own have a 0 somewhere
+    const std::pair<unsigned long long, unsigned long long> pool{kOurs, capture};  // NOLINT
+    c10::cuda::CUDACachingAllocator::beginAllocateToPool(
+        static_cast<c10::DeviceIndex>(device_), pool,
+        [stream = stream_](cudaStream_t used) { return used == stream; });
+    pool_ = pool;
+    ++pools_in_use();
+#endif
+  }
+
+  void release_pool() noexcept {
+#if TORCH_VERSION_MAJOR > 2 || TORCH_VERSION_MINOR >= 4
+    --pools_in_use();
+    try {
+      c10::cuda::CUDACachingAllocator::endAllocateToPool(static_cast<c10::DeviceIndex>(device_),
+                                                         *pool_);
+    } catch (const std::exception&) {  // of an allocator that has no pools
+    }
+#endif
+  }
+
+  /// A kernel that is called by another uses that one's.
+  static int& pools_in_use() {
+    thread_local int count = 0;
+    return count;
   }
 
   CallFrame& frame_;
   cudaStream_t stream_;
   int device_ = -1;
+  int previous_ = -1;
   OperandName first_;  // of the operands, that is on the device
+  std::optional<std::pair<unsigned long long, unsigned long long>> pool_;  // NOLINT: PyTorch's type
   std::optional<c10::cuda::CUDAStreamGuard> scope_;
 };
 
@@ -1069,6 +1133,28 @@ class CudaCall {
 #else
 #define ATEN_BRIDGE_CALL ::aten_bridge::detail::CpuCall
 #endif
+
+/// Locates the slots at `indices`, or all where it is null, for who takes a call as it comes. What
+/// else may be wrong with them is another's business.
+template <class DeviceCall>
+void locate_slots(const CallFrame& frame, DeviceCall& device, const std::vector<int>* indices) {
+  if (!device.is_one_of_several()) {
+    return;
+  }
+  Report report(frame.operator_name());
+  const std::size_t count =
+      indices == nullptr ? static_cast<std::size_t>(frame.size()) : indices->size();
+  for (std::size_t i = 0; i < count; ++i) {
+    const int index = indices == nullptr ? static_cast<int>(i) : (*indices)[i];
+    const OperandName name{Role::kSlot, index};
+    Report ignored(frame.operator_name());
+    Slot slot;
+    if (index >= 0 && index < frame.size() && frame.read(index, name, slot, ignored)) {
+      device.locate(slot, name, report);
+    }
+  }
+  report.raise_if_failed();
+}
 
 }  // namespace detail
 }  // namespace aten_bridge
@@ -3382,7 +3468,9 @@ struct Failure {
     const std::string text = backtrace ? error.what() : error.what_without_backtrace();
     failure.status = text.rfind("CUDA", 0) == 0 ? Status::kCuda : Status::kAten;
     failure.text += text + operands;
-    if (text.find("stream is capturing") != std::string::npos) {
+    if (text.find("stream is capturing") != std::string::npos ||
+        text.find("during capture") != std::string::npos ||
+        text.find("graph capture") != std::string::npos) {
       failure.text +=
           "; while a CUDA stream is captured a kernel cannot wait for it: no .item(), no copy to "
           "the CPU, no result whose shape depends on values";
@@ -3479,14 +3567,14 @@ int run(const KernelBase& kernel, KeptOperands& kept, int nparam, void** params,
     check_pytorch(info.operator_name);
     CallFrame frame(info.operator_name, nparam, params, ndims, shapes, dtypes, stream, extra);
     const KernelScope scope(info.records);
-    DeviceCall device(frame);
+    DeviceCall device(frame, info.records);
     // What autograd records is over when the call is.
     const OperandsInUse in_use(kept, arguments, /*keeps_views=*/!info.records);
     arguments.frame = &frame;
     std::unique_ptr<Instance> temporary;
     std::vector<Memory> workspaces;
     if (info.takes_frame) {
-      device.locate_any();
+      locate_slots(frame, device, /*indices=*/nullptr);
       device.enter();
     } else {
       Report report(info.operator_name);

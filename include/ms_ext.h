@@ -52,19 +52,7 @@ std::vector<at::Tensor> ms_ext_tensors(CallFrame frame, const std::vector<int>* 
                                        c10::Device device) {
   check_ms_ext_device<DeviceCall>(frame.operator_name(), device);
   DeviceCall call(frame);
-  Report report(frame.operator_name());
-  const std::size_t count =
-      indices == nullptr ? static_cast<std::size_t>(frame.size()) : indices->size();
-  for (std::size_t i = 0; i < count; ++i) {
-    const int index = indices == nullptr ? static_cast<int>(i) : (*indices)[i];
-    const OperandName name{Role::kSlot, index};
-    Report ignored(frame.operator_name());  // `tensors` reports all but where the memory is
-    Slot slot;
-    if (index >= 0 && index < frame.size() && frame.read(index, name, slot, ignored)) {
-      call.locate(slot, name, report);
-    }
-  }
-  report.raise_if_failed();
+  locate_slots(frame, call, indices);
   call.enter();
   return indices == nullptr ? tensors(frame) : tensors(frame, *indices);
 }

@@ -11,10 +11,11 @@
 //   graph.replay().output<float>(0);
 //
 // How a missing ordering is seen: before the call the stream is stopped, and the inputs' values are
-// sent behind the stop. They arrive after the kernel's function has returned, so that work on
+// sent behind the stop. They arrive 2 ms after the kernel's function has returned, so that work on
 // another stream reads bytes of 0xff (NaN, -1) in their place. The results are fetched by the
 // stream behind the call. A kernel that waits for the stream opens the stop after 0.2 s:
-// Result::waited() says so.
+// Result::waited() says so. (So may a kernel's first call, in which CUDA and its libraries start.
+// Many streams at once share CUDA's 8 queues: CUDA_DEVICE_MAX_CONNECTIONS=32 keeps them apart.)
 //
 // Device memory has guard zones as the host's has: a write beside a buffer is a std::logic_error.
 //
@@ -68,8 +69,9 @@ class Gate {
     ATEN_BRIDGE_TESTING_CUDA(cudaLaunchHostFunc(stream, &Gate::wait, this));
   }
 
-  /// Returns whether it was still closed.
+  /// Returns whether it was still closed. Before that, work on other streams has its time.
   bool open() {
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
     const std::lock_guard<std::mutex> lock(mutex_);
     is_open_ = true;
     changed_.notify_all();
@@ -146,6 +148,14 @@ class CudaRun final : public DeviceRun {
   void* stream() override { return stream_; }
 
   bool around(const std::function<void()>& launch) override {
+    std::exception_ptr failure;
+    const auto attempt = [&](const auto& body) {
+      try {
+        body();
+      } catch (...) {
+        failure = failure == nullptr ? std::current_exception() : failure;
+      }
+    };
     {
       const CurrentDevice current(device_);
       for (const auto& mirror : mirrors_) {
@@ -153,20 +163,19 @@ class CudaRun final : public DeviceRun {
       }
       ATEN_BRIDGE_TESTING_CUDA(cudaDeviceSynchronize());
       gate_.close(stream_);
-      for (const auto& mirror : mirrors_) {
-        mirror->send(stream_);
-      }
+      attempt([&] {
+        for (const auto& mirror : mirrors_) {
+          mirror->send(stream_);
+        }
+      });
     }
-    std::exception_ptr failure;
-    try {
-      launch();  // with the device that is current outside
-    } catch (...) {
-      failure = std::current_exception();
-    }
+    attempt(launch);  // with the device that is current outside
     const CurrentDevice current(device_);
-    for (const auto& mirror : mirrors_) {
-      mirror->fetch(stream_);
-    }
+    attempt([&] {
+      for (const auto& mirror : mirrors_) {
+        mirror->fetch(stream_);
+      }
+    });
     const bool waited = !gate_.open();
     ATEN_BRIDGE_TESTING_CUDA(cudaStreamSynchronize(stream_));
     for (const auto& mirror : mirrors_) {
@@ -232,7 +241,8 @@ class Cuda final : public Device {
 /// call, and the device it is `on`, must outlive the graph.
 class CudaGraph {
  public:
-  /// Calls the kernel in the calling thread while the stream is captured. Not to be replayed if
+  /// Calls the kernel in the calling thread while the stream is captured. `call` is on a `Cuda`
+  /// that has a stream of its own, else this throws std::logic_error. Not to be replayed if
   /// `captured()` is not ok.
   explicit CudaGraph(Call& call) : call_(call) {
     captured_ = call.prepare();
@@ -240,6 +250,9 @@ class CudaGraph {
       return;
     }
     launch_ = call.make_launch();
+    if (launch_->device == nullptr) {
+      throw std::logic_error("the call is on the CPU: say on(cuda) of it");
+    }
     const auto stream = static_cast<cudaStream_t>(launch_->device->stream());
     ATEN_BRIDGE_TESTING_CUDA(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
     call.call_kernel(*launch_, captured_);

@@ -158,7 +158,7 @@ def test_the_project_is_configured_without_nvcc_and_with_a_pytorch_for_the_cpu(t
     options = ["-DATEN_BRIDGE_BUILD_EXAMPLES=ON", "-DATEN_BRIDGE_BUILD_TESTS=ON"]
     for folder, reason in {
         libtorch(tmp_path / "cpu"): "PyTorch has no CUDA",
-        libtorch(tmp_path / "cuda", 13): "there is no nvcc",
+        libtorch(tmp_path / "cuda", 13): "there is no nvcc that works with this C++ compiler",
     }.items():
         done = run(
             *[CMAKE, "-S", SOURCE, "-B", tmp_path / reason, *options],

@@ -27,13 +27,14 @@ double median(std::vector<double> values) {
 
 // One call of the host over two tensors.
 struct HostCall {
-  HostCall(aten_bridge::testing::HostFunction called, const at::Tensor& x, const at::Tensor& y,
+  HostCall(const aten_bridge::testing::Call& call, const at::Tensor& x, const at::Tensor& y,
            cudaStream_t host_stream)
-      : function(called), stream(host_stream), sizes(x.sizes().vec()) {
+      : function(call.function()), stream(host_stream), sizes(x.sizes().vec()) {
     params[0] = x.data_ptr();
     params[1] = y.data_ptr();
     ndims[0] = ndims[1] = static_cast<int>(sizes.size());
     shapes[0] = shapes[1] = sizes.data();
+    call.init()(ndims, shapes, dtypes, &extra);
   }
   void operator()() { function(2, params, ndims, shapes, dtypes, stream, &extra); }
 
@@ -67,7 +68,7 @@ std::vector<double> measure(const std::vector<std::function<void()>>& work,
   return medians;
 }
 
-void run(aten_bridge::testing::HostFunction leaky_relu) {
+void run(const aten_bridge::testing::Call& leaky_relu) {
   constexpr int kChain = 100;
   aten_bridge::testing::Cuda cuda;
   const cudaStream_t stream = cuda.stream();
@@ -99,12 +100,12 @@ void run(aten_bridge::testing::HostFunction leaky_relu) {
     };
     cudaGraph_t graph = nullptr;
     cudaGraphExec_t exec = nullptr;
-    cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal);
+    ATEN_BRIDGE_TESTING_CUDA(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
     many(call, false)();
-    cudaStreamEndCapture(stream, &graph);
-    cudaGraphInstantiateWithFlags(&exec, graph, 0);
+    ATEN_BRIDGE_TESTING_CUDA(cudaStreamEndCapture(stream, &graph));
+    ATEN_BRIDGE_TESTING_CUDA(cudaGraphInstantiateWithFlags(&exec, graph, 0));
     const auto replay = [&] {
-      cudaGraphLaunch(exec, stream);
+      ATEN_BRIDGE_TESTING_CUDA(cudaGraphLaunch(exec, stream));
       wait();
     };
     replay();
@@ -133,5 +134,5 @@ int main() {
     return 0;
   }
   const aten_bridge::testing::Library library(EXAMPLE_LEAKY_RELU);
-  run(library.call("LeakyRelu").function());
+  run(library.call("LeakyRelu"));
 }

@@ -4,6 +4,7 @@
 #include <ATen/ops/mul.h>
 #include <aten_bridge.h>
 
+#include <atomic>
 #include <stdexcept>
 
 namespace {
@@ -94,6 +95,28 @@ void copy_twice(const at::Tensor& x, aten_bridge::Workspace<float> buffer, at::T
 int64_t numel(const at::Tensor& x) { return x.numel(); }
 ATEN_BRIDGE_EXPORT(CopyTwice, copy_twice, aten_bridge::workspace(numel));
 
+// By way of a temporary of PyTorch's.
+std::atomic<const void*> last_temporary = nullptr;
+void copy_by_temporary(const at::Tensor& x, at::Tensor& y) {
+  const at::Tensor buffer = at::empty(x.sizes(), x.options());
+  last_temporary = buffer.const_data_ptr();
+  C10_CUDA_CHECK(cudaMemcpyAsync(buffer.mutable_data_ptr(), x.const_data_ptr(), x.nbytes(),
+                                 cudaMemcpyDeviceToDevice, current_stream()));
+  copy(buffer, y);
+}
+ATEN_BRIDGE_EXPORT(CopyByTemporary, copy_by_temporary);
+
+// Asks the stream, which is stopped, whether it is ready, and leaves the answer behind.
+void ask_whether_ready(const at::Tensor& x, at::Tensor& y) {
+  copy(x, y);
+  cudaStreamQuery(current_stream());
+}
+ATEN_BRIDGE_EXPORT(AskWhetherReady, ask_whether_ready);
+
+// A kernel that records a graph.
+ATEN_BRIDGE_EXPORT(CopyRecording, static_cast<void (*)(const at::Tensor&, at::Tensor&)>(copy),
+                   aten_bridge::autograd());
+
 // Writes 4 bytes more than there are.
 void copy_too_much(const at::Tensor& x, at::Tensor& y) {
   C10_CUDA_CHECK(cudaMemsetAsync(y.mutable_data_ptr(), 0, x.nbytes() + 4, current_stream()));
@@ -135,6 +158,8 @@ at::Tensor to_the_cpu(const at::Tensor& x) { return x.cpu(); }
 ATEN_BRIDGE_EXPORT(ToTheCpu, to_the_cpu);
 
 }  // namespace
+
+extern "C" ATEN_BRIDGE_PUBLIC const void* temporary() { return last_temporary; }
 
 // Whether PyTorch's current stream is the default one of device 0, and the device too.
 extern "C" ATEN_BRIDGE_PUBLIC bool state_is_default() {

@@ -1,4 +1,4 @@
-// A stand-in for the CUDA runtime, for machines without a GPU (LD_PRELOAD): two devices, whose
+// A stand-in for the CUDA runtime, for machines without a GPU (LD_PRELOAD): three devices, whose
 // memory is the CPU's, and streams, each a thread that does what is launched on it in order. It
 // runs copies, host functions and graphs of these, and no kernels: what a kernel library does
 // around its kernels can be tested with it, on every machine. The functions have the meaning that
@@ -8,6 +8,8 @@
 #include <cuda_runtime_api.h>
 
 #include <condition_variable>
+#include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <deque>
 #include <functional>
@@ -19,10 +21,11 @@
 
 namespace {
 
-constexpr int kDevices = 2;
+constexpr int kDevices = 3;
 
 thread_local int current_device = 0;
 thread_local cudaError_t last_error = cudaSuccess;
+bool has_context[kDevices] = {};  // after the first use of a device, which cudaSetDevice() is not
 
 cudaError_t done(cudaError_t error) {
   if (error != cudaSuccess) {
@@ -54,6 +57,7 @@ cudaError_t allocate(void** memory, std::size_t bytes, cudaMemoryType type) {
   auto* block = static_cast<char*>(aligned_alloc(256, (bytes + 511) / 256 * 256));
   std::memset(block, 0x5a, bytes);
   blocks()[block] = {bytes, type, current_device};
+  has_context[current_device] = true;
   *memory = block;
   return done(cudaSuccess);
 }
@@ -152,6 +156,7 @@ std::vector<Stream*>& made() {
 
 cudaError_t make_stream(cudaStream_t* handle) {
   auto* stream = new Stream(current_device);
+  has_context[current_device] = true;
   made().push_back(stream);
   *handle = reinterpret_cast<cudaStream_t>(stream);
   return done(cudaSuccess);
@@ -302,6 +307,18 @@ cudaError_t cudaStreamIsCapturing(cudaStream_t handle, cudaStreamCaptureStatus* 
                                       : cudaStreamCaptureStatusActive;
   return done(cudaSuccess);
 }
+cudaError_t cudaStreamGetCaptureInfo(cudaStream_t handle, cudaStreamCaptureStatus* status,
+                                     unsigned long long* id, cudaGraph_t* /*graph*/,  // NOLINT
+                                     const cudaGraphNode_t** /*dependencies*/,
+                                     const cudaGraphEdgeData** /*edges*/, std::size_t* /*count*/) {
+  *id = reinterpret_cast<std::uintptr_t>(resolve(handle).capture.get());
+  return cudaStreamIsCapturing(handle, status);
+}
+cudaError_t cudaStreamQuery(cudaStream_t handle) {
+  Stream& stream = resolve(handle);
+  const std::lock_guard<std::mutex> lock(stream.mutex);
+  return done(stream.queue.empty() ? cudaSuccess : cudaErrorNotReady);
+}
 cudaError_t cudaStreamBeginCapture(cudaStream_t handle, cudaStreamCaptureMode /*mode*/) {
   Stream& stream = resolve(handle);
   stream.capture = std::make_unique<std::vector<Work>>();
@@ -363,9 +380,9 @@ int cuPointerGetAttributes(unsigned int count, const int* attributes, void** val
   }
   return 0;
 }
-int cuDevicePrimaryCtxGetState(int /*device*/, unsigned int* flags, int* is_active) {
+int cuDevicePrimaryCtxGetState(int device, unsigned int* flags, int* is_active) {
   *flags = 0;
-  *is_active = 1;
+  *is_active = has_context[device] ? 1 : 0;
   return 0;
 }
 

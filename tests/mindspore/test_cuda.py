@@ -1,6 +1,7 @@
 """Kernels for CUDA in a MindSpore on the CPU, and kernels for the CPU in one on the GPU."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -36,11 +37,12 @@ def test_a_kernel_for_cuda_on_the_cpu_says_so(mode):
         ": expected memory of a CUDA device, got memory of the CPU with float32 [3]; this kernel"
         " was built for CUDA: run the operator on the GPU, or build the kernel for the CPU"
     )
-    assert error in (
-        "LeakyRelu: expected a CUDA device, got cudaErrorInsufficientDriver (CUDA driver version is"
-        " insufficient for CUDA runtime version); this kernel was built for CUDA: run the program"
-        " where there is a GPU, or build the kernel for the CPU",
-        f"LeakyRelu: input 0{memory}\nLeakyRelu: output 0{memory}",
+    without_gpu = (
+        r"LeakyRelu: expected a CUDA device, got (none|cudaError\w+ \([^()]+\)); this kernel was"
+        r" built for CUDA: run the program where there is a GPU, or build the kernel for the CPU"
+    )
+    assert error == f"LeakyRelu: input 0{memory}\nLeakyRelu: output 0{memory}" or re.fullmatch(
+        without_gpu, error
     )
 
 
