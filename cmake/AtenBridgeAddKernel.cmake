@@ -1,6 +1,7 @@
 include(${CMAKE_CURRENT_LIST_DIR}/AtenBridgeFindPython.cmake)
 
-# aten_bridge_add_kernel(<target> SOURCES <file>... [DEVICE CPU|CUDA] [INSTALL_DIR <folder>])
+# aten_bridge_add_kernel(<target> SOURCES <file>... [DEVICE CPU|CUDA] [HOST MINDSPORE_PLUGIN]
+#                        [INSTALL_DIR <folder>])
 #
 # Builds the kernel library <target>.so in the current binary folder: a module with the exported
 # kernels of the sources and nothing else to be seen (nor anything of a static library that it
@@ -10,12 +11,15 @@ include(${CMAKE_CURRENT_LIST_DIR}/AtenBridgeFindPython.cmake)
 # DEVICE says where the kernels' operands lie; with a .cu file among the sources it is CUDA, else
 # CPU. CUDA needs a PyTorch with CUDA and a CUDA toolkit of the same major version, and a .cu file
 # a project(... LANGUAGES CXX CUDA); CMAKE_CUDA_ARCHITECTURES says for which GPUs.
+#
+# With HOST MINDSPORE_PLUGIN the kernels are for MindSpore's own operators (MS_OP_PLUGIN_PATH), whose
+# names they have, not for ops.Custom.
 function(aten_bridge_add_kernel target)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "DEVICE;INSTALL_DIR" "SOURCES")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "DEVICE;HOST;INSTALL_DIR" "SOURCES")
   if(arg_UNPARSED_ARGUMENTS)
     list(JOIN arg_UNPARSED_ARGUMENTS " " unknown)
     message(FATAL_ERROR "aten_bridge_add_kernel(${target}): unknown arguments ${unknown}; expected "
-      "SOURCES, DEVICE, INSTALL_DIR.")
+      "SOURCES, DEVICE, HOST, INSTALL_DIR.")
   endif()
   if(NOT arg_SOURCES)
     message(FATAL_ERROR "aten_bridge_add_kernel(${target}): SOURCES names no file.")
@@ -34,6 +38,10 @@ function(aten_bridge_add_kernel target)
     message(FATAL_ERROR "aten_bridge_add_kernel(${target}): DEVICE is CPU or CUDA, not "
       "${arg_DEVICE}.")
   endif()
+  if(arg_HOST AND NOT arg_HOST STREQUAL MINDSPORE_PLUGIN)
+    message(FATAL_ERROR "aten_bridge_add_kernel(${target}): HOST is MINDSPORE_PLUGIN or left out, "
+      "not ${arg_HOST}.")
+  endif()
   if(has_cu AND arg_DEVICE STREQUAL CPU)
     message(FATAL_ERROR "aten_bridge_add_kernel(${target}): a .cu source makes kernels for CUDA, "
       "not for DEVICE CPU; leave DEVICE out, or name the file .cpp.")
@@ -46,6 +54,9 @@ function(aten_bridge_add_kernel target)
   target_link_libraries(${target} PRIVATE aten_bridge::aten_bridge)
   if(arg_DEVICE STREQUAL CUDA)
     _aten_bridge_use_cuda(${target})
+  endif()
+  if(arg_HOST STREQUAL MINDSPORE_PLUGIN)
+    target_compile_definitions(${target} PRIVATE ATEN_BRIDGE_MINDSPORE_PLUGIN)
   endif()
   get_target_property(libtorch Libtorch::torch_cpu IMPORTED_LOCATION)
   get_filename_component(libtorch_dir ${libtorch} DIRECTORY)

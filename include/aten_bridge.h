@@ -15,7 +15,8 @@
 // gradients, the hooks of MindSpore and of Python, and the export macros.
 //
 // A source that nvcc compiles, or one with ATEN_BRIDGE_CUDA defined, has kernels for CUDA, any
-// other kernels for the CPU.
+// other kernels for the CPU. One with ATEN_BRIDGE_MINDSPORE_PLUGIN defined has kernels for the
+// operators of MindSpore itself, not for ops.Custom.
 //
 // SPDX-License-Identifier: Apache-2.0
 
@@ -28,7 +29,9 @@
 #include <cstdlib>
 #include <cstring>
 #include <exception>
+#include <memory>
 #include <new>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -65,9 +68,7 @@
 #include <initializer_list>
 #include <iterator>
 #include <map>
-#include <memory>
 #include <mutex>
-#include <optional>
 #include <tuple>
 #include <typeinfo>
 #include <utility>
@@ -336,13 +337,15 @@ inline std::size_t dtype_itemsize(DType dtype) noexcept {
 // Operands
 //===----------------------------------------------------------------------===//
 
-/// One checked operand of a call, whatever the host: all that a view needs. Row-major, dense.
+/// One checked operand of a call, whatever the host: all that a view needs.
 struct Slot {
   void* data = nullptr;            ///< may be null for None and where `numel` is 0
   const int64_t* sizes = nullptr;  ///< `ndim` sizes of 0 or more; may be null where `ndim` is 0
   int ndim = 0;
   int64_t numel = 0;  ///< number of elements; 0 for None
   DType dtype = DType::kNone;
+  const int64_t* strides = nullptr;  ///< `ndim`, in elements; null: row-major, dense
+  int64_t offset = 0;                ///< of the first element behind `data`, in elements
 
   bool is_none() const noexcept { return dtype == DType::kNone; }
 
@@ -351,6 +354,12 @@ struct Slot {
     return is_none() ? "None"
                      : std::string(dtype_name(dtype)) + ' ' + detail::shape_text(sizes, ndim);
   }
+};
+
+/// How an input lies in memory; no strides: row-major, dense.
+struct Layout {
+  std::vector<int64_t> strides;
+  std::size_t offset = 0;
 };
 
 /// The seven arguments of one call of MindSpore's AOT interface. Owns nothing; valid during the
@@ -414,6 +423,19 @@ class CallFrame {
   /// The host's stream: null on the CPU; on CUDA a cudaStream_t, of which null is a valid one.
   void* stream() const noexcept { return stream_; }
 
+  /// Number of inputs where the host tells; else -1.
+  int input_count() const noexcept { return input_count_; }
+
+  /// For hosts that tell how many inputs there are, and how each lies in memory. `layouts` has an
+  /// entry for each, and must outlive the frame.
+  void set_inputs(int count, const Layout* layouts) noexcept {
+    input_count_ = count;
+    layouts_ = layouts;
+  }
+
+  /// The host's memory of the operand at `index`, below `size()`.
+  void* data(int index) const noexcept { return params_[index]; }
+
   /// The number of the CUDA device that the operands are on; -1 for the memory of the CPU.
   int cuda_device() const noexcept { return cuda_device_; }
 
@@ -440,6 +462,12 @@ class CallFrame {
     slot.ndim = ndims_[index];
     slot.numel = 0;
     slot.dtype = info == nullptr ? DType::kNone : info->dtype;
+    slot.strides = nullptr;
+    slot.offset = 0;
+    if (index < input_count_ && !layouts_[index].strides.empty()) {
+      slot.strides = layouts_[index].strides.data();
+      slot.offset = static_cast<int64_t>(layouts_[index].offset);
+    }
 
     if (slot.ndim < 0 || slot.ndim > kMaxNdim) {
       report.add(Status::kShape, name.text() + ": expected a rank from 0 to " +
@@ -516,6 +544,8 @@ class CallFrame {
   Workspaces workspaces_;
   int size_ = 0;
   int cuda_device_ = -1;
+  int input_count_ = -1;
+  const Layout* layouts_ = nullptr;
 };
 
 }  // namespace aten_bridge
@@ -636,6 +666,34 @@ struct __attribute__((visibility("default"))) AotExtra {
 
   std::vector<std::size_t> workspaces;  // bytes of each; the host allocates them for each call
   void* kernel_data = nullptr;          // the host deletes it, see `Instance`
+};
+
+/// What MindSpore's op plugins are told of the shape of a result that is known after the run only.
+struct PluginShapes {
+  std::vector<std::vector<int64_t>> sizes;
+  std::vector<bool> is_known;
+};
+
+/// The class of the last argument of a kernel of MindSpore's op plugin, KernelInputInfo (2.10), as
+/// `AotExtra` is that of the other door.
+struct __attribute__((visibility("default"))) PluginInputs {
+  virtual ~PluginInputs() = default;
+  virtual bool is_scalar(std::size_t index) = 0;  // a value of Python's, not a tensor
+  virtual std::size_t count() = 0;
+  virtual bool get_bool(std::size_t index) = 0;
+  virtual int64_t get_int(std::size_t index) = 0;
+  virtual double get_float(std::size_t index) = 0;
+  virtual HostStringResult get_string(std::size_t index) = 0;
+  virtual std::vector<int64_t> get_ints(std::size_t index) = 0;
+  virtual std::vector<double> get_floats(std::size_t index) = 0;
+  virtual std::vector<std::vector<int64_t>> get_int_lists(std::size_t index) = 0;
+  virtual std::vector<std::vector<double>> get_float_lists(std::size_t index) = 0;
+  virtual int type_id(std::size_t index) = 0;
+  virtual std::optional<Layout> layout(std::size_t index) = 0;  // of none: row-major, dense
+  virtual PluginShapes* shapes() = 0;
+  virtual void set_shapes(std::unique_ptr<PluginShapes> shapes) = 0;
+
+  std::vector<std::size_t> workspaces;
 };
 
 /// The double that the shortest decimal for `value` names: 0.01 for 0.01f, not 0.00999999977648.
@@ -1245,6 +1303,18 @@ inline at::Tensor make_tensor(void* data, c10::Device device, std::size_t bytes,
   return tensor;
 }
 
+/// The bytes from the operand's data to the end of its last element.
+inline std::size_t slot_bytes(const Slot& slot) {
+  int64_t elements = slot.numel;
+  if (slot.strides != nullptr && slot.numel > 0) {
+    elements = slot.offset + 1;
+    for (int i = 0; i < slot.ndim; ++i) {
+      elements += (slot.sizes[i] - 1) * slot.strides[i];
+    }
+  }
+  return static_cast<std::size_t>(elements) * dtype_itemsize(slot.dtype);
+}
+
 /// A tensor over the operand's memory, undefined for None. Adds to `report` a dtype that this
 /// libtorch does not have.
 ///
@@ -1263,9 +1333,13 @@ inline at::Tensor make_tensor(void* data, c10::Device device, std::size_t bytes,
                name.text() + ": expected a dtype of this version of PyTorch, got " + slot.text());
     return {};
   }
-  return make_tensor(slot.data, device,
-                     static_cast<std::size_t>(slot.numel) * dtype_itemsize(slot.dtype), allocator,
-                     type, at::IntArrayRef(slot.sizes, static_cast<std::size_t>(slot.ndim)));
+  const at::IntArrayRef sizes(slot.sizes, static_cast<std::size_t>(slot.ndim));
+  at::Tensor view = make_tensor(slot.data, device, slot_bytes(slot), allocator, type, sizes);
+  if (slot.strides != nullptr) {
+    view.unsafeGetTensorImpl()->set_sizes_and_strides(
+        sizes, at::IntArrayRef(slot.strides, sizes.size()), slot.offset);
+  }
+  return view;
 }
 
 }  // namespace detail
@@ -1666,8 +1740,9 @@ enum class Kind : std::uint8_t {
   kFrame,  // the call as it comes
 };
 
-/// The numbers that an input can be read as; kNone for types that are no numbers.
-enum class NumberType : std::uint8_t { kNone, kBool, kInt, kReal, kAny };
+/// The values that an input can be read as; kNone for types that are none. Lists and dtypes are
+/// inputs in MindSpore's op plugins only.
+enum class NumberType : std::uint8_t { kNone, kBool, kInt, kReal, kAny, kInts, kReals, kDtype };
 
 /// One input or output of a kernel.
 struct Binding {
@@ -1740,6 +1815,7 @@ struct Arguments {
   Instance* instance = nullptr;
   Memory* workspaces = nullptr;
   const CallFrame* frame = nullptr;
+  std::vector<std::vector<int64_t>>* result_sizes = nullptr;  // to be filled, where they are found
 
   /// The operand of input parameter `index`; of an at::TensorList, the first.
   Operand& input(int index) const {
@@ -1814,11 +1890,13 @@ template <> struct Value<at::Scalar> : OwnValue<at::Scalar, NumberType::kAny> {
   static constexpr const char* kText = "a number"; };
 template <> struct Value<std::string> : OwnValue<std::string> {
   static constexpr const char* kText = "a str"; };
-template <> struct Value<at::ScalarType> : OwnValue<at::ScalarType> {
+template <> struct Value<at::ScalarType> : OwnValue<at::ScalarType, NumberType::kDtype> {
   static constexpr const char* kText = "the name of a dtype, such as \"float32\""; };
-template <> struct Value<std::vector<int64_t>> : OwnValue<std::vector<int64_t>> {
+template <> struct Value<std::vector<int64_t>>
+    : OwnValue<std::vector<int64_t>, NumberType::kInts> {
   static constexpr const char* kText = "a list of ints"; };
-template <> struct Value<std::vector<double>> : OwnValue<std::vector<double>> {
+template <> struct Value<std::vector<double>>
+    : OwnValue<std::vector<double>, NumberType::kReals> {
   static constexpr const char* kText = "a list of floats, such as [1.0, 2.0]"; };
 template <> struct Value<std::vector<std::vector<int64_t>>>
     : OwnValue<std::vector<std::vector<int64_t>>> {
@@ -2092,15 +2170,59 @@ inline bool convert(const Number& number, at::Scalar& value) {
   }
 }
 
+/// MindSpore's TypeIds that are the same in all its versions; 0 elsewhere. In the order of `DType`.
+inline constexpr int kTypeIds[] = {0,  30, 37, 32, 38, 33, 39, 34, 40,
+                                   35, 42, 0,  43, 44, 0,  0,  0,  0};
+
+// Those of 2.10 for the others: bfloat16, complex64, complex128, float8e4m3fn, float8e5m2.
+inline constexpr int kNewTypeIds[] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 45, 0, 0, 51, 52, 46, 47};
+
+/// The dtype that an input of a plugin names; kNone for none.
+inline DType read_dtype(const Slot& slot) {
+  int64_t id = 0;
+  if (slot.numel == 1 && convert(read_number(slot), id) && id > 0) {
+    for (std::size_t i = 1; i < std::size(kTypeIds); ++i) {
+      if (kTypeIds[i] == id || kNewTypeIds[i] == id) {
+        return static_cast<DType>(i);
+      }
+    }
+  }
+  return DType::kNone;
+}
+
 template <class T>
 T number_as(const Slot& slot) {
   T value{};
-  convert(read_number(slot), value);
+  if constexpr (std::is_same_v<T, std::vector<int64_t>>) {
+    const auto* elements = static_cast<const int64_t*>(slot.data);
+    value.assign(elements, elements + slot.numel);
+  } else if constexpr (std::is_same_v<T, std::vector<double>>) {
+    for (int64_t i = 0; i < slot.numel; ++i) {
+      Slot element = slot;
+      element.data =
+          static_cast<char*>(slot.data) + i * static_cast<int64_t>(dtype_itemsize(slot.dtype));
+      value.emplace_back();
+      convert(read_number(element), value.back());
+      value.back() =
+          slot.dtype == DType::kFloat32 ? widen(static_cast<float>(value.back())) : value.back();
+    }
+  } else if constexpr (std::is_same_v<T, at::ScalarType>) {
+    value = scalar_type(read_dtype(slot));
+  } else {
+    convert(read_number(slot), value);
+  }
   return value;
 }
 
 /// "" or how the slot is not such a number: ": expected ..., got ...".
 [[gnu::cold]] inline std::string number_fault(NumberType type, const Slot& slot) {
+  if (type >= NumberType::kInts) {
+    return std::string(": expected ") +
+           (type == NumberType::kInts    ? "a list of ints"
+            : type == NumberType::kReals ? "a list of floats"
+                                         : "the number of a dtype") +
+           ", got " + slot.text();
+  }
   const char* expected = type == NumberType::kBool   ? "a bool, 0 or 1"
                          : type == NumberType::kInt  ? "an integer that an int64 can hold"
                          : type == NumberType::kReal ? "a real number"
@@ -2125,6 +2247,15 @@ inline bool is_number(NumberType type, const Slot& slot) {
   int64_t integer = 0;
   double real = 0;
   at::Scalar any;
+  if (type == NumberType::kInts) {
+    return slot.dtype == DType::kInt64 && slot.ndim <= 1;
+  }
+  if (type == NumberType::kReals) {
+    return slot.ndim <= 1 && slot.dtype != DType::kComplex64 && slot.dtype != DType::kComplex128;
+  }
+  if (type == NumberType::kDtype) {
+    return read_dtype(slot) != DType::kNone;
+  }
   if (slot.numel != 1) {
     return false;
   }
@@ -2342,6 +2473,24 @@ struct FirstOf<Tuple, std::index_sequence<I...>> {
 template <class Tuple, std::size_t N>
 using First = typename FirstOf<Tuple, std::make_index_sequence<N>>::Type;
 
+/// The value of an input for a parameter that only refers to it: lives as long as the call.
+template <class View>
+struct ViewedNumber {
+  explicit ViewedNumber(const Slot& slot) {
+    if constexpr (kIsOptional<View>) {
+      if (!slot.is_none()) {
+        held = number_as<typename Held::value_type>(slot);
+      }
+    } else {
+      held = number_as<Held>(slot);
+    }
+  }
+  operator View() const { return Value<View>::get(held); }  // NOLINT(*-explicit-*)
+
+  using Held = typename Value<View>::Held;
+  Held held{};
+};
+
 /// The argument for a parameter of type P; `AttributeTuple` is what the call's instance keeps.
 template <class P, class AttributeTuple, Kind kind, int index>
 decltype(auto) argument(const Arguments& arguments) {
@@ -2355,7 +2504,9 @@ decltype(auto) argument(const Arguments& arguments) {
                   "aten_bridge::attr(\"name\") for it.");
     using Held = typename Value<Plain<P>>::Held;
     const Slot& slot = arguments.input(index).slot;
-    if constexpr (kIsOptional<Plain<P>>) {
+    if constexpr (!std::is_same_v<Held, Plain<P>>) {  // a view of the value
+      return ViewedNumber<Plain<P>>{slot};
+    } else if constexpr (kIsOptional<Plain<P>>) {
       return slot.is_none() ? Held() : Held(number_as<typename Held::value_type>(slot));
     } else {
       return number_as<Held>(slot);
@@ -2378,6 +2529,9 @@ struct MetaSelf {};
 
 /// aten_bridge::autograd().
 struct Autograd {};
+
+/// aten_bridge::data_dependent().
+struct DataDependent {};
 
 /// aten_bridge::gradient(function).
 template <class F>
@@ -2457,6 +2611,10 @@ constexpr detail::MetaSelf meta() { return {}; }
 /// Option: operators in the kernel record a graph, so that the kernel can ask PyTorch's autograd
 /// for gradients. Without it they run below autograd.
 constexpr detail::Autograd autograd() { return {}; }
+
+/// Option, of kernels of a plugin: the sizes of the results depend on the values of the inputs, as
+/// those of nonzero do. The function returns its results; the host has room for the largest.
+constexpr detail::DataDependent data_dependent() { return {}; }
 
 /// In place of the function of ATEN_BRIDGE_EXPORT_GRAD: the gradient of `function`, for the
 /// gradient of a gradient.
@@ -2671,8 +2829,9 @@ struct KernelInfo {
   bool takes_frame;   // the kernel gets the CallFrame as it is, and there are no bindings
   bool has_instance;  // attributes or state
   bool has_meta;
-  bool is_gradient;  // the outputs are the gradients of the inputs that are tensors
-  bool records;      // a graph for autograd
+  bool is_gradient;        // the outputs are the gradients of the inputs that are tensors
+  bool records;            // a graph for autograd
+  bool is_data_dependent;  // the sizes of the results are known after the call
 };
 
 /// A kernel whatever its function.
@@ -2741,6 +2900,28 @@ inline void copy_results(const Arguments& arguments, const at::Tensor* results, 
   }
 }
 
+/// Copies what a kernel returned to the begin of the host's buffers, which have room for more.
+inline void copy_data_dependent_results(const Arguments& arguments, const at::Tensor* results,
+                                        int count) {
+  Report report(arguments.frame->operator_name());
+  for (int i = 0; i < count; ++i) {
+    const at::Tensor& result = results[i];
+    const Operand& operand = arguments.output(i);
+    if (!result.defined() || result.scalar_type() != operand.view.scalar_type() ||
+        result.numel() > operand.slot.numel) {
+      report.add(Status::kOutput, operand.name.text() + ": expected " + operand.slot.text() +
+                                      " or less of it, got " + tensor_text(result) +
+                                      " from the kernel");
+    }
+  }
+  report.raise_if_failed();
+  for (int i = 0; i < count; ++i) {
+    const at::Tensor& view = arguments.output(i).view;
+    view.flatten().slice(0, 0, results[i].numel()).copy_(results[i].flatten());
+    arguments.result_sizes->push_back(results[i].sizes().vec());
+  }
+}
+
 /// What a kernel returns by reference is one of its output parameters; anything else would be lost.
 inline void check_returned(const Arguments& arguments, const at::Tensor* const* returned,
                            int count) {
@@ -2759,7 +2940,7 @@ inline void check_returned(const Arguments& arguments, const at::Tensor* const* 
 
 // Defined below.
 [[noreturn]] void rethrow_state_error(const char* operator_name, const c10::Error& error);
-template <class DeviceCall>
+template <class DeviceCall, class Host>
 int run(const KernelBase& kernel, KeptOperands& kept, int nparam, void** params, int* ndims,
         int64_t** shapes, const char** dtypes, void* stream, void* extra);
 std::vector<at::Tensor> meta_inputs(const Arguments& arguments);
@@ -2778,7 +2959,7 @@ inline constexpr int kCheckCount<kRole, std::tuple<CheckOption<kRoles>...>> =
 
 /// A kernel as ATEN_BRIDGE_EXPORT makes it.
 template <class F, class AttrTuple, class MetaTuple, class WorkspaceTuple, class CheckTuple,
-          bool kRecords>
+          bool kRecords, bool kDataDependent>
 class Kernel final : public KernelBase {
   using Call = typename Body<F>::Call;
   using PlanType = typename Call::PlanType;
@@ -2798,9 +2979,11 @@ class Kernel final : public KernelBase {
   using InstanceType = KernelInstance<AttributeTuple, typename Body<F>::Object>;
 
   static constexpr std::size_t kChecks = std::tuple_size_v<CheckTuple>;
-  static constexpr bool kTakesFrame = PlanType::count(Kind::kFrame) > 0;
 
  public:
+  static constexpr bool kTakesFrame = PlanType::count(Kind::kFrame) > 0;
+  static constexpr bool kHasInstance = kHasState || kAttributes > 0;
+  static constexpr bool kIsDataDependent = kDataDependent;
   static constexpr int kInputs = PlanType::inputs(std::tuple_size_v<CallTuple>);
   static constexpr int kListBegin = PlanType::list_begin(std::tuple_size_v<CallTuple>);
   static constexpr int kResults = Result<ResultType>::kCount;
@@ -2820,9 +3003,6 @@ class Kernel final : public KernelBase {
   static_assert(!kTakesFrame || (std::tuple_size_v<AttrTuple> + std::tuple_size_v<MetaTuple> +
                                  std::tuple_size_v<WorkspaceTuple> + kChecks) == 0,
                 "aten_bridge: a kernel over a CallFrame has no options.");
-  static_assert(kTakesFrame || kOutputs > 0,
-                "aten_bridge: a kernel has at least one output: an at::Tensor& parameter, which is "
-                "not const, or a result. MindSpore does not call an operator that has none.");
   static_assert(kResults == 0 || kOutputs == kResults,
                 "aten_bridge: a kernel either writes its at::Tensor& parameters or returns its "
                 "results, not both.");
@@ -2844,8 +3024,8 @@ class Kernel final : public KernelBase {
                    MetaTuple meta, WorkspaceTuple workspaces, const CheckTuple& checks)
       : KernelBase({operator_name, error_mode, kBindings.data(), nullptr, static_cast<int>(kChecks),
                     kInputs, kOutputs, kListBegin, /*lists_outputs=*/false, kWorkspaces,
-                    kTakesFrame, kHasState || kAttributes > 0, std::tuple_size_v<MetaTuple> != 0,
-                    /*is_gradient=*/false, kRecords}),
+                    kTakesFrame, kHasInstance, std::tuple_size_v<MetaTuple> != 0,
+                    /*is_gradient=*/false, kRecords, kDataDependent}),
         function_(std::move(function)),
         attrs_(std::move(attrs)),
         meta_(std::move(meta)),
@@ -2867,7 +3047,8 @@ class Kernel final : public KernelBase {
         check_returned(arguments, returned.data(), static_cast<int>(returned.size()));
       } else {
         const auto results = result_array(Call::template call<CallTuple>(function, arguments));
-        copy_results(arguments, results.data(), kResults);
+        (info.is_data_dependent ? copy_data_dependent_results : copy_results)(
+            arguments, results.data(), kResults);
       }
     });
   }
@@ -3074,6 +3255,9 @@ constexpr std::tuple<CheckOption<kRole>> check_only(const CheckOption<kRole>& op
 /// Whether one of the options is aten_bridge::autograd().
 template <class... Option>
 inline constexpr bool kRecords = (false || ... || std::is_same_v<Option, Autograd>);
+/// The same of aten_bridge::data_dependent().
+template <class... Option>
+inline constexpr bool kDataDependent = (false || ... || std::is_same_v<Option, DataDependent>);
 
 template <class F, class... Option>
 constexpr auto make_kernel(const char* operator_name, ErrorMode error_mode, F&& function,
@@ -3084,19 +3268,45 @@ constexpr auto make_kernel(const char* operator_name, ErrorMode error_mode, F&& 
   auto checks = std::tuple_cat(check_only(options)...);
   static_assert(std::tuple_size_v<decltype(attrs)> + std::tuple_size_v<decltype(metas)> +
                         std::tuple_size_v<decltype(workspaces)> +
-                        std::tuple_size_v<decltype(checks)> + (kRecords<Option...> ? 1 : 0) ==
+                        std::tuple_size_v<decltype(checks)> + (kRecords<Option...> ? 1 : 0) +
+                        (kDataDependent<Option...> ? 1 : 0) ==
                     sizeof...(options),
                 "aten_bridge: behind the function of a kernel stand options: aten_bridge::attr, "
                 "meta, workspace, input, output and autograd.");
   return Kernel<std::decay_t<F>, decltype(attrs), decltype(metas), decltype(workspaces),
-                decltype(checks), kRecords<Option...>>(
+                decltype(checks), kRecords<Option...>, kDataDependent<Option...>>(
       operator_name, error_mode, std::forward<F>(function), attrs, metas, workspaces, checks);
 }
 
+/// Whether no input is read as a list or a dtype.
+template <std::size_t N>
+constexpr bool reads_numbers_only(const std::array<Binding, N>& bindings) {
+  for (const Binding& binding : bindings) {
+    if (binding.number >= NumberType::kInts && binding.kind == Kind::kNumber) {
+      return false;
+    }
+  }
+  return true;
+}
+
 /// The exported functions of a kernel, those of its types apart.
-template <class K, class DeviceCall>
+template <class K, class DeviceCall, class Host>
 struct Exported {
   K kernel;
+
+  static_assert(Host::kIsPlugin || K::kOutputs > 0 || K::kListsOutputs || K::kTakesFrame,
+                "aten_bridge: a kernel has at least one output: an at::Tensor& parameter, which is "
+                "not const, or a result. MindSpore does not call an operator that has none.");
+  static_assert(Host::kIsPlugin || reads_numbers_only(K::kBindings),
+                "aten_bridge: only bool, int64_t, double, at::Scalar and std::optional of these "
+                "are read from an input; a parameter of another type takes an attribute: add "
+                "aten_bridge::attr(\"name\") for it.");
+  static_assert(!K::kIsDataDependent || (Host::kIsPlugin && K::kResults == K::kOutputs),
+                "aten_bridge: aten_bridge::data_dependent() is for kernels of a plugin that return "
+                "their results.");
+  static_assert(!Host::kIsPlugin || !K::kHasInstance,
+                "aten_bridge: a kernel of a plugin takes all its parameters from inputs: it has no "
+                "attributes and no state.");
 
   static constexpr at::DeviceType kDevice = DeviceCall::kType;
 
@@ -3111,7 +3321,8 @@ struct Exported {
            void* stream, void* extra) const {
     // Of this thread, and of all kernels of this type, which take operands of the same kinds.
     thread_local KeptOperands kept;
-    return run<DeviceCall>(kernel, kept, nparam, params, ndims, shapes, dtypes, stream, extra);
+    return run<DeviceCall, Host>(kernel, kept, nparam, params, ndims, shapes, dtypes, stream,
+                                 extra);
   }
 
   InferredSizes infer_shape(const int* ndims, int64_t** shapes, void* extra) const {
@@ -3131,10 +3342,106 @@ struct Exported {
   }
 };
 
-template <class DeviceCall, class... Argument>
+template <class DeviceCall, class Host, class... Argument>
 constexpr auto export_kernel(Argument&&... arguments) {
   using K = decltype(make_kernel(std::forward<Argument>(arguments)...));
-  return Exported<K, DeviceCall>{make_kernel(std::forward<Argument>(arguments)...)};
+  return Exported<K, DeviceCall, Host>{make_kernel(std::forward<Argument>(arguments)...)};
+}
+
+//===----------------------------------------------------------------------===//
+// Hosts
+//===----------------------------------------------------------------------===//
+//
+// MindSpore has two doors with the same seven arguments, which cannot be told apart at run time:
+// the build of a source says for which one its kernels are.
+
+/// ops.Custom. `extra` has attributes; how many of the operands are inputs is not told.
+struct CustomHost {
+  static constexpr bool kIsPlugin = false;
+
+  struct Call {
+    Call(CallFrame& /*frame*/, void* /*extra*/) {}
+    void refine(int /*input*/, Operand& /*operand*/) const {}
+    void set_sizes(std::vector<std::vector<int64_t>> /*sizes*/) const {}
+  };
+};
+
+/// The op plugin (MS_OP_PLUGIN_PATH), for MindSpore's own operators: all parameters are inputs,
+/// which may lie in memory in any way.
+struct PluginHost {
+  static constexpr bool kIsPlugin = true;
+
+  class Call {
+   public:
+    // no_sanitize: the dynamic type of `extra` is a class of the host's, unknown here.
+    __attribute__((no_sanitize("vptr"))) Call(CallFrame& frame, void* extra)
+        : inputs_(static_cast<PluginInputs*>(extra)) {
+      if (inputs_ == nullptr) {
+        throw Error(Status::kNullPointer,
+                    std::string(frame.operator_name()) +
+                        ": expected `extra` to describe the inputs, as MindSpore's op plugins get "
+                        "it, got null");
+      }
+      const std::size_t count = inputs_->count();
+      if (count > static_cast<std::size_t>(frame.size())) {
+        throw Error(Status::kCount, std::string(frame.operator_name()) + ": expected up to " +
+                                        count_text(frame.size(), "input") + ", got " +
+                                        std::to_string(count));
+      }
+      layouts_.resize(count);
+      for (std::size_t i = 0; i < count; ++i) {
+        if (auto layout = inputs_->layout(i)) {
+          layouts_[i] = *std::move(layout);
+        }
+      }
+      frame.set_inputs(static_cast<int>(count), layouts_.data());
+    }
+
+    /// Python's floats arrive as float32: takes the decimal that they were.
+    __attribute__((no_sanitize("vptr"))) void refine(int input, Operand& operand) const {
+      Slot& slot = operand.slot;
+      if (slot.dtype == DType::kFloat32 && slot.numel == 1 && slot.ndim == 0 &&
+          inputs_->is_scalar(static_cast<std::size_t>(input))) {
+        const double value = widen(load<float>(slot.data));
+        std::memcpy(operand.number, &value, sizeof(value));
+        slot.data = operand.number;
+        slot.dtype = DType::kFloat64;
+      }
+    }
+
+    /// Of the results, where they are known after the run only.
+    __attribute__((no_sanitize("vptr"))) void set_sizes(
+        std::vector<std::vector<int64_t>> sizes) const {
+      auto shapes = std::make_unique<PluginShapes>();
+      shapes->is_known.assign(sizes.size(), true);
+      shapes->sizes = std::move(sizes);
+      inputs_->set_shapes(std::move(shapes));
+    }
+
+   private:
+    PluginInputs* inputs_;
+    c10::SmallVector<Layout, 8> layouts_;
+  };
+};
+
+#ifdef ATEN_BRIDGE_MINDSPORE_PLUGIN
+#define ATEN_BRIDGE_HOST ::aten_bridge::detail::PluginHost
+#else
+#define ATEN_BRIDGE_HOST ::aten_bridge::detail::CustomHost
+#endif
+
+/// The names of the operators that a plugin has kernels for, or of those among them whose results'
+/// sizes are known after the run only.
+inline std::vector<const char*>& plugin_operators(bool data_dependent) {
+  static std::array<std::vector<const char*>, 2> names;
+  return names[data_dependent ? 1 : 0];
+}
+inline bool add_plugin_operator(const KernelBase& kernel) {
+  plugin_operators(/*data_dependent=*/false).push_back(kernel.info.operator_name);
+  if (kernel.info.is_data_dependent) {
+    plugin_operators(/*data_dependent=*/true).push_back(kernel.info.operator_name);
+  }
+  return true;
 }
 
 //===----------------------------------------------------------------------===//
@@ -3158,24 +3465,45 @@ inline OperandName operand_name(const OperandCheck* check, Role role, int index)
   return {role, index, check == nullptr ? nullptr : check->name()};
 }
 
-/// Takes `count` for the number of inputs and outputs, and divides them. False, with the report,
-/// if the kernel does not have as many.
-inline bool take_count(const KernelInfo& kernel, int count, Arguments& arguments, Report& report) {
+/// Takes `count` for the number of inputs and outputs, and divides them; `inputs` is the number of
+/// inputs, or -1 where the host does not tell. False, with the report, if the kernel does not have
+/// as many. A kernel of a plugin without outputs writes its inputs.
+inline bool take_count(const KernelInfo& kernel, int count, Arguments& arguments, Report& report,
+                       int inputs = -1) {
   const bool has_list = kernel.list_begin >= 0;
-  const int fixed = kernel.inputs + kernel.outputs - (has_list ? 1 : 0);
-  const int each = kernel.lists_outputs ? 2 : 1;  // slots of a tensor of the list
-  if (has_list ? count < fixed || (count - fixed) % each != 0 : count != fixed) {
-    report.add(Status::kCount,
-               std::string("expected ") + (has_list ? "at least " : "") +
-                   count_text(fixed - kernel.outputs, "input") + " and " +
-                   count_text(kernel.outputs, "output") + ", got " + count_text(count, "slot") +
-                   "; compare the arguments of the call, out_shape and out_dtype with the kernel");
-    return false;
+  const int fixed_inputs = kernel.inputs - (has_list ? 1 : 0);
+  if (inputs >= 0) {
+    if ((has_list ? inputs < fixed_inputs : inputs != fixed_inputs) ||
+        (kernel.outputs > 0 && count - inputs != kernel.outputs)) {
+      report.add(Status::kCount, std::string("expected ") + (has_list ? "at least " : "") +
+                                     count_text(fixed_inputs, "input") + " and " +
+                                     count_text(kernel.outputs, "output") + ", got " +
+                                     std::to_string(inputs) + " and " +
+                                     std::to_string(count - inputs) +
+                                     "; compare the kernel's parameters with MindSpore's "
+                                     "definition of the operator");
+      return false;
+    }
+    arguments.list_size = has_list ? inputs - fixed_inputs : 0;
+    arguments.outputs = kernel.outputs;
+    arguments.inputs = inputs;
+  } else {
+    const int fixed = fixed_inputs + kernel.outputs;
+    const int each = kernel.lists_outputs ? 2 : 1;  // slots of a tensor of the list
+    if (has_list ? count < fixed || (count - fixed) % each != 0 : count != fixed) {
+      report.add(Status::kCount,
+                 std::string("expected ") + (has_list ? "at least " : "") +
+                     count_text(fixed_inputs, "input") + " and " +
+                     count_text(kernel.outputs, "output") + ", got " + count_text(count, "slot") +
+                     "; compare the arguments of the call, out_shape and out_dtype with the "
+                     "kernel");
+      return false;
+    }
+    arguments.list_size = has_list ? (count - fixed) / each : 0;
+    arguments.outputs = kernel.outputs + (kernel.lists_outputs ? arguments.list_size : 0);
+    arguments.inputs = count - arguments.outputs;
   }
   arguments.list_begin = kernel.list_begin;
-  arguments.list_size = has_list ? (count - fixed) / each : 0;
-  arguments.outputs = kernel.outputs + (kernel.lists_outputs ? arguments.list_size : 0);
-  arguments.inputs = count - arguments.outputs;
   return true;
 }
 
@@ -3234,14 +3562,14 @@ inline bool can_repoint(const Operand& operand, c10::Device device) {
          !impl->has_named_tensor_meta() && !impl->is_wrapped_number();
 }
 
-/// Whether the tensor is a row-major one of these sizes.
-inline bool has_layout(const c10::TensorImpl& tensor, at::IntArrayRef sizes) {
-  if (tensor.sizes() != sizes || tensor.storage_offset() != 0) {
+/// Whether the tensor lies in memory as the slot says.
+inline bool has_layout(const c10::TensorImpl& tensor, const Slot& slot, at::IntArrayRef sizes) {
+  if (tensor.sizes() != sizes || tensor.storage_offset() != slot.offset) {
     return false;
   }
   int64_t stride = 1;
   for (std::size_t i = sizes.size(); i-- > 0;) {
-    if (tensor.strides()[i] != stride) {
+    if (tensor.strides()[i] != (slot.strides == nullptr ? stride : slot.strides[i])) {
       return false;
     }
     stride *= std::max<int64_t>(sizes[i], 1);
@@ -3270,22 +3598,26 @@ inline void set_view(Operand& operand, c10::Device device, c10::Allocator* alloc
     storage->set_data_ptr_noswap(c10::DataPtr(slot.data, device));
     operand.data = slot.data;
   }
-  storage->set_nbytes(static_cast<std::size_t>(slot.numel) * dtype_itemsize(slot.dtype));
+  storage->set_nbytes(slot_bytes(slot));
   const caffe2::TypeMeta meta = c10::scalarTypeToTypeMeta(type);
   if (impl->dtype() != meta) {
     impl->set_storage_and_dtype(c10::Storage(impl->unsafe_storage()), meta);
   }
   const at::IntArrayRef sizes(slot.sizes, static_cast<std::size_t>(slot.ndim));
-  if (!has_layout(*impl, sizes)) {
-    impl->set_storage_offset(0);
-    impl->set_sizes_contiguous(sizes);
+  if (!has_layout(*impl, slot, sizes)) {
+    impl->set_storage_offset(slot.offset);
+    if (slot.strides == nullptr) {
+      impl->set_sizes_contiguous(sizes);
+    } else {
+      impl->set_sizes_and_strides(sizes, at::IntArrayRef(slot.strides, sizes.size()));
+    }
   }
 }
 
 /// Fills the operands from the call; adds to the report all that are wrong.
-template <class DeviceCall>
-void bind_operands(const KernelInfo& kernel, const CallFrame& frame, DeviceCall& device,
-                   Arguments& arguments, Report& report) {
+template <class DeviceCall, class HostCall>
+void bind_operands(const KernelInfo& kernel, const CallFrame& frame, const HostCall& host,
+                   DeviceCall& device, Arguments& arguments, Report& report) {
   CheckRun checks(report);
   constexpr Binding kOutputBinding;
   const int size = arguments.size();
@@ -3303,6 +3635,9 @@ void bind_operands(const KernelInfo& kernel, const CallFrame& frame, DeviceCall&
         !(is_number ? device.fetch(operand.slot, operand.number, operand.name, report)
                     : device.locate(operand.slot, operand.name, report))) {
       continue;
+    }
+    if (is_number) {
+      host.refine(i, operand);
     }
     if (operand.slot.is_none() || is_number || check != nullptr) {
       check_operand(binding, check, checks, operand, report);
@@ -3538,8 +3873,10 @@ class OperandsInUse {
   ~OperandsInUse() {
     arguments_.list.clear();
     kept_.list = std::move(arguments_.list);
-    for (int i = 0; !keeps_views_ && i < arguments_.size(); ++i) {
-      arguments_.operands[i].view.reset();
+    if (!keeps_views_ && arguments_.operands != nullptr) {
+      for (int i = 0; i < arguments_.size(); ++i) {
+        arguments_.operands[i].view.reset();
+      }
     }
     kept_.in_use = false;
   }
@@ -3552,13 +3889,31 @@ class OperandsInUse {
   bool keeps_views_;
 };
 
+/// A kernel without outputs writes its inputs: the host's outputs must be these.
+inline void check_in_place(const CallFrame& frame, int inputs) {
+  Report report(frame.operator_name());
+  for (int i = inputs; i < frame.size(); ++i) {
+    bool is_input = false;
+    for (int j = 0; j < inputs; ++j) {
+      is_input = is_input || frame.data(i) == frame.data(j);
+    }
+    if (!is_input) {
+      report.add(Status::kOutput, OperandName{Role::kOutput, i - inputs}.text() +
+                                      ": expected the memory of an input, which the kernel writes "
+                                      "in place, got other memory");
+    }
+  }
+  report.raise_if_failed();
+}
+
 /// One call of a kernel from one of the host.
-template <class DeviceCall>
+template <class DeviceCall, class Host>
 int run(const KernelBase& kernel, KeptOperands& kept, int nparam, void** params, int* ndims,
         int64_t** shapes, const char** dtypes, void* stream, void* extra) {
   if (kept.in_use) {  // a kernel that calls itself, or another of its type
     KeptOperands nested;
-    return run<DeviceCall>(kernel, nested, nparam, params, ndims, shapes, dtypes, stream, extra);
+    return run<DeviceCall, Host>(kernel, nested, nparam, params, ndims, shapes, dtypes, stream,
+                                 extra);
   }
   const KernelInfo& info = kernel.info;
   Arguments arguments;
@@ -3568,6 +3923,7 @@ int run(const KernelBase& kernel, KeptOperands& kept, int nparam, void** params,
     CallFrame frame(info.operator_name, nparam, params, ndims, shapes, dtypes, stream, extra);
     const KernelScope scope(info.records);
     DeviceCall device(frame, info.records);
+    const typename Host::Call host(frame, extra);
     // What autograd records is over when the call is.
     const OperandsInUse in_use(kept, arguments, /*keeps_views=*/!info.records);
     arguments.frame = &frame;
@@ -3579,21 +3935,29 @@ int run(const KernelBase& kernel, KeptOperands& kept, int nparam, void** params,
     } else {
       Report report(info.operator_name);
       arguments.instance = find_instance(kernel, extra, temporary, report);
-      if (!take_count(info, frame.size(), arguments, report)) {
+      if (!take_count(info, frame.size(), arguments, report, frame.input_count())) {
         report.raise_if_failed();
       }
-      kept.operands.resize(static_cast<std::size_t>(frame.size()));
+      if (Host::kIsPlugin && info.outputs == 0) {
+        check_in_place(frame, arguments.inputs);
+      }
+      kept.operands.resize(static_cast<std::size_t>(arguments.size()));
       arguments.operands = kept.operands.data();
-      bind_operands(info, frame, device, arguments, report);
+      bind_operands(info, frame, host, device, arguments, report);
       bound = arguments.size();
       if (info.workspaces > 0) {
         workspaces = take_workspaces(kernel, device, arguments);
         arguments.workspaces = workspaces.data();
       }
     }
+    std::vector<std::vector<int64_t>> sizes;
+    arguments.result_sizes = &sizes;
     kernel.invoke(arguments);
     device.finish();
     check_outputs(info, arguments);
+    if (info.is_data_dependent) {
+      host.set_sizes(std::move(sizes));
+    }
     return static_cast<int>(Status::kOk);
   } catch (...) {
     return hand_over(
@@ -4316,6 +4680,9 @@ class GradientKernel final : public GradientBase {
   static constexpr int kInputs = Forward::kInputs + Forward::kOutputs;
   static constexpr int kListBegin = Forward::kListBegin;
   static constexpr bool kListsOutputs = kHasList;
+  static constexpr bool kTakesFrame = false;
+  static constexpr bool kHasInstance = Forward::kHasInstance;
+  static constexpr bool kIsDataDependent = false;
   static constexpr bool kChanges = false;
   static constexpr int kOutputs = tensors();
   static constexpr int kResults = kOutputs;
@@ -4390,10 +4757,10 @@ constexpr auto make_gradient_kernel(const char* operator_name, ErrorMode error_m
   return GradientKernel<decltype(make_forward())>(make_forward());
 }
 
-template <class DeviceCall, class... Argument>
+template <class DeviceCall, class Host, class... Argument>
 constexpr auto export_gradient_kernel(Argument&&... arguments) {
   using K = decltype(make_gradient_kernel(std::forward<Argument>(arguments)...));
-  return Exported<K, DeviceCall>{make_gradient_kernel(std::forward<Argument>(arguments)...)};
+  return Exported<K, DeviceCall, Host>{make_gradient_kernel(std::forward<Argument>(arguments)...)};
 }
 
 //===----------------------------------------------------------------------===//
@@ -4420,10 +4787,6 @@ inline constexpr const char* kCountedAttribute = "aten_bridge_counted";
   }
   return parts;
 }
-
-/// MindSpore's TypeIds that are the same in all its versions; 0 elsewhere. In the order of `DType`.
-inline constexpr int kTypeIds[] = {0,  30, 37, 32, 38, 33, 39, 34, 40,
-                                   35, 42, 0,  43, 44, 0,  0,  0,  0};
 
 [[gnu::cold]] inline int type_id(DType dtype, const std::string& name) {
   const int id = kTypeIds[static_cast<std::size_t>(dtype)];
@@ -4770,10 +5133,11 @@ class PythonAttributes final : public Attributes {
     const Binding& binding = info.bindings[i];
     const OperandCheck* check = find_check(info, Role::kInput, i);
     text.append(i == 0 ? "[" : ", [");
-    append_json(text, binding.kind == Kind::kInputList ? "tensors"
-                      : binding.kind == Kind::kNumber
-                          ? (binding.optional ? "number or None" : "number")
-                          : (binding.optional ? "tensor or None" : "tensor"));
+    append_json(text,
+                binding.kind == Kind::kInputList                                       ? "tensors"
+                : binding.kind == Kind::kNumber && binding.number >= NumberType::kInts ? "value"
+                : binding.kind == Kind::kNumber ? (binding.optional ? "number or None" : "number")
+                                                : (binding.optional ? "tensor or None" : "tensor"));
     text += ", ";
     append_json(text, check == nullptr ? "" : check->name());
     text += ']';
@@ -4870,6 +5234,12 @@ class PythonAttributes final : public Attributes {
 /// Options: aten_bridge::attr, aten_bridge::meta, aten_bridge::workspace, aten_bridge::input,
 /// aten_bridge::output and aten_bridge::autograd.
 ///
+/// Where ATEN_BRIDGE_MINDSPORE_PLUGIN is defined, the kernel is that of MindSpore's own operator
+/// `Name`, and takes the parameters of that operator in their order: tensors, which may have
+/// strides and an offset, numbers, and also lists (at::IntArrayRef, std::vector<double>),
+/// std::optional of these, and dtypes (at::ScalarType). One without outputs writes its first input
+/// in place. There are no attributes and no state; aten_bridge::data_dependent is an option more.
+///
 /// At namespace scope, once for each `Name` of a library. A call that fails throws a
 /// std::runtime_error, or, where ATEN_BRIDGE_ERRORS_RETURN is defined before the header is
 /// included, prints the text and returns a `Status`; either way `aten_bridge_last_error()` has it.
@@ -4895,37 +5265,73 @@ class PythonAttributes final : public Attributes {
 #define ATEN_BRIDGE_EXPORT_AS(Name, make, ...)                                                    \
   /* Bound before `Name` is declared, which may also be the name of the function. */              \
   static const auto aten_bridge_kernel_##Name =                                                   \
-      ::aten_bridge::detail::make<ATEN_BRIDGE_CALL>(#Name, ATEN_BRIDGE_ERROR_MODE, __VA_ARGS__);  \
-  ATEN_BRIDGE_RETURNS_CLASSES(                                                                    \
-      extern "C" ATEN_BRIDGE_PUBLIC int Name(int nparam, void** params, int* ndims,               \
-                                             int64_t** shapes, const char** dtypes, void* stream, \
-                                             void* extra) {                                       \
-        return aten_bridge_kernel_##Name.call(nparam, params, ndims, shapes, dtypes, stream,      \
-                                              extra);                                             \
-      } /* MindSpore's hooks: before the first call, and for shapes and dtypes */                 \
-      extern "C" ATEN_BRIDGE_PUBLIC int Name##Init(int* ndims, int64_t** shapes,                  \
-                                                   const char** dtypes, void* extra) {            \
-        return ::aten_bridge::detail::init(aten_bridge_kernel_##Name, ndims, shapes, dtypes,      \
-                                           extra);                                                \
-      } extern "C" ATEN_BRIDGE_PUBLIC decltype(aten_bridge_kernel_##Name)::InferredSizes          \
-          Name##InferShape(int* ndims, int64_t** shapes, void* extra) {                           \
-            return aten_bridge_kernel_##Name.infer_shape(ndims, shapes, extra);                   \
-          } extern "C" ATEN_BRIDGE_PUBLIC decltype(aten_bridge_kernel_##Name)::InferredTypes      \
-              Name##InferType(std::vector<int> types, void* extra) {                              \
-                return aten_bridge_kernel_##Name.infer_type(types, extra);                        \
-              } /* for aten_bridge.mindspore, the Python module */                                \
-      extern "C" ATEN_BRIDGE_PUBLIC const char* Name##Describe() {                                \
-        return ::aten_bridge::detail::describe(aten_bridge_kernel_##Name,                         \
-                                               aten_bridge_kernel_##Name.kDevice);                \
-      } extern "C" ATEN_BRIDGE_PUBLIC const char*                                                 \
-          Name##Infer(const ::aten_bridge::detail::PythonInput* inputs, int input_count,          \
-                      const ::aten_bridge::detail::PythonAttribute* attributes,                   \
-                      int attribute_count, int* failed) {                                         \
-            return ::aten_bridge::detail::infer_for_python(aten_bridge_kernel_##Name, inputs,     \
-                                                           input_count, attributes,               \
-                                                           attribute_count, failed);              \
-          })                                                                                      \
+      ::aten_bridge::detail::make<ATEN_BRIDGE_CALL, ATEN_BRIDGE_HOST>(                            \
+          #Name, ATEN_BRIDGE_ERROR_MODE, __VA_ARGS__);                                            \
+  extern "C" ATEN_BRIDGE_PUBLIC int Name(int nparam, void** params, int* ndims, int64_t** shapes, \
+                                         const char** dtypes, void* stream, void* extra) {        \
+    return aten_bridge_kernel_##Name.call(nparam, params, ndims, shapes, dtypes, stream, extra);  \
+  }                                                                                               \
+  ATEN_BRIDGE_EXPORT_HOOKS(Name)                                                                  \
   static_assert(true, "") /* takes the semicolon */
+
+#ifdef ATEN_BRIDGE_MINDSPORE_PLUGIN
+
+/// What the plugin's kernel is, for tests.
+#define ATEN_BRIDGE_EXPORT_HOOKS(Name)                                         \
+  extern "C" ATEN_BRIDGE_PUBLIC const char* Name##Describe() {                 \
+    return ::aten_bridge::detail::describe(aten_bridge_kernel_##Name,          \
+                                           aten_bridge_kernel_##Name.kDevice); \
+  }                                                                            \
+  [[maybe_unused]] static const bool aten_bridge_is_added_##Name =             \
+      ::aten_bridge::detail::add_plugin_operator(aten_bridge_kernel_##Name);
+
+#else
+
+/// MindSpore's hooks, before the first call and for shapes and dtypes, and those of
+/// aten_bridge.mindspore, the Python module.
+#define ATEN_BRIDGE_EXPORT_HOOKS(Name)                                                        \
+  ATEN_BRIDGE_RETURNS_CLASSES(                                                                \
+      extern "C" ATEN_BRIDGE_PUBLIC int Name##Init(int* ndims, int64_t** shapes,              \
+                                                   const char** dtypes, void* extra) {        \
+        return ::aten_bridge::detail::init(aten_bridge_kernel_##Name, ndims, shapes, dtypes,  \
+                                           extra);                                            \
+      } extern "C" ATEN_BRIDGE_PUBLIC decltype(aten_bridge_kernel_##Name)::InferredSizes      \
+          Name##InferShape(int* ndims, int64_t** shapes, void* extra) {                       \
+            return aten_bridge_kernel_##Name.infer_shape(ndims, shapes, extra);               \
+          } extern "C" ATEN_BRIDGE_PUBLIC decltype(aten_bridge_kernel_##Name)::InferredTypes  \
+              Name##InferType(std::vector<int> types, void* extra) {                          \
+                return aten_bridge_kernel_##Name.infer_type(types, extra);                    \
+              } /* for aten_bridge.mindspore, the Python module */                            \
+      extern "C" ATEN_BRIDGE_PUBLIC const char* Name##Describe() {                            \
+        return ::aten_bridge::detail::describe(aten_bridge_kernel_##Name,                     \
+                                               aten_bridge_kernel_##Name.kDevice);            \
+      } extern "C" ATEN_BRIDGE_PUBLIC const char*                                             \
+          Name##Infer(const ::aten_bridge::detail::PythonInput* inputs, int input_count,      \
+                      const ::aten_bridge::detail::PythonAttribute* attributes,               \
+                      int attribute_count, int* failed) {                                     \
+            return ::aten_bridge::detail::infer_for_python(aten_bridge_kernel_##Name, inputs, \
+                                                           input_count, attributes,           \
+                                                           attribute_count, failed);          \
+          })
+
+#endif
+
+#ifdef ATEN_BRIDGE_MINDSPORE_PLUGIN
+// What MindSpore asks a plugin when it opens it: the operators that it has kernels for, and those
+// of them whose results' sizes are known after the run only.
+extern "C" ATEN_BRIDGE_PUBLIC inline int GetRegisteredOpCount() {
+  return static_cast<int>(aten_bridge::detail::plugin_operators(false).size());
+}
+extern "C" ATEN_BRIDGE_PUBLIC inline const char** GetAllRegisteredOps() {
+  return aten_bridge::detail::plugin_operators(false).data();
+}
+extern "C" ATEN_BRIDGE_PUBLIC inline int GetComputeDependOpCount() {
+  return static_cast<int>(aten_bridge::detail::plugin_operators(true).size());
+}
+extern "C" ATEN_BRIDGE_PUBLIC inline const char** GetAllOpPluginComputeDependOps() {
+  return aten_bridge::detail::plugin_operators(true).data();
+}
+#endif
 
 #endif  // ATEN_BRIDGE_CORE_ONLY
 

@@ -101,6 +101,7 @@ TEST(KeptViewsTest, AKernelMayCallAnotherOfItsType) {
 TEST(KeptViewsTest, EachThreadHasItsOwn) {
   std::vector<std::thread> threads;
   std::vector<int> wrong(8);
+  threads.reserve(wrong.size());
   for (int t = 0; t < 8; ++t) {
     threads.emplace_back([t, &wrong] {
       for (int i = 0; i < 50; ++i) {

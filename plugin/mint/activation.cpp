@@ -1,0 +1,87 @@
+// Activations and their gradients.
+#include <ATen/ops/elu.h>
+#include <ATen/ops/elu_backward.h>
+#include <ATen/ops/gelu.h>
+#include <ATen/ops/gelu_backward.h>
+#include <ATen/ops/hardshrink.h>
+#include <ATen/ops/hardswish.h>
+#include <ATen/ops/hardtanh.h>
+#include <ATen/ops/hardtanh_backward.h>
+#include <ATen/ops/leaky_relu.h>
+#include <ATen/ops/leaky_relu_backward.h>
+#include <ATen/ops/log_sigmoid_backward.h>
+#include <ATen/ops/log_sigmoid_forward.h>
+#include <ATen/ops/log_softmax.h>
+#include <ATen/ops/mish.h>
+#include <ATen/ops/mish_backward.h>
+#include <ATen/ops/relu.h>
+#include <ATen/ops/selu.h>
+#include <ATen/ops/softplus.h>
+#include <ATen/ops/softplus_backward.h>
+#include <ATen/ops/softshrink.h>
+#include <ATen/ops/threshold.h>
+#include <ATen/ops/threshold_backward.h>
+
+#include "mint.h"
+
+using namespace mint;  // NOLINT(google-build-using-namespace)
+
+namespace {
+
+// torch.nn.functional.selu's own constants.
+constexpr double kSeluAlpha = 1.6732632423543772848170429916717;
+constexpr double kSeluScale = 1.0507009873554804934193349852946;
+
+const char* gelu_name(int64_t approximate) { return approximate == 0 ? "none" : "tanh"; }
+
+}  // namespace
+
+ATEN_BRIDGE_EXPORT(EluExt, [](const Tensor& x, const Scalar& alpha, Tensor& y) {
+  at::elu_out(y, x, alpha);
+});
+ATEN_BRIDGE_EXPORT(EluGradExt,
+                   [](const Tensor& dy, const Tensor& x, const Scalar& alpha, bool is_result,
+                      Tensor& dx) { at::elu_backward_out(dx, dy, alpha, 1, 1, is_result, x); });
+ATEN_BRIDGE_EXPORT(GeluExt, [](const Tensor& x, int64_t approximate, Tensor& y) {
+  at::gelu_out(y, x, gelu_name(approximate));
+});
+ATEN_BRIDGE_EXPORT(GeluGradExt,
+                   [](const Tensor& dy, const Tensor& x, int64_t approximate, Tensor& dx) {
+                     at::gelu_backward_out(dx, dy, x, gelu_name(approximate));
+                   });
+ATEN_BRIDGE_EXPORT(Hardtanh, at::hardtanh_out);
+ATEN_BRIDGE_EXPORT(HardtanhGrad, at::hardtanh_backward_out);
+ATEN_BRIDGE_EXPORT(HShrink, at::hardshrink_out);
+ATEN_BRIDGE_EXPORT(HSwish, at::hardswish_out);
+ATEN_BRIDGE_EXPORT(LeakyReLUExt, at::leaky_relu_out);
+ATEN_BRIDGE_EXPORT(LeakyReLUGradExt, at::leaky_relu_backward_out);
+ATEN_BRIDGE_EXPORT(LogSigmoid, [](const Tensor& x, Tensor& y, Tensor& buffer) {
+  const auto [result, kept] = at::log_sigmoid_forward(x);
+  y.copy_(result);
+  if (buffer.sizes() == kept.sizes()) {
+    buffer.copy_(kept);
+  }
+});
+ATEN_BRIDGE_EXPORT(LogSigmoidGrad, [](const Tensor& dy, const Tensor& x, const Tensor& /*buffer*/,
+                                      Tensor& dx) {
+  at::log_sigmoid_backward_out(dx, dy, x, std::get<1>(at::log_sigmoid_forward(x)));
+});
+ATEN_BRIDGE_EXPORT(LogSoftmaxExt, [](const Tensor& x, OptionalInt dim, OptionalDtype, Tensor& y) {
+  const int64_t ndim = x.dim();
+  y.copy_(at::log_softmax(x, dim.value_or(ndim == 0 || ndim == 1 || ndim == 3 ? 0 : 1),
+                          y.scalar_type()));
+});
+ATEN_BRIDGE_EXPORT(MishExt, at::mish_out);
+ATEN_BRIDGE_EXPORT(MishGradExt, [](const Tensor& dy, const Tensor& x, Tensor& dx) {
+  dx.copy_(at::mish_backward(dy, x));
+});
+ATEN_BRIDGE_EXPORT(ReLU, at::relu_out);
+ATEN_BRIDGE_EXPORT(SeLUExt, at::selu);
+ATEN_BRIDGE_EXPORT(SeluGrad, [](const Tensor& dy, const Tensor& y, Tensor& dx) {
+  at::elu_backward_out(dx, dy, kSeluAlpha, kSeluScale, 1, /*is_result=*/true, y);
+});
+ATEN_BRIDGE_EXPORT(SoftplusExt, at::softplus_out);
+ATEN_BRIDGE_EXPORT(SoftplusGradExt, at::softplus_backward_out);
+ATEN_BRIDGE_EXPORT(SoftShrink, at::softshrink_out);
+ATEN_BRIDGE_EXPORT(Threshold, at::threshold_out);
+ATEN_BRIDGE_EXPORT(ThresholdGrad, at::threshold_backward_out);

@@ -1,0 +1,114 @@
+// Elements by their places, and whole tensors put together.
+#include <ATen/ops/_unique2.h>
+#include <ATen/ops/argsort.h>
+#include <ATen/ops/constant_pad_nd.h>
+#include <ATen/ops/embedding.h>
+#include <ATen/ops/embedding_dense_backward.h>
+#include <ATen/ops/embedding_renorm.h>
+#include <ATen/ops/index_add.h>
+#include <ATen/ops/index_fill.h>
+#include <ATen/ops/index_select.h>
+#include <ATen/ops/kthvalue.h>
+#include <ATen/ops/masked_select.h>
+#include <ATen/ops/nonzero.h>
+#include <ATen/ops/repeat_interleave.h>
+#include <ATen/ops/roll.h>
+#include <ATen/ops/scatter_add.h>
+#include <ATen/ops/sort.h>
+#include <ATen/ops/stack.h>
+#include <ATen/ops/take.h>
+#include <ATen/ops/topk.h>
+#include <ATen/ops/unique_dim.h>
+
+#include "mint.h"
+
+using namespace mint;  // NOLINT(google-build-using-namespace)
+
+ATEN_BRIDGE_EXPORT(ArgSort, [](const Tensor& x, int64_t dim, bool descending, bool stable,
+                               Tensor& y) { y.copy_(at::argsort(x, stable, dim, descending)); });
+ATEN_BRIDGE_EXPORT(ConstantPadND,
+                   [](const Tensor& x, IntArrayRef padding, const Scalar& value, Tensor& y) {
+                     y.copy_(at::constant_pad_nd(x, padding, value));
+                   });
+ATEN_BRIDGE_EXPORT(Embedding, [](const Tensor& indices, const Tensor& weight, OptionalInt,
+                                 std::optional<double> max_norm, double norm_type, bool) {
+  if (max_norm.has_value()) {
+    Tensor renormed = weight;
+    at::embedding_renorm_(renormed, indices.contiguous(), *max_norm, norm_type);
+  }
+  return at::embedding(weight, indices);
+});
+ATEN_BRIDGE_EXPORT(EmbeddingDenseBackward,
+                   [](const Tensor& dy, const Tensor& indices, int64_t rows, OptionalInt padding,
+                      bool scale_by_frequency, Tensor& dx) {
+                     dx.copy_(at::embedding_dense_backward(dy, indices, rows, padding.value_or(-1),
+                                                           scale_by_frequency));
+                   });
+ATEN_BRIDGE_EXPORT(ExpandAs, [](const Tensor& x, const Tensor& other, Tensor& y) {
+  y.copy_(x.expand_as(other));
+});
+ATEN_BRIDGE_EXPORT(IndexAddExt, [](const Tensor& x, int64_t dim, const Tensor& index,
+                                   const Tensor& source, const Scalar& alpha, Tensor& y) {
+  at::index_add_out(y, x, dim, index, source, alpha);
+});
+ATEN_BRIDGE_EXPORT(IndexFillScalar,
+                   [](const Tensor& x, int64_t dim, const Tensor& index, const Scalar& value) {
+                     return at::index_fill(x, dim, index, value);
+                   });
+ATEN_BRIDGE_EXPORT(IndexFillTensor,
+                   [](const Tensor& x, int64_t dim, const Tensor& index, const Tensor& value) {
+                     return at::index_fill(x, dim, index, value);
+                   });
+ATEN_BRIDGE_EXPORT(IndexSelect, [](const Tensor& x, int64_t dim, const Tensor& index, Tensor& y) {
+  at::index_select_out(y, x, dim, index);
+});
+ATEN_BRIDGE_EXPORT(Kthvalue,
+                   [](const Tensor& x, int64_t k, int64_t dim, bool keepdim, Tensor& values,
+                      Tensor& indices) { at::kthvalue_out(values, indices, x, k, dim, keepdim); });
+ATEN_BRIDGE_EXPORT(
+    MaskedSelect, [](const Tensor& x, const Tensor& mask) { return at::masked_select(x, mask); },
+    aten_bridge::data_dependent());
+ATEN_BRIDGE_EXPORT(
+    NonZero, [](const Tensor& x) { return at::nonzero(x); }, aten_bridge::data_dependent());
+ATEN_BRIDGE_EXPORT(OneHotExt, [](const Tensor& x, int64_t, const Tensor& on, const Tensor& off,
+                                 int64_t axis, Tensor& y) {
+  y.copy_(off.expand_as(y));
+  const int64_t dim = axis < 0 ? axis + y.dim() : axis;
+  y.scatter_(dim, x.to(at::kLong).unsqueeze(dim), on.item());
+});
+ATEN_BRIDGE_EXPORT(RepeatInterleaveInt,
+                   [](const Tensor& x, int64_t repeats, OptionalInt dim, OptionalInt size) {
+                     return at::repeat_interleave(x, repeats, dim, size);
+                   });
+ATEN_BRIDGE_EXPORT(RepeatInterleaveTensor,
+                   [](const Tensor& x, const Tensor& repeats, OptionalInt dim, OptionalInt size) {
+                     return at::repeat_interleave(x, repeats, dim, size);
+                   });
+ATEN_BRIDGE_EXPORT(Roll, [](const Tensor& x, IntArrayRef shifts, OptionalIntArrayRef dims) {
+  return at::roll(x, shifts, dims.value_or(IntArrayRef()));
+});
+ATEN_BRIDGE_EXPORT(ScatterAddExt, at::scatter_add_out);
+ATEN_BRIDGE_EXPORT(SortExt, [](const Tensor& x, int64_t dim, bool descending, bool stable,
+                               Tensor& values, Tensor& indices) {
+  at::sort_out(values, indices, x, stable, dim, descending);
+});
+ATEN_BRIDGE_EXPORT(StackExt, [](TensorList tensors, int64_t dim, Tensor& y) {
+  at::stack_out(y, tensors, dim);
+});
+ATEN_BRIDGE_EXPORT(Take, at::take_out);
+ATEN_BRIDGE_EXPORT(TopkExt, [](const Tensor& x, int64_t k, int64_t dim, bool largest, bool sorted,
+                               Tensor& values, Tensor& indices) {
+  at::topk_out(values, indices, x, k, dim, largest, sorted);
+});
+ATEN_BRIDGE_EXPORT(
+    Unique2,
+    [](const Tensor& x, bool sorted, bool inverse, bool counts) {
+      return at::_unique2(x, sorted, inverse, counts);
+    },
+    aten_bridge::data_dependent());
+ATEN_BRIDGE_EXPORT(
+    UniqueDim,
+    [](const Tensor& x, bool sorted, bool inverse, int64_t dim) {
+      return at::unique_dim(x, dim, sorted, inverse, /*return_counts=*/true);
+    },
+    aten_bridge::data_dependent());

@@ -1,0 +1,122 @@
+// Losses, normalisation, and their gradients.
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/kl_div.h>
+#include <ATen/ops/l1_loss.h>
+#include <ATen/ops/mse_loss.h>
+#include <ATen/ops/mse_loss_backward.h>
+#include <ATen/ops/native_batch_norm.h>
+#include <ATen/ops/native_batch_norm_backward.h>
+#include <ATen/ops/native_layer_norm.h>
+#include <ATen/ops/native_layer_norm_backward.h>
+#include <ATen/ops/nll_loss2d_backward.h>
+#include <ATen/ops/nll_loss2d_forward.h>
+#include <ATen/ops/nll_loss_backward.h>
+#include <ATen/ops/nll_loss_forward.h>
+#include <ATen/ops/sign.h>
+#include <ATen/ops/soft_margin_loss.h>
+#include <ATen/ops/soft_margin_loss_backward.h>
+
+#include "mint.h"
+
+using namespace mint;  // NOLINT(google-build-using-namespace)
+
+//===--- losses ---===//
+
+ATEN_BRIDGE_EXPORT(KLDiv, [](const Tensor& x, const Tensor& target, int64_t how, bool log_target) {
+  return at::kl_div(x, target, reduction(how), log_target);
+});
+ATEN_BRIDGE_EXPORT(KLDivGrad, [](const Tensor& dy, const Tensor& x, const Tensor& target,
+                                 int64_t how, bool log_target) {
+  const Tensor weight = log_target ? target.exp() : target;
+  const Tensor dx = -weight * dy;
+  return reduction(how) == at::Reduction::Mean ? dx / x.numel() : dx.expand_as(x);
+});
+ATEN_BRIDGE_EXPORT(L1LossExt, [](const Tensor& x, const Tensor& target, int64_t how) {
+  return at::l1_loss(x, target, reduction(how));
+});
+ATEN_BRIDGE_EXPORT(L1LossBackwardExt,
+                   [](const Tensor& dy, const Tensor& x, const Tensor& target, int64_t how) {
+                     const Tensor dx = at::sign(x - target) * dy;
+                     return reduction(how) == at::Reduction::Mean ? dx / x.numel() : dx;
+                   });
+ATEN_BRIDGE_EXPORT(MSELossExt, [](const Tensor& x, const Tensor& target, int64_t how) {
+  return at::mse_loss(x, target, reduction(how));
+});
+ATEN_BRIDGE_EXPORT(MSELossGradExt,
+                   [](const Tensor& dy, const Tensor& x, const Tensor& target, int64_t how) {
+                     return at::mse_loss_backward(dy, x, target, reduction(how));
+                   });
+ATEN_BRIDGE_EXPORT(NLLLoss, [](const Tensor& x, const Tensor& target, OptionalTensor weight,
+                               int64_t how, int64_t ignored, Tensor& y, Tensor& total) {
+  const auto [a, b] =
+      at::nll_loss_forward(x, target.to(at::kLong), weight, reduction(how), ignored);
+  y.copy_(a);
+  total.copy_(b);
+});
+ATEN_BRIDGE_EXPORT(NLLLossGrad, [](const Tensor& x, const Tensor& dy, const Tensor& target,
+                                   OptionalTensor weight, const Tensor& total, int64_t how,
+                                   int64_t ignored) {
+  return at::nll_loss_backward(dy, x, target.to(at::kLong), weight, reduction(how), ignored, total);
+});
+ATEN_BRIDGE_EXPORT(NLLLoss2d, [](const Tensor& x, const Tensor& target, OptionalTensor weight,
+                                 int64_t how, int64_t ignored, Tensor& y, Tensor& total) {
+  at::nll_loss2d_forward_out(y, total, x, target, weight, reduction(how), ignored);
+});
+ATEN_BRIDGE_EXPORT(NLLLoss2dGrad, [](const Tensor& dy, const Tensor& x, const Tensor& target,
+                                     OptionalTensor weight, int64_t how, int64_t ignored,
+                                     const Tensor& total) {
+  return at::nll_loss2d_backward(dy, x, target, weight, reduction(how), ignored, total);
+});
+ATEN_BRIDGE_EXPORT(SoftMarginLoss, [](const Tensor& x, const Tensor& target, int64_t how) {
+  return at::soft_margin_loss(x, target, reduction(how));
+});
+ATEN_BRIDGE_EXPORT(SoftMarginLossGrad,
+                   [](const Tensor& x, const Tensor& target, const Tensor& dy, int64_t how) {
+                     return at::soft_margin_loss_backward(dy, x, target, reduction(how));
+                   });
+
+//===--- normalisation ---===//
+
+ATEN_BRIDGE_EXPORT(BatchNormExt, [](const Tensor& x, OptionalTensor weight, OptionalTensor bias,
+                                    OptionalTensor mean, OptionalTensor var, bool training,
+                                    double momentum, double eps, Tensor& y, Tensor& saved_mean,
+                                    Tensor& saved_rstd) {
+  const auto [a, b, c] = at::native_batch_norm(x, weight, bias, mean, var, training, momentum, eps);
+  y.copy_(a);
+  if (training) {
+    saved_mean.copy_(b);
+    saved_rstd.copy_(c);
+  } else {
+    saved_mean.zero_();
+    saved_rstd.zero_();
+  }
+});
+ATEN_BRIDGE_EXPORT(BatchNormGradExt, [](const Tensor& dy, const Tensor& x, OptionalTensor weight,
+                                        OptionalTensor mean, OptionalTensor var,
+                                        OptionalTensor saved_mean, OptionalTensor saved_rstd,
+                                        bool training, double eps, IntArrayRef, Tensor& dx,
+                                        Tensor& dweight, Tensor& dbias) {
+  const auto [a, b, c] = at::native_batch_norm_backward(
+      dy, x, weight, mean, var, saved_mean, saved_rstd, training, eps, {true, true, true});
+  dx.copy_(a);
+  dweight.copy_(b);
+  dbias.copy_(c);
+});
+ATEN_BRIDGE_EXPORT(LayerNormExt,
+                   [](const Tensor& x, IntArrayRef shape, OptionalTensor weight,
+                      OptionalTensor bias, double eps, Tensor& y, Tensor& mean, Tensor& rstd) {
+                     const auto [a, b, c] = at::native_layer_norm(x, shape, weight, bias, eps);
+                     y.copy_(a);
+                     mean.copy_(b);
+                     rstd.copy_(c);
+                   });
+ATEN_BRIDGE_EXPORT(LayerNormGradExt, [](const Tensor& dy, const Tensor& x, IntArrayRef shape,
+                                        const Tensor& mean, const Tensor& rstd,
+                                        OptionalTensor weight, OptionalTensor bias, IntArrayRef,
+                                        Tensor& dx, Tensor& dweight, Tensor& dbias) {
+  const auto [a, b, c] =
+      at::native_layer_norm_backward(dy, x, shape, mean, rstd, weight, bias, {true, true, true});
+  dx.copy_(a);
+  dweight.copy_(b);
+  dbias.copy_(c);
+});

@@ -1,0 +1,65 @@
+// Many elements to one.
+#include <ATen/ops/argmax.h>
+#include <ATen/ops/argmin.h>
+#include <ATen/ops/count_nonzero.h>
+#include <ATen/ops/cummin.h>
+#include <ATen/ops/cumsum.h>
+#include <ATen/ops/linalg_vector_norm.h>
+#include <ATen/ops/logsumexp.h>
+#include <ATen/ops/mean.h>
+#include <ATen/ops/median.h>
+#include <ATen/ops/nansum.h>
+#include <ATen/ops/std.h>
+#include <ATen/ops/std_mean.h>
+#include <ATen/ops/trace.h>
+#include <ATen/ops/var.h>
+#include <ATen/ops/var_mean.h>
+
+#include "mint.h"
+
+using namespace mint;  // NOLINT(google-build-using-namespace)
+
+ATEN_BRIDGE_EXPORT(ArgMaxExt, [](const Tensor& x, OptionalInt dim, bool keepdim, Tensor& y) {
+  at::argmax_out(y, x, dim, keepdim);
+});
+ATEN_BRIDGE_EXPORT(ArgMinExt, [](const Tensor& x, OptionalInt dim, bool keepdim, Tensor& y) {
+  at::argmin_out(y, x, dim, keepdim);
+});
+ATEN_BRIDGE_EXPORT(CountNonZero, [](const Tensor& x, OptionalIntArrayRef dim, Tensor& y) {
+  y.copy_(dim.has_value() ? at::count_nonzero(x, *dim) : at::count_nonzero(x));
+});
+ATEN_BRIDGE_EXPORT(CumminExt, [](const Tensor& x, int64_t dim, Tensor& values, Tensor& indices) {
+  at::cummin_out(values, indices, x, dim);
+});
+ATEN_BRIDGE_EXPORT(CumsumExt, [](const Tensor& x, int64_t dim, OptionalDtype, Tensor& y) {
+  at::cumsum_out(y, x, dim, y.scalar_type());
+});
+ATEN_BRIDGE_EXPORT(LinalgVectorNorm,
+                   [](const Tensor& x, const Scalar& order, OptionalIntArrayRef dim, bool keepdim,
+                      OptionalDtype, Tensor& y) {
+                     at::linalg_vector_norm_out(y, x, order, dim, keepdim, y.scalar_type());
+                   });
+ATEN_BRIDGE_EXPORT(LogSumExp, [](const Tensor& x, IntArrayRef dim, bool keepdim, Tensor& y) {
+  at::logsumexp_out(y, x, dim, keepdim);
+});
+ATEN_BRIDGE_EXPORT(MeanExt,
+                   [](const Tensor& x, OptionalIntArrayRef dim, bool keepdim, OptionalDtype,
+                      Tensor& y) { at::mean_out(y, x, dim, keepdim, y.scalar_type()); });
+ATEN_BRIDGE_EXPORT(MedianExt, [](const Tensor& x, Tensor& y) { y.copy_(at::median(x)); });
+ATEN_BRIDGE_EXPORT(MedianDim,
+                   [](const Tensor& x, int64_t dim, bool keepdim, Tensor& values, Tensor& indices) {
+                     at::median_out(values, indices, x, dim, keepdim);
+                   });
+ATEN_BRIDGE_EXPORT(Nansum, [](const Tensor& x, OptionalIntArrayRef dim, bool keepdim, OptionalDtype,
+                              Tensor& y) { at::nansum_out(y, x, dim, keepdim, y.scalar_type()); });
+ATEN_BRIDGE_EXPORT(Std,
+                   [](const Tensor& x, OptionalIntArrayRef dim, const Scalar& correction,
+                      bool keepdim, Tensor& y) { at::std_out(y, x, dim, correction, keepdim); });
+ATEN_BRIDGE_EXPORT(StdMean, [](const Tensor& x, OptionalIntArrayRef dim, const Scalar& correction,
+                               bool keepdim) { return at::std_mean(x, dim, correction, keepdim); });
+ATEN_BRIDGE_EXPORT(TraceExt, [](const Tensor& x, Tensor& y) { y.copy_(at::trace(x)); });
+ATEN_BRIDGE_EXPORT(Var,
+                   [](const Tensor& x, OptionalIntArrayRef dim, const Scalar& correction,
+                      bool keepdim, Tensor& y) { at::var_out(y, x, dim, correction, keepdim); });
+ATEN_BRIDGE_EXPORT(VarMean, [](const Tensor& x, OptionalIntArrayRef dim, const Scalar& correction,
+                               bool keepdim) { return at::var_mean(x, dim, correction, keepdim); });

@@ -1,0 +1,318 @@
+"""The API mint with the library against PyTorch: values, gradients, in-place methods."""
+
+import ctypes
+import importlib
+import inspect
+import json
+import os
+import re
+import subprocess
+import sys
+
+import mindspore as ms
+import numpy as np
+import pytest
+import torch
+from cases import FORWARD, GRADIENT, IN_PLACE, X, Y
+from mindspore import mint
+
+LIBRARY = os.environ["MS_OP_PLUGIN_PATH"]
+
+
+def name_of(case):
+    function, arguments, keywords = case[-3:]
+    shapes = [str(list(a.shape)) if isinstance(a, np.ndarray) else repr(a)[:20] for a in arguments]
+    return f"{function}({', '.join([*shapes, *(f'{k}={v}' for k, v in keywords.items())])})"
+
+
+def functions(module, function):
+    """Those of mint and of PyTorch."""
+    modules = [
+        importlib.import_module(f"{root}.{module}" if module else root)
+        for root in ("mindspore.mint", "torch")
+    ]
+    return [getattr(m, function) for m in modules]
+
+
+def convert(value, tensor):
+    if isinstance(value, list):
+        return [convert(v, tensor) for v in value]
+    return tensor(value.copy()) if isinstance(value, np.ndarray) else value
+
+
+def assert_equal(result, expected):
+    """The same values, shapes and dtypes; several in the same order."""
+    if isinstance(expected, torch.Tensor):
+        result, expected = result.asnumpy(), expected.detach().numpy()
+        np.testing.assert_array_equal(result, expected, strict=True)
+        return
+    assert len(result) == len(expected)
+    for one, expected_one in zip(result, expected, strict=True):
+        assert_equal(one, expected_one)
+
+
+class Net(ms.nn.Cell):
+    def __init__(self, function, keywords):
+        super().__init__()
+        self.function = function
+        self.keywords = keywords
+
+    def construct(self, *inputs):
+        return self.function(*inputs, **self.keywords)
+
+
+# ===--- values ---===
+
+
+@pytest.mark.parametrize("case", FORWARD, ids=name_of)
+def test_values_are_pytorchs(case):
+    module, function, arguments, keywords = case
+    of_mint, of_torch = functions(module, function)
+    assert_equal(
+        of_mint(*(convert(a, ms.Tensor) for a in arguments), **keywords),
+        of_torch(*(convert(a, torch.tensor) for a in arguments), **keywords),
+    )
+
+
+@pytest.mark.parametrize(
+    "function", ["acos", "exp2", "sinc", "tanh", "cumsum", "mean", "sort", "mm"]
+)
+@pytest.mark.parametrize("part", ["transposed", "rows", "columns", "element"])
+def test_views_are_read_as_they_lie_in_memory(function, part):
+    of_mint, of_torch = functions("", function)
+    x = np.tanh(np.arange(24).reshape(4, 6) / 7).astype(np.float32)
+
+    def view(tensor):
+        if part == "transposed":
+            return tensor.permute(1, 0)
+        places = {"rows": slice(1, 3), "columns": (slice(None), slice(1, None, 2)), "element": 2}
+        return tensor[places[part]]
+
+    a, b = view(ms.Tensor(x)), view(torch.tensor(x))
+    if function == "mm":
+        if part == "element":
+            return
+        assert_equal(of_mint(a, mint.transpose(a, 0, 1)), of_torch(b, b.t()))
+    else:
+        more = (0,) if function == "cumsum" else ()
+        assert_equal(of_mint(a, *more), of_torch(b, *more))
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float64", "int32"])
+@pytest.mark.parametrize("function", ["acos", "mean", "sort", "maximum", "stack"])
+def test_dtypes(function, dtype):
+    if function == "mean" and dtype == "int32":
+        return  # PyTorch refuses it
+    of_mint, of_torch = functions("", function)
+    a = ms.Tensor(np.tanh(X)).astype(getattr(ms, dtype))
+    b = torch.tensor(np.tanh(X)).to(getattr(torch, dtype))
+    more = {"maximum": 2, "stack": 2}.get(function, 1)
+    if function == "stack":
+        result, expected = of_mint([a, a]), of_torch([b, b])
+    else:
+        result, expected = of_mint(*[a] * more), of_torch(*[b] * more)
+    if not isinstance(expected, torch.Tensor):
+        result, expected = result[0], expected[0]
+    assert str(result.dtype).lower() == str(expected.dtype).removeprefix("torch.")
+    np.testing.assert_array_equal(
+        result.astype(ms.float32).asnumpy(), expected.to(torch.float32).numpy()
+    )
+
+
+def test_empty_and_0_dim_tensors():
+    for shape in ((0,), (0, 3), ()):
+        x = np.zeros(shape, np.float32)
+        assert_equal(mint.acos(ms.Tensor(x)), torch.acos(torch.tensor(x)))
+        assert_equal(mint.std(ms.Tensor(x)), torch.std(torch.tensor(x)))
+
+
+# ===--- in graphs ---===
+
+
+class Several(ms.nn.Cell):
+    def construct(self, x, y):
+        a = mint.mm(mint.acos(x), mint.transpose(y, 0, 1))
+        b = mint.nn.functional.gelu(a, approximate="tanh")
+        return mint.stack([b, mint.cumsum(a, 1)], 0), mint.topk(b, 2)[0], mint.nonzero(y > 0)
+
+
+def test_a_network(mode):
+    x, y = np.tanh(X), Y
+    t, u = torch.tensor(x), torch.tensor(y)
+    a = torch.mm(torch.acos(t), u.t())
+    b = torch.nn.functional.gelu(a, approximate="tanh")
+    expected = torch.stack([b, torch.cumsum(a, 1)], 0), torch.topk(b, 2)[0], torch.nonzero(u > 0)
+    assert_equal(Several()(ms.Tensor(x), ms.Tensor(y)), expected)
+
+
+# ===--- gradients ---===
+
+
+@pytest.mark.parametrize("case", GRADIENT, ids=name_of)
+def test_gradients_are_pytorchs(case):
+    module, function, arguments, keywords = case
+    of_mint, of_torch = functions(module, function)
+    places = [
+        i
+        for i, a in enumerate(arguments)
+        if isinstance(a, np.ndarray) and a.dtype == np.float32 and not (i and "loss" in function)
+    ]
+    places = places[:1] if function in ("kl_div", "soft_margin_loss", "xlogy") else places
+    if not places:
+        pytest.skip("no input that has a gradient")
+
+    def total(results):
+        """A sum in which each element counts differently."""
+        results = [results] if hasattr(results, "shape") else results
+        result = next(r for r in results if "float" in str(r.dtype).lower())
+        return (result * result).sum()
+
+    def forward(*inputs):
+        given = list(converted)
+        for place, value in zip(places, inputs, strict=True):
+            given[place] = value
+        return total(of_mint(*given, **keywords))
+
+    converted = [convert(a, ms.Tensor) for a in arguments]
+    results = ms.grad(forward, grad_position=tuple(range(len(places))))(
+        *(converted[place] for place in places)
+    )
+    tensors = [convert(a, torch.tensor) for a in arguments]
+    for place in places:
+        tensors[place].requires_grad_()
+    total(of_torch(*tensors, **keywords)).backward()
+    results = results if isinstance(results, tuple) else (results,)
+    for place, result in zip(places, results, strict=True):
+        expected = tensors[place].grad
+        expected = torch.zeros_like(tensors[place]) if expected is None else expected
+        # The host's gradients are made of other operators than PyTorch's: rounding.
+        np.testing.assert_allclose(result.asnumpy(), expected.numpy(), rtol=2e-5, atol=2e-6)
+
+
+# ===--- in place ---===
+
+
+@pytest.mark.parametrize("method", IN_PLACE, ids=name_of)
+@pytest.mark.parametrize("part", ["whole", "rows", "column"])
+def test_methods_write_their_tensor(method, part):
+    name, arguments, keywords = method
+
+    def written(tensor):
+        x = tensor(np.abs(X) if name == "log_" else X.copy())
+        places = {"whole": slice(None), "rows": slice(1, None), "column": (slice(None), 1)}
+        target = x if part == "whole" else x[places[part]]
+        given = [
+            tensor(np.ascontiguousarray(a[places[part]])) if isinstance(a, np.ndarray) else a
+            for a in arguments
+        ]
+        result = getattr(target, name)(*given, **keywords)
+        return x, result
+
+    (x, result), (y, expected) = written(ms.Tensor), written(torch.tensor)
+    assert_equal(x, y)
+    assert_equal(result, expected)
+
+
+# ===--- random numbers ---===
+
+
+def test_random_numbers_follow_the_seed_and_have_pytorchs_distributions():
+    def draw():
+        ms.manual_seed(5)
+        return [
+            mint.randn(10000).asnumpy(),
+            mint.rand(10000).asnumpy(),
+            mint.bernoulli(ms.Tensor(np.full(10000, 0.3, np.float32))).asnumpy(),
+            mint.randperm(1000).asnumpy(),
+        ]
+
+    first, second = draw(), draw()
+    for a, b in zip(first, second, strict=True):
+        np.testing.assert_array_equal(a, b)
+    normal, uniform, bernoulli, permutation = first
+    assert abs(normal.mean()) < 0.05
+    assert abs(normal.std() - 1) < 0.05
+    assert 0 <= uniform.min() < uniform.max() < 1
+    assert abs(uniform.mean() - 0.5) < 0.02
+    assert abs(bernoulli.mean() - 0.3) < 0.02
+    np.testing.assert_array_equal(np.sort(permutation), np.arange(1000))
+    assert not np.array_equal(permutation, np.arange(1000))
+
+
+def test_dropout_and_its_gradient_have_one_mask():
+    x = np.ones((50, 41), np.float32)
+
+    def forward(tensor):
+        return mint.nn.functional.dropout(tensor, 0.25)
+
+    ms.manual_seed(3)
+    y = forward(ms.Tensor(x)).asnumpy()
+    assert set(np.unique(y)) == {np.float32(0), np.float32(1 / 0.75)}
+    assert abs((y == 0).mean() - 0.25) < 0.03
+    ms.manual_seed(3)
+    gradient = ms.grad(lambda tensor: forward(tensor).sum())(ms.Tensor(x)).asnumpy()
+    np.testing.assert_array_equal(gradient, y)
+
+
+# ===--- the library ---===
+
+
+def kernels():
+    """The operators of the library, with the inputs that their kernels take."""
+    library = ctypes.CDLL(LIBRARY)
+    library.GetAllRegisteredOps.restype = ctypes.POINTER(ctypes.c_char_p)
+    names = library.GetAllRegisteredOps()
+    for i in range(library.GetRegisteredOpCount()):
+        name = names[i].decode()
+        describe = getattr(library, name + "Describe")
+        describe.restype = ctypes.c_char_p
+        yield name, [kind for kind, _ in json.loads(describe())["inputs"]]
+
+
+def test_kernels_take_the_parameters_of_mindspores_operators():
+    """By the installed MindSpore's own definitions."""
+    from mindspore.ops.auto_generate import gen_ops_prim
+
+    wrong = []
+    for name, inputs in kernels():
+        primitive = getattr(gen_ops_prim, name, None)
+        if primitive is None:
+            wrong.append(f"{name}: MindSpore has no such operator")
+            continue
+        count = len(inspect.signature(primitive.__call__).parameters) - 1
+        if primitive.__init__ is not None:
+            count += len(inspect.signature(primitive.__init__).parameters) - 1
+        if count != len(inputs):
+            wrong.append(f"{name}: {count} parameters, the kernel takes {inputs}")
+    assert wrong == []
+
+
+def test_no_operator_is_registered_that_only_breaks_a_route():
+    names = {name for name, _ in kernels()}
+    assert len(names) == len(list(kernels()))
+    # any() and pixel_shuffle() work without, and not with: "Not implement exception".
+    assert not names & {"Any", "PixelShuffle", "ReduceAny"}
+
+
+def test_errors_are_sentences():
+    with pytest.raises(RuntimeError) as error:
+        mint.inverse(ms.Tensor(np.zeros((2, 2), np.float32))).asnumpy()
+    assert "MatrixInverseExt: linalg.inv: The diagonal element 1 is zero" in str(error.value)
+
+
+def test_without_the_library_the_same_call_stops():
+    """What it is for."""
+    environment = {k: v for k, v in os.environ.items() if k != "MS_OP_PLUGIN_PATH"}
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-c",
+            "import mindspore as ms; ms.set_device('CPU');ms.mint.acos(ms.Tensor([0.5])).asnumpy()",
+        ],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        env=environment,
+    )
+    assert done.returncode == 1
+    assert re.search(r"The kernel AcosExt unregistered", done.stdout)
