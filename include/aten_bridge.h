@@ -865,8 +865,7 @@ class HostAttributes final : public Attributes {
 //
 // The destructor makes current what was current before. T::leftover() is for after a failure.
 
-namespace aten_bridge {
-namespace detail {
+namespace aten_bridge::detail {
 
 /// cuPointerGetAttributes of the CUDA driver, which says where memory lies.
 using QueryPointer = int (*)(unsigned int count, const int* attributes, void** values,
@@ -1214,8 +1213,7 @@ void locate_slots(const CallFrame& frame, DeviceCall& device, const std::vector<
   report.raise_if_failed();
 }
 
-}  // namespace detail
-}  // namespace aten_bridge
+}  // namespace aten_bridge::detail
 
 //===----------------------------------------------------------------------===//
 // Views
@@ -3281,7 +3279,7 @@ constexpr auto make_kernel(const char* operator_name, ErrorMode error_mode, F&& 
 /// Whether no input is read as a list or a dtype.
 template <std::size_t N>
 constexpr bool reads_numbers_only(const std::array<Binding, N>& bindings) {
-  for (const Binding& binding : bindings) {
+  for (const Binding& binding : bindings) {  // NOLINT: std::all_of is not constexpr in C++17
     if (binding.number >= NumberType::kInts && binding.kind == Kind::kNumber) {
       return false;
     }
@@ -5145,7 +5143,7 @@ class PythonAttributes final : public Attributes {
   text.append("], \"outputs\": ").append(std::to_string(info.outputs));
   text.append(", \"meta\": ").append(info.has_meta ? "true" : "false");
   text.append(info.is_gradient ? ", \"gradient\": true" : "");
-  text.append(device == at::kCPU ? "" : ", \"device\": \"cuda\"");
+  text.append(device == at::kCPU ? "" : R"(, "device": "cuda")");
   text.append(", \"attributes\": [");
   kernel.describe_attributes(text);
   text += "]}";
@@ -5319,16 +5317,18 @@ class PythonAttributes final : public Attributes {
 #ifdef ATEN_BRIDGE_MINDSPORE_PLUGIN
 // What MindSpore asks a plugin when it opens it: the operators that it has kernels for, and those
 // of them whose results' sizes are known after the run only.
-extern "C" ATEN_BRIDGE_PUBLIC inline int GetRegisteredOpCount() {
+extern "C" ATEN_BRIDGE_PUBLIC inline int GetRegisteredOpCount() {  // NOLINT: MindSpore's name
   return static_cast<int>(aten_bridge::detail::plugin_operators(false).size());
 }
-extern "C" ATEN_BRIDGE_PUBLIC inline const char** GetAllRegisteredOps() {
+extern "C" ATEN_BRIDGE_PUBLIC inline const char**
+GetAllRegisteredOps() {  // NOLINT: MindSpore's name
   return aten_bridge::detail::plugin_operators(false).data();
 }
-extern "C" ATEN_BRIDGE_PUBLIC inline int GetComputeDependOpCount() {
+extern "C" ATEN_BRIDGE_PUBLIC inline int GetComputeDependOpCount() {  // NOLINT: MindSpore's name
   return static_cast<int>(aten_bridge::detail::plugin_operators(true).size());
 }
-extern "C" ATEN_BRIDGE_PUBLIC inline const char** GetAllOpPluginComputeDependOps() {
+extern "C" ATEN_BRIDGE_PUBLIC inline const char**
+GetAllOpPluginComputeDependOps() {  // NOLINT: MindSpore's name
   return aten_bridge::detail::plugin_operators(true).data();
 }
 #endif
