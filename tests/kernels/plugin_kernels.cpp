@@ -1,0 +1,53 @@
+// Kernels as those of MindSpore's own operators, for the tests of that host's adapter.
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/nonzero.h>
+#include <aten_bridge.h>
+
+namespace {
+
+using at::Tensor;
+
+void copy(const Tensor& x, Tensor& y) { y.copy_(x); }
+ATEN_BRIDGE_EXPORT(Copy, copy);
+
+// Whether the view is the host's memory, and how it lies there.
+void describe(const Tensor& x, Tensor& y) {
+  const auto address = reinterpret_cast<std::intptr_t>(x.storage().data());
+  const int64_t values[] = {address, x.storage_offset(), x.stride(0), x.stride(1),
+                            static_cast<int64_t>(x.storage().nbytes())};
+  for (int64_t i = 0; i < 5; ++i) {
+    y.select(0, i).fill_(values[i]);
+  }
+}
+ATEN_BRIDGE_EXPORT(DescribeView, describe);
+
+void negate(const Tensor& x) { x.neg_(); }
+ATEN_BRIDGE_EXPORT(InplaceNegate, negate);
+
+// y = the values, one after the other.
+void values(at::IntArrayRef ints, at::OptionalIntArrayRef more, const std::vector<double>& reals,
+            double real, std::optional<at::ScalarType> dtype, Tensor& y) {
+  int64_t i = 0;
+  const auto put = [&](double value) { y.select(0, i++).fill_(value); };
+  for (const int64_t value : ints) {
+    put(static_cast<double>(value));
+  }
+  for (const int64_t value : more.value_or(at::IntArrayRef())) {
+    put(static_cast<double>(value));
+  }
+  for (const double value : reals) {
+    put(value);
+  }
+  put(real);
+  put(dtype.has_value() ? static_cast<double>(*dtype) : -1);
+}
+ATEN_BRIDGE_EXPORT(Values, values);
+
+Tensor cat(at::TensorList tensors, int64_t dim) { return at::cat(tensors, dim); }
+ATEN_BRIDGE_EXPORT(CatPlugin, cat);
+
+Tensor nonzero(const Tensor& x) { return at::nonzero(x); }
+ATEN_BRIDGE_EXPORT(NonZeroPlugin, nonzero, aten_bridge::data_dependent());
+
+}  // namespace

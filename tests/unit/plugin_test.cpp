@@ -1,0 +1,254 @@
+// The adapter for MindSpore's op plugins, with a stand-in for what that host passes. (The real host
+// is in tests/mint.)
+#include <aten_bridge/testing.h>
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace {
+
+using aten_bridge::testing::HostFunction;
+using Ints = std::vector<int64_t>;
+
+// MindSpore's own structures (custom_kernel_input_info.h of 2.10), in their order.
+struct Layout {
+  Ints strides;
+  std::size_t offset;
+};
+struct Shapes {
+  std::vector<Ints> sizes;
+  std::vector<bool> is_known;
+};
+struct KernelInputInfo {
+  virtual ~KernelInputInfo() = default;
+  virtual bool is_scalar(std::size_t index) = 0;
+  virtual std::size_t count() = 0;
+  virtual bool get_bool(std::size_t index) = 0;
+  virtual int64_t get_int(std::size_t index) = 0;
+  virtual double get_float(std::size_t index) = 0;
+  virtual std::string get_string(std::size_t index) = 0;
+  virtual Ints get_ints(std::size_t index) = 0;
+  virtual std::vector<double> get_floats(std::size_t index) = 0;
+  virtual std::vector<Ints> get_int_lists(std::size_t index) = 0;
+  virtual std::vector<std::vector<double>> get_float_lists(std::size_t index) = 0;
+  virtual int type_id(std::size_t index) = 0;
+  virtual std::optional<Layout> layout(std::size_t index) = 0;
+  virtual Shapes* shapes() = 0;
+  virtual void set_shapes(std::unique_ptr<Shapes> shapes) = 0;
+
+  std::vector<std::size_t> workspaces;
+};
+
+// One call: operands of any dtype over memory of the test's.
+class PluginCall final : public KernelInputInfo {
+ public:
+  PluginCall& input(const char* dtype, Ints sizes, void* data, bool is_scalar = false) {
+    inputs_ = ++count_;
+    scalars_.push_back(is_scalar);
+    layouts_.emplace_back();
+    return operand(dtype, std::move(sizes), data);
+  }
+  PluginCall& strided(const char* dtype, Ints sizes, void* data, Ints strides, std::size_t offset) {
+    input(dtype, std::move(sizes), data);
+    layouts_.back() = Layout{std::move(strides), offset};
+    return *this;
+  }
+  PluginCall& none() { return input("none", {}, nullptr, true); }
+  PluginCall& output(const char* dtype, Ints sizes, void* data) {
+    ++count_;
+    return operand(dtype, std::move(sizes), data);
+  }
+
+  /// "" or the text of the error.
+  std::string run(const char* name, bool with_extra = true) {
+    static void* library = dlopen(TEST_PLUGIN, RTLD_LAZY | RTLD_LOCAL);
+    std::vector<int> ndims;
+    std::vector<int64_t*> shapes;
+    for (Ints& sizes : sizes_) {
+      ndims.push_back(static_cast<int>(sizes.size()));
+      shapes.push_back(sizes.empty() ? nullptr : sizes.data());
+    }
+    try {
+      const int code = reinterpret_cast<HostFunction>(dlsym(library, name))(
+          count_, data_.data(), ndims.data(), shapes.data(), dtypes_.data(), nullptr,
+          with_extra ? this : nullptr);
+      return code == 0 ? "" : "return code";
+    } catch (const std::runtime_error& error) {
+      return error.what();
+    }
+  }
+
+  bool is_scalar(std::size_t index) override { return scalars_.at(index); }
+  std::size_t count() override { return static_cast<std::size_t>(inputs_); }
+  bool get_bool(std::size_t /*index*/) override { return false; }
+  int64_t get_int(std::size_t /*index*/) override { return 0; }
+  double get_float(std::size_t /*index*/) override { return 0; }
+  std::string get_string(std::size_t /*index*/) override { return ""; }
+  Ints get_ints(std::size_t /*index*/) override { return {}; }
+  std::vector<double> get_floats(std::size_t /*index*/) override { return {}; }
+  std::vector<Ints> get_int_lists(std::size_t /*index*/) override { return {}; }
+  std::vector<std::vector<double>> get_float_lists(std::size_t /*index*/) override { return {}; }
+  int type_id(std::size_t /*index*/) override { return 0; }
+  std::optional<Layout> layout(std::size_t index) override { return layouts_.at(index); }
+  Shapes* shapes() override { return found.get(); }
+  void set_shapes(std::unique_ptr<Shapes> shapes) override { found = std::move(shapes); }
+
+  std::unique_ptr<Shapes> found;
+
+ private:
+  PluginCall& operand(const char* dtype, Ints sizes, void* data) {
+    dtypes_.push_back(dtype);
+    sizes_.push_back(std::move(sizes));
+    data_.push_back(data);
+    return *this;
+  }
+
+  int count_ = 0;
+  int inputs_ = 0;
+  std::vector<const char*> dtypes_;
+  std::vector<Ints> sizes_;
+  std::vector<void*> data_;
+  std::vector<bool> scalars_;
+  std::vector<std::optional<Layout>> layouts_;
+};
+
+TEST(PluginTest, StridedInputsAreViewsOfTheHostsMemory) {
+  std::vector<float> x = {0, 1, 2, 3, 4, 5};
+  Ints found(5);
+  // The second row and the third, of a transposed view: columns 1 and 2 of 2 rows of 3.
+  PluginCall call;
+  call.strided("float32", {2, 2}, x.data(), {1, 3}, 1).output("int64", {5}, found.data());
+  EXPECT_EQ(call.run("DescribeView"), "");
+  EXPECT_EQ(found, (Ints{reinterpret_cast<std::intptr_t>(x.data()), 1, 1, 3, 24}));
+
+  std::vector<float> y(4);
+  PluginCall copy;
+  copy.strided("float32", {2, 2}, x.data(), {1, 3}, 1).output("float32", {2, 2}, y.data());
+  EXPECT_EQ(copy.run("Copy"), "");
+  EXPECT_EQ(y, (std::vector<float>{1, 4, 2, 5}));
+
+  // The next call's view is a row-major one again.
+  PluginCall dense;
+  dense.input("float32", {2, 2}, x.data()).output("float32", {2, 2}, y.data());
+  EXPECT_EQ(dense.run("Copy"), "");
+  EXPECT_EQ(y, (std::vector<float>{0, 1, 2, 3}));
+}
+
+TEST(PluginTest, ListsNumbersAndDtypesComeFromInputs) {
+  Ints ints = {3, 4};
+  Ints one = {7};
+  std::vector<float> reals = {0.1F, 0.2F};
+  float real = 0.3F;
+  int64_t bfloat16 = 45;
+  std::vector<double> found(7);
+  PluginCall call;
+  call.input("int64", {2}, ints.data(), true).input("int64", {}, one.data(), true);
+  call.input("float32", {2}, reals.data(), true).input("float32", {}, &real, true);
+  call.input("int64", {}, &bfloat16, true).output("float64", {7}, found.data());
+  EXPECT_EQ(call.run("Values"), "");
+  EXPECT_EQ(found, (std::vector<double>{3, 4, 7, 0.1, 0.2, 0.3, 15}));  // 15: at::kBFloat16
+
+  found.assign(6, 0);
+  PluginCall none;
+  none.input("int64", {2}, ints.data(), true).none().input("float32", {2}, reals.data(), true);
+  none.input("float32", {}, &real, true).none().output("float64", {6}, found.data());
+  EXPECT_EQ(none.run("Values"), "");
+  EXPECT_EQ(found, (std::vector<double>{3, 4, 0.1, 0.2, 0.3, -1}));
+}
+
+TEST(PluginTest, WrongValuesAreNamed) {
+  std::vector<float> reals = {0.5F, 1};
+  int64_t unknown = 7;
+  double y = 0;
+  PluginCall call;
+  call.input("float32", {2}, reals.data(), true).none().input("float32", {2}, reals.data(), true);
+  call.input("float32", {2}, reals.data(), true).input("int64", {}, &unknown, true);
+  call.output("float64", {}, &y);
+  EXPECT_EQ(call.run("Values"),
+            "Values: input 0: expected a list of ints, got float32 [2]\n"
+            "Values: input 3: expected a real number as one element, got float32 [2]\n"
+            "Values: input 4: expected the number of a dtype, got int64 []");
+}
+
+TEST(PluginTest, AListTakesTheInputsThatAreLeft) {
+  std::vector<float> a = {1};
+  std::vector<float> b = {2, 3};
+  std::vector<float> y(3);
+  int64_t dim = 0;
+  PluginCall call;
+  call.input("float32", {1}, a.data()).input("float32", {2}, b.data());
+  call.input("int64", {}, &dim, true).output("float32", {3}, y.data());
+  EXPECT_EQ(call.run("CatPlugin"), "");
+  EXPECT_EQ(y, (std::vector<float>{1, 2, 3}));
+}
+
+TEST(PluginTest, KernelsWithoutOutputsWriteTheirInput) {
+  std::vector<float> x = {1, 2, 3, 4};
+  PluginCall call;
+  call.strided("float32", {2}, x.data(), {2}, 1).output("float32", {2}, x.data());
+  EXPECT_EQ(call.run("InplaceNegate"), "");
+  EXPECT_EQ(x, (std::vector<float>{1, -2, 3, -4}));
+
+  std::vector<float> y(2);
+  PluginCall other;
+  other.input("float32", {2}, x.data()).output("float32", {2}, y.data());
+  EXPECT_EQ(other.run("InplaceNegate"),
+            "InplaceNegate: output 0: expected the memory of an input, which the kernel writes in "
+            "place, got other memory");
+}
+
+TEST(PluginTest, SizesThatAreKnownAfterwardsAreReported) {
+  std::vector<float> x = {0, 5, 0, 6};
+  Ints y(4, -1);
+  PluginCall call;
+  call.input("float32", {4}, x.data()).output("int64", {4, 1}, y.data());
+  EXPECT_EQ(call.run("NonZeroPlugin"), "");
+  ASSERT_NE(call.found, nullptr);
+  EXPECT_EQ(call.found->sizes, std::vector<Ints>({{2, 1}}));
+  EXPECT_EQ(call.found->is_known, std::vector<bool>{true});
+  EXPECT_EQ(y, (Ints{1, 3, -1, -1}));
+
+  PluginCall small;
+  small.input("float32", {4}, x.data()).output("int64", {1, 1}, y.data());
+  EXPECT_EQ(small.run("NonZeroPlugin"),
+            "NonZeroPlugin: output 0: expected int64 [1, 1] or less of it, got int64 [2, 1] from "
+            "the kernel");
+}
+
+TEST(PluginTest, TheNumberOfInputsIsKnown) {
+  std::vector<float> x = {1};
+  PluginCall call;
+  call.input("float32", {1}, x.data()).input("float32", {1}, x.data());
+  EXPECT_EQ(
+      call.run("Copy"),
+      "Copy: expected 1 input and 1 output, got 2 and 0; compare the kernel's parameters with "
+      "MindSpore's definition of the operator");
+  PluginCall other;
+  other.input("float32", {1}, x.data()).output("float32", {1}, x.data());
+  EXPECT_EQ(other.run("Copy", /*with_extra=*/false),
+            "Copy: expected `extra` to describe the inputs, as MindSpore's op plugins get it, got "
+            "null");
+}
+
+TEST(PluginTest, TheLibraryTellsItsOperators) {
+  void* library = dlopen(TEST_PLUGIN, RTLD_LAZY | RTLD_LOCAL);
+  const auto count = [&](const char* name) {
+    return reinterpret_cast<int (*)()>(dlsym(library, name))();
+  };
+  const auto names = [&](const char* name) {
+    return reinterpret_cast<const char** (*)()>(dlsym(library, name))();
+  };
+  ASSERT_EQ(count("GetRegisteredOpCount"), 6);
+  EXPECT_STREQ(names("GetAllRegisteredOps")[0], "Copy");
+  EXPECT_STREQ(names("GetAllRegisteredOps")[5], "NonZeroPlugin");
+  ASSERT_EQ(count("GetComputeDependOpCount"), 1);
+  EXPECT_STREQ(names("GetAllOpPluginComputeDependOps")[0], "NonZeroPlugin");
+}
+
+}  // namespace
