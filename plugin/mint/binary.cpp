@@ -5,6 +5,8 @@
 #include <ATen/ops/bitwise_and.h>
 #include <ATen/ops/bitwise_or.h>
 #include <ATen/ops/bitwise_xor.h>
+#include <ATen/ops/cdist.h>
+#include <ATen/ops/clamp.h>
 #include <ATen/ops/equal.h>
 #include <ATen/ops/floor_divide.h>
 #include <ATen/ops/fmod.h>
@@ -36,6 +38,14 @@ ATEN_BRIDGE_EXPORT(BitwiseXorScalar, [](const Tensor& x, const Scalar& other, Te
 ATEN_BRIDGE_EXPORT(BitwiseXorTensor, [](const Tensor& x, const Tensor& other, Tensor& y) {
   at::bitwise_xor_out(y, x, other);
 });
+ATEN_BRIDGE_EXPORT(Cdist, [](const Tensor& a, const Tensor& b, double p, Tensor& y) {
+  y.copy_(at::cdist(a, b, p));
+});
+ATEN_BRIDGE_EXPORT(ClampScalar, [](const Tensor& x, const std::optional<Scalar>& min,
+                                   const std::optional<Scalar>& max,
+                                   Tensor& y) { at::clamp_out(y, x, min, max); });
+ATEN_BRIDGE_EXPORT(ClampTensor, [](const Tensor& x, OptionalTensor min, OptionalTensor max,
+                                   Tensor& y) { at::clamp_out(y, x, min, max); });
 ATEN_BRIDGE_EXPORT(EqualExt, [](const Tensor& x, const Tensor& other, Tensor& y) {
   y.fill_(at::equal(x, other));
 });

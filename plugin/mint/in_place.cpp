@@ -21,6 +21,7 @@ ATEN_BRIDGE_EXPORT(InplaceDivs, [](const Tensor& x, const Scalar& other) { x.div
 ATEN_BRIDGE_EXPORT(InplaceElu, [](const Tensor& x, const Scalar& alpha) { Tensor y = x; at::elu_(y, alpha); });
 ATEN_BRIDGE_EXPORT(InplaceErfinv, [](const Tensor& x) { x.erfinv_(); });
 ATEN_BRIDGE_EXPORT(InplaceExp, [](const Tensor& x) { x.exp_(); });
+ATEN_BRIDGE_EXPORT(InplaceFillDiagonal, [](const Tensor& x, const Scalar& value, bool wrap) { x.fill_diagonal_(value, wrap); });
 ATEN_BRIDGE_EXPORT(InplaceFillScalar, [](const Tensor& x, const Scalar& value) { x.fill_(value); });
 ATEN_BRIDGE_EXPORT(InplaceFillTensor, [](const Tensor& x, const Tensor& value) { x.fill_(value); });
 ATEN_BRIDGE_EXPORT(InplaceFloor, [](const Tensor& x) { x.floor_(); });

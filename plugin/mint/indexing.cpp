@@ -76,6 +76,9 @@ ATEN_BRIDGE_EXPORT(OneHotExt, [](const Tensor& x, int64_t, const Tensor& on, con
   const int64_t dim = axis < 0 ? axis + y.dim() : axis;
   y.scatter_(dim, x.to(at::kLong).unsqueeze(dim), on.item());
 });
+ATEN_BRIDGE_EXPORT(Repeat, [](const Tensor& x, IntArrayRef repeats, Tensor& y) {
+  y.copy_(x.repeat(repeats));
+});
 ATEN_BRIDGE_EXPORT(RepeatInterleaveInt,
                    [](const Tensor& x, int64_t repeats, OptionalInt dim, OptionalInt size) {
                      return at::repeat_interleave(x, repeats, dim, size);

@@ -1,5 +1,6 @@
 // Losses, normalisation, and their gradients.
 #include <ATen/TensorOperators.h>
+#include <ATen/ops/binary_cross_entropy.h>
 #include <ATen/ops/kl_div.h>
 #include <ATen/ops/l1_loss.h>
 #include <ATen/ops/mse_loss.h>
@@ -22,6 +23,10 @@ using namespace mint;  // NOLINT(google-build-using-namespace)
 
 //===--- losses ---===//
 
+ATEN_BRIDGE_EXPORT(BinaryCrossEntropy,
+                   [](const Tensor& x, const Tensor& target, OptionalTensor weight, int64_t how) {
+                     return at::binary_cross_entropy(x, target, weight, reduction(how));
+                   });
 ATEN_BRIDGE_EXPORT(KLDiv, [](const Tensor& x, const Tensor& target, int64_t how, bool log_target) {
   return at::kl_div(x, target, reduction(how), log_target);
 });

@@ -5,6 +5,7 @@
 #include <ATen/ops/bernoulli.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/multinomial.h>
+#include <ATen/ops/normal.h>
 #include <ATen/ops/randperm.h>
 
 #include <algorithm>
@@ -78,3 +79,25 @@ ATEN_BRIDGE_EXPORT(RandpermExt,
                    [](int64_t n, int64_t seed, int64_t offset, OptionalDtype, Tensor& y) {
                      y.copy_(at::randperm(n, generator(seed, offset), at::kLong));
                    });
+
+ATEN_BRIDGE_EXPORT(InplaceRandom,
+                   [](const Tensor& x, int64_t from, OptionalInt to, int64_t seed, int64_t offset) {
+                     x.random_(from, to, generator(seed, offset));
+                   });
+ATEN_BRIDGE_EXPORT(NormalTensorFloat,
+                   [](const Tensor& mean, double std, int64_t seed, int64_t offset) {
+                     return at::normal(mean, std, generator(seed, offset));
+                   });
+ATEN_BRIDGE_EXPORT(NormalTensorTensor,
+                   [](const Tensor& mean, const Tensor& std, int64_t seed, int64_t offset) {
+                     return at::normal(mean, std, generator(seed, offset));
+                   });
+ATEN_BRIDGE_EXPORT(RandLikeExt,
+                   [](const Tensor&, int64_t seed, int64_t offset, OptionalDtype, OptionalInt,
+                      Tensor& y) { y.uniform_(0, 1, generator(seed, offset)); });
+ATEN_BRIDGE_EXPORT(RandnLike,
+                   [](const Tensor&, int64_t seed, int64_t offset, OptionalDtype, OptionalInt,
+                      Tensor& y) { y.normal_(0, 1, generator(seed, offset)); });
+ATEN_BRIDGE_EXPORT(RandIntLike, [](const Tensor&, int64_t low, int64_t high, int64_t seed,
+                                   int64_t offset, OptionalDtype, OptionalInt,
+                                   Tensor& y) { y.random_(low, high, generator(seed, offset)); });

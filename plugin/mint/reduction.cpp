@@ -1,13 +1,18 @@
 // Many elements to one.
+#include <ATen/ops/amax.h>
+#include <ATen/ops/amin.h>
 #include <ATen/ops/argmax.h>
 #include <ATen/ops/argmin.h>
 #include <ATen/ops/count_nonzero.h>
 #include <ATen/ops/cummin.h>
 #include <ATen/ops/cumsum.h>
+#include <ATen/ops/histc.h>
 #include <ATen/ops/linalg_vector_norm.h>
 #include <ATen/ops/logsumexp.h>
+#include <ATen/ops/max.h>
 #include <ATen/ops/mean.h>
 #include <ATen/ops/median.h>
+#include <ATen/ops/min.h>
 #include <ATen/ops/nansum.h>
 #include <ATen/ops/std.h>
 #include <ATen/ops/std_mean.h>
@@ -42,6 +47,23 @@ ATEN_BRIDGE_EXPORT(LinalgVectorNorm,
 ATEN_BRIDGE_EXPORT(LogSumExp, [](const Tensor& x, IntArrayRef dim, bool keepdim, Tensor& y) {
   at::logsumexp_out(y, x, dim, keepdim);
 });
+ATEN_BRIDGE_EXPORT(HistcExt, [](const Tensor& x, int64_t bins, const Scalar& min,
+                                const Scalar& max) { return at::histc(x, bins, min, max); });
+// MindSpore's own take no notice of NaN.
+ATEN_BRIDGE_EXPORT(Max, [](const Tensor& x, Tensor& y) { y.copy_(at::max(x)); });
+ATEN_BRIDGE_EXPORT(Min, [](const Tensor& x, Tensor& y) { y.copy_(at::min(x)); });
+ATEN_BRIDGE_EXPORT(MaxDim, [](const Tensor& x, int64_t dim, bool keepdim, Tensor& values,
+                              Tensor& indices) { at::max_out(values, indices, x, dim, keepdim); });
+ATEN_BRIDGE_EXPORT(MinDim, [](const Tensor& x, int64_t dim, bool keepdim, Tensor& values,
+                              Tensor& indices) { at::min_out(values, indices, x, dim, keepdim); });
+ATEN_BRIDGE_EXPORT(ReduceMax,
+                   [](const Tensor& x, OptionalIntArrayRef dim, bool keepdim, Tensor& y) {
+                     at::amax_out(y, x, dim.value_or(IntArrayRef()), keepdim);
+                   });
+ATEN_BRIDGE_EXPORT(ReduceMin,
+                   [](const Tensor& x, OptionalIntArrayRef dim, bool keepdim, Tensor& y) {
+                     at::amin_out(y, x, dim.value_or(IntArrayRef()), keepdim);
+                   });
 ATEN_BRIDGE_EXPORT(MeanExt,
                    [](const Tensor& x, OptionalIntArrayRef dim, bool keepdim, OptionalDtype,
                       Tensor& y) { at::mean_out(y, x, dim, keepdim, y.scalar_type()); });

@@ -49,6 +49,8 @@ BINARY = [
     case("addcdiv", X, Y, ABOVE_1, value=0.1),
     case("addcmul", X, Y, ABOVE_1, value=0.1),
     case("floor_divide", X, 0.7),
+    case("clamp", WITH_NAN, -0.5, 0.5),
+    case("cdist", X, Y),
 ]
 REDUCTION = [
     *(
@@ -72,6 +74,10 @@ REDUCTION = [
     case("norm", X),
     case("linalg.vector_norm", X, 1, dim=1),
     case("trace", X),
+    case("histc", X, 5, -1, 1),
+    *(case(name, WITH_NAN) for name in ("max", "min")),
+    *(case(name, WITH_NAN, 1) for name in ("max", "min", "amax", "amin")),
+    *(case(name, X, (0, 1), keepdim=True) for name in ("amax", "amin")),
 ]
 LINEAR_ALGEBRA = [
     case("mm", X, Z),
@@ -115,6 +121,12 @@ LOSS = [
         for reduction in ("mean", "sum", "none")
     ),
     case("nn.functional.layer_norm", X, (4,), real(4), real(4)),
+    case("nn.functional.binary_cross_entropy", PROBABILITIES, (Y > 0).astype(np.float32)),
+    case(
+        "nn.functional.binary_cross_entropy",
+        np.array([0, 1], np.float32),
+        np.array([1, 0], np.float32),
+    ),
     case("nn.functional.cross_entropy", X, INDEX),
     case("nn.functional.nll_loss", X, INDEX, reduction="sum"),
 ]
@@ -175,8 +187,8 @@ FORWARD = [
 ]
 
 _NOT_DIFFERENTIABLE = {
-    *("isneginf", "bitwise_not", "bitwise_and", "bitwise_or", "bitwise_xor", "floor_divide"),
-    *("argmax", "argmin", "count_nonzero", "argsort", "nonzero", "one_hot", "unique"),
+    *("isneginf", "cdist", "bitwise_not", "bitwise_and", "bitwise_or", "bitwise_xor", "floor_divide"),
+    *("argmax", "argmin", "count_nonzero", "argsort", "nonzero", "one_hot", "unique", "histc"),
     *("arange", "linspace", "zeros_like", "ones_like", "full_like"),
 }
 GRADIENT = [
