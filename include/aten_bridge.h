@@ -903,17 +903,7 @@ class CpuCall {
 
   /// False, with the report, if the kernel cannot use the operand's memory.
   bool locate(const Slot& slot, const OperandName& name, Report& report) const {
-    const int device = query_ == nullptr || slot.data == nullptr || slot.numel == 0
-                           ? -1
-                           : find_cuda_device(query_, slot.data);
-    if (device >= 0) {
-      report.add(Status::kDevice,
-                 name.text() + ": expected memory of the CPU, got memory of cuda:" +
-                     std::to_string(device) + " with " + slot.text() +
-                     "; this kernel was built for the CPU: in a program on the GPU, say "
-                     "set_device(\"CPU\") of the operator, or build the kernel for CUDA");
-    }
-    return device < 0;
+    return query_ == nullptr || slot.data == nullptr || slot.numel == 0 || look(slot, name, report);
   }
 
   bool fetch(const Slot& slot, void* /*memory*/, const OperandName& name, Report& report) const {
@@ -931,6 +921,18 @@ class CpuCall {
   static std::string leftover() { return {}; }
 
  private:
+  [[gnu::cold]] bool look(const Slot& slot, const OperandName& name, Report& report) const {
+    const int device = find_cuda_device(query_, slot.data);
+    if (device >= 0) {
+      report.add(Status::kDevice,
+                 name.text() + ": expected memory of the CPU, got memory of cuda:" +
+                     std::to_string(device) + " with " + slot.text() +
+                     "; this kernel was built for the CPU: in a program on the GPU, say "
+                     "set_device(\"CPU\") of the operator, or build the kernel for CUDA");
+    }
+    return device < 0;
+  }
+
   QueryPointer query_;
 };
 
@@ -1194,7 +1196,8 @@ class CudaCall {
 /// Locates the slots at `indices`, or all where it is null, for who takes a call as it comes. What
 /// else may be wrong with them is another's business.
 template <class DeviceCall>
-void locate_slots(const CallFrame& frame, DeviceCall& device, const std::vector<int>* indices) {
+[[gnu::cold]] void locate_slots(const CallFrame& frame, DeviceCall& device,
+                                const std::vector<int>* indices) {
   if (!device.is_one_of_several()) {
     return;
   }
@@ -1319,9 +1322,10 @@ inline std::size_t slot_bytes(const Slot& slot) {
 /// Without an allocator, ATen refuses to resize the tensor beyond the host's buffer. An output of
 /// ATEN_BRIDGE_EXPORT has one and so moves to memory of its own: it is found out after the body, by
 /// a check that can name the sizes.
-[[gnu::noinline]] inline at::Tensor make_view(const Slot& slot, const OperandName& name,
-                                              c10::Device device, c10::Allocator* allocator,
-                                              Report& report) {
+template <bool kMayBeStrided>
+[[gnu::noinline]] at::Tensor make_view(const Slot& slot, const OperandName& name,
+                                       c10::Device device, c10::Allocator* allocator,
+                                       Report& report) {
   if (slot.is_none()) {
     return {};
   }
@@ -1333,9 +1337,11 @@ inline std::size_t slot_bytes(const Slot& slot) {
   }
   const at::IntArrayRef sizes(slot.sizes, static_cast<std::size_t>(slot.ndim));
   at::Tensor view = make_tensor(slot.data, device, slot_bytes(slot), allocator, type, sizes);
-  if (slot.strides != nullptr) {
-    view.unsafeGetTensorImpl()->set_sizes_and_strides(
-        sizes, at::IntArrayRef(slot.strides, sizes.size()), slot.offset);
+  if constexpr (kMayBeStrided) {
+    if (slot.strides != nullptr) {
+      view.unsafeGetTensorImpl()->set_sizes_and_strides(
+          sizes, at::IntArrayRef(slot.strides, sizes.size()), slot.offset);
+    }
   }
   return view;
 }
@@ -1362,7 +1368,7 @@ inline std::vector<at::Tensor> tensors(const CallFrame& frame, c10::ArrayRef<int
     }
     Slot slot;
     if (frame.read(index, name, slot, report)) {
-      views.push_back(detail::make_view(slot, name, device, /*allocator=*/nullptr, report));
+      views.push_back(detail::make_view<true>(slot, name, device, /*allocator=*/nullptr, report));
     }
   }
   report.raise_if_failed();
@@ -1597,13 +1603,19 @@ class CheckRun {
       }
     }
     if (!fits) {
-      std::string pattern;
-      for (const auto* size = begin; size != end; ++size) {
-        pattern.append(pattern.empty() ? "" : ", ").append(size->text());
-      }
-      report_.add(Status::kShape, name.text() + ": expected sizes [" + pattern + "]" + because +
-                                      ", got " + described(slot));
+      add_sizes_fault(check, name, slot, because);
     }
+  }
+
+  [[gnu::cold, gnu::noinline]] void add_sizes_fault(const OperandCheck& check,
+                                                    const OperandName& name, const Slot& slot,
+                                                    const std::string& because) {
+    std::string pattern;
+    for (std::size_t i = 0; i < check.size_count_; ++i) {
+      pattern.append(pattern.empty() ? "" : ", ").append(check.sizes_[i].text());
+    }
+    report_.add(Status::kShape, name.text() + ": expected sizes [" + pattern + "]" + because +
+                                    ", got " + described(slot));
   }
 
   /// Whether a size is what its check says; adds to `because` what a name stands for.
@@ -3045,8 +3057,11 @@ class Kernel final : public KernelBase {
         check_returned(arguments, returned.data(), static_cast<int>(returned.size()));
       } else {
         const auto results = result_array(Call::template call<CallTuple>(function, arguments));
-        (info.is_data_dependent ? copy_data_dependent_results : copy_results)(
-            arguments, results.data(), kResults);
+        if constexpr (kDataDependent) {
+          copy_data_dependent_results(arguments, results.data(), kResults);
+        } else {
+          copy_results(arguments, results.data(), kResults);
+        }
       }
     });
   }
@@ -3463,45 +3478,46 @@ inline OperandName operand_name(const OperandCheck* check, Role role, int index)
   return {role, index, check == nullptr ? nullptr : check->name()};
 }
 
-/// Takes `count` for the number of inputs and outputs, and divides them; `inputs` is the number of
-/// inputs, or -1 where the host does not tell. False, with the report, if the kernel does not have
-/// as many. A kernel of a plugin without outputs writes its inputs.
-inline bool take_count(const KernelInfo& kernel, int count, Arguments& arguments, Report& report,
-                       int inputs = -1) {
+/// Takes `count` for the number of inputs and outputs, and divides them. False, with the report,
+/// if the kernel does not have as many.
+inline bool take_count(const KernelInfo& kernel, int count, Arguments& arguments, Report& report) {
   const bool has_list = kernel.list_begin >= 0;
-  const int fixed_inputs = kernel.inputs - (has_list ? 1 : 0);
-  if (inputs >= 0) {
-    if ((has_list ? inputs < fixed_inputs : inputs != fixed_inputs) ||
-        (kernel.outputs > 0 && count - inputs != kernel.outputs)) {
-      report.add(Status::kCount, std::string("expected ") + (has_list ? "at least " : "") +
-                                     count_text(fixed_inputs, "input") + " and " +
-                                     count_text(kernel.outputs, "output") + ", got " +
-                                     std::to_string(inputs) + " and " +
-                                     std::to_string(count - inputs) +
-                                     "; compare the kernel's parameters with MindSpore's "
-                                     "definition of the operator");
-      return false;
-    }
-    arguments.list_size = has_list ? inputs - fixed_inputs : 0;
-    arguments.outputs = kernel.outputs;
-    arguments.inputs = inputs;
-  } else {
-    const int fixed = fixed_inputs + kernel.outputs;
-    const int each = kernel.lists_outputs ? 2 : 1;  // slots of a tensor of the list
-    if (has_list ? count < fixed || (count - fixed) % each != 0 : count != fixed) {
-      report.add(Status::kCount,
-                 std::string("expected ") + (has_list ? "at least " : "") +
-                     count_text(fixed_inputs, "input") + " and " +
-                     count_text(kernel.outputs, "output") + ", got " + count_text(count, "slot") +
-                     "; compare the arguments of the call, out_shape and out_dtype with the "
-                     "kernel");
-      return false;
-    }
-    arguments.list_size = has_list ? (count - fixed) / each : 0;
-    arguments.outputs = kernel.outputs + (kernel.lists_outputs ? arguments.list_size : 0);
-    arguments.inputs = count - arguments.outputs;
+  const int fixed = kernel.inputs + kernel.outputs - (has_list ? 1 : 0);
+  const int each = kernel.lists_outputs ? 2 : 1;  // slots of a tensor of the list
+  if (has_list ? count < fixed || (count - fixed) % each != 0 : count != fixed) {
+    report.add(Status::kCount,
+               std::string("expected ") + (has_list ? "at least " : "") +
+                   count_text(fixed - kernel.outputs, "input") + " and " +
+                   count_text(kernel.outputs, "output") + ", got " + count_text(count, "slot") +
+                   "; compare the arguments of the call, out_shape and out_dtype with the kernel");
+    return false;
   }
   arguments.list_begin = kernel.list_begin;
+  arguments.list_size = has_list ? (count - fixed) / each : 0;
+  arguments.outputs = kernel.outputs + (kernel.lists_outputs ? arguments.list_size : 0);
+  arguments.inputs = count - arguments.outputs;
+  return true;
+}
+
+/// The same where the host tells how many of them are inputs. A kernel without outputs writes its
+/// inputs.
+inline bool take_counts(const KernelInfo& kernel, int inputs, int outputs, Arguments& arguments,
+                        Report& report) {
+  const bool has_list = kernel.list_begin >= 0;
+  const int fixed = kernel.inputs - (has_list ? 1 : 0);
+  if ((has_list ? inputs < fixed : inputs != fixed) ||
+      (kernel.outputs > 0 && outputs != kernel.outputs)) {
+    report.add(Status::kCount,
+               std::string("expected ") + (has_list ? "at least " : "") +
+                   count_text(fixed, "input") + " and " + count_text(kernel.outputs, "output") +
+                   ", got " + std::to_string(inputs) + " and " + std::to_string(outputs) +
+                   "; compare the kernel's parameters with MindSpore's definition of the operator");
+    return false;
+  }
+  arguments.list_begin = kernel.list_begin;
+  arguments.list_size = has_list ? inputs - fixed : 0;
+  arguments.outputs = kernel.outputs;
+  arguments.inputs = inputs;
   return true;
 }
 
@@ -3576,12 +3592,12 @@ inline bool has_layout(const c10::TensorImpl& tensor, const Slot& slot, at::IntA
 }
 
 /// Points the operand's view at its memory, or makes a new one.
-inline void set_view(Operand& operand, c10::Device device, c10::Allocator* allocator,
-                     Report& report) {
+template <bool kMayBeStrided>
+void set_view(Operand& operand, c10::Device device, c10::Allocator* allocator, Report& report) {
   const Slot& slot = operand.slot;
   const at::ScalarType type = scalar_type(slot.dtype);
   if (type == at::ScalarType::Undefined || !can_repoint(operand, device)) {
-    operand.view = make_view(slot, operand.name, device, allocator, report);
+    operand.view = make_view<kMayBeStrided>(slot, operand.name, device, allocator, report);
     operand.impl = operand.view.unsafeGetTensorImpl();
     if (operand.view.defined()) {
       operand.storage = operand.impl->unsafe_storage().unsafeGetStorageImpl();
@@ -3604,7 +3620,7 @@ inline void set_view(Operand& operand, c10::Device device, c10::Allocator* alloc
   const at::IntArrayRef sizes(slot.sizes, static_cast<std::size_t>(slot.ndim));
   if (!has_layout(*impl, slot, sizes)) {
     impl->set_storage_offset(slot.offset);
-    if (slot.strides == nullptr) {
+    if (!kMayBeStrided || slot.strides == nullptr) {
       impl->set_sizes_contiguous(sizes);
     } else {
       impl->set_sizes_and_strides(sizes, at::IntArrayRef(slot.strides, sizes.size()));
@@ -3613,9 +3629,10 @@ inline void set_view(Operand& operand, c10::Device device, c10::Allocator* alloc
 }
 
 /// Fills the operands from the call; adds to the report all that are wrong.
-template <class DeviceCall, class HostCall>
-void bind_operands(const KernelInfo& kernel, const CallFrame& frame, const HostCall& host,
-                   DeviceCall& device, Arguments& arguments, Report& report) {
+template <class Host, class DeviceCall>
+void bind_operands(const KernelInfo& kernel, const CallFrame& frame,
+                   const typename Host::Call& host, DeviceCall& device, Arguments& arguments,
+                   Report& report) {
   CheckRun checks(report);
   constexpr Binding kOutputBinding;
   const int size = arguments.size();
@@ -3646,8 +3663,8 @@ void bind_operands(const KernelInfo& kernel, const CallFrame& frame, const HostC
   for (int i = 0; i < size; ++i) {
     Operand& operand = arguments.operands[i];
     const bool is_fetched = operand.slot.data == operand.number;
-    set_view(operand, is_fetched ? c10::Device(at::kCPU) : device.device(), DeviceCall::allocator(),
-             report);
+    set_view<Host::kIsPlugin>(operand, is_fetched ? c10::Device(at::kCPU) : device.device(),
+                              DeviceCall::allocator(), report);
   }
   report.raise_if_failed();
   fill_list(arguments);
@@ -3888,7 +3905,7 @@ class OperandsInUse {
 };
 
 /// A kernel without outputs writes its inputs: the host's outputs must be these.
-inline void check_in_place(const CallFrame& frame, int inputs) {
+[[gnu::cold]] inline void check_in_place(const CallFrame& frame, int inputs) {
   Report report(frame.operator_name());
   for (int i = inputs; i < frame.size(); ++i) {
     bool is_input = false;
@@ -3933,15 +3950,19 @@ int run(const KernelBase& kernel, KeptOperands& kept, int nparam, void** params,
     } else {
       Report report(info.operator_name);
       arguments.instance = find_instance(kernel, extra, temporary, report);
-      if (!take_count(info, frame.size(), arguments, report, frame.input_count())) {
-        report.raise_if_failed();
+      if constexpr (Host::kIsPlugin) {
+        if (take_counts(info, frame.input_count(), frame.size() - frame.input_count(), arguments,
+                        report) &&
+            info.outputs == 0) {
+          check_in_place(frame, arguments.inputs);
+        }
+      } else {
+        take_count(info, frame.size(), arguments, report);
       }
-      if (Host::kIsPlugin && info.outputs == 0) {
-        check_in_place(frame, arguments.inputs);
-      }
+      report.raise_if_failed();
       kept.operands.resize(static_cast<std::size_t>(arguments.size()));
       arguments.operands = kept.operands.data();
-      bind_operands(info, frame, host, device, arguments, report);
+      bind_operands<Host>(info, frame, host, device, arguments, report);
       bound = arguments.size();
       if (info.workspaces > 0) {
         workspaces = take_workspaces(kernel, device, arguments);
@@ -3953,7 +3974,7 @@ int run(const KernelBase& kernel, KeptOperands& kept, int nparam, void** params,
     kernel.invoke(arguments);
     device.finish();
     check_outputs(info, arguments);
-    if (info.is_data_dependent) {
+    if (Host::kIsPlugin && info.is_data_dependent) {
       host.set_sizes(std::move(sizes));
     }
     return static_cast<int>(Status::kOk);

@@ -1,5 +1,4 @@
 // Elements by their places, and whole tensors put together.
-#include <ATen/ops/_unique2.h>
 #include <ATen/ops/argsort.h>
 #include <ATen/ops/constant_pad_nd.h>
 #include <ATen/ops/embedding.h>
@@ -9,8 +8,6 @@
 #include <ATen/ops/index_fill.h>
 #include <ATen/ops/index_select.h>
 #include <ATen/ops/kthvalue.h>
-#include <ATen/ops/masked_select.h>
-#include <ATen/ops/nonzero.h>
 #include <ATen/ops/repeat_interleave.h>
 #include <ATen/ops/roll.h>
 #include <ATen/ops/scatter_add.h>
@@ -18,7 +15,6 @@
 #include <ATen/ops/stack.h>
 #include <ATen/ops/take.h>
 #include <ATen/ops/topk.h>
-#include <ATen/ops/unique_dim.h>
 
 #include "mint.h"
 
@@ -65,11 +61,6 @@ ATEN_BRIDGE_EXPORT(IndexSelect, [](const Tensor& x, int64_t dim, const Tensor& i
 ATEN_BRIDGE_EXPORT(Kthvalue,
                    [](const Tensor& x, int64_t k, int64_t dim, bool keepdim, Tensor& values,
                       Tensor& indices) { at::kthvalue_out(values, indices, x, k, dim, keepdim); });
-ATEN_BRIDGE_EXPORT(
-    MaskedSelect, [](const Tensor& x, const Tensor& mask) { return at::masked_select(x, mask); },
-    aten_bridge::data_dependent());
-ATEN_BRIDGE_EXPORT(
-    NonZero, [](const Tensor& x) { return at::nonzero(x); }, aten_bridge::data_dependent());
 ATEN_BRIDGE_EXPORT(OneHotExt, [](const Tensor& x, int64_t, const Tensor& on, const Tensor& off,
                                  int64_t axis, Tensor& y) {
   y.copy_(off.expand_as(y));
@@ -103,15 +94,3 @@ ATEN_BRIDGE_EXPORT(TopkExt, [](const Tensor& x, int64_t k, int64_t dim, bool lar
                                Tensor& values, Tensor& indices) {
   at::topk_out(values, indices, x, k, dim, largest, sorted);
 });
-ATEN_BRIDGE_EXPORT(
-    Unique2,
-    [](const Tensor& x, bool sorted, bool inverse, bool counts) {
-      return at::_unique2(x, sorted, inverse, counts);
-    },
-    aten_bridge::data_dependent());
-ATEN_BRIDGE_EXPORT(
-    UniqueDim,
-    [](const Tensor& x, bool sorted, bool inverse, int64_t dim) {
-      return at::unique_dim(x, dim, sorted, inverse, /*return_counts=*/true);
-    },
-    aten_bridge::data_dependent());

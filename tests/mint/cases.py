@@ -158,14 +158,10 @@ INDEXING = [
     case("sort", WITH_NAN, dim=0, descending=True),
     case("topk", X, 2),
     case("index_select", X, 0, INDEX),
-    case("masked_select", X, X > 0),
-    case("nonzero", INTS),
     case("repeat_interleave", X, 2, dim=1),
     case("roll", X, 1, 0),
     case("roll", X, (1, 2), (0, 1)),
     case("stack", [X, Y], 1),
-    case("unique", INTS),
-    case("unique", np.array([2, 1, 2]), return_inverse=True, return_counts=True),
     case("nn.functional.embedding", INDEX, Z),
     case("nn.functional.one_hot", INDEX, 4),
 ]
@@ -192,7 +188,7 @@ ROUNDED = {case[1] for case in LINEAR_ALGEBRA + CONVOLUTION}
 _NOT_DIFFERENTIABLE = {
     *("isneginf", "bitwise_not", "bitwise_and", "bitwise_or", "bitwise_xor", "floor_divide"),
     "cdist",  # wrong in MindSpore 2.10
-    *("argmax", "argmin", "count_nonzero", "argsort", "nonzero", "one_hot", "unique", "histc"),
+    *("argmax", "argmin", "count_nonzero", "argsort", "one_hot", "histc"),
     *("arange", "linspace", "zeros_like", "ones_like", "full_like"),
 }
 GRADIENT = [
