@@ -3921,6 +3921,24 @@ class OperandsInUse {
   report.raise_if_failed();
 }
 
+/// Takes the numbers of inputs and outputs as the host tells them.
+template <class Host>
+bool take_operands(const KernelInfo& kernel, const CallFrame& frame, Arguments& arguments,
+                   Report& report) {
+  if constexpr (Host::kIsPlugin) {
+    const int inputs = frame.input_count();
+    if (!take_counts(kernel, inputs, frame.size() - inputs, arguments, report)) {
+      return false;
+    }
+    if (kernel.outputs == 0) {
+      check_in_place(frame, inputs);
+    }
+    return true;
+  } else {
+    return take_count(kernel, frame.size(), arguments, report);
+  }
+}
+
 /// One call of a kernel from one of the host.
 template <class DeviceCall, class Host>
 int run(const KernelBase& kernel, KeptOperands& kept, int nparam, void** params, int* ndims,
@@ -3950,16 +3968,9 @@ int run(const KernelBase& kernel, KeptOperands& kept, int nparam, void** params,
     } else {
       Report report(info.operator_name);
       arguments.instance = find_instance(kernel, extra, temporary, report);
-      if constexpr (Host::kIsPlugin) {
-        if (take_counts(info, frame.input_count(), frame.size() - frame.input_count(), arguments,
-                        report) &&
-            info.outputs == 0) {
-          check_in_place(frame, arguments.inputs);
-        }
-      } else {
-        take_count(info, frame.size(), arguments, report);
+      if (!take_operands<Host>(info, frame, arguments, report)) {
+        report.raise_if_failed();
       }
-      report.raise_if_failed();
       kept.operands.resize(static_cast<std::size_t>(arguments.size()));
       arguments.operands = kept.operands.data();
       bind_operands<Host>(info, frame, host, device, arguments, report);
