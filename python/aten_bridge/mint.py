@@ -5,18 +5,61 @@
 
 prints where the library is: what the variable ATEN_BRIDGE_MINT names, else the one that lies
 beside this module, where `cmake --install` puts it, else the newest in the build folders of the
-repository that this module is in. MindSpore reads the variable when it is imported.
+repository that this module is in. MindSpore reads the variable when it is imported. A MindSpore
+whose plugins have another interface than the library was written for, that of 2.10, is refused.
 """
 
 from __future__ import annotations
 
+import importlib.util
 import os
+import re
 import sys
 from pathlib import Path
 
-__all__ = ["library"]
+__all__ = ["check_interface", "library"]
 
 NAME = "aten_bridge_mint.so"
+HEADER = "include/mindspore/ops/kernel/cpu/op_plugin/custom_kernel_input_info.h"
+
+# The virtual functions of MindSpore's class KernelInputInfo in their order: a library calls them by
+# their places.
+INTERFACE = (
+    *("~KernelInputInfo", "IsScalarInput", "GetInputSize", "GetBoolInput", "GetIntInput"),
+    *("GetFloatInput", "GetStrInput", "GetIntVecInput", "GetFloatVecInput", "GetInt2DVecInput"),
+    *("GetFloat2DVecInput", "GetInputTypeId", "GetInputTensorLayout", "GetOutputShapeInfo"),
+    "SetOutputShapeInfo",
+)
+
+
+class InterfaceError(Exception):
+    """The installed MindSpore has plugins of another kind."""
+
+
+def check_interface(header: Path | None = None) -> None:
+    """Raises InterfaceError, with what to do, unless the plugins of MindSpore are those of 2.10.
+
+    `header` is MindSpore's own description of them; by default that of the installed one. Does not
+    import MindSpore.
+    """
+    if header is None:
+        found = importlib.util.find_spec("mindspore")
+        if found is None or not found.submodule_search_locations:
+            raise InterfaceError("there is no MindSpore in this environment; install 2.10")
+        header = Path(found.submodule_search_locations[0]) / HEADER
+    try:
+        text = header.read_text()
+    except OSError:
+        raise InterfaceError(
+            f"{header}: there is no such file: this MindSpore has no plugins, or those of another "
+            "version; the library is for MindSpore 2.10"
+        ) from None
+    functions = tuple(re.findall(r"^\s*virtual [^;(]*?(~?\w+)\(", text, re.MULTILINE))
+    if functions != INTERFACE:
+        raise InterfaceError(
+            f"{header}: expected the plugins of MindSpore 2.10, got another interface; use "
+            "MindSpore 2.10, or a newer aten_bridge"
+        )
 
 
 def library() -> Path:
@@ -43,6 +86,7 @@ def library() -> Path:
 
 if __name__ == "__main__":
     try:
+        check_interface()
         print(library())
-    except FileNotFoundError as error:
+    except (FileNotFoundError, InterfaceError) as error:
         sys.exit(f"aten_bridge: {error}.")

@@ -8,6 +8,7 @@ import os
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import mindspore as ms
 import numpy as np
@@ -15,6 +16,8 @@ import pytest
 import torch
 from cases import FORWARD, GRADIENT, IN_PLACE, ROUNDED, X, Y
 from mindspore import mint
+
+from aten_bridge.mint import HEADER, InterfaceError, check_interface
 
 LIBRARY = os.environ["MS_OP_PLUGIN_PATH"]
 
@@ -300,6 +303,42 @@ def test_errors_are_sentences():
     with pytest.raises(RuntimeError) as error:
         mint.inverse(ms.Tensor(np.zeros((2, 2), np.float32))).asnumpy()
     assert "MatrixInverseExt: linalg.inv: The diagonal element 1 is zero" in str(error.value)
+
+
+def test_the_module_tells_where_the_library_is(monkeypatch, tmp_path):
+    monkeypatch.setenv("ATEN_BRIDGE_MINT", LIBRARY)
+    done = subprocess.run(
+        [sys.executable, "-m", "aten_bridge.mint"], stdout=subprocess.PIPE, text=True, check=True
+    )
+    assert os.path.samefile(done.stdout.strip(), LIBRARY)
+
+    monkeypatch.setenv("ATEN_BRIDGE_MINT", str(tmp_path / "none.so"))
+    done = subprocess.run(
+        [sys.executable, "-m", "aten_bridge.mint"], stderr=subprocess.PIPE, text=True
+    )
+    assert done.returncode == 1
+    assert done.stderr == (
+        f"aten_bridge: {tmp_path}/none.so: there is no such file; correct the variable"
+        " ATEN_BRIDGE_MINT.\n"
+    )
+
+
+def test_another_interface_of_mindspores_plugins_is_refused_in_words(tmp_path):
+    header = Path(ms.__file__).parent / HEADER
+    check_interface(header)
+    other = tmp_path / "other.h"
+    lines = header.read_text().splitlines()
+    places = [i for i, line in enumerate(lines) if "virtual" in line and "Vec" in line]
+    lines[places[0]], lines[places[1]] = lines[places[1]], lines[places[0]]
+    other.write_text("\n".join(lines))
+    with pytest.raises(InterfaceError) as error:
+        check_interface(other)
+    assert str(error.value) == (
+        f"{other}: expected the plugins of MindSpore 2.10, got another interface; use MindSpore"
+        " 2.10, or a newer aten_bridge"
+    )
+    with pytest.raises(InterfaceError, match="there is no such file"):
+        check_interface(tmp_path / "none.h")
 
 
 def test_without_the_library_the_same_call_stops():
