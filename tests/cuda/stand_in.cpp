@@ -7,6 +7,7 @@
 // As libcuda.so.1, its name, it is also the part of the driver that says where memory lies.
 #include <cuda_runtime_api.h>
 
+#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <cstdlib>
@@ -126,6 +127,7 @@ struct Stream {
   std::condition_variable changed;
   std::deque<Work> queue;
   std::unique_ptr<std::vector<Work>> capture;
+  unsigned long long capture_id = 0;  // NOLINT: CUDA's type
   bool is_invalid = false;
   std::thread worker;
 };
@@ -311,7 +313,7 @@ cudaError_t cudaStreamGetCaptureInfo(cudaStream_t handle, cudaStreamCaptureStatu
                                      unsigned long long* id, cudaGraph_t* /*graph*/,  // NOLINT
                                      const cudaGraphNode_t** /*dependencies*/,
                                      const cudaGraphEdgeData** /*edges*/, std::size_t* /*count*/) {
-  *id = reinterpret_cast<std::uintptr_t>(resolve(handle).capture.get());
+  *id = resolve(handle).capture_id;
   return cudaStreamIsCapturing(handle, status);
 }
 cudaError_t cudaStreamQuery(cudaStream_t handle) {
@@ -321,7 +323,9 @@ cudaError_t cudaStreamQuery(cudaStream_t handle) {
 }
 cudaError_t cudaStreamBeginCapture(cudaStream_t handle, cudaStreamCaptureMode /*mode*/) {
   Stream& stream = resolve(handle);
+  static std::atomic<unsigned long long> captures = 0;  // NOLINT: CUDA's type
   stream.capture = std::make_unique<std::vector<Work>>();
+  stream.capture_id = ++captures;  // no two have the same, not even one after the other
   stream.is_invalid = false;
   return done(cudaSuccess);
 }
