@@ -856,12 +856,12 @@ class HostAttributes final : public Attributes {
 // For each there is a class that stands for one call on it. Both have the same members, which are
 // called in this order:
 //
-//   T call(frame, records);  whether the device can be used, by a kernel that records a graph or
-//   not call.locate(...)         where an operand lies; false, with the report, if it is of no use
-//   there call.fetch(...)          the same of a number, whose one element moves to `memory`, of
-//   the CPU call.enter()             the device and the host's stream become PyTorch's current ones
-//   call.allocator()         for the memory of the call
-//   call.finish()            whether the body left an error behind
+//   T call(frame, records)  whether the device can be used; autograd needs more than others
+//   call.locate(...)        whether the kernel can use an operand's memory
+//   call.fetch(...)         the same of a number, which moves to memory of the CPU
+//   call.enter()            device and host's stream become PyTorch's current ones
+//   call.allocator()        for the memory of the call
+//   call.finish()           whether the body left an error behind
 //
 // The destructor makes current what was current before. T::leftover() is for after a failure.
 
@@ -1390,9 +1390,9 @@ inline std::vector<at::Tensor> tensors(const CallFrame& frame) {
 //
 // What a kernel accepts, stated behind its function and checked before the body:
 //
-//   ATEN_BRIDGE_EXPORT(Prelu, prelu,
-//                      aten_bridge::input("x").dtype(aten_bridge::kFloatingPoint).sizes("N", "C",
-//                      "..."), aten_bridge::input("weight").sizes("C"));
+//   using namespace aten_bridge;
+//   ATEN_BRIDGE_EXPORT(Prelu, prelu, input("x").dtype(kFloatingPoint).sizes("N", "C", "..."),
+//                      input("weight").sizes("C"));
 
 /// A set of dtypes: one, or several joined by `|`.
 class DTypeSet {
@@ -3375,7 +3375,6 @@ struct CustomHost {
   struct Call {
     Call(CallFrame& /*frame*/, void* /*extra*/) {}
     void refine(int /*input*/, Operand& /*operand*/) const {}
-    void set_sizes(std::vector<std::vector<int64_t>> /*sizes*/) const {}
   };
 };
 
@@ -3985,8 +3984,10 @@ int run(const KernelBase& kernel, KeptOperands& kept, int nparam, void** params,
     kernel.invoke(arguments);
     device.finish();
     check_outputs(info, arguments);
-    if (Host::kIsPlugin && info.is_data_dependent) {
-      host.set_sizes(std::move(sizes));
+    if constexpr (Host::kIsPlugin) {
+      if (info.is_data_dependent) {
+        host.set_sizes(std::move(sizes));
+      }
     }
     return static_cast<int>(Status::kOk);
   } catch (...) {

@@ -90,10 +90,10 @@ using InitFunction = int (*)(int* ndims, int64_t** shapes, const char** dtypes, 
 
 /// <Name>InferShape or <Name>InferType, cast: their types depend on the number of outputs.
 ///
-///   std::vector<int64_t> (*)(int* ndims, int64_t** shapes, void* extra)               // one
-///   output std::vector<std::vector<int64_t>> (*)(int* ndims, int64_t** shapes, void* extra)  //
-///   several int (*)(std::vector<int> type_ids, void* extra)                                   //
-///   one output std::vector<int> (*)(std::vector<int> type_ids, void* extra) // several
+///   S (*)(int* ndims, int64_t** shapes, void* extra)
+///   T (*)(std::vector<int> type_ids, void* extra)
+///
+/// With one output S is std::vector<int64_t> and T is int; with several, vectors of these.
 using InferFunction = void (*)();
 
 /// What a library exports for one kernel; null where it has nothing.

@@ -41,31 +41,44 @@ void copy_if_wanted(Tensor& output, const Tensor& result) {
   }
 }
 
+// ATen's own functions take the padding as a string too.
+using Convolution = Tensor (*)(const Tensor& x, const Tensor& weight, OptionalTensor bias,
+                               IntArrayRef stride, IntArrayRef padding, IntArrayRef dilation,
+                               int64_t groups);
+
+// Of 2 and of 3 dimensions. Without a stride the windows lie side by side.
+template <auto pool>
+Tensor average(const Tensor& x, IntArrayRef kernel, OptionalIntArrayRef stride, IntArrayRef padding,
+               bool ceil, bool count_padding, OptionalInt divisor) {
+  return pool(x, kernel, stride.value_or(IntArrayRef()), padding, ceil, count_padding, divisor);
+}
+template <auto backward>
+Tensor average_backward(const Tensor& dy, const Tensor& x, IntArrayRef kernel,
+                        OptionalIntArrayRef stride, IntArrayRef padding, bool ceil,
+                        bool count_padding, OptionalInt divisor) {
+  return backward(dy, x, kernel, stride.value_or(IntArrayRef()), padding, ceil, count_padding,
+                  divisor);
+}
+
+// Also the gradient of col2im.
+Tensor im2col(const Tensor& x, IntArrayRef kernel, IntArrayRef dilation, IntArrayRef padding,
+              IntArrayRef stride) {
+  return at::im2col(x, each(kernel, 2), each(dilation, 2), each(padding, 2), each(stride, 2));
+}
+
 }  // namespace
 
 //===--- convolutions ---===//
 
-ATEN_BRIDGE_EXPORT(Conv1DExt, [](const Tensor& x, const Tensor& weight, OptionalTensor bias,
-                                 IntArrayRef stride, IntArrayRef padding, IntArrayRef dilation,
-                                 int64_t groups) {
-  return at::conv1d(x, weight, bias, stride, padding, dilation, groups);
-});
-ATEN_BRIDGE_EXPORT(Conv2DExt, [](const Tensor& x, const Tensor& weight, OptionalTensor bias,
-                                 IntArrayRef stride, IntArrayRef padding, IntArrayRef dilation,
-                                 int64_t groups) {
-  return at::conv2d(x, weight, bias, stride, padding, dilation, groups);
-});
+ATEN_BRIDGE_EXPORT(Conv1DExt, static_cast<Convolution>(at::conv1d));
+ATEN_BRIDGE_EXPORT(Conv2DExt, static_cast<Convolution>(at::conv2d));
 ATEN_BRIDGE_EXPORT(Conv2DPadding, [](const Tensor& x, const Tensor& weight, OptionalTensor bias,
                                      IntArrayRef stride, int64_t padding, IntArrayRef dilation,
                                      int64_t groups) {
   // MindSpore's numbers: 1 same, 2 valid.
   return at::conv2d(x, weight, bias, stride, padding == 1 ? "same" : "valid", dilation, groups);
 });
-ATEN_BRIDGE_EXPORT(Conv3DExt, [](const Tensor& x, const Tensor& weight, OptionalTensor bias,
-                                 IntArrayRef stride, IntArrayRef padding, IntArrayRef dilation,
-                                 int64_t groups) {
-  return at::conv3d(x, weight, bias, stride, padding, dilation, groups);
-});
+ATEN_BRIDGE_EXPORT(Conv3DExt, static_cast<Convolution>(at::conv3d));
 ATEN_BRIDGE_EXPORT(ConvTranspose2D, [](const Tensor& x, const Tensor& weight, OptionalTensor bias,
                                        IntArrayRef stride, IntArrayRef padding,
                                        IntArrayRef output_padding, int64_t groups,
@@ -113,30 +126,10 @@ ATEN_BRIDGE_EXPORT(AvgPool1D, [](const Tensor& x, IntArrayRef kernel, OptionalIn
                                  IntArrayRef padding, bool ceil, bool count_padding) {
   return at::avg_pool1d(x, kernel, stride.value_or(IntArrayRef()), padding, ceil, count_padding);
 });
-ATEN_BRIDGE_EXPORT(AvgPool2D,
-                   [](const Tensor& x, IntArrayRef kernel, OptionalIntArrayRef stride,
-                      IntArrayRef padding, bool ceil, bool count_padding, OptionalInt divisor) {
-                     return at::avg_pool2d(x, kernel, stride.value_or(IntArrayRef()), padding, ceil,
-                                           count_padding, divisor);
-                   });
-ATEN_BRIDGE_EXPORT(AvgPool2DGrad, [](const Tensor& dy, const Tensor& x, IntArrayRef kernel,
-                                     OptionalIntArrayRef stride, IntArrayRef padding, bool ceil,
-                                     bool count_padding, OptionalInt divisor) {
-  return at::avg_pool2d_backward(dy, x, kernel, stride.value_or(IntArrayRef()), padding, ceil,
-                                 count_padding, divisor);
-});
-ATEN_BRIDGE_EXPORT(AvgPool3DExt,
-                   [](const Tensor& x, IntArrayRef kernel, OptionalIntArrayRef stride,
-                      IntArrayRef padding, bool ceil, bool count_padding, OptionalInt divisor) {
-                     return at::avg_pool3d(x, kernel, stride.value_or(IntArrayRef()), padding, ceil,
-                                           count_padding, divisor);
-                   });
-ATEN_BRIDGE_EXPORT(AvgPool3DGradExt, [](const Tensor& dy, const Tensor& x, IntArrayRef kernel,
-                                        OptionalIntArrayRef stride, IntArrayRef padding, bool ceil,
-                                        bool count_padding, OptionalInt divisor) {
-  return at::avg_pool3d_backward(dy, x, kernel, stride.value_or(IntArrayRef()), padding, ceil,
-                                 count_padding, divisor);
-});
+ATEN_BRIDGE_EXPORT(AvgPool2D, average<at::avg_pool2d>);
+ATEN_BRIDGE_EXPORT(AvgPool2DGrad, average_backward<at::avg_pool2d_backward>);
+ATEN_BRIDGE_EXPORT(AvgPool3DExt, average<at::avg_pool3d>);
+ATEN_BRIDGE_EXPORT(AvgPool3DGradExt, average_backward<at::avg_pool3d_backward>);
 
 //===--- windows and padding ---===//
 
@@ -145,14 +138,8 @@ ATEN_BRIDGE_EXPORT(Col2ImExt, [](const Tensor& x, IntArrayRef size, IntArrayRef 
   return at::col2im(x, each(size, 2), each(kernel, 2), each(dilation, 2), each(padding, 2),
                     each(stride, 2));
 });
-ATEN_BRIDGE_EXPORT(Col2ImGrad, [](const Tensor& dy, IntArrayRef kernel, IntArrayRef dilation,
-                                  IntArrayRef padding, IntArrayRef stride) {
-  return at::im2col(dy, each(kernel, 2), each(dilation, 2), each(padding, 2), each(stride, 2));
-});
-ATEN_BRIDGE_EXPORT(Im2ColExt, [](const Tensor& x, IntArrayRef kernel, IntArrayRef dilation,
-                                 IntArrayRef padding, IntArrayRef stride) {
-  return at::im2col(x, each(kernel, 2), each(dilation, 2), each(padding, 2), each(stride, 2));
-});
+ATEN_BRIDGE_EXPORT(Col2ImGrad, im2col);
+ATEN_BRIDGE_EXPORT(Im2ColExt, im2col);
 ATEN_BRIDGE_EXPORT(ReflectionPad1D, [](const Tensor& x, IntArrayRef padding, Tensor& y) {
   at::reflection_pad1d_out(y, x, padding);
 });

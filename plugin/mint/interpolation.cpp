@@ -18,6 +18,27 @@ std::optional<double> scale(const Scales& scales, std::size_t dim) {
   return scales.has_value() ? std::optional<double>(scales->at(dim)) : std::nullopt;
 }
 
+using Upsample2d = Tensor& (*)(Tensor& y, const Tensor& x, IntArrayRef size, bool align,
+                               std::optional<double> height_scale,
+                               std::optional<double> width_scale);
+
+template <Upsample2d upsample_out>
+void upsample_2d(const Tensor& x, OptionalIntArrayRef, const Scales& scales, bool align,
+                 Tensor& y) {
+  upsample_out(y, x, y.sizes().slice(2), align, scale(scales, 0), scale(scales, 1));
+}
+
+using Upsample2dBackward = Tensor& (*)(Tensor& dx, const Tensor& dy, IntArrayRef size,
+                                       IntArrayRef x_size, bool align,
+                                       std::optional<double> height_scale,
+                                       std::optional<double> width_scale);
+
+template <Upsample2dBackward backward_out>
+void upsample_2d_backward(const Tensor& dy, IntArrayRef x_size, OptionalIntArrayRef,
+                          const Scales& scales, bool align, Tensor& dx) {
+  backward_out(dx, dy, dy.sizes().slice(2), x_size, align, scale(scales, 0), scale(scales, 1));
+}
+
 }  // namespace
 
 ATEN_BRIDGE_EXPORT(UpsampleLinear1D, [](const Tensor& x, OptionalIntArrayRef, const Scales& scales,
@@ -28,23 +49,9 @@ ATEN_BRIDGE_EXPORT(UpsampleLinear1DGrad, [](const Tensor& dy, IntArrayRef size, 
                                             const Scales& scales, bool align, Tensor& dx) {
   at::upsample_linear1d_backward_out(dx, dy, dy.sizes().slice(2), size, align, scale(scales, 0));
 });
-ATEN_BRIDGE_EXPORT(UpsampleBilinear2D, [](const Tensor& x, OptionalIntArrayRef,
-                                          const Scales& scales, bool align, Tensor& y) {
-  at::upsample_bilinear2d_out(y, x, y.sizes().slice(2), align, scale(scales, 0), scale(scales, 1));
-});
+ATEN_BRIDGE_EXPORT(UpsampleBilinear2D, upsample_2d<at::upsample_bilinear2d_out>);
 ATEN_BRIDGE_EXPORT(UpsampleBilinear2DGrad,
-                   [](const Tensor& dy, IntArrayRef size, OptionalIntArrayRef, const Scales& scales,
-                      bool align, Tensor& dx) {
-                     at::upsample_bilinear2d_backward_out(dx, dy, dy.sizes().slice(2), size, align,
-                                                          scale(scales, 0), scale(scales, 1));
-                   });
-ATEN_BRIDGE_EXPORT(UpsampleBicubic2D, [](const Tensor& x, OptionalIntArrayRef, const Scales& scales,
-                                         bool align, Tensor& y) {
-  at::upsample_bicubic2d_out(y, x, y.sizes().slice(2), align, scale(scales, 0), scale(scales, 1));
-});
+                   upsample_2d_backward<at::upsample_bilinear2d_backward_out>);
+ATEN_BRIDGE_EXPORT(UpsampleBicubic2D, upsample_2d<at::upsample_bicubic2d_out>);
 ATEN_BRIDGE_EXPORT(UpsampleBicubic2DGrad,
-                   [](const Tensor& dy, IntArrayRef size, OptionalIntArrayRef, const Scales& scales,
-                      bool align, Tensor& dx) {
-                     at::upsample_bicubic2d_backward_out(dx, dy, dy.sizes().slice(2), size, align,
-                                                         scale(scales, 0), scale(scales, 1));
-                   });
+                   upsample_2d_backward<at::upsample_bicubic2d_backward_out>);

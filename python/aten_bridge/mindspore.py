@@ -689,14 +689,18 @@ class Kernel(ops.Custom):
             is_dynamic=inputs.is_dynamic,
         )
 
-    def _check_inputs(self, inputs: _Inputs) -> None:
-        description = self._function.description
+    def _check_gpu(self) -> None:
         target = ms.get_context("device_target")
-        if description is not None and description.device == "cuda" and target != "GPU":
+        if target != "GPU":
             raise ValueError(
                 f"{self._function.name}: expected a program on the GPU, got device_target "
                 f"{target!r}; the kernel was built for CUDA: use one that was built for the CPU"
             )
+
+    def _check_inputs(self, inputs: _Inputs) -> None:
+        description = self._function.description
+        if description is not None and description.device == "cuda":
+            self._check_gpu()
         if self._forward is None and (description is None or description.takes_frame):
             return  # what it takes is its own affair
         name = self._function.name
