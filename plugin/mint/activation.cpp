@@ -1,10 +1,18 @@
 // Activations and their gradients.
+#include <ATen/ops/_log_softmax_backward_data.h>
+#include <ATen/ops/_prelu_kernel_backward.h>
 #include <ATen/ops/elu.h>
 #include <ATen/ops/elu_backward.h>
 #include <ATen/ops/gelu.h>
 #include <ATen/ops/gelu_backward.h>
+#include <ATen/ops/glu.h>
+#include <ATen/ops/glu_backward.h>
 #include <ATen/ops/hardshrink.h>
+#include <ATen/ops/hardshrink_backward.h>
+#include <ATen/ops/hardsigmoid.h>
+#include <ATen/ops/hardsigmoid_backward.h>
 #include <ATen/ops/hardswish.h>
+#include <ATen/ops/hardswish_backward.h>
 #include <ATen/ops/hardtanh.h>
 #include <ATen/ops/hardtanh_backward.h>
 #include <ATen/ops/leaky_relu.h>
@@ -14,11 +22,16 @@
 #include <ATen/ops/log_softmax.h>
 #include <ATen/ops/mish.h>
 #include <ATen/ops/mish_backward.h>
+#include <ATen/ops/prelu.h>
 #include <ATen/ops/relu.h>
 #include <ATen/ops/selu.h>
+#include <ATen/ops/sigmoid_backward.h>
+#include <ATen/ops/softmax.h>
 #include <ATen/ops/softplus.h>
 #include <ATen/ops/softplus_backward.h>
 #include <ATen/ops/softshrink.h>
+#include <ATen/ops/softshrink_backward.h>
+#include <ATen/ops/tanh_backward.h>
 #include <ATen/ops/threshold.h>
 #include <ATen/ops/threshold_backward.h>
 
@@ -85,3 +98,40 @@ ATEN_BRIDGE_EXPORT(SoftplusGradExt, at::softplus_backward_out);
 ATEN_BRIDGE_EXPORT(SoftShrink, at::softshrink_out);
 ATEN_BRIDGE_EXPORT(Threshold, at::threshold_out);
 ATEN_BRIDGE_EXPORT(ThresholdGrad, at::threshold_backward_out);
+
+//===--- what MindSpore has too ---===//
+
+ATEN_BRIDGE_EXPORT(GLU, at::glu_out);
+ATEN_BRIDGE_EXPORT(GluGrad, at::glu_backward_out);
+ATEN_BRIDGE_EXPORT(HShrinkGrad, at::hardshrink_backward_out);
+ATEN_BRIDGE_EXPORT(HSigmoid, at::hardsigmoid_out);
+ATEN_BRIDGE_EXPORT(HSigmoidGrad, at::hardsigmoid_backward_out);
+ATEN_BRIDGE_EXPORT(HSwishGrad, at::hardswish_backward);
+ATEN_BRIDGE_EXPORT(LogSoftmaxGrad, [](const Tensor& y, const Tensor& dy, int64_t dim, Tensor& dx) {
+  at::_log_softmax_backward_data_out(dx, dy, y, dim, y.scalar_type());
+});
+ATEN_BRIDGE_EXPORT(PReLU, at::prelu);
+ATEN_BRIDGE_EXPORT(PReLUGrad, [](const Tensor& dy, const Tensor& x, const Tensor& weight,
+                                 Tensor& dx, Tensor& dweight) {
+  // One weight, or one of each channel.
+  std::vector<int64_t> sizes(static_cast<std::size_t>(x.dim()), 1);
+  if (weight.numel() > 1) {
+    sizes.at(1) = weight.numel();
+  }
+  const auto [a, b] = at::_prelu_kernel_backward(dy, x, weight.reshape(sizes).expand_as(x));
+  dx.copy_(a);
+  dweight.copy_(b.sum_to_size(sizes).reshape(weight.sizes()));
+});
+ATEN_BRIDGE_EXPORT(ReluGrad, [](const Tensor& dy, const Tensor& y, Tensor& dx) {
+  at::threshold_backward_out(dx, dy, y, 0);
+});
+ATEN_BRIDGE_EXPORT(SigmoidGrad, [](const Tensor& y, const Tensor& dy, Tensor& dx) {
+  at::sigmoid_backward_out(dx, dy, y);
+});
+ATEN_BRIDGE_EXPORT(Softmax, [](const Tensor& x, IntArrayRef dim, Tensor& y) {
+  at::softmax_out(y, x, dim.at(0));
+});
+ATEN_BRIDGE_EXPORT(SoftShrinkGrad, at::softshrink_backward_out);
+ATEN_BRIDGE_EXPORT(TanhGrad, [](const Tensor& y, const Tensor& dy, Tensor& dx) {
+  at::tanh_backward_out(dx, dy, y);
+});

@@ -5,6 +5,8 @@
 #include <ATen/ops/_adaptive_avg_pool3d_backward.h>
 #include <ATen/ops/adaptive_avg_pool1d.h>
 #include <ATen/ops/adaptive_max_pool1d.h>
+#include <ATen/ops/adaptive_max_pool2d.h>
+#include <ATen/ops/adaptive_max_pool2d_backward.h>
 #include <ATen/ops/avg_pool1d.h>
 #include <ATen/ops/avg_pool2d.h>
 #include <ATen/ops/avg_pool2d_backward.h>
@@ -17,6 +19,9 @@
 #include <ATen/ops/conv_transpose2d.h>
 #include <ATen/ops/convolution_backward.h>
 #include <ATen/ops/im2col.h>
+#include <ATen/ops/max_pool2d_with_indices.h>
+#include <ATen/ops/max_pool2d_with_indices_backward.h>
+#include <ATen/ops/max_unpool2d.h>
 #include <ATen/ops/reflection_pad1d.h>
 #include <ATen/ops/reflection_pad2d.h>
 #include <ATen/ops/reflection_pad3d.h>
@@ -130,6 +135,34 @@ ATEN_BRIDGE_EXPORT(AvgPool2D, average<at::avg_pool2d>);
 ATEN_BRIDGE_EXPORT(AvgPool2DGrad, average_backward<at::avg_pool2d_backward>);
 ATEN_BRIDGE_EXPORT(AvgPool3DExt, average<at::avg_pool3d>);
 ATEN_BRIDGE_EXPORT(AvgPool3DGradExt, average_backward<at::avg_pool3d_backward>);
+
+ATEN_BRIDGE_EXPORT(AdaptiveMaxPool2D, [](const Tensor& x, IntArrayRef, Tensor& y, Tensor& indices) {
+  const auto [a, b] = at::adaptive_max_pool2d(x, y.sizes().slice(y.dim() - 2));
+  y.copy_(a);
+  indices.copy_(b);
+});
+ATEN_BRIDGE_EXPORT(AdaptiveMaxPool2DGrad,
+                   [](const Tensor& dy, const Tensor& x, const Tensor& indices) {
+                     return at::adaptive_max_pool2d_backward(dy, x, indices.to(at::kLong));
+                   });
+ATEN_BRIDGE_EXPORT(MaxPoolWithIndices,
+                   [](const Tensor& x, IntArrayRef kernel, OptionalIntArrayRef stride,
+                      IntArrayRef padding, IntArrayRef dilation, bool ceil, at::ScalarType) {
+                     return at::max_pool2d_with_indices(x, kernel, stride.value_or(IntArrayRef()),
+                                                        padding, dilation, ceil);
+                   });
+ATEN_BRIDGE_EXPORT(MaxPoolGradWithIndices, [](const Tensor& x, const Tensor& dy,
+                                              const Tensor& indices, IntArrayRef kernel,
+                                              OptionalIntArrayRef stride, IntArrayRef padding,
+                                              IntArrayRef dilation, bool ceil, at::ScalarType) {
+  return at::max_pool2d_with_indices_backward(dy, x, kernel, stride.value_or(IntArrayRef()),
+                                              padding, dilation, ceil, indices);
+});
+ATEN_BRIDGE_EXPORT(MaxUnpool2DExt,
+                   [](const Tensor& x, const Tensor& indices, IntArrayRef, OptionalIntArrayRef,
+                      IntArrayRef, OptionalIntArrayRef, Tensor& y) {
+                     at::max_unpool2d_out(y, x, indices, y.sizes().slice(y.dim() - 2));
+                   });
 
 //===--- windows and padding ---===//
 

@@ -1,20 +1,30 @@
 // Elements by their places, and whole tensors put together.
+#include <ATen/ExpandUtils.h>
 #include <ATen/ops/argsort.h>
+#include <ATen/ops/cat.h>
 #include <ATen/ops/constant_pad_nd.h>
 #include <ATen/ops/embedding.h>
 #include <ATen/ops/embedding_dense_backward.h>
 #include <ATen/ops/embedding_renorm.h>
+#include <ATen/ops/flip.h>
+#include <ATen/ops/gather.h>
 #include <ATen/ops/index_add.h>
 #include <ATen/ops/index_fill.h>
 #include <ATen/ops/index_select.h>
 #include <ATen/ops/kthvalue.h>
+#include <ATen/ops/masked_fill.h>
 #include <ATen/ops/repeat_interleave.h>
 #include <ATen/ops/roll.h>
+#include <ATen/ops/scatter.h>
 #include <ATen/ops/scatter_add.h>
+#include <ATen/ops/searchsorted.h>
 #include <ATen/ops/sort.h>
 #include <ATen/ops/stack.h>
 #include <ATen/ops/take.h>
+#include <ATen/ops/tile.h>
 #include <ATen/ops/topk.h>
+#include <ATen/ops/zeros.h>
+#include <ATen/ops/zeros_like.h>
 
 #include "mint.h"
 
@@ -93,4 +103,60 @@ ATEN_BRIDGE_EXPORT(Take, at::take_out);
 ATEN_BRIDGE_EXPORT(TopkExt, [](const Tensor& x, int64_t k, int64_t dim, bool largest, bool sorted,
                                Tensor& values, Tensor& indices) {
   at::topk_out(values, indices, x, k, dim, largest, sorted);
+});
+
+//===--- what MindSpore has too ---===//
+
+ATEN_BRIDGE_EXPORT(Concat, [](TensorList tensors, int64_t dim, Tensor& y) {
+  at::cat_out(y, tensors, dim);
+});
+ATEN_BRIDGE_EXPORT(GatherD, [](const Tensor& x, int64_t dim, const Tensor& index, Tensor& y) {
+  at::gather_out(y, x, dim, index.to(at::kLong));
+});
+ATEN_BRIDGE_EXPORT(GatherDGradV2, [](const Tensor& x, int64_t dim, const Tensor& index,
+                                     const Tensor& dy, Tensor& dx) {
+  at::scatter_add_out(dx, at::zeros_like(x), dim, index.to(at::kLong), dy);
+});
+ATEN_BRIDGE_EXPORT(MaskedFill, [](const Tensor& x, const Tensor& mask, const Tensor& value) {
+  return at::masked_fill(x, mask, value);
+});
+ATEN_BRIDGE_EXPORT(MaskedSelectGrad, [](const Tensor& x, const Tensor& mask, const Tensor& dy) {
+  const auto sizes = at::infer_size(x.sizes(), mask.sizes());
+  const Tensor all = at::zeros(sizes, x.options());
+  all.masked_scatter_(mask.expand(sizes), dy);
+  return all.sum_to_size(x.sizes());
+});
+// The gradient with respect to what is repeated; `repeats` counts for all rows, or for each.
+ATEN_BRIDGE_EXPORT(RepeatInterleaveGrad,
+                   [](const Tensor& dy, const Tensor& repeats, int64_t dim, Tensor& dx) {
+                     const int64_t rows = dx.size(dim);
+                     const Tensor index = at::repeat_interleave(repeats.to(at::kLong).expand(rows));
+                     dx.zero_();
+                     dx.index_add_(dim, index, dy);
+                   });
+ATEN_BRIDGE_EXPORT(ReverseV2, [](const Tensor& x, IntArrayRef dims) { return at::flip(x, dims); });
+// MindSpore numbers the ways to reduce 0 none, 1 add, 2 multiply.
+ATEN_BRIDGE_EXPORT(Scatter, [](const Tensor& x, int64_t dim, const Tensor& index,
+                               const Tensor& source, int64_t how, Tensor& y) {
+  if (how == 0) {
+    at::scatter_out(y, x, dim, index, source);
+  } else {
+    at::scatter_out(y, x, dim, index, source, how == 1 ? "add" : "multiply");
+  }
+});
+ATEN_BRIDGE_EXPORT(ScatterValue, [](const Tensor& x, int64_t dim, const Tensor& index,
+                                    const Scalar& value, int64_t how, Tensor& y) {
+  if (how == 0) {
+    at::scatter_out(y, x, dim, index, value);
+  } else {
+    at::scatter_out(y, x, dim, index, value, how == 1 ? "add" : "multiply");
+  }
+});
+ATEN_BRIDGE_EXPORT(SearchSorted, [](const Tensor& sorted, const Tensor& values,
+                                    OptionalTensor sorter, OptionalDtype, bool right, Tensor& y) {
+  y.copy_(at::searchsorted(sorted.contiguous(), values.contiguous(), /*out_int32=*/false, right,
+                           std::nullopt, sorter));
+});
+ATEN_BRIDGE_EXPORT(Tile, [](const Tensor& x, IntArrayRef counts, Tensor& y) {
+  y.copy_(at::tile(x, counts));
 });

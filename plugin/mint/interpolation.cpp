@@ -1,10 +1,22 @@
 // Images and signals of another size, and their gradients.
+#include <ATen/ops/grid_sampler_2d.h>
+#include <ATen/ops/grid_sampler_2d_backward.h>
+#include <ATen/ops/grid_sampler_3d.h>
+#include <ATen/ops/grid_sampler_3d_backward.h>
 #include <ATen/ops/upsample_bicubic2d.h>
 #include <ATen/ops/upsample_bicubic2d_backward.h>
 #include <ATen/ops/upsample_bilinear2d.h>
 #include <ATen/ops/upsample_bilinear2d_backward.h>
 #include <ATen/ops/upsample_linear1d.h>
 #include <ATen/ops/upsample_linear1d_backward.h>
+#include <ATen/ops/upsample_nearest1d.h>
+#include <ATen/ops/upsample_nearest1d_backward.h>
+#include <ATen/ops/upsample_nearest2d.h>
+#include <ATen/ops/upsample_nearest2d_backward.h>
+#include <ATen/ops/upsample_nearest3d.h>
+#include <ATen/ops/upsample_nearest3d_backward.h>
+#include <ATen/ops/upsample_trilinear3d.h>
+#include <ATen/ops/upsample_trilinear3d_backward.h>
 
 #include "mint.h"
 
@@ -39,6 +51,19 @@ void upsample_2d_backward(const Tensor& dy, IntArrayRef x_size, OptionalIntArray
   backward_out(dx, dy, dy.sizes().slice(2), x_size, align, scale(scales, 0), scale(scales, 1));
 }
 
+// Of 2 and of 3 dimensions. MindSpore numbers modes and paddings as ATen does.
+template <auto sample>
+Tensor grid_sample(const Tensor& x, const Tensor& grid, int64_t mode, int64_t padding, bool align) {
+  return sample(x, grid, mode, padding, align);
+}
+template <auto backward>
+void grid_sample_backward(const Tensor& dy, const Tensor& x, const Tensor& grid, int64_t mode,
+                          int64_t padding, bool align, IntArrayRef, Tensor& dx, Tensor& dgrid) {
+  const auto [a, b] = backward(dy, x, grid, mode, padding, align, {true, true});
+  dx.copy_(a);
+  dgrid.copy_(b);
+}
+
 }  // namespace
 
 ATEN_BRIDGE_EXPORT(UpsampleLinear1D, [](const Tensor& x, OptionalIntArrayRef, const Scales& scales,
@@ -55,3 +80,54 @@ ATEN_BRIDGE_EXPORT(UpsampleBilinear2DGrad,
 ATEN_BRIDGE_EXPORT(UpsampleBicubic2D, upsample_2d<at::upsample_bicubic2d_out>);
 ATEN_BRIDGE_EXPORT(UpsampleBicubic2DGrad,
                    upsample_2d_backward<at::upsample_bicubic2d_backward_out>);
+ATEN_BRIDGE_EXPORT(UpsampleTrilinear3D, [](const Tensor& x, OptionalIntArrayRef,
+                                           const Scales& scales, bool align, Tensor& y) {
+  at::upsample_trilinear3d_out(y, x, y.sizes().slice(2), align, scale(scales, 0), scale(scales, 1),
+                               scale(scales, 2));
+});
+ATEN_BRIDGE_EXPORT(UpsampleTrilinear3DGrad, [](const Tensor& dy, IntArrayRef size,
+                                               OptionalIntArrayRef, const Scales& scales,
+                                               bool align, Tensor& dx) {
+  at::upsample_trilinear3d_backward_out(dx, dy, dy.sizes().slice(2), size, align, scale(scales, 0),
+                                        scale(scales, 1), scale(scales, 2));
+});
+
+//===--- the nearest ---===//
+
+ATEN_BRIDGE_EXPORT(UpsampleNearest1D,
+                   [](const Tensor& x, OptionalIntArrayRef, const Scales& scales, Tensor& y) {
+                     at::upsample_nearest1d_out(y, x, y.sizes().slice(2), scale(scales, 0));
+                   });
+ATEN_BRIDGE_EXPORT(UpsampleNearest1DGrad, [](const Tensor& dy, IntArrayRef size,
+                                             OptionalIntArrayRef, const Scales& scales,
+                                             Tensor& dx) {
+  at::upsample_nearest1d_backward_out(dx, dy, dy.sizes().slice(2), size, scale(scales, 0));
+});
+ATEN_BRIDGE_EXPORT(UpsampleNearest2D, [](const Tensor& x, OptionalIntArrayRef, const Scales& scales,
+                                         Tensor& y) {
+  at::upsample_nearest2d_out(y, x, y.sizes().slice(2), scale(scales, 0), scale(scales, 1));
+});
+ATEN_BRIDGE_EXPORT(UpsampleNearest2DGrad,
+                   [](const Tensor& dy, IntArrayRef size, OptionalIntArrayRef, const Scales& scales,
+                      Tensor& dx) {
+                     at::upsample_nearest2d_backward_out(dx, dy, dy.sizes().slice(2), size,
+                                                         scale(scales, 0), scale(scales, 1));
+                   });
+ATEN_BRIDGE_EXPORT(UpsampleNearest3D,
+                   [](const Tensor& x, OptionalIntArrayRef, const Scales& scales, Tensor& y) {
+                     at::upsample_nearest3d_out(y, x, y.sizes().slice(2), scale(scales, 0),
+                                                scale(scales, 1), scale(scales, 2));
+                   });
+ATEN_BRIDGE_EXPORT(UpsampleNearest3DGrad, [](const Tensor& dy, IntArrayRef size,
+                                             OptionalIntArrayRef, const Scales& scales,
+                                             Tensor& dx) {
+  at::upsample_nearest3d_backward_out(dx, dy, dy.sizes().slice(2), size, scale(scales, 0),
+                                      scale(scales, 1), scale(scales, 2));
+});
+
+//===--- samples at given places ---===//
+
+ATEN_BRIDGE_EXPORT(GridSampler2D, grid_sample<at::grid_sampler_2d>);
+ATEN_BRIDGE_EXPORT(GridSampler2DGrad, grid_sample_backward<at::grid_sampler_2d_backward>);
+ATEN_BRIDGE_EXPORT(GridSampler3D, grid_sample<at::grid_sampler_3d>);
+ATEN_BRIDGE_EXPORT(GridSampler3DGrad, grid_sample_backward<at::grid_sampler_3d_backward>);

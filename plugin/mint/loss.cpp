@@ -1,12 +1,16 @@
 // Losses, normalisation, and their gradients.
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/binary_cross_entropy.h>
+#include <ATen/ops/binary_cross_entropy_backward.h>
+#include <ATen/ops/binary_cross_entropy_with_logits.h>
 #include <ATen/ops/kl_div.h>
 #include <ATen/ops/l1_loss.h>
 #include <ATen/ops/mse_loss.h>
 #include <ATen/ops/mse_loss_backward.h>
 #include <ATen/ops/native_batch_norm.h>
 #include <ATen/ops/native_batch_norm_backward.h>
+#include <ATen/ops/native_group_norm.h>
+#include <ATen/ops/native_group_norm_backward.h>
 #include <ATen/ops/native_layer_norm.h>
 #include <ATen/ops/native_layer_norm_backward.h>
 #include <ATen/ops/nll_loss2d_backward.h>
@@ -14,6 +18,8 @@
 #include <ATen/ops/nll_loss_backward.h>
 #include <ATen/ops/nll_loss_forward.h>
 #include <ATen/ops/sign.h>
+#include <ATen/ops/smooth_l1_loss.h>
+#include <ATen/ops/smooth_l1_loss_backward.h>
 #include <ATen/ops/soft_margin_loss.h>
 #include <ATen/ops/soft_margin_loss_backward.h>
 
@@ -27,6 +33,16 @@ ATEN_BRIDGE_EXPORT(BinaryCrossEntropy,
                    [](const Tensor& x, const Tensor& target, OptionalTensor weight, int64_t how) {
                      return at::binary_cross_entropy(x, target, weight, reduction(how));
                    });
+ATEN_BRIDGE_EXPORT(BinaryCrossEntropyGrad, [](const Tensor& x, const Tensor& target,
+                                              const Tensor& dy, OptionalTensor weight,
+                                              int64_t how) {
+  return at::binary_cross_entropy_backward(dy, x, target, weight, reduction(how));
+});
+ATEN_BRIDGE_EXPORT(BCEWithLogitsLoss, [](const Tensor& x, const Tensor& target,
+                                         OptionalTensor weight, OptionalTensor positive_weight,
+                                         int64_t how) {
+  return at::binary_cross_entropy_with_logits(x, target, weight, positive_weight, reduction(how));
+});
 ATEN_BRIDGE_EXPORT(KLDiv, [](const Tensor& x, const Tensor& target, int64_t how, bool log_target) {
   return at::kl_div(x, target, reduction(how), log_target);
 });
@@ -72,6 +88,14 @@ ATEN_BRIDGE_EXPORT(NLLLoss2dGrad, [](const Tensor& dy, const Tensor& x, const Te
                                      const Tensor& total) {
   return at::nll_loss2d_backward(dy, x, target, weight, reduction(how), ignored, total);
 });
+ATEN_BRIDGE_EXPORT(SmoothL1Loss,
+                   [](const Tensor& x, const Tensor& target, double beta, int64_t how) {
+                     return at::smooth_l1_loss(x, target, reduction(how), beta);
+                   });
+ATEN_BRIDGE_EXPORT(SmoothL1LossGrad, [](const Tensor& x, const Tensor& target, const Tensor& dy,
+                                        double beta, int64_t how) {
+  return at::smooth_l1_loss_backward(dy, x, target, reduction(how), beta);
+});
 ATEN_BRIDGE_EXPORT(SoftMarginLoss, [](const Tensor& x, const Tensor& target, int64_t how) {
   return at::soft_margin_loss(x, target, reduction(how));
 });
@@ -81,6 +105,13 @@ ATEN_BRIDGE_EXPORT(SoftMarginLossGrad,
                    });
 
 //===--- normalisation ---===//
+
+namespace {
+
+// Behind the batch and the channels.
+int64_t pixels(const Tensor& x) { return c10::multiply_integers(x.sizes().slice(2)); }
+
+}  // namespace
 
 ATEN_BRIDGE_EXPORT(BatchNormExt, [](const Tensor& x, OptionalTensor weight, OptionalTensor bias,
                                     OptionalTensor mean, OptionalTensor var, bool training,
@@ -107,6 +138,25 @@ ATEN_BRIDGE_EXPORT(BatchNormGradExt, [](const Tensor& dy, const Tensor& x, Optio
   dweight.copy_(b);
   dbias.copy_(c);
 });
+ATEN_BRIDGE_EXPORT(GroupNorm, [](const Tensor& x, int64_t groups, OptionalTensor weight,
+                                 OptionalTensor bias, double eps, Tensor& y, Tensor& mean,
+                                 Tensor& rstd) {
+  const auto [a, b, c] = at::native_group_norm(x.contiguous(), weight, bias, x.size(0), x.size(1),
+                                               pixels(x), groups, eps);
+  y.copy_(a);
+  mean.copy_(b);
+  rstd.copy_(c);
+});
+ATEN_BRIDGE_EXPORT(GroupNormGrad, [](const Tensor& dy, const Tensor& x, const Tensor& mean,
+                                     const Tensor& rstd, OptionalTensor weight, int64_t groups,
+                                     bool, bool, bool, Tensor& dx, Tensor& dweight, Tensor& dbias) {
+  const auto [a, b, c] =
+      at::native_group_norm_backward(dy.contiguous(), x.contiguous(), mean, rstd, weight, x.size(0),
+                                     x.size(1), pixels(x), groups, {true, true, true});
+  dx.copy_(a);
+  dweight.copy_(b);
+  dbias.copy_(c);
+});
 ATEN_BRIDGE_EXPORT(LayerNormExt,
                    [](const Tensor& x, IntArrayRef shape, OptionalTensor weight,
                       OptionalTensor bias, double eps, Tensor& y, Tensor& mean, Tensor& rstd) {
@@ -120,7 +170,8 @@ ATEN_BRIDGE_EXPORT(LayerNormGradExt, [](const Tensor& dy, const Tensor& x, IntAr
                                         OptionalTensor weight, OptionalTensor bias, IntArrayRef,
                                         Tensor& dx, Tensor& dweight, Tensor& dbias) {
   const auto [a, b, c] =
-      at::native_layer_norm_backward(dy, x, shape, mean, rstd, weight, bias, {true, true, true});
+      at::native_layer_norm_backward(dy, x, shape, mean.to(x.scalar_type()),
+                                     rstd.to(x.scalar_type()), weight, bias, {true, true, true});
   dx.copy_(a);
   dweight.copy_(b);
   dbias.copy_(c);

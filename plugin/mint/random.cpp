@@ -84,6 +84,10 @@ ATEN_BRIDGE_EXPORT(InplaceRandom,
                    [](const Tensor& x, int64_t from, OptionalInt to, int64_t seed, int64_t offset) {
                      x.random_(from, to, generator(seed, offset));
                    });
+ATEN_BRIDGE_EXPORT(NormalFloatTensor,
+                   [](double mean, const Tensor& std, int64_t seed, int64_t offset) {
+                     return at::normal(mean, std, generator(seed, offset));
+                   });
 ATEN_BRIDGE_EXPORT(NormalTensorFloat,
                    [](const Tensor& mean, double std, int64_t seed, int64_t offset) {
                      return at::normal(mean, std, generator(seed, offset));

@@ -1,10 +1,14 @@
 // Many elements to one.
+#include <ATen/ops/all.h>
 #include <ATen/ops/amax.h>
 #include <ATen/ops/amin.h>
+#include <ATen/ops/any.h>
 #include <ATen/ops/argmax.h>
 #include <ATen/ops/argmin.h>
 #include <ATen/ops/count_nonzero.h>
+#include <ATen/ops/cummax.h>
 #include <ATen/ops/cummin.h>
+#include <ATen/ops/cumprod.h>
 #include <ATen/ops/cumsum.h>
 #include <ATen/ops/histc.h>
 #include <ATen/ops/linalg_vector_norm.h>
@@ -14,15 +18,33 @@
 #include <ATen/ops/median.h>
 #include <ATen/ops/min.h>
 #include <ATen/ops/nansum.h>
+#include <ATen/ops/prod.h>
 #include <ATen/ops/std.h>
 #include <ATen/ops/std_mean.h>
+#include <ATen/ops/sum.h>
 #include <ATen/ops/trace.h>
 #include <ATen/ops/var.h>
 #include <ATen/ops/var_mean.h>
 
+#include <algorithm>
+
 #include "mint.h"
 
 using namespace mint;  // NOLINT(google-build-using-namespace)
+
+namespace {
+
+// MindSpore also says "all dimensions" by a list of none.
+OptionalIntArrayRef some(OptionalIntArrayRef dim) {
+  return dim.has_value() && !dim->empty() ? dim : std::nullopt;
+}
+
+bool is_reduced(int64_t i, OptionalIntArrayRef dim, int64_t ndim) {
+  const auto is_it = [&](int64_t d) { return (d < 0 ? d + ndim : d) == i; };
+  return !some(dim).has_value() || std::any_of(dim->begin(), dim->end(), is_it);
+}
+
+}  // namespace
 
 ATEN_BRIDGE_EXPORT(ArgMaxExt, [](const Tensor& x, OptionalInt dim, bool keepdim, Tensor& y) {
   at::argmax_out(y, x, dim, keepdim);
@@ -85,3 +107,29 @@ ATEN_BRIDGE_EXPORT(Var,
                       bool keepdim, Tensor& y) { at::var_out(y, x, dim, correction, keepdim); });
 ATEN_BRIDGE_EXPORT(VarMean, [](const Tensor& x, OptionalIntArrayRef dim, const Scalar& correction,
                                bool keepdim) { return at::var_mean(x, dim, correction, keepdim); });
+ATEN_BRIDGE_EXPORT(Cummax, [](const Tensor& x, int64_t dim, Tensor& values, Tensor& indices) {
+  at::cummax_out(values, indices, x, dim);
+});
+// Without dimensions, of all.
+ATEN_BRIDGE_EXPORT(ReduceAll, [](const Tensor& x, OptionalIntArrayRef dim, bool keepdim,
+                                 Tensor& y) { y.copy_(at::all(x, some(dim), keepdim)); });
+ATEN_BRIDGE_EXPORT(ReduceAny, [](const Tensor& x, OptionalIntArrayRef dim, bool keepdim,
+                                 Tensor& y) { y.copy_(at::any(x, some(dim), keepdim)); });
+ATEN_BRIDGE_EXPORT(ReduceProd,
+                   [](const Tensor& x, OptionalIntArrayRef dim, bool keepdim, Tensor& y) {
+                     Tensor result = x.to(y.scalar_type());
+                     for (int64_t i = x.dim() - 1; i >= 0; --i) {
+                       if (is_reduced(i, dim, x.dim())) {
+                         result = at::prod(result, i, keepdim);
+                       }
+                     }
+                     y.copy_(result);
+                   });
+ATEN_BRIDGE_EXPORT(ReduceSum, [](const Tensor& x, OptionalIntArrayRef dim, bool keepdim, bool skip,
+                                 Tensor& y) {
+  if (skip && !some(dim).has_value()) {
+    y.copy_(x);
+  } else {
+    at::sum_out(y, x, some(dim), keepdim, y.scalar_type());
+  }
+});
