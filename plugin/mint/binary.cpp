@@ -81,6 +81,9 @@ ATEN_BRIDGE_EXPORT(EqualExt, [](const Tensor& x, const Tensor& other, Tensor& y)
 ATEN_BRIDGE_EXPORT(FloorDivScalar, [](const Tensor& x, const Scalar& other, Tensor& y) {
   y.copy_(at::floor_divide(x, other));
 });
+ATEN_BRIDGE_EXPORT(FmodScalar, [](const Tensor& x, const Scalar& other, Tensor& y) {
+  at::fmod_out(y, x, other);
+});
 ATEN_BRIDGE_EXPORT(FmodTensor, binary<at::fmod_out>);
 ATEN_BRIDGE_EXPORT(LogAddExp, at::logaddexp_out);
 ATEN_BRIDGE_EXPORT(LogAddExp2, at::logaddexp2_out);

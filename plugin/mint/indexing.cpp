@@ -71,6 +71,9 @@ ATEN_BRIDGE_EXPORT(IndexSelect, [](const Tensor& x, int64_t dim, const Tensor& i
 ATEN_BRIDGE_EXPORT(Kthvalue,
                    [](const Tensor& x, int64_t k, int64_t dim, bool keepdim, Tensor& values,
                       Tensor& indices) { at::kthvalue_out(values, indices, x, k, dim, keepdim); });
+ATEN_BRIDGE_EXPORT(Narrow, [](const Tensor& x, int64_t dim, int64_t start, int64_t, Tensor& y) {
+  y.copy_(x.narrow(dim, start, y.size(dim)));
+});
 ATEN_BRIDGE_EXPORT(OneHotExt, [](const Tensor& x, int64_t, const Tensor& on, const Tensor& off,
                                  int64_t axis, Tensor& y) {
   y.copy_(off.expand_as(y));
@@ -100,6 +103,7 @@ ATEN_BRIDGE_EXPORT(StackExt, [](TensorList tensors, int64_t dim, Tensor& y) {
   at::stack_out(y, tensors, dim);
 });
 ATEN_BRIDGE_EXPORT(Take, at::take_out);
+ATEN_BRIDGE_EXPORT(TExt, [](const Tensor& x, Tensor& y) { y.copy_(x.t()); });
 ATEN_BRIDGE_EXPORT(TopkExt, [](const Tensor& x, int64_t k, int64_t dim, bool largest, bool sorted,
                                Tensor& values, Tensor& indices) {
   at::topk_out(values, indices, x, k, dim, largest, sorted);

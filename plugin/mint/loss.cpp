@@ -17,11 +17,14 @@
 #include <ATen/ops/nll_loss2d_forward.h>
 #include <ATen/ops/nll_loss_backward.h>
 #include <ATen/ops/nll_loss_forward.h>
+#include <ATen/ops/ones_like.h>
+#include <ATen/ops/rsqrt.h>
 #include <ATen/ops/sign.h>
 #include <ATen/ops/smooth_l1_loss.h>
 #include <ATen/ops/smooth_l1_loss_backward.h>
 #include <ATen/ops/soft_margin_loss.h>
 #include <ATen/ops/soft_margin_loss_backward.h>
+#include <ATen/ops/var_mean.h>
 
 #include "mint.h"
 
@@ -111,6 +114,13 @@ namespace {
 // Behind the batch and the channels.
 int64_t pixels(const Tensor& x) { return c10::multiply_integers(x.sizes().slice(2)); }
 
+// As many dimensions as `x`, so that each value counts for a channel.
+Tensor of_channels(const Tensor& values, const Tensor& x) {
+  std::vector<int64_t> sizes(static_cast<std::size_t>(x.dim()), 1);
+  sizes.at(1) = -1;
+  return values.view(sizes);
+}
+
 }  // namespace
 
 ATEN_BRIDGE_EXPORT(BatchNormExt, [](const Tensor& x, OptionalTensor weight, OptionalTensor bias,
@@ -138,6 +148,47 @@ ATEN_BRIDGE_EXPORT(BatchNormGradExt, [](const Tensor& dy, const Tensor& x, Optio
   dweight.copy_(b);
   dbias.copy_(c);
 });
+// The parts of a batch normalisation over several devices, which PyTorch has for CUDA only.
+ATEN_BRIDGE_EXPORT(BatchNormStats, [](const Tensor& x, double eps, Tensor& mean, Tensor& rstd) {
+  const Tensor rows = x.transpose(0, 1).flatten(1);
+  const auto [var, average] = at::var_mean(rows, 1, /*unbiased=*/false);
+  mean.copy_(average);
+  rstd.copy_(at::rsqrt(var + eps));
+});
+ATEN_BRIDGE_EXPORT(BatchNormElemt, [](const Tensor& x, OptionalTensor weight, OptionalTensor bias,
+                                      OptionalTensor mean, OptionalTensor rstd, double, Tensor& y) {
+  y.copy_(x);
+  if (mean.has_value()) {
+    y.sub_(of_channels(*mean, x));
+  }
+  for (const auto& factor : {rstd, weight}) {
+    if (factor.has_value()) {
+      y.mul_(of_channels(*factor, x));
+    }
+  }
+  if (bias.has_value()) {
+    y.add_(of_channels(*bias, x));
+  }
+});
+ATEN_BRIDGE_EXPORT(BatchNormGatherStatsWithCounts,
+                   [](const Tensor&, const Tensor& means, const Tensor& rstds,
+                      OptionalTensor running_mean, OptionalTensor running_var, double momentum,
+                      double eps, OptionalTensor counts, Tensor& mean, Tensor& rstd) {
+                     const Tensor count = counts.has_value() ? counts->unsqueeze(1)
+                                                             : at::ones_like(means.slice(1, 0, 1));
+                     const Tensor total = count.sum();
+                     const Tensor average = (means * count).sum(0) / total;
+                     const Tensor vars = rstds.pow(-2) - eps;
+                     const Tensor squares = ((vars + (means - average).pow(2)) * count).sum(0);
+                     mean.copy_(average);
+                     rstd.copy_(at::rsqrt(squares / total + eps));
+                     if (running_mean.has_value()) {
+                       running_mean->lerp_(average, momentum);
+                     }
+                     if (running_var.has_value()) {
+                       running_var->lerp_(squares / (total - 1), momentum);
+                     }
+                   });
 ATEN_BRIDGE_EXPORT(GroupNorm, [](const Tensor& x, int64_t groups, OptionalTensor weight,
                                  OptionalTensor bias, double eps, Tensor& y, Tensor& mean,
                                  Tensor& rstd) {

@@ -105,3 +105,14 @@ ATEN_BRIDGE_EXPORT(RandnLike,
 ATEN_BRIDGE_EXPORT(RandIntLike, [](const Tensor&, int64_t low, int64_t high, int64_t seed,
                                    int64_t offset, OptionalDtype, OptionalInt,
                                    Tensor& y) { y.random_(low, high, generator(seed, offset)); });
+
+//===--- of a given shape; in graph mode only ---===//
+
+ATEN_BRIDGE_EXPORT(RandExt,
+                   [](IntArrayRef, int64_t seed, int64_t offset, OptionalDtype, OptionalInt,
+                      Tensor& y) { y.uniform_(0, 1, generator(seed, offset)); });
+ATEN_BRIDGE_EXPORT(RandInt, [](int64_t low, int64_t high, IntArrayRef, int64_t seed, int64_t offset,
+                               OptionalDtype, OptionalInt,
+                               Tensor& y) { y.random_(low, high, generator(seed, offset)); });
+ATEN_BRIDGE_EXPORT(Randn, [](IntArrayRef, int64_t seed, int64_t offset, OptionalDtype, OptionalInt,
+                             Tensor& y) { y.normal_(0, 1, generator(seed, offset)); });

@@ -110,6 +110,16 @@ ATEN_BRIDGE_EXPORT(VarMean, [](const Tensor& x, OptionalIntArrayRef dim, const S
 ATEN_BRIDGE_EXPORT(Cummax, [](const Tensor& x, int64_t dim, Tensor& values, Tensor& indices) {
   at::cummax_out(values, indices, x, dim);
 });
+ATEN_BRIDGE_EXPORT(CumProd,
+                   [](const Tensor& x, int64_t dim, bool exclusive, bool reverse, Tensor& y) {
+                     const Tensor ordered = reverse ? x.flip(dim) : x;
+                     Tensor result = at::cumprod(ordered, dim, y.scalar_type());
+                     if (exclusive) {
+                       result = result.roll(1, dim);
+                       result.select(dim, 0).fill_(1);
+                     }
+                     y.copy_(reverse ? result.flip(dim) : result);
+                   });
 // Without dimensions, of all.
 ATEN_BRIDGE_EXPORT(ReduceAll, [](const Tensor& x, OptionalIntArrayRef dim, bool keepdim,
                                  Tensor& y) { y.copy_(at::all(x, some(dim), keepdim)); });

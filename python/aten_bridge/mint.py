@@ -17,7 +17,7 @@ import re
 import sys
 from pathlib import Path
 
-__all__ = ["check_interface", "library"]
+__all__ = ["check_interface", "install", "library"]
 
 NAME = "aten_bridge_mint.so"
 HEADER = "include/mindspore/ops/kernel/cpu/op_plugin/custom_kernel_input_info.h"
@@ -82,6 +82,22 @@ def library() -> Path:
         f"there is no {NAME} in {here} and none in {here.parents[1] / 'build'}; build it with "
         "`cmake --workflow --preset demo`, or name it with the variable ATEN_BRIDGE_MINT"
     )
+
+
+def install() -> None:
+    """Mends the functions of mint that no kernel can: imports MindSpore.
+
+    MindSpore 2.10 refuses some calls before it asks for a kernel (einsum, max_pool2d, float64 in
+    logsumexp ...) and computes some gradients itself, wrongly. Puts functions with the same
+    signatures, made of those that work, in their places, for the whole process:
+
+        from aten_bridge.mint import install
+
+        install()
+    """
+    from aten_bridge import _mint_functions
+
+    _mint_functions.install()
 
 
 if __name__ == "__main__":

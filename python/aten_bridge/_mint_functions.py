@@ -1,0 +1,763 @@
+"""Functions of MindSpore's mint that no kernel can mend on the CPU.
+
+MindSpore 2.10 refuses them in PyNative mode before it asks for a kernel, refuses dtypes that
+PyTorch has, or computes their gradient wrongly. The functions here have MindSpore's signatures and
+PyTorch's values, and are made of functions of mint that work, so their gradients follow.
+`aten_bridge.mint.install` puts them in the places of MindSpore's.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import string
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import mindspore as ms
+import numpy as np
+from mindspore import Tensor, mint, ops
+from mindspore.mint.nn import functional as F
+from mindspore.ops.auto_generate import (
+    IndexFillScalar,
+    IndexFillTensor,
+    MaxPoolWithIndices,
+    gen_ops_prim,
+)
+
+# MindSpore's own, by the function that stands in for it, and the methods of tensors.
+_REPLACED: list[tuple[Callable, Callable]] = []
+_METHODS: dict[str, Callable] = {}
+
+_FLOATING = (ms.float16, ms.bfloat16, ms.float32, ms.float64)
+_INTEGERS = (ms.int8, ms.int16, ms.int32, ms.int64, ms.uint8)
+
+
+def _original(path: str) -> Any:
+    found = mint
+    for name in path.split("."):
+        found = getattr(found, name)
+    return found
+
+
+def _replaces(path: str, *dtypes: Any) -> Callable:
+    """The function stands in for the one of mint; with dtypes, for first inputs of these only."""
+    original = _original(path)
+
+    def decorate(function: Callable) -> Callable:
+        def choose(input, *arguments, **keywords):
+            if input.dtype in dtypes:
+                return function(input, *arguments, **keywords)
+            return original(input, *arguments, **keywords)
+
+        if dtypes:
+            choose.__name__, choose.__doc__ = function.__name__, original.__doc__
+        else:
+            function.__doc__ = original.__doc__
+        _REPLACED.append((original, choose if dtypes else function))
+        return function
+
+    return decorate
+
+
+def _method(function: Callable) -> Callable:
+    """The function stands in for the method of tensors of the same name."""
+    _METHODS[function.__name__] = function
+    return function
+
+
+def install() -> None:
+    """Puts the functions in the places of MindSpore's, wherever its modules refer to them."""
+    standing_in = {id(original): function for original, function in _REPLACED}
+    for name, module in list(sys.modules.items()):
+        if name.partition(".")[0] == "mindspore" and module is not None:
+            for attribute, value in list(vars(module).items()):
+                if id(value) in standing_in:
+                    setattr(module, attribute, standing_in[id(value)])
+    for name, function in _METHODS.items():
+        setattr(Tensor, name, function)
+
+
+def _number(value: float, like: Tensor) -> Tensor:
+    """MindSpore makes a Python number a float32, also beside a float64."""
+    return Tensor(value, like.dtype)
+
+
+def _reduced(loss: Tensor, reduction: str, batch: int = 1) -> Tensor:
+    if reduction == "none":
+        return loss
+    if reduction == "batchmean":
+        return mint.sum(loss) / batch
+    return mint.mean(loss) if reduction == "mean" else mint.sum(loss)
+
+
+# ===--- pooling and convolutions ---===
+
+
+@_replaces("nn.functional.max_pool2d")
+def max_pool2d(
+    input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False
+):
+    pool = MaxPoolWithIndices(kernel_size, stride, padding, dilation, ceil_mode)
+    output, indices = pool(input)
+    return (output, indices) if return_indices else output
+
+
+def _convolution(original: Callable, ndim: int) -> Callable:
+    def convolve(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
+        if isinstance(padding, str):
+            input, padding = _padded(input, weight, stride, padding, dilation, ndim)
+        return original(input, weight, bias, stride, padding, dilation, groups)
+
+    convolve.__name__, convolve.__doc__ = f"conv{ndim}d", original.__doc__
+    return convolve
+
+
+def _padded(input, weight, stride, padding, dilation, ndim):
+    """The input, and the padding in numbers: as a name it would get a gradient of zeros."""
+    if padding not in ("same", "valid"):
+        raise ValueError(f"conv{ndim}d: expected the padding 'same' or 'valid', got {padding!r}")
+    if padding == "valid":
+        return input, (0,) * ndim
+    if any(step != 1 for step in _each(stride, ndim)):
+        raise ValueError(f"conv{ndim}d: expected a stride of 1 with the padding 'same'")
+    steps = _each(dilation, ndim)
+    amounts = [steps[i] * (weight.shape[i + 2] - 1) for i in range(ndim)]
+    # An odd one has its last element at the end; pad() counts from the last dimension.
+    ends = []
+    for amount in reversed(amounts):
+        ends += [0, amount % 2]
+    input = F.pad(input, ends) if sum(ends) else input
+    return input, tuple([amount // 2 for amount in amounts])
+
+
+def _each(value, count: int):
+    values = (value,) if isinstance(value, int) else tuple(value)
+    return values * count if len(values) == 1 else values
+
+
+conv1d, conv2d, conv3d = (
+    _convolution(_original(f"nn.functional.conv{ndim}d"), ndim) for ndim in (1, 2, 3)
+)
+for _ndim, _function in enumerate((conv1d, conv2d, conv3d), 1):
+    _REPLACED.append((_original(f"nn.functional.conv{_ndim}d"), _function))
+    # What the layers of mint.nn call.
+    _REPLACED.append((getattr(gen_ops_prim, f"conv{_ndim}d_padding_op"), _function))
+
+
+@_replaces("conv_tbc")
+def conv_tbc(input, weight, bias, pad=0):
+    image = mint.permute(input, (1, 2, 0))
+    return mint.permute(
+        conv1d(image, mint.permute(weight, (2, 1, 0)), bias, padding=pad), (2, 0, 1)
+    )
+
+
+_interpolate = F.interpolate
+
+
+@_replaces("nn.functional.interpolate")
+def interpolate(
+    input,
+    size=None,
+    scale_factor=None,
+    mode="nearest",
+    align_corners=None,
+    recompute_scale_factor=None,
+):
+    # A whole number is refused as a scale.
+    if isinstance(scale_factor, int):
+        scale_factor = float(scale_factor)
+    elif scale_factor is not None and not isinstance(scale_factor, float):
+        scale_factor = tuple(float(scale) for scale in scale_factor)
+    return _interpolate(input, size, scale_factor, mode, align_corners, recompute_scale_factor)
+
+
+@_replaces("nn.functional.upsample")
+def upsample(input, size=None, scale_factor=None, mode="nearest", align_corners=None):
+    return interpolate(input, size, scale_factor, mode, align_corners)
+
+
+# ===--- products ---===
+
+
+@_replaces("vdot")
+def vdot(input, other):
+    return mint.dot(ops.conj(input) if input.is_complex() else input, other)
+
+
+@_replaces("addr_")
+def addr_(input, vec1, vec2, beta=1, alpha=1):
+    product = mint.outer(vec1, vec2)
+    product = product if alpha == 1 else product * alpha
+    return input.copy_(product if beta == 0 else input * beta + product)
+
+
+@_replaces("einsum")
+def einsum(equation, *operands):
+    if not isinstance(equation, str):
+        equation, operands = _named((equation, *operands))
+    elif len(operands) == 1 and isinstance(operands[0], (tuple, list)):
+        operands = operands[0]
+    terms, output = _labels(equation, [operand.ndim for operand in operands])
+    result, labels = _diagonal(operands[0], terms[0])
+    for i in range(1, len(terms)):
+        operand, its_labels = _diagonal(operands[i], terms[i])
+        kept = [*output, *itertools.chain(*terms[i + 1 :])]
+        result, labels = _product(result, labels, operand, its_labels, kept)
+    result, labels = _summed(result, labels, output)
+    return mint.permute(result, tuple(labels.index(label) for label in output))
+
+
+def _named(arguments):
+    """The equation and the operands of operands that each have a list of numbers after them."""
+
+    def name(numbers):
+        return "".join("..." if n is Ellipsis else string.ascii_letters[n] for n in numbers)
+
+    pairs = len(arguments) // 2
+    equation = ",".join(name(arguments[2 * i + 1]) for i in range(pairs))
+    if len(arguments) % 2:
+        equation += "->" + name(arguments[-1])
+    return equation, arguments[0 : 2 * pairs : 2]
+
+
+def _labels(equation, ndims):
+    """Of the operands' dimensions and of the output's; those of "..." count from the end."""
+    inputs, arrow, output = equation.replace(" ", "").partition("->")
+    terms = inputs.split(",")
+    if len(terms) != len(ndims):
+        raise ValueError(
+            f"einsum: expected as many operands as {equation!r} has, {len(terms)}, got {len(ndims)}"
+        )
+
+    def labels(term, ndim):
+        before, dots, after = term.partition("...")
+        if dots:
+            return [*before, *range(ndim - len(before) - len(after), 0, -1), *after]
+        return list(term)
+
+    named = [labels(terms[i], ndims[i]) for i in range(len(terms))]
+    for i, term in enumerate(named):
+        if len(term) != ndims[i]:
+            raise ValueError(
+                f"einsum: expected {len(term)} dimensions of operand {i} as {equation!r} says, "
+                f"got {ndims[i]}"
+            )
+    every = list(itertools.chain(*named))
+    dots = max([0, *(label for label in every if isinstance(label, int))])
+    if arrow:
+        result = labels(output, len(output.replace("...", "")) + dots)
+    else:
+        letters = sorted(label for label in every if isinstance(label, str))
+        result = [*range(dots, 0, -1), *(label for label in letters if letters.count(label) == 1)]
+    for label in result:
+        if label not in every or result.count(label) > 1:
+            raise ValueError(
+                f"einsum: expected each label of the output once, and among the inputs', got "
+                f"{equation!r}"
+            )
+    return named, result
+
+
+def _diagonal(operand, labels):
+    """Of dimensions with the same label, their diagonal."""
+    for label in dict.fromkeys(labels):
+        while labels.count(label) > 1:
+            i = labels.index(label)
+            j = labels.index(label, i + 1)
+            size = operand.shape[i]
+            if operand.shape[j] != size:
+                raise ValueError(
+                    f"einsum: expected dimensions of one size for the label {label!r} that an "
+                    f"operand has twice, got {size} and {operand.shape[j]}"
+                )
+            rest = [k for k in range(operand.ndim) if k not in (i, j)]
+            operand = mint.permute(operand, (*rest, i, j))
+            operand = mint.reshape(operand, (*operand.shape[:-2], size * size))[..., :: size + 1]
+            labels = [*(labels[k] for k in rest), label]
+    return operand, labels
+
+
+def _summed(operand, labels, kept):
+    dims = tuple(i for i, label in enumerate(labels) if label not in kept)
+    operand = mint.sum(operand, dims) if dims else operand
+    return operand, [label for label in labels if label in kept]
+
+
+def _broadcast(operand, labels, other, others):
+    """Leaves out the dimensions of size 1 that the other operand has larger."""
+    dims = [
+        i
+        for i, label in enumerate(labels)
+        if operand.shape[i] == 1 and label in others and other.shape[others.index(label)] != 1
+    ]
+    rest = [i for i in range(operand.ndim) if i not in dims]
+    shape = tuple(operand.shape[i] for i in rest)
+    return mint.reshape(operand, shape) if dims else operand, [labels[i] for i in rest]
+
+
+def _product(a, of_a, b, of_b, kept):
+    """Of two operands, as a product of batches of matrices; sums over the labels not kept."""
+    a, of_a = _broadcast(a, of_a, b, of_b)
+    b, of_b = _broadcast(b, of_b, a, of_a)
+    a, of_a = _summed(a, of_a, [*kept, *of_b])
+    b, of_b = _summed(b, of_b, [*kept, *of_a])
+    sizes = {label: a.shape[i] for i, label in enumerate(of_a)}
+    sizes.update({label: b.shape[i] for i, label in enumerate(of_b)})
+    for i, label in enumerate(of_a):
+        if a.shape[i] != sizes[label]:
+            raise ValueError(
+                f"einsum: expected dimensions of one size for the label {label!r}, got "
+                f"{a.shape[i]} and {sizes[label]}"
+            )
+    batch = [label for label in of_a if label in of_b and label in kept]
+    both = [label for label in of_a if label in of_b and label not in kept]
+    rows = [label for label in of_a if label not in of_b]
+    columns = [label for label in of_b if label not in of_a]
+
+    def matrices(operand, labels, *groups):
+        order = tuple(labels.index(label) for label in itertools.chain(*groups))
+        shape = tuple(math.prod(sizes[label] for label in group) for group in groups)
+        return mint.reshape(mint.permute(operand, order), shape)
+
+    result = mint.bmm(matrices(a, of_a, batch, rows, both), matrices(b, of_b, batch, both, columns))
+    labels = [*batch, *rows, *columns]
+    return mint.reshape(result, tuple(sizes[label] for label in labels)), labels
+
+
+# ===--- results whose size depends on values ---===
+#
+# With kernels, PyNative mode may prepare the next operator before it knows the size. NumPy waits.
+
+
+def _array(tensor: Tensor) -> np.ndarray:
+    return (tensor.astype(ms.float32) if tensor.dtype == ms.bfloat16 else tensor).asnumpy()
+
+
+_masked_select = mint.masked_select
+_nonzero = mint.nonzero
+_unique_consecutive = mint.unique_consecutive
+_where = mint.where
+
+
+@_replaces("unique")
+@_method
+def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=None):
+    values, inverse, counts = np.unique(
+        _array(input), return_inverse=True, return_counts=True, axis=dim, equal_nan=False
+    )
+    inverse = inverse.reshape(input.shape if dim is None else -1)
+    results = [
+        Tensor(values, dtype=input.dtype),
+        *([Tensor(inverse)] if return_inverse else []),
+        *([Tensor(counts)] if return_counts else []),
+    ]
+    return tuple(results) if len(results) > 1 else results[0]
+
+
+@_replaces("bincount")
+@_method
+def bincount(input, weights=None, minlength=0):
+    counts = np.bincount(_array(input), None if weights is None else _array(weights), minlength)
+    single = weights is not None and weights.dtype == ms.float32
+    return Tensor(counts.astype(np.float32) if single else counts)
+
+
+# These three have MindSpore's own kernels, which take views for whole tensors.
+
+
+@_replaces("masked_select")
+@_method
+def masked_select(input, mask):
+    input, mask = input.contiguous(), mask.contiguous()
+    if input.dtype == ms.bfloat16:
+        return _masked_select(input.astype(ms.float32), mask).astype(ms.bfloat16)
+    return _masked_select(input, mask)
+
+
+@_replaces("unique_consecutive")
+@_method
+def unique_consecutive(input, return_inverse=False, return_counts=False, dim=None):
+    return _unique_consecutive(input.contiguous(), return_inverse, return_counts, dim)
+
+
+def _whole_masks(index):
+    if isinstance(index, Tensor):
+        return index.contiguous() if index.dtype == ms.bool_ else index
+    if isinstance(index, tuple):
+        return tuple(_whole_masks(part) for part in index)
+    return index
+
+
+_getitem, _setitem = Tensor.__getitem__, Tensor.__setitem__
+
+
+@_method
+def __getitem__(self, index):
+    return _getitem(self, _whole_masks(index))
+
+
+@_method
+def __setitem__(self, index, value):
+    return _setitem(self, _whole_masks(index), value)
+
+
+@_replaces("nonzero")
+@_method
+def nonzero(input, *, as_tuple=False):
+    input = input.contiguous()
+    if as_tuple:
+        places = _nonzero(input if input.ndim else mint.reshape(input, (1,)))
+        return tuple(places[:, i] for i in range(places.shape[1]))
+    return _nonzero(input) if input.ndim else _nonzero(mint.reshape(input, (1,)))[:, :0]
+
+
+@_replaces("where")
+def where(condition, *arguments, **keywords):
+    if arguments or keywords:
+        return _where(condition, *arguments, **keywords)
+    return nonzero(condition, as_tuple=True)
+
+
+_one_hot = F.one_hot
+
+
+@_replaces("nn.functional.one_hot")
+def one_hot(tensor, num_classes=-1):
+    return _one_hot(tensor, int(mint.max(tensor)) + 1 if num_classes == -1 else num_classes)
+
+
+# ===--- random numbers, losses ---===
+
+
+@_replaces("nn.functional.dropout2d")
+def dropout2d(input, p=0.5, training=True, inplace=False):
+    if not training:
+        return input
+    shape = (*input.shape[:2], *[1] * (input.ndim - 2))
+    kept = F.dropout(mint.ones(shape, dtype=input.dtype), p)
+    return input.mul_(kept) if inplace else input * kept
+
+
+def _dropout2d(input, p, training, inplace, seed, offset):
+    """What the layer of mint.nn calls."""
+    return dropout2d(input, p, training, inplace)
+
+
+_REPLACED.append((gen_ops_prim.dropout2d_ext_op, _dropout2d))
+
+
+@_replaces("nn.functional.cosine_embedding_loss")
+def cosine_embedding_loss(input1, input2, target, margin=0.0, reduction="mean"):
+    def squares(x):
+        return mint.sum(x * x, -1) + 1e-12  # PyTorch's
+
+    cosine = mint.sum(input1 * input2, -1) / mint.sqrt(squares(input1) * squares(input2))
+    zeros = mint.zeros_like(cosine)
+    loss = mint.where(target == 1, 1 - cosine, zeros)
+    above = mint.clamp(cosine - _number(margin, cosine), 0)
+    loss = loss + mint.where(target == -1, above, zeros)
+    return _reduced(loss, reduction)
+
+
+@_replaces("nn.functional.kl_div")  # MindSpore has no gradient of the target
+def kl_div(input, target, reduction="mean", log_target=False):
+    if log_target:
+        loss = mint.exp(target) * (target - input)
+    else:
+        loss = mint.xlogy(target, target) - target * input
+    return _reduced(loss, reduction, input.shape[0] if input.ndim else 1)
+
+
+@_replaces("nn.functional.binary_cross_entropy", ms.float64)
+def binary_cross_entropy(input, target, weight=None, reduction="mean"):
+    # Each logarithm at least -100, as in PyTorch.
+    loss = (target - 1) * mint.clamp(mint.log1p(-input), -100)
+    loss = loss - target * mint.clamp(mint.log(input), -100)
+    return _reduced(loss if weight is None else loss * weight, reduction)
+
+
+@_replaces("nn.functional.binary_cross_entropy_with_logits", ms.float64)
+def binary_cross_entropy_with_logits(input, target, weight=None, reduction="mean", pos_weight=None):
+    positive = 1 if pos_weight is None else (pos_weight - 1) * target + 1
+    loss = (1 - target) * input - positive * logsigmoid(input)
+    return _reduced(loss if weight is None else loss * weight, reduction)
+
+
+# ===--- activations ---===
+
+
+@_replaces("npu_gelu")
+def npu_gelu(input, approximate="none"):
+    return F.gelu(input, approximate=approximate)
+
+
+@_replaces("nn.functional.hardshrink", ms.float64)
+def hardshrink(input, lambd=0.5):
+    lambd = _number(lambd, input)
+    between = mint.logical_and(input >= -lambd, input <= lambd)
+    return mint.where(between, mint.zeros_like(input), input)
+
+
+@_replaces("nn.functional.softshrink", ms.float64)
+def softshrink(input, lambd=0.5):
+    lambd = _number(lambd, input)
+    # Times 0 between: NaN stays NaN.
+    below = mint.where(input < -lambd, input + lambd, input * 0)
+    return mint.where(input > lambd, input - lambd, below)
+
+
+def _log_1_plus_exp(input):
+    return F.softplus(input, 1, 40)  # from 40 on the rest is less than float64 shows
+
+
+@_replaces("nn.functional.logsigmoid", ms.float64)
+def logsigmoid(input):
+    return -_log_1_plus_exp(-input)
+
+
+@_replaces("nn.functional.mish", ms.float64, ms.bfloat16)
+def mish(input):
+    if input.dtype == ms.bfloat16:
+        return F.mish(input.astype(ms.float32)).astype(ms.bfloat16)
+    return input * mint.tanh(_log_1_plus_exp(input))
+
+
+@_replaces("nn.functional.selu", ms.float64)
+def selu(input):
+    below = mint.expm1(mint.clamp(input, max=0)) * _number(1.6732632423543772848, input)
+    return mint.where(input > 0, input, below) * _number(1.0507009873554804934, input)
+
+
+@_replaces("nn.functional.prelu", ms.float64, ms.bfloat16)
+def prelu(input, weight):
+    if weight.numel() > 1:
+        weight = mint.reshape(weight, (-1, *[1] * (input.ndim - 2)))
+    return mint.where(input > 0, input, weight * input)
+
+
+# ===--- element by element ---===
+
+
+def _with_exact_numbers(original: Callable) -> Callable:
+    """MindSpore makes a Python number a float32, also beside a float64."""
+
+    def compute(input, other, *arguments, **keywords):
+        if isinstance(other, float) and isinstance(input, Tensor) and input.dtype == ms.float64:
+            other = _number(other, input)
+        return original(input, other, *arguments, **keywords)
+
+    compute.__name__, compute.__doc__ = original.__name__, original.__doc__
+    return compute
+
+
+for _name in ("add", "div", "float_power", "fmod", "mul", "pow", "remainder", "sub"):
+    _REPLACED.append((_original(_name), _with_exact_numbers(_original(_name))))
+for _name in ("add", "mod", "mul", "pow", "radd", "rmul", "rsub", "rtruediv", "sub", "truediv"):
+    _METHODS[f"__{_name}__"] = _with_exact_numbers(getattr(Tensor, f"__{_name}__"))
+for _name in ("add", "div", "mul", "sub"):
+    _METHODS[_name] = _with_exact_numbers(getattr(Tensor, _name))
+
+
+def _of_integers(original: Callable, dtype: Any) -> Callable:
+    """Integers and truth values as another dtype, which PyTorch's results have."""
+
+    def compute(input, *arguments, **keywords):
+        if input.dtype not in _FLOATING and not input.is_complex():
+            input = input.astype(dtype)
+        return original(input, *arguments, **keywords)
+
+    compute.__name__, compute.__doc__ = original.__name__, original.__doc__
+    return compute
+
+
+for _name in ("erf", "erfc", "exp", "expm1"):
+    _REPLACED.append((_original(_name), _of_integers(_original(_name), ms.float32)))
+
+
+@_replaces("square", ms.bool_)
+def square(input):
+    return mint.square(input.astype(ms.int64))
+
+
+@_replaces("item", ms.bfloat16)
+def item(input):
+    return input.astype(ms.float32).item()
+
+
+@_replaces("real")  # MindSpore's gradient of real numbers is complex
+def real(input):
+    return _real(input) if input.is_complex() else input
+
+
+@_replaces("ceil", *_INTEGERS)
+def ceil(input):
+    return mint.clone(input)
+
+
+_real = mint.real
+_xlogy = mint.xlogy
+
+
+@_replaces("xlogy")
+def xlogy(input, other):
+    def tensor(value, like):
+        if isinstance(value, Tensor):
+            return value
+        return Tensor(value, like.dtype if like.dtype in _FLOATING else ms.float32)
+
+    return _xlogy(tensor(input, other), tensor(other, input))
+
+
+@_replaces("logaddexp", ms.float64)
+def logaddexp(input, other):
+    larger = mint.maximum(input, other)
+    rest = mint.log1p(mint.exp(-mint.abs(input - other)))
+    equal = mint.logical_and(mint.isinf(input), input == other)  # whose difference is NaN
+    return mint.where(equal, input, larger + rest)
+
+
+@_replaces("lerp", ms.float64)
+def lerp(input, end, weight):
+    # From the nearer end, as PyTorch rounds.
+    weight = weight if isinstance(weight, Tensor) else _number(weight, input)
+    way = end - input
+    return mint.where(weight < 0.5, input + weight * way, end - way * (1 - weight))
+
+
+@_replaces("nan_to_num", ms.float64)
+def nan_to_num(input, nan=None, posinf=None, neginf=None):
+    largest = float(np.finfo(np.float64).max)
+    for places, value in (
+        (mint.isnan(input), 0.0 if nan is None else nan),
+        (input == math.inf, largest if posinf is None else posinf),
+        (input == -math.inf, -largest if neginf is None else neginf),
+    ):
+        input = mint.where(places, _number(value, input), input)
+    return input
+
+
+# ===--- reductions ---===
+
+_any = mint.any
+_cumsum = mint.cumsum
+
+
+@_replaces("any")
+def any_(input, dim=None, keepdim=False):
+    if not isinstance(dim, (tuple, list)):
+        return _any(input) if dim is None else _any(input, dim, keepdim)
+    for i in range(input.ndim - 1, -1, -1):
+        if i in dim or i - input.ndim in dim:
+            input = _any(input, i, keepdim)
+    return input
+
+
+@_replaces("cumsum")  # MindSpore's gradient has the dtype of the result
+def cumsum(input, dim, dtype=None):
+    if dtype is None and input.dtype in (*_INTEGERS, ms.bool_):
+        dtype = ms.int64
+    return _cumsum(input if dtype is None else input.astype(dtype), dim)
+
+
+@_replaces("logsumexp", ms.float64)
+def logsumexp(input, dim, keepdim=False):
+    largest = ops.stop_gradient(mint.amax(input, dim, True))
+    largest = mint.where(mint.isinf(largest), mint.zeros_like(largest), largest)
+    total = mint.log(mint.sum(mint.exp(input - largest), dim, True)) + largest
+    return total if keepdim else mint.sum(total, dim)
+
+
+def _moments(input, dim, correction, keepdim):
+    """The variance and the mean."""
+    dim = tuple(range(input.ndim)) if dim is None or dim == () else dim
+    mean = mint.mean(input, dim, True)
+    rest = input - mean
+    count = input.numel() // max(mean.numel(), 1)
+    divisor = max(count - correction, 0)
+    variance = mint.sum(rest * rest, dim, keepdim) / float(divisor)
+    return variance, mean if keepdim else mint.mean(input, dim)
+
+
+@_replaces("var", ms.float64)
+def var(input, dim=None, *, correction=1, keepdim=False):
+    return _moments(input, dim, correction, keepdim)[0]
+
+
+@_replaces("std", ms.float64)
+def std(input, dim=None, *, correction=1, keepdim=False):
+    return mint.sqrt(var(input, dim, correction=correction, keepdim=keepdim))
+
+
+@_replaces("var_mean", ms.float64)
+def var_mean(input, dim=None, *, correction=1, keepdim=False):
+    return _moments(input, dim, correction, keepdim)
+
+
+@_replaces("std_mean", ms.float64)
+def std_mean(input, dim=None, *, correction=1, keepdim=False):
+    variance, mean = _moments(input, dim, correction, keepdim)
+    return mint.sqrt(variance), mean
+
+
+@_replaces("diff", ms.float64, ms.int16)
+def diff(input, n=1, dim=-1, prepend=None, append=None):
+    parts = [part for part in (prepend, input, append) if part is not None]
+    input = mint.cat(parts, dim) if len(parts) > 1 else input
+    for _ in range(min(n, input.shape[dim])):
+        length = input.shape[dim] - 1
+        input = mint.narrow(input, dim, 1, length) - mint.narrow(input, dim, 0, length)
+    return input
+
+
+@_method
+def amax(self, *arguments, **keywords):
+    return (mint.amax if "dim" in keywords or "keepdim" in keywords else _amax)(
+        self, *arguments, **keywords
+    )
+
+
+@_method
+def amin(self, *arguments, **keywords):
+    return (mint.amin if "dim" in keywords or "keepdim" in keywords else _amin)(
+        self, *arguments, **keywords
+    )
+
+
+_amax, _amin = Tensor.amax, Tensor.amin
+
+
+@_method
+def index_fill(self, dim, index, value):
+    fill = IndexFillTensor() if isinstance(value, Tensor) else IndexFillScalar()
+    return fill(self, dim, index, value)
+
+
+# ===--- matrices ---===
+
+
+def _plus(input, product, beta, alpha):
+    product = product if alpha == 1 else product * _number(alpha, product)
+    return product if beta == 0 else product + input * _number(beta, input)
+
+
+@_replaces("addmm", ms.float64, *_INTEGERS)
+def addmm(input, mat1, mat2, *, beta=1, alpha=1):
+    return _plus(input, mint.mm(mat1, mat2), beta, alpha)
+
+
+@_replaces("addmv", ms.bfloat16)
+def addmv(input, mat, vec, *, beta=1, alpha=1):
+    return _plus(input, mint.mv(mat, vec), beta, alpha)
+
+
+@_replaces("linalg.inv", ms.float64)
+def inv(input):
+    return ops.inverse(input)
+
+
+@_replaces("linalg.qr", ms.float64)
+def qr(A, mode="reduced"):
+    return ops.qr(A, mode)
