@@ -1949,6 +1949,17 @@ inline constexpr bool kIsOptional<std::optional<T>> = true;
 template <>
 inline constexpr bool kIsOptional<at::OptionalIntArrayRef> = true;
 
+#if TORCH_VERSION_MAJOR == 2 && TORCH_VERSION_MINOR < 2  // whose optional is not std::optional
+template <class T>
+struct Value<c10::optional<T>> : Value<std::optional<T>> {
+  static c10::optional<T> get(const typename Value<std::optional<T>>::Held& held) {
+    return held.has_value() ? c10::optional<T>(Value<T>::get(*held)) : c10::nullopt;
+  }
+};
+template <class T>
+inline constexpr bool kIsOptional<c10::optional<T>> = true;
+#endif
+
 //===--- attributes ---===//
 
 struct NoDefault {};
@@ -2320,6 +2331,19 @@ struct Parameter<const std::optional<at::Tensor>&> {
 };
 template <>
 struct Parameter<std::optional<at::Tensor>> : Parameter<const std::optional<at::Tensor>&> {};
+
+#if TORCH_VERSION_MAJOR == 2 && TORCH_VERSION_MINOR < 2
+template <>
+struct Parameter<const c10::optional<at::Tensor>&> {
+  static constexpr Kind kKind = Kind::kOptionalInput;
+  static c10::optional<at::Tensor> get(const Arguments& arguments, int index) {
+    const at::Tensor& view = arguments.input(index).view;
+    return view.defined() ? c10::optional<at::Tensor>(view) : c10::nullopt;
+  }
+};
+template <>
+struct Parameter<c10::optional<at::Tensor>> : Parameter<const c10::optional<at::Tensor>&> {};
+#endif
 
 template <>
 struct Parameter<at::TensorList> {

@@ -4,8 +4,7 @@ Run with: python mint_digits.py [--epochs 8]
 
 Scikit-learn's 1,797 handwritten digits (8 by 8 pixels). First without the library, where each
 network stops at the first kernel that MindSpore does not have; then with it, beside the same
-network in PyTorch, from the same weights on the same batches. The library is the one that
-MS_OP_PLUGIN_PATH names, else the one that `python -m aten_bridge.mint` prints.
+network in PyTorch, from the same weights on the same batches.
 """
 
 import argparse
@@ -14,21 +13,17 @@ import subprocess
 import sys
 import time
 
-from aten_bridge.mint import library
-
-# Both are read when MindSpore and PyTorch are imported. Operators this small gain nothing from
-# threads, and where other programs run the threads wait for each other.
+# Read when MindSpore and PyTorch are imported. Operators this small gain nothing from threads, and
+# where other programs run the threads wait for each other.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
-if "--without-library" in sys.argv:
-    os.environ.pop("MS_OP_PLUGIN_PATH", None)
-elif "MS_OP_PLUGIN_PATH" not in os.environ:
-    os.environ["MS_OP_PLUGIN_PATH"] = str(library())
 
 import mindspore as ms
 import numpy as np
 import torch
 from digits.digits import load, shuffled
 from mindspore import mint
+
+from aten_bridge.mint import install
 
 RATE = 0.003  # of learning
 
@@ -56,8 +51,8 @@ def networks(lib, Module):
             self.classes = nn.Linear(32 * 2 * 2, 10)
 
         def forward(self, images):
-            x = functional.avg_pool2d(functional.relu(self.norm1(self.conv1(images))), 2)
-            x = functional.avg_pool2d(functional.relu(self.norm2(self.conv2(x))), 2)
+            x = functional.max_pool2d(functional.relu(self.norm1(self.conv1(images))), 2)
+            x = functional.max_pool2d(functional.relu(self.norm2(self.conv2(x))), 2)
             return self.classes(lib.flatten(x, 1))
 
     class Block(Module):
@@ -191,7 +186,9 @@ def main():
         run_without_library()
         return
     print("Without the library:", flush=True)
-    subprocess.run([sys.executable, __file__, "--without-library"], check=True)
+    alone = {name: v for name, v in os.environ.items() if name != "MS_OP_PLUGIN_PATH"}
+    subprocess.run([sys.executable, __file__, "--without-library"], env=alone, check=True)
+    install()
     ms.set_seed(0)
     for network, twin in zip(networks(mint, Cell), networks(torch, torch.nn.Module), strict=True):
         train(network(), twin(), options.epochs)

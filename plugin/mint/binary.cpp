@@ -70,9 +70,9 @@ ATEN_BRIDGE_EXPORT(BitwiseXorTensor, binary<at::bitwise_xor_out>);
 ATEN_BRIDGE_EXPORT(Cdist, [](const Tensor& a, const Tensor& b, double p, Tensor& y) {
   y.copy_(at::cdist(a, b, p));
 });
-ATEN_BRIDGE_EXPORT(ClampScalar, [](const Tensor& x, const std::optional<Scalar>& min,
-                                   const std::optional<Scalar>& max,
-                                   Tensor& y) { at::clamp_out(y, x, min, max); });
+ATEN_BRIDGE_EXPORT(ClampScalar,
+                   [](const Tensor& x, const Optional<Scalar>& min, const Optional<Scalar>& max,
+                      Tensor& y) { at::clamp_out(y, x, min, max); });
 ATEN_BRIDGE_EXPORT(ClampTensor, [](const Tensor& x, OptionalTensor min, OptionalTensor max,
                                    Tensor& y) { at::clamp_out(y, x, min, max); });
 ATEN_BRIDGE_EXPORT(EqualExt, [](const Tensor& x, const Tensor& other, Tensor& y) {

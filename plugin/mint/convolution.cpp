@@ -40,8 +40,8 @@ std::vector<int64_t> each(IntArrayRef values, std::size_t count) {
   return values.size() == 1 ? std::vector<int64_t>(count, values[0]) : values.vec();
 }
 
-void copy_if_wanted(Tensor& output, const Tensor& result) {
-  if (result.defined()) {
+void copy_if(bool is_wanted, Tensor& output, const Tensor& result) {
+  if (is_wanted && result.defined()) {
     output.copy_(result);
   }
 }
@@ -102,9 +102,10 @@ ATEN_BRIDGE_EXPORT(ConvolutionGrad, [](const Tensor& dy, const Tensor& x, const 
       dy, x, weight, bias.has_value() ? bias->sizes() : IntArrayRef(bias_sizes),
       each(stride, count), each(padding, count), each(dilation, count), transposed,
       each(output_padding, count), groups, {wanted(0), wanted(1), wanted(2)});
-  copy_if_wanted(dx, a);
-  copy_if_wanted(dweight, b);
-  copy_if_wanted(dbias, c);
+  // ATen may compute one that is not wanted, and in other dimensions.
+  copy_if(wanted(0), dx, a);
+  copy_if(wanted(1), dweight, b);
+  copy_if(wanted(2), dbias, c);
 });
 
 //===--- pooling ---===//

@@ -13,7 +13,7 @@ using namespace mint;  // NOLINT(google-build-using-namespace)
 ATEN_BRIDGE_EXPORT(InplaceAddExt, [](const Tensor& x, const Tensor& other, const Scalar& alpha) { x.add_(other, alpha); });
 ATEN_BRIDGE_EXPORT(InplaceAddsExt, [](const Tensor& x, const Scalar& other, const Scalar& alpha) { x.add_(other, alpha); });
 ATEN_BRIDGE_EXPORT(InplaceAddmm, [](const Tensor& x, const Tensor& a, const Tensor& b, const Scalar& beta, const Scalar& alpha) { x.addmm_(a, b, beta, alpha); });
-ATEN_BRIDGE_EXPORT(InplaceClampScalar, [](const Tensor& x, const std::optional<Scalar>& min, const std::optional<Scalar>& max) { x.clamp_(min, max); });
+ATEN_BRIDGE_EXPORT(InplaceClampScalar, [](const Tensor& x, const Optional<Scalar>& min, const Optional<Scalar>& max) { x.clamp_(min, max); });
 ATEN_BRIDGE_EXPORT(InplaceClampTensor, [](const Tensor& x, OptionalTensor min, OptionalTensor max) { x.clamp_(min, max); });
 ATEN_BRIDGE_EXPORT(InplaceCopy, [](const Tensor& x, const Tensor& other, bool /*non_blocking*/) { x.copy_(other); });
 ATEN_BRIDGE_EXPORT(InplaceDiv, [](const Tensor& x, const Tensor& other) { x.div_(other); });

@@ -37,7 +37,7 @@ ATEN_BRIDGE_EXPORT(ConstantPadND,
                      y.copy_(at::constant_pad_nd(x, padding, value));
                    });
 ATEN_BRIDGE_EXPORT(Embedding, [](const Tensor& indices, const Tensor& weight, OptionalInt,
-                                 std::optional<double> max_norm, double norm_type, bool) {
+                                 Optional<double> max_norm, double norm_type, bool) {
   if (max_norm.has_value()) {
     Tensor renormed = weight;
     at::embedding_renorm_(renormed, indices.contiguous(), *max_norm, norm_type);
@@ -106,7 +106,9 @@ ATEN_BRIDGE_EXPORT(Take, at::take_out);
 ATEN_BRIDGE_EXPORT(TExt, [](const Tensor& x, Tensor& y) { y.copy_(x.t()); });
 ATEN_BRIDGE_EXPORT(TopkExt, [](const Tensor& x, int64_t k, int64_t dim, bool largest, bool sorted,
                                Tensor& values, Tensor& indices) {
-  at::topk_out(values, indices, x, k, dim, largest, sorted);
+  if (x.numel() > 0) {  // MindSpore infers other sizes for empty results
+    at::topk_out(values, indices, x, k, dim, largest, sorted);
+  }
 });
 
 //===--- what MindSpore has too ---===//
@@ -124,11 +126,12 @@ ATEN_BRIDGE_EXPORT(GatherDGradV2, [](const Tensor& x, int64_t dim, const Tensor&
 ATEN_BRIDGE_EXPORT(MaskedFill, [](const Tensor& x, const Tensor& mask, const Tensor& value) {
   return at::masked_fill(x, mask, value);
 });
-ATEN_BRIDGE_EXPORT(MaskedSelectGrad, [](const Tensor& x, const Tensor& mask, const Tensor& dy) {
+ATEN_BRIDGE_EXPORT(MaskedSelectGrad, [](const Tensor& x, const Tensor& mask, const Tensor& dy,
+                                        Tensor& dx) {
   const auto sizes = at::infer_size(x.sizes(), mask.sizes());
   const Tensor all = at::zeros(sizes, x.options());
   all.masked_scatter_(mask.expand(sizes), dy);
-  return all.sum_to_size(x.sizes());
+  dx.copy_(all.sum_to_size(dx.sizes()));  // of a 0-dim input MindSpore wants them all
 });
 // The gradient with respect to what is repeated; `repeats` counts for all rows, or for each.
 ATEN_BRIDGE_EXPORT(RepeatInterleaveGrad,
@@ -158,8 +161,8 @@ ATEN_BRIDGE_EXPORT(ScatterValue, [](const Tensor& x, int64_t dim, const Tensor& 
 });
 ATEN_BRIDGE_EXPORT(SearchSorted, [](const Tensor& sorted, const Tensor& values,
                                     OptionalTensor sorter, OptionalDtype, bool right, Tensor& y) {
-  y.copy_(at::searchsorted(sorted.contiguous(), values.contiguous(), /*out_int32=*/false, right,
-                           std::nullopt, sorter));
+  y.copy_(at::searchsorted(sorted.contiguous(), values.contiguous(), /*out_int32=*/false, right, {},
+                           sorter));
 });
 ATEN_BRIDGE_EXPORT(Tile, [](const Tensor& x, IntArrayRef counts, Tensor& y) {
   y.copy_(at::tile(x, counts));

@@ -24,15 +24,14 @@ using namespace mint;  // NOLINT(google-build-using-namespace)
 
 namespace {
 
-using Scales = std::optional<std::vector<double>>;
+using Scales = Optional<std::vector<double>>;
 
-std::optional<double> scale(const Scales& scales, std::size_t dim) {
-  return scales.has_value() ? std::optional<double>(scales->at(dim)) : std::nullopt;
+Optional<double> scale(const Scales& scales, std::size_t dim) {
+  return scales.has_value() ? Optional<double>(scales->at(dim)) : Optional<double>();
 }
 
 using Upsample2d = Tensor& (*)(Tensor& y, const Tensor& x, IntArrayRef size, bool align,
-                               std::optional<double> height_scale,
-                               std::optional<double> width_scale);
+                               Optional<double> height_scale, Optional<double> width_scale);
 
 template <Upsample2d upsample_out>
 void upsample_2d(const Tensor& x, OptionalIntArrayRef, const Scales& scales, bool align,
@@ -42,8 +41,7 @@ void upsample_2d(const Tensor& x, OptionalIntArrayRef, const Scales& scales, boo
 
 using Upsample2dBackward = Tensor& (*)(Tensor& dx, const Tensor& dy, IntArrayRef size,
                                        IntArrayRef x_size, bool align,
-                                       std::optional<double> height_scale,
-                                       std::optional<double> width_scale);
+                                       Optional<double> height_scale, Optional<double> width_scale);
 
 template <Upsample2dBackward backward_out>
 void upsample_2d_backward(const Tensor& dy, IntArrayRef x_size, OptionalIntArrayRef,

@@ -55,8 +55,8 @@ ATEN_BRIDGE_EXPORT(KLDivGrad, [](const Tensor& dy, const Tensor& x, const Tensor
   const Tensor dx = -weight * dy;
   return reduction(how) == at::Reduction::Mean ? dx / x.numel() : dx.expand_as(x);
 });
-ATEN_BRIDGE_EXPORT(L1LossExt, [](const Tensor& x, const Tensor& target, int64_t how) {
-  return at::l1_loss(x, target, reduction(how));
+ATEN_BRIDGE_EXPORT(L1LossExt, [](const Tensor& x, const Tensor& target, int64_t how, Tensor& y) {
+  y.copy_(at::l1_loss(x, target, reduction(how)));  // of integers MindSpore wants integers
 });
 ATEN_BRIDGE_EXPORT(L1LossBackwardExt,
                    [](const Tensor& dy, const Tensor& x, const Tensor& target, int64_t how) {
@@ -86,11 +86,12 @@ ATEN_BRIDGE_EXPORT(NLLLoss2d, [](const Tensor& x, const Tensor& target, Optional
                                  int64_t how, int64_t ignored, Tensor& y, Tensor& total) {
   at::nll_loss2d_forward_out(y, total, x, target, weight, reduction(how), ignored);
 });
-ATEN_BRIDGE_EXPORT(NLLLoss2dGrad, [](const Tensor& dy, const Tensor& x, const Tensor& target,
-                                     OptionalTensor weight, int64_t how, int64_t ignored,
-                                     const Tensor& total) {
-  return at::nll_loss2d_backward(dy, x, target, weight, reduction(how), ignored, total);
-});
+ATEN_BRIDGE_EXPORT(NLLLoss2dGrad,
+                   [](const Tensor& dy, const Tensor& x, const Tensor& target,
+                      OptionalTensor weight, int64_t how, int64_t ignored, const Tensor& total) {
+                     return at::nll_loss2d_backward(dy, x.contiguous(), target, weight,
+                                                    reduction(how), ignored, total);
+                   });
 ATEN_BRIDGE_EXPORT(SmoothL1Loss,
                    [](const Tensor& x, const Tensor& target, double beta, int64_t how) {
                      return at::smooth_l1_loss(x, target, reduction(how), beta);
@@ -113,6 +114,11 @@ namespace {
 
 // Behind the batch and the channels.
 int64_t pixels(const Tensor& x) { return c10::multiply_integers(x.sizes().slice(2)); }
+
+// ATen's kernels for groups read weights as if they were contiguous.
+Optional<Tensor> dense(OptionalTensor weight) {
+  return weight.has_value() ? Optional<Tensor>(weight->contiguous()) : Optional<Tensor>();
+}
 
 // As many dimensions as `x`, so that each value counts for a channel.
 Tensor of_channels(const Tensor& values, const Tensor& x) {
@@ -142,6 +148,12 @@ ATEN_BRIDGE_EXPORT(BatchNormGradExt, [](const Tensor& dy, const Tensor& x, Optio
                                         OptionalTensor saved_mean, OptionalTensor saved_rstd,
                                         bool training, double eps, IntArrayRef, Tensor& dx,
                                         Tensor& dweight, Tensor& dbias) {
+  if (x.numel() == 0) {  // ATen divides by their number
+    dx.zero_();
+    dweight.zero_();
+    dbias.zero_();
+    return;
+  }
   const auto [a, b, c] = at::native_batch_norm_backward(
       dy, x, weight, mean, var, saved_mean, saved_rstd, training, eps, {true, true, true});
   dx.copy_(a);
@@ -192,8 +204,8 @@ ATEN_BRIDGE_EXPORT(BatchNormGatherStatsWithCounts,
 ATEN_BRIDGE_EXPORT(GroupNorm, [](const Tensor& x, int64_t groups, OptionalTensor weight,
                                  OptionalTensor bias, double eps, Tensor& y, Tensor& mean,
                                  Tensor& rstd) {
-  const auto [a, b, c] = at::native_group_norm(x.contiguous(), weight, bias, x.size(0), x.size(1),
-                                               pixels(x), groups, eps);
+  const auto [a, b, c] = at::native_group_norm(x.contiguous(), dense(weight), dense(bias),
+                                               x.size(0), x.size(1), pixels(x), groups, eps);
   y.copy_(a);
   mean.copy_(b);
   rstd.copy_(c);
@@ -202,8 +214,8 @@ ATEN_BRIDGE_EXPORT(GroupNormGrad, [](const Tensor& dy, const Tensor& x, const Te
                                      const Tensor& rstd, OptionalTensor weight, int64_t groups,
                                      bool, bool, bool, Tensor& dx, Tensor& dweight, Tensor& dbias) {
   const auto [a, b, c] =
-      at::native_group_norm_backward(dy.contiguous(), x.contiguous(), mean, rstd, weight, x.size(0),
-                                     x.size(1), pixels(x), groups, {true, true, true});
+      at::native_group_norm_backward(dy.contiguous(), x.contiguous(), mean, rstd, dense(weight),
+                                     x.size(0), x.size(1), pixels(x), groups, {true, true, true});
   dx.copy_(a);
   dweight.copy_(b);
   dbias.copy_(c);
@@ -220,6 +232,7 @@ ATEN_BRIDGE_EXPORT(LayerNormGradExt, [](const Tensor& dy, const Tensor& x, IntAr
                                         const Tensor& mean, const Tensor& rstd,
                                         OptionalTensor weight, OptionalTensor bias, IntArrayRef,
                                         Tensor& dx, Tensor& dweight, Tensor& dbias) {
+  // MindSpore keeps both in float32, also of float64.
   const auto [a, b, c] =
       at::native_layer_norm_backward(dy, x, shape, mean.to(x.scalar_type()),
                                      rstd.to(x.scalar_type()), weight, bias, {true, true, true});

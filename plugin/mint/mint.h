@@ -15,9 +15,16 @@ using at::OptionalIntArrayRef;
 using at::Scalar;
 using at::Tensor;
 using at::TensorList;
-using OptionalTensor = const std::optional<Tensor>&;
-using OptionalInt = std::optional<int64_t>;
-using OptionalDtype = std::optional<at::ScalarType>;
+#if TORCH_VERSION_MAJOR == 2 && TORCH_VERSION_MINOR < 2  // whose optional is not std::optional
+template <class T>
+using Optional = c10::optional<T>;
+#else
+template <class T>
+using Optional = std::optional<T>;
+#endif
+using OptionalTensor = const Optional<Tensor>&;
+using OptionalInt = Optional<int64_t>;
+using OptionalDtype = Optional<at::ScalarType>;
 
 /// MindSpore numbers its reductions sum, mean, none; ATen none, mean, sum.
 inline int64_t reduction(int64_t of_mindspore) { return 2 - of_mindspore; }

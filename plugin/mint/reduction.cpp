@@ -36,13 +36,26 @@ namespace {
 
 // MindSpore also says "all dimensions" by a list of none.
 OptionalIntArrayRef some(OptionalIntArrayRef dim) {
-  return dim.has_value() && !dim->empty() ? dim : std::nullopt;
+  return dim.has_value() && !dim->empty() ? dim : OptionalIntArrayRef();
 }
 
-bool is_reduced(int64_t i, OptionalIntArrayRef dim, int64_t ndim) {
-  const auto is_it = [&](int64_t d) { return (d < 0 ? d + ndim : d) == i; };
-  return !some(dim).has_value() || std::any_of(dim->begin(), dim->end(), is_it);
+// One dimension after the other, the last first, by what reduces a single one.
+template <Tensor (*one)(const Tensor& x, int64_t dim, bool keepdim)>
+void reduce(const Tensor& x, OptionalIntArrayRef dim, bool keepdim, Tensor& y) {
+  const auto is_reduced = [&](int64_t i) {
+    const auto is_it = [&](int64_t d) { return (d < 0 ? d + x.dim() : d) == i; };
+    return !some(dim).has_value() || std::any_of(dim->begin(), dim->end(), is_it);
+  };
+  Tensor result = x;
+  for (int64_t i = x.dim() - 1; i >= 0; --i) {
+    if (is_reduced(i)) {
+      result = one(result, i, keepdim);
+    }
+  }
+  y.copy_(result);
 }
+
+Tensor prod(const Tensor& x, int64_t dim, bool keepdim) { return at::prod(x, dim, keepdim); }
 
 }  // namespace
 
@@ -121,20 +134,9 @@ ATEN_BRIDGE_EXPORT(CumProd,
                      y.copy_(reverse ? result.flip(dim) : result);
                    });
 // Without dimensions, of all.
-ATEN_BRIDGE_EXPORT(ReduceAll, [](const Tensor& x, OptionalIntArrayRef dim, bool keepdim,
-                                 Tensor& y) { y.copy_(at::all(x, some(dim), keepdim)); });
-ATEN_BRIDGE_EXPORT(ReduceAny, [](const Tensor& x, OptionalIntArrayRef dim, bool keepdim,
-                                 Tensor& y) { y.copy_(at::any(x, some(dim), keepdim)); });
-ATEN_BRIDGE_EXPORT(ReduceProd,
-                   [](const Tensor& x, OptionalIntArrayRef dim, bool keepdim, Tensor& y) {
-                     Tensor result = x.to(y.scalar_type());
-                     for (int64_t i = x.dim() - 1; i >= 0; --i) {
-                       if (is_reduced(i, dim, x.dim())) {
-                         result = at::prod(result, i, keepdim);
-                       }
-                     }
-                     y.copy_(result);
-                   });
+ATEN_BRIDGE_EXPORT(ReduceAll, reduce<at::all>);
+ATEN_BRIDGE_EXPORT(ReduceAny, reduce<at::any>);
+ATEN_BRIDGE_EXPORT(ReduceProd, reduce<prod>);
 ATEN_BRIDGE_EXPORT(ReduceSum, [](const Tensor& x, OptionalIntArrayRef dim, bool keepdim, bool skip,
                                  Tensor& y) {
   if (skip && !some(dim).has_value()) {

@@ -22,6 +22,7 @@ from mindspore.mint.nn import functional as F
 from mindspore.ops.auto_generate import (
     IndexFillScalar,
     IndexFillTensor,
+    LinalgVectorNorm,
     MaxPoolWithIndices,
     gen_ops_prim,
 )
@@ -407,7 +408,7 @@ def __setitem__(self, index, value):
 @_replaces("nonzero")
 @_method
 def nonzero(input, *, as_tuple=False):
-    input = input.contiguous()
+    input = (input.astype(ms.float32) if input.dtype == ms.bfloat16 else input).contiguous()
     if as_tuple:
         places = _nonzero(input if input.ndim else mint.reshape(input, (1,)))
         return tuple(places[:, i] for i in range(places.shape[1]))
@@ -710,6 +711,27 @@ def diff(input, n=1, dim=-1, prepend=None, append=None):
         length = input.shape[dim] - 1
         input = mint.narrow(input, dim, 1, length) - mint.narrow(input, dim, 0, length)
     return input
+
+
+def _of_float64(name: str, function: Callable) -> None:
+    """The method takes float64 too, as the function does; MindSpore's own keywords are its own."""
+    original = getattr(Tensor, name)
+
+    def compute(self, *arguments, **keywords):
+        own = self.dtype != ms.float64 or "axis" in keywords or "ddof" in keywords
+        return (original if own else function)(self, *arguments, **keywords)
+
+    _METHODS[name] = compute
+
+
+for _name, _function in (("logsumexp", logsumexp), ("std", std), ("var", var)):
+    _of_float64(_name, _function)
+
+
+@_replaces("linalg.vector_norm")  # MindSpore asks for an operator of its own unless 0, 1, 2 or 3
+def vector_norm(x, ord=2, dim=None, keepdim=False, *, dtype=None):
+    dim = (dim,) if isinstance(dim, int) else dim
+    return LinalgVectorNorm()(x, float(ord), dim, keepdim, dtype)
 
 
 @_method

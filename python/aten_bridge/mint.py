@@ -1,12 +1,16 @@
-"""The library of kernels for MindSpore's mint API on the CPU.
+"""MindSpore's mint API on the CPU.
+
+    python -m aten_bridge.mint train.py
+
+runs a program with the library of kernels and with the functions that stand in for those of mint
+that no kernel can mend. In a program `aten_bridge.mint.install()` does the same, and
 
     export MS_OP_PLUGIN_PATH=$(python -m aten_bridge.mint)
-    python train.py
 
-prints where the library is: what the variable ATEN_BRIDGE_MINT names, else the one that lies
-beside this module, where `cmake --install` puts it, else the newest in the build folders of the
-repository that this module is in. MindSpore reads the variable when it is imported. A MindSpore
-whose plugins have another interface than the library was written for, that of 2.10, is refused.
+gives it the kernels alone. The library is what the variable ATEN_BRIDGE_MINT names, else the one
+that lies beside this module, where `cmake --install` puts it, else the newest in the build folders
+of the repository that this module is in. A MindSpore whose plugins have another interface than the
+library was written for, that of 2.10, is refused.
 """
 
 from __future__ import annotations
@@ -14,6 +18,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import re
+import runpy
 import sys
 from pathlib import Path
 
@@ -85,24 +90,55 @@ def library() -> Path:
 
 
 def install() -> None:
-    """Mends the functions of mint that no kernel can: imports MindSpore.
+    """Makes mint work on the CPU, for the whole process: kernels, and functions for the rest.
 
-    MindSpore 2.10 refuses some calls before it asks for a kernel (einsum, max_pool2d, float64 in
-    logsumexp ...) and computes some gradients itself, wrongly. Puts functions with the same
-    signatures, made of those that work, in their places, for the whole process:
+    MindSpore gets the library, unless MS_OP_PLUGIN_PATH names one already. It opens it with its
+    first operator: call this before. And MindSpore's modules get functions in the places of those
+    that MindSpore 2.10 refuses on the CPU before it asks for a kernel (einsum, max_pool2d, float64
+    in logsumexp ...) or differentiates wrongly; they have the same signatures and are made of
+    functions that work. Names that a program has taken out of mint before stay MindSpore's. A
+    second call does nothing.
 
-        from aten_bridge.mint import install
-
-        install()
+    Raises FileNotFoundError if there is no library, InterfaceError for another MindSpore, and
+    RuntimeError if MindSpore has opened none, each with what to do.
     """
+    check_interface()
+    if not os.environ.get("MS_OP_PLUGIN_PATH"):
+        os.environ["MS_OP_PLUGIN_PATH"] = str(library())
+
+    import mindspore as ms
+
+    try:
+        ms.mint.zeros_like(ms.Tensor(0)).asnumpy()  # has a kernel in the library alone
+    except RuntimeError as error:
+        raise RuntimeError(
+            "MindSpore runs without the library of kernels; call aten_bridge.mint.install() before "
+            "its first operator, or set MS_OP_PLUGIN_PATH to what `python -m aten_bridge.mint` "
+            "prints"
+        ) from error
+
     from aten_bridge import _mint_functions
 
     _mint_functions.install()
 
 
-if __name__ == "__main__":
+def main(program: str | None = None, *arguments: str) -> None:
+    """Prints the path of the library, or runs a program after `install()`."""
     try:
-        check_interface()
-        print(library())
+        if program is None:
+            check_interface()
+            print(library())
+            return
+        if not Path(program).is_file():
+            raise FileNotFoundError(f"{program}: there is no such file")
+        install()
     except (FileNotFoundError, InterfaceError) as error:
         sys.exit(f"aten_bridge: {error}.")
+    # As `python program arguments` has them.
+    sys.argv = [program, *arguments]
+    sys.path[0] = str(Path(program).resolve().parent)
+    runpy.run_path(program, run_name="__main__")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
