@@ -30,6 +30,21 @@
 
 using namespace mint;  // NOLINT(google-build-using-namespace)
 
+namespace {
+
+// MindSpore numbers the ways to reduce 0 none, 1 add, 2 multiply.
+template <class Source>
+void scatter(const Tensor& x, int64_t dim, const Tensor& index, const Source& source, int64_t how,
+             Tensor& y) {
+  if (how == 0) {
+    at::scatter_out(y, x, dim, index, source);
+  } else {
+    at::scatter_out(y, x, dim, index, source, how == 1 ? "add" : "multiply");
+  }
+}
+
+}  // namespace
+
 ATEN_BRIDGE_EXPORT(ArgSort, [](const Tensor& x, int64_t dim, bool descending, bool stable,
                                Tensor& y) { y.copy_(at::argsort(x, stable, dim, descending)); });
 ATEN_BRIDGE_EXPORT(ConstantPadND,
@@ -142,23 +157,8 @@ ATEN_BRIDGE_EXPORT(RepeatInterleaveGrad,
                      dx.index_add_(dim, index, dy);
                    });
 ATEN_BRIDGE_EXPORT(ReverseV2, [](const Tensor& x, IntArrayRef dims) { return at::flip(x, dims); });
-// MindSpore numbers the ways to reduce 0 none, 1 add, 2 multiply.
-ATEN_BRIDGE_EXPORT(Scatter, [](const Tensor& x, int64_t dim, const Tensor& index,
-                               const Tensor& source, int64_t how, Tensor& y) {
-  if (how == 0) {
-    at::scatter_out(y, x, dim, index, source);
-  } else {
-    at::scatter_out(y, x, dim, index, source, how == 1 ? "add" : "multiply");
-  }
-});
-ATEN_BRIDGE_EXPORT(ScatterValue, [](const Tensor& x, int64_t dim, const Tensor& index,
-                                    const Scalar& value, int64_t how, Tensor& y) {
-  if (how == 0) {
-    at::scatter_out(y, x, dim, index, value);
-  } else {
-    at::scatter_out(y, x, dim, index, value, how == 1 ? "add" : "multiply");
-  }
-});
+ATEN_BRIDGE_EXPORT(Scatter, scatter<Tensor>);
+ATEN_BRIDGE_EXPORT(ScatterValue, scatter<Scalar>);
 ATEN_BRIDGE_EXPORT(SearchSorted, [](const Tensor& sorted, const Tensor& values,
                                     OptionalTensor sorter, OptionalDtype, bool right, Tensor& y) {
   y.copy_(at::searchsorted(sorted.contiguous(), values.contiguous(), /*out_int32=*/false, right, {},

@@ -8,6 +8,7 @@ import mindspore as ms
 import numpy as np
 import pytest
 import torch
+from checks import assert_equal
 from mindspore import mint
 from mindspore.mint.nn import functional as F
 
@@ -27,17 +28,6 @@ def mode(request):
 X, Y, Z = real(3, 4), real(3, 4, seed=6), real(4, 5)
 BETWEEN = (1 / (1 + np.exp(-X))).astype(np.float32)
 TARGET = np.abs(Y)
-
-
-def assert_equal(result, expected, tolerance):
-    if isinstance(expected, (tuple, list)):
-        assert len(result) == len(expected)
-        for one, other in zip(result, expected, strict=True):
-            assert_equal(one, other, tolerance)
-        return
-    result, expected = result.asnumpy(), expected.detach().numpy()
-    assert (result.shape, result.dtype) == (expected.shape, expected.dtype)
-    np.testing.assert_allclose(result, expected, rtol=tolerance, atol=tolerance)
 
 
 def check(of_mint, of_torch, *arrays, tolerance=2e-6):

@@ -7,22 +7,12 @@ import mindspore as ms
 import numpy as np
 import pytest
 import torch
+from checks import assert_equal
 from mindspore import mint
 from mindspore.mint.nn import functional as F
 
 X = np.arange(24, dtype=np.float32).reshape(4, 6) / 7 - 1
 MASK = np.arange(24).reshape(4, 6) % 3 == 0
-
-
-def assert_equal(result, expected, tolerance=0.0):
-    if isinstance(expected, (tuple, list)):
-        assert len(result) == len(expected)
-        for one, other in zip(result, expected, strict=True):
-            assert_equal(one, other, tolerance)
-        return
-    result, expected = result.asnumpy(), expected.detach().numpy()
-    assert (result.shape, result.dtype) == (expected.shape, expected.dtype)
-    np.testing.assert_allclose(result, expected, rtol=tolerance, atol=tolerance)
 
 
 # ===--- views and masks ---===
