@@ -8,6 +8,7 @@ PyTorch's values, and are made of functions of mint that work, so their gradient
 
 from __future__ import annotations
 
+import inspect
 import itertools
 import math
 import string
@@ -47,10 +48,13 @@ def _replaces(path: str, *dtypes: Any) -> Callable:
     original = _original(path)
 
     def decorate(function: Callable) -> Callable:
-        def choose(input, *arguments, **keywords):
-            if input.dtype in dtypes:
-                return function(input, *arguments, **keywords)
-            return original(input, *arguments, **keywords)
+        name = next(iter(inspect.signature(function).parameters))
+
+        def choose(*arguments, **keywords):
+            first = arguments[0] if arguments else keywords.get(name)
+            if isinstance(first, Tensor) and first.dtype in dtypes:
+                return function(*arguments, **keywords)
+            return original(*arguments, **keywords)
 
         if dtypes:
             choose.__name__, choose.__doc__ = function.__name__, original.__doc__

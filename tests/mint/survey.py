@@ -399,7 +399,7 @@ def render(alone: dict, with_library: dict, answers: list[dict]) -> str:
                 seen.add(key)
                 fault = answer["fault"].removeprefix("error: ")
                 lines.append(f"- `{answer['name']}`, {answer['kind']}: {fault[:160]}")
-    return "\n".join([count(alone, with_library), "", *lines, ""])
+    return "\n".join([count(with_library, alone), "", *lines, ""])
 
 
 def differences(with_library: dict) -> list[str]:
@@ -422,16 +422,21 @@ HEAD = (
 )
 
 
-def count(alone: dict, with_library: dict) -> str:
-    def yes(table, column):
-        return sum(row[column] == "yes" for row in table.values())
+def count(with_library: dict, alone: dict | None = None) -> str:
+    """How many functions work, as a sentence; in brackets, without the library."""
+
+    def yes(column):
+        counts = [
+            str(sum(row[column] == "yes" for row in table.values()))
+            for table in (with_library, alone)
+            if table is not None
+        ]
+        return counts[0] if alone is None else f"{counts[0]} ({counts[1]} without the library)"
 
     differentiable = sum(bool(row[2]) for row in with_library.values())
     return (
-        f"Of {len(with_library)} functions {yes(with_library, 0)} give PyTorch's values "
-        f"({yes(alone, 0)} without the library), {yes(with_library, 1)} in graph mode too "
-        f"({yes(alone, 1)}); of {differentiable} that have a gradient, {yes(with_library, 2)} give "
-        f"PyTorch's ({yes(alone, 2)})."
+        f"Of {len(with_library)} functions {yes(0)} give PyTorch's values, {yes(1)} in graph mode; "
+        f"of {differentiable} that have a gradient {yes(2)} give PyTorch's."
     )
 
 
@@ -450,7 +455,7 @@ def main() -> None:
         for answer in answers:
             if answer["takes"] and answer["fault"]:
                 print(answer["name"], answer["index"], answer["kind"], answer["fault"][:200])
-        print(count(with_library, with_library))
+        print(count(with_library))
         return
     alone = summarize(survey("", options.only))
     before, _, rest = PAGE.read_text().partition(BEGIN)

@@ -194,6 +194,19 @@ def test_float64_is_computed_in_float64(function, arrays):
     check(find(mint), find(torch), *(a.astype(np.float64) for a in arrays), tolerance=1e-13)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_the_first_input_by_its_name(dtype):
+    x, y = X.astype(dtype), Y.astype(dtype)
+    ours, theirs = ms.Tensor(x), torch.tensor(x)
+    assert_equal(mint.std(input=ours, dim=1), torch.std(input=theirs, dim=1), 1e-6)
+    assert_equal(mint.linalg.qr(A=ours)[1], torch.linalg.qr(A=theirs)[1], 1e-6)
+    assert_equal(
+        mint.add(input=ours, other=ms.Tensor(y)), torch.add(input=theirs, other=torch.tensor(y)), 0
+    )
+    with pytest.raises(TypeError):
+        mint.std(dim=1)
+
+
 def test_float64_keeps_numbers_that_are_no_numbers():
     x = np.array([np.nan, np.inf, -np.inf, 0.3, -0.3])
     for name in ("hardshrink", "softshrink", "logsigmoid", "selu"):
