@@ -464,9 +464,10 @@ class CallFrame {
     slot.dtype = info == nullptr ? DType::kNone : info->dtype;
     slot.strides = nullptr;
     slot.offset = 0;
-    if (index < input_count_ && !layouts_[index].strides.empty()) {
-      slot.strides = layouts_[index].strides.data();
-      slot.offset = static_cast<int64_t>(layouts_[index].offset);
+    if (index < input_count_) {
+      const Layout& layout = layouts_[index];
+      slot.strides = layout.strides.empty() ? nullptr : layout.strides.data();
+      slot.offset = static_cast<int64_t>(layout.offset);
     }
 
     if (slot.ndim < 0 || slot.ndim > kMaxNdim) {
@@ -509,6 +510,11 @@ class CallFrame {
                                            detail::count_text(slot.numel, "element") +
                                            ", got null with " + slot.text());
       return false;
+    }
+    if (slot.numel == 1) {  // whatever its strides are
+      slot.data = static_cast<char*>(slot.data) + slot.offset * info->itemsize;
+      slot.strides = nullptr;
+      slot.offset = 0;
     }
     return true;
   }
@@ -3944,6 +3950,30 @@ class OperandsInUse {
   report.raise_if_failed();
 }
 
+/// Gives a kernel that writes its first input the others as they were before, where these lie in
+/// the same memory: ATen cannot see it, since each view has a storage of its own.
+inline void separate_from_first(const Arguments& arguments) {
+  const auto begin = [](const Operand& operand) {
+    return static_cast<const char*>(operand.slot.data) +
+           operand.slot.offset * static_cast<int64_t>(dtype_itemsize(operand.slot.dtype));
+  };
+  const auto end = [](const Operand& operand) {
+    return static_cast<const char*>(operand.slot.data) + slot_bytes(operand.slot);
+  };
+  const Operand& first = arguments.operands[0];
+  for (int i = 1; i < arguments.inputs; ++i) {
+    Operand& other = arguments.operands[i];
+    if (!first.view.defined() || !other.view.defined() || begin(other) >= end(first) ||
+        begin(first) >= end(other)) {
+      continue;
+    }
+    if (begin(other) != begin(first) || other.view.sizes() != first.view.sizes() ||
+        other.view.strides() != first.view.strides()) {
+      other.view = other.view.clone();
+    }
+  }
+}
+
 /// Takes the numbers of inputs and outputs as the host tells them.
 template <class Host>
 bool take_operands(const KernelInfo& kernel, const CallFrame& frame, Arguments& arguments,
@@ -3998,6 +4028,11 @@ int run(const KernelBase& kernel, KeptOperands& kept, int nparam, void** params,
       arguments.operands = kept.operands.data();
       bind_operands<Host>(info, frame, host, device, arguments, report);
       bound = arguments.size();
+      if constexpr (Host::kIsPlugin) {
+        if (info.outputs == 0 && arguments.inputs > 1) {
+          separate_from_first(arguments);
+        }
+      }
       if (info.workspaces > 0) {
         workspaces = take_workspaces(kernel, device, arguments);
         arguments.workspaces = workspaces.data();

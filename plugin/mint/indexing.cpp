@@ -74,11 +74,11 @@ ATEN_BRIDGE_EXPORT(IndexAddExt, [](const Tensor& x, int64_t dim, const Tensor& i
 });
 ATEN_BRIDGE_EXPORT(IndexFillScalar,
                    [](const Tensor& x, int64_t dim, const Tensor& index, const Scalar& value) {
-                     return at::index_fill(x, dim, index, value);
+                     return at::index_fill(x, dim, index.to(at::kLong), value);
                    });
 ATEN_BRIDGE_EXPORT(IndexFillTensor,
                    [](const Tensor& x, int64_t dim, const Tensor& index, const Tensor& value) {
-                     return at::index_fill(x, dim, index, value);
+                     return at::index_fill(x, dim, index.to(at::kLong), value);
                    });
 ATEN_BRIDGE_EXPORT(IndexSelect, [](const Tensor& x, int64_t dim, const Tensor& index, Tensor& y) {
   at::index_select_out(y, x, dim, index);

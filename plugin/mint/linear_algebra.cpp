@@ -41,7 +41,9 @@ ATEN_BRIDGE_EXPORT(MatMul, [](const Tensor& a, const Tensor& b, bool transpose_a
                               Tensor& y) {
   at::mm_out(y, transpose_a ? a.t() : a, transpose_b ? b.t() : b);
 });
-ATEN_BRIDGE_EXPORT(MatMulExt, at::matmul_out);
+// Not matmul_out(), which warns of a result that it resizes on the way, where one is a vector.
+ATEN_BRIDGE_EXPORT(MatMulExt,
+                   [](const Tensor& a, const Tensor& b, Tensor& y) { y.copy_(at::matmul(a, b)); });
 ATEN_BRIDGE_EXPORT(MatrixInverseExt, at::linalg_inv_out);
 ATEN_BRIDGE_EXPORT(Mm, [](const Tensor& a, const Tensor& b, Tensor& y) { at::mm_out(y, a, b); });
 ATEN_BRIDGE_EXPORT(Mv, at::mv_out);

@@ -43,6 +43,14 @@ def _original(path: str) -> Any:
     return found
 
 
+def _named_as(original: Callable, function: Callable) -> Callable:
+    """Not functools.wraps(): graph mode looks up names in the module that a function says."""
+    for name in ("__name__", "__doc__"):
+        if hasattr(original, name):
+            setattr(function, name, getattr(original, name))
+    return function
+
+
 def _replaces(path: str, *dtypes: Any) -> Callable:
     """The function stands in for the one of mint; with dtypes, for first inputs of these only."""
     original = _original(path)
@@ -56,11 +64,7 @@ def _replaces(path: str, *dtypes: Any) -> Callable:
                 return function(*arguments, **keywords)
             return original(*arguments, **keywords)
 
-        if dtypes:
-            choose.__name__, choose.__doc__ = function.__name__, original.__doc__
-        else:
-            function.__doc__ = original.__doc__
-        _REPLACED.append((original, choose if dtypes else function))
+        _REPLACED.append((original, _named_as(original, choose if dtypes else function)))
         return function
 
     return decorate
@@ -115,7 +119,6 @@ def _convolution(original: Callable, ndim: int) -> Callable:
             input, padding = _padded(input, weight, stride, padding, dilation, ndim)
         return original(input, weight, bias, stride, padding, dilation, groups)
 
-    convolve.__name__, convolve.__doc__ = f"conv{ndim}d", original.__doc__
     return convolve
 
 
@@ -478,9 +481,13 @@ def kl_div(input, target, reduction="mean", log_target=False):
 
 @_replaces("nn.functional.binary_cross_entropy", ms.float64)
 def binary_cross_entropy(input, target, weight=None, reduction="mean"):
-    # Each logarithm at least -100, as in PyTorch.
-    loss = (target - 1) * mint.clamp(mint.log1p(-input), -100)
-    loss = loss - target * mint.clamp(mint.log(input), -100)
+    # Each logarithm at least -100, and the gradient's divisor at least 1e-12, as in PyTorch.
+    of_one = mint.clamp(mint.log(input), -100)
+    of_zero = mint.clamp(mint.log1p(-input), -100)
+    loss = ops.stop_gradient((target - 1) * of_zero - target * of_one)
+    slope = (input - target) / mint.clamp((1 - input) * input, _number(1e-12, input))
+    loss = loss + ops.stop_gradient(slope) * (input - ops.stop_gradient(input))
+    loss = loss + ops.stop_gradient(of_zero - of_one) * (target - ops.stop_gradient(target))
     return _reduced(loss if weight is None else loss * weight, reduction)
 
 
@@ -546,40 +553,98 @@ def prelu(input, weight):
 # ===--- element by element ---===
 
 
-def _with_exact_numbers(original: Callable) -> Callable:
+def _beside(number: Any, tensor: Any) -> Any:
     """MindSpore makes a Python number a float32, also beside a float64."""
-
-    def compute(input, other, *arguments, **keywords):
-        if isinstance(other, float) and isinstance(input, Tensor) and input.dtype == ms.float64:
-            other = _number(other, input)
-        return original(input, other, *arguments, **keywords)
-
-    compute.__name__, compute.__doc__ = original.__name__, original.__doc__
-    return compute
+    is_lost = isinstance(number, float) and isinstance(tensor, Tensor)
+    return _number(number, tensor) if is_lost and tensor.dtype == ms.float64 else number
 
 
-for _name in ("add", "div", "float_power", "fmod", "mul", "pow", "remainder", "sub"):
-    _REPLACED.append((_original(_name), _with_exact_numbers(_original(_name))))
-for _name in ("add", "mod", "mul", "pow", "radd", "rmul", "rsub", "rtruediv", "sub", "truediv"):
-    _METHODS[f"__{_name}__"] = _with_exact_numbers(getattr(Tensor, f"__{_name}__"))
-for _name in ("add", "div", "mul", "sub"):
-    _METHODS[_name] = _with_exact_numbers(getattr(Tensor, _name))
+_add, _div, _float_power, _fmod = mint.add, mint.div, mint.float_power, mint.fmod
+_mul, _pow, _remainder, _sub = mint.mul, mint.pow, mint.remainder, mint.sub
 
 
-def _of_integers(original: Callable, dtype: Any) -> Callable:
-    """Integers and truth values as another dtype, which PyTorch's results have."""
+@_replaces("add")
+def add(input, other, *, alpha=1):
+    return _add(_beside(input, other), _beside(other, input), alpha=alpha)
 
-    def compute(input, *arguments, **keywords):
-        if input.dtype not in _FLOATING and not input.is_complex():
-            input = input.astype(dtype)
-        return original(input, *arguments, **keywords)
 
-    compute.__name__, compute.__doc__ = original.__name__, original.__doc__
-    return compute
+@_replaces("sub")
+def sub(input, other, *, alpha=1):
+    return _sub(_beside(input, other), _beside(other, input), alpha=alpha)
+
+
+@_replaces("mul")
+def mul(input, other):
+    return _mul(_beside(input, other), _beside(other, input))
+
+
+@_replaces("div")
+def div(input, other, *, rounding_mode=None):
+    return _div(_beside(input, other), _beside(other, input), rounding_mode=rounding_mode)
+
+
+@_replaces("fmod")
+def fmod(input, other):
+    return _fmod(input, _beside(other, input))
+
+
+@_replaces("remainder")
+def remainder(input, other):
+    return _remainder(_beside(input, other), _beside(other, input))
+
+
+@_replaces("pow")
+def pow_(input, exponent):
+    return _pow(_beside(input, exponent), _beside(exponent, input))
+
+
+@_replaces("float_power")
+def float_power(input, exponent):
+    return _float_power(_beside(input, exponent), _beside(exponent, input))
+
+
+def _exact_method(original: Callable) -> Callable:
+    def compute(self, *arguments, **keywords):
+        if arguments and isinstance(arguments[0], float):
+            arguments = (_beside(arguments[0], self), *arguments[1:])
+        return original(self, *arguments, **keywords)
+
+    return _named_as(original, compute)
+
+
+for _name in (
+    *("add", "eq", "ge", "gt", "le", "lt", "mod", "mul", "ne", "pow", "radd", "rmod", "rmul"),
+    *("rpow", "rsub", "rtruediv", "sub", "truediv"),
+):
+    _METHODS[f"__{_name}__"] = _exact_method(getattr(Tensor, f"__{_name}__"))
+for _name in ("add", "div", "eq", "ge", "gt", "le", "lt", "mul", "ne", "pow", "sub"):
+    _METHODS[_name] = _exact_method(getattr(Tensor, _name))
+
+
+_div_in_place = Tensor.div_
+
+
+@_method
+def div_(self, other, *, rounding_mode=None):
+    if rounding_mode is None:
+        return _div_in_place(self, other)
+    return self.copy_(
+        mint.div(self, other, rounding_mode=rounding_mode)
+    )  # MindSpore's does nothing
+
+
+def _of_integers(original: Callable) -> Callable:
+    """Integers and truth values as float32, which PyTorch's results are."""
+
+    def compute(input):
+        is_whole = isinstance(input, Tensor) and input.dtype in (*_INTEGERS, ms.bool_)
+        return original(input.astype(ms.float32) if is_whole else input)
+
+    return _named_as(original, compute)
 
 
 for _name in ("erf", "erfc", "exp", "expm1"):
-    _REPLACED.append((_original(_name), _of_integers(_original(_name), ms.float32)))
+    _REPLACED.append((_original(_name), _of_integers(_original(_name))))
 
 
 @_replaces("square", ms.bool_)
@@ -654,6 +719,12 @@ _cumsum = mint.cumsum
 def any_(input, dim=None, keepdim=False):
     if not isinstance(dim, (tuple, list)):
         return _any(input) if dim is None else _any(input, dim, keepdim)
+    for i in dim:
+        if not -input.ndim <= i < input.ndim:
+            raise IndexError(
+                f"any: expected dimensions from {-input.ndim} to {input.ndim - 1}, got {i}"
+            )
+    input = input.astype(ms.bool_)
     for i in range(input.ndim - 1, -1, -1):
         if i in dim or i - input.ndim in dim:
             input = _any(input, i, keepdim)
@@ -691,9 +762,16 @@ def var(input, dim=None, *, correction=1, keepdim=False):
     return _moments(input, dim, correction, keepdim)[0]
 
 
+def _root(variance):
+    """With a gradient of 0 where all values are equal."""
+    is_zero = variance == 0
+    root = mint.sqrt(mint.where(is_zero, mint.ones_like(variance), variance))
+    return mint.where(is_zero, mint.zeros_like(variance), root)
+
+
 @_replaces("std", ms.float64)
 def std(input, dim=None, *, correction=1, keepdim=False):
-    return mint.sqrt(var(input, dim, correction=correction, keepdim=keepdim))
+    return _root(var(input, dim, correction=correction, keepdim=keepdim))
 
 
 @_replaces("var_mean", ms.float64)
@@ -704,7 +782,7 @@ def var_mean(input, dim=None, *, correction=1, keepdim=False):
 @_replaces("std_mean", ms.float64)
 def std_mean(input, dim=None, *, correction=1, keepdim=False):
     variance, mean = _moments(input, dim, correction, keepdim)
-    return mint.sqrt(variance), mean
+    return _root(variance), mean
 
 
 @_replaces("diff", ms.float64, ms.int16)
@@ -722,10 +800,11 @@ def _of_float64(name: str, function: Callable) -> None:
     original = getattr(Tensor, name)
 
     def compute(self, *arguments, **keywords):
-        own = self.dtype != ms.float64 or "axis" in keywords or "ddof" in keywords
-        return (original if own else function)(self, *arguments, **keywords)
+        own = {"axis", "ddof", "keepdims"}.intersection(keywords) or len(arguments) > 1
+        takes = original if own or self.dtype != ms.float64 else function
+        return takes(self, *arguments, **keywords)
 
-    _METHODS[name] = compute
+    _METHODS[name] = _named_as(original, compute)
 
 
 for _name, _function in (("logsumexp", logsumexp), ("std", std), ("var", var)):
@@ -736,6 +815,9 @@ for _name, _function in (("logsumexp", logsumexp), ("std", std), ("var", var)):
 def vector_norm(x, ord=2, dim=None, keepdim=False, *, dtype=None):
     dim = (dim,) if isinstance(dim, int) else dim
     return LinalgVectorNorm()(x, float(ord), dim, keepdim, dtype)
+
+
+_amax, _amin = Tensor.amax, Tensor.amin
 
 
 @_method
@@ -752,11 +834,9 @@ def amin(self, *arguments, **keywords):
     )
 
 
-_amax, _amin = Tensor.amax, Tensor.amin
-
-
 @_method
-def index_fill(self, dim, index, value):
+def index_fill(self, dim=None, index=None, value=None, *, axis=None):
+    dim = axis if dim is None else dim
     fill = IndexFillTensor() if isinstance(value, Tensor) else IndexFillScalar()
     return fill(self, dim, index, value)
 

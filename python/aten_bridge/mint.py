@@ -95,7 +95,7 @@ def install() -> None:
     MindSpore gets the library, unless MS_OP_PLUGIN_PATH names one already. It opens it with its
     first operator: call this before. And MindSpore's modules get functions in the places of those
     that MindSpore 2.10 refuses on the CPU before it asks for a kernel (einsum, max_pool2d, float64
-    in logsumexp ...) or differentiates wrongly; they have the same signatures and are made of
+    in logsumexp ...) or differentiates wrongly; they take the same arguments and are made of
     functions that work. Names that a program has taken out of mint before stay MindSpore's. A
     second call does nothing.
 
@@ -103,7 +103,12 @@ def install() -> None:
     RuntimeError if MindSpore has opened none, each with what to do.
     """
     check_interface()
-    if not os.environ.get("MS_OP_PLUGIN_PATH"):
+    named = os.environ.get("MS_OP_PLUGIN_PATH")
+    if named and not Path(named).is_file():
+        raise FileNotFoundError(
+            f"{named}: there is no such file; correct the variable MS_OP_PLUGIN_PATH"
+        )
+    if not named:
         os.environ["MS_OP_PLUGIN_PATH"] = str(library())
 
     import mindspore as ms
@@ -132,7 +137,7 @@ def main(program: str | None = None, *arguments: str) -> None:
         if not Path(program).is_file():
             raise FileNotFoundError(f"{program}: there is no such file")
         install()
-    except (FileNotFoundError, InterfaceError) as error:
+    except (FileNotFoundError, InterfaceError, RuntimeError) as error:
         sys.exit(f"aten_bridge: {error}.")
     # As `python program arguments` has them.
     sys.argv = [program, *arguments]

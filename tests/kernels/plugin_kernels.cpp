@@ -25,6 +25,9 @@ ATEN_BRIDGE_EXPORT(DescribeView, describe);
 void negate(const Tensor& x) { x.neg_(); }
 ATEN_BRIDGE_EXPORT(InplaceNegate, negate);
 
+void add(const Tensor& x, const Tensor& other) { x.add_(other); }
+ATEN_BRIDGE_EXPORT(InplaceAdd, add);
+
 // y = the values, one after the other.
 void values(at::IntArrayRef ints, at::OptionalIntArrayRef more, const std::vector<double>& reals,
             double real, std::optional<at::ScalarType> dtype, Tensor& y) {

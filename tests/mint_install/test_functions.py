@@ -221,6 +221,19 @@ def test_float64_keeps_numbers_that_are_no_numbers():
     assert_equal(mint.logsumexp(ms.Tensor(x[1:]), 0), torch.logsumexp(torch.tensor(x[1:]), 0), 0)
 
 
+def test_float64_at_the_ends_has_pytorchs_gradients():
+    p = np.array([0, 1, 0.25, 1])
+    targets = np.array([0, 1, 0.5, 0])
+    check(
+        lambda p: F.binary_cross_entropy(p, ms.Tensor(targets)),
+        lambda p: torch.nn.functional.binary_cross_entropy(p, torch.tensor(targets)),
+        p,
+        tolerance=1e-8,
+    )
+    gradient = ms.grad(mint.std)(ms.Tensor([2.0, 2.0], ms.float64))
+    assert gradient.asnumpy().tolist() == [0, 0]
+
+
 # ===--- results whose size depends on values ---===
 
 
@@ -380,6 +393,19 @@ def test_a_program_runs_with_the_library_and_the_functions(tmp_path):
     done = run("-m", "aten_bridge.mint", str(tmp_path / "none.py"))
     assert done.returncode == 1
     assert done.stderr == f"aten_bridge: {tmp_path}/none.py: there is no such file.\n"
+
+
+def test_install_says_that_the_named_library_is_missing(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-m", "aten_bridge.mint", __file__],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "MS_OP_PLUGIN_PATH": "/none.so"},
+    )
+    assert done.returncode == 1
+    assert done.stderr == (
+        "aten_bridge: /none.so: there is no such file; correct the variable MS_OP_PLUGIN_PATH.\n"
+    )
 
 
 def test_install_says_when_it_comes_too_late(tmp_path):

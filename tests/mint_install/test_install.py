@@ -67,6 +67,36 @@ def test_unique_in_a_loop_has_the_size_of_its_own_values():
         assert mint.sum(mint.unique(ms.Tensor(x))).item() == count * (count - 1) // 2
 
 
+def test_single_elements():
+    """Views without strides, which have an offset all the same."""
+    for make, of in ((ms.Tensor, mint), (torch.tensor, torch)):
+        x = make(np.arange(12, dtype=np.float32).reshape(3, 4))
+        assert float(of.exp(x[0, 2])) == pytest.approx(np.exp(2))
+        assert bool(x[1, 2] > 5)
+        assert [int(v * 1) for v in x[1]] == [4, 5, 6, 7]
+        assert int(sum(x[2])) == 38
+        x[1, 2] += 100
+        element = x[2, 3]
+        element.add_(1)
+        assert [int(x[1, 2]), int(x[2, 3]), int(x[0, 0])] == [106, 12, 0]
+    gradient = ms.grad(lambda x: x[1, 2] * x[0, 1] * 3)(ms.Tensor(np.arange(6.0).reshape(2, 3)))
+    assert gradient.asnumpy().tolist() == [[0, 15, 0], [0, 0, 3]]
+
+
+def test_methods_that_write_what_they_read():
+    def whole():
+        return ms.Tensor(np.arange(9, dtype=np.float32).reshape(3, 3))
+
+    before = whole().asnumpy()
+    for method, expected in (("copy_", before.T), ("add_", before + before.T)):
+        x = whole()
+        getattr(x, method)(x.T)
+        np.testing.assert_array_equal(x.asnumpy(), expected)
+    x = whole()
+    x[1:].add_(x[:-1])
+    np.testing.assert_array_equal(x.asnumpy()[1:], before[1:] + before[:-1])
+
+
 # ===--- numbers ---===
 
 
@@ -79,11 +109,39 @@ def test_unique_in_a_loop_has_the_size_of_its_own_values():
         lambda x: 0.7 / (x + 3),
         lambda x: (x + 2) ** 0.3 % 0.7,
         lambda x: x.mul(0.7).add(0.1).sub(0.3).div(0.9),
+        lambda x: 0.3 ** (x + 2) + 0.3 % (x + 3),
+        lambda x: ((x * 0 + 0.1) == 0.1).sum() + (x * 0 + 0.1 < 0.1).sum(),
     ],
 )
 def test_python_numbers_beside_float64_are_float64(function):
     x = X.astype(np.float64)
     assert_equal(function(ms.Tensor(x)), function(torch.tensor(x)), tolerance=1e-15)
+
+
+@pytest.mark.parametrize("mode", ["trunc", "floor"])
+def test_div_with_rounding_in_place(mode):
+    ours, theirs = ms.Tensor([7.0, -7.0]), torch.tensor([7.0, -7.0])
+    assert_equal(ours.div_(2, rounding_mode=mode), theirs.div_(2, rounding_mode=mode))
+    assert_equal(ours, theirs)
+
+
+def test_any_refuses_dimensions_in_words():
+    x = ms.Tensor(X)
+    assert mint.any(x, dim=()).dtype == ms.bool_
+    with pytest.raises(IndexError) as error:
+        mint.any(x, dim=(5,))
+    assert str(error.value) == "any: expected dimensions from -2 to 1, got 5"
+
+
+def test_arguments_by_name():
+    x, y = ms.Tensor(X), torch.tensor(X)
+    assert_equal(mint.pow(input=x, exponent=2), torch.pow(input=y, exponent=2), 1e-6)
+    assert_equal(mint.exp(input=x), torch.exp(input=y))
+    assert_equal(x.sub(other=2.0), y.sub(other=2.0))
+    places = ms.Tensor([0], ms.int32)
+    assert_equal(
+        x.index_fill(axis=1, index=places, value=1.5), y.index_fill(1, torch.tensor([0]), 1.5)
+    )
 
 
 # ===--- einsum ---===

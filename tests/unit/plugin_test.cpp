@@ -140,6 +140,30 @@ TEST(PluginTest, StridedInputsAreViewsOfTheHostsMemory) {
   EXPECT_EQ(y, (std::vector<float>{0, 1, 2, 3}));
 }
 
+TEST(PluginTest, OneElementOfATensorIsFoundByItsOffset) {
+  std::vector<float> x = {0, 1, 2, 3};
+  float y = 0;
+  PluginCall copy;
+  copy.strided("float32", {}, x.data(), {}, 3).output("float32", {}, &y);
+  EXPECT_EQ(copy.run("Copy"), "");
+  EXPECT_EQ(y, 3);
+
+  PluginCall negate;
+  negate.strided("float32", {1, 1}, x.data(), {4, 2}, 2).output("float32", {1, 1}, x.data());
+  EXPECT_EQ(negate.run("InplaceNegate"), "");
+  EXPECT_EQ(x, (std::vector<float>{0, 1, -2, 3}));
+
+  // Also where a number is read from it.
+  Ints ints = {4};
+  std::vector<float> reals = {0.5F};
+  std::vector<double> found(4);
+  PluginCall number;
+  number.input("int64", {1}, ints.data(), true).none().input("float32", {1}, reals.data(), true);
+  number.strided("float32", {}, x.data(), {}, 1).none().output("float64", {4}, found.data());
+  EXPECT_EQ(number.run("Values"), "");
+  EXPECT_EQ(found, (std::vector<double>{4, 0.5, 1, -1}));
+}
+
 TEST(PluginTest, ListsNumbersAndDtypesComeFromInputs) {
   Ints ints = {3, 4};
   Ints one = {7};
@@ -203,6 +227,27 @@ TEST(PluginTest, KernelsWithoutOutputsWriteTheirInput) {
             "place, got other memory");
 }
 
+TEST(PluginTest, WhatLiesInTheWrittenMemoryIsReadAsItWas) {
+  std::vector<float> x = {1, 2, 3, 4};
+  PluginCall following;  // the three last elements plus those before them
+  following.strided("float32", {3}, x.data(), {1}, 1).strided("float32", {3}, x.data(), {1}, 0);
+  following.output("float32", {3}, x.data());
+  EXPECT_EQ(following.run("InplaceAdd"), "");
+  EXPECT_EQ(x, (std::vector<float>{1, 3, 5, 7}));
+
+  PluginCall transposed;
+  transposed.strided("float32", {2, 2}, x.data(), {2, 1}, 0);
+  transposed.strided("float32", {2, 2}, x.data(), {1, 2}, 0).output("float32", {2, 2}, x.data());
+  EXPECT_EQ(transposed.run("InplaceAdd"), "");
+  EXPECT_EQ(x, (std::vector<float>{2, 8, 8, 14}));
+
+  PluginCall itself;
+  itself.input("float32", {4}, x.data()).input("float32", {4}, x.data());
+  itself.output("float32", {4}, x.data());
+  EXPECT_EQ(itself.run("InplaceAdd"), "");
+  EXPECT_EQ(x, (std::vector<float>{4, 16, 16, 28}));
+}
+
 TEST(PluginTest, SizesThatAreKnownAfterwardsAreReported) {
   std::vector<float> x = {0, 5, 0, 6};
   Ints y(4, -1);
@@ -244,9 +289,9 @@ TEST(PluginTest, TheLibraryTellsItsOperators) {
   const auto names = [&](const char* name) {
     return reinterpret_cast<const char** (*)()>(dlsym(library, name))();
   };
-  ASSERT_EQ(count("GetRegisteredOpCount"), 6);
+  ASSERT_EQ(count("GetRegisteredOpCount"), 7);
   EXPECT_STREQ(names("GetAllRegisteredOps")[0], "Copy");
-  EXPECT_STREQ(names("GetAllRegisteredOps")[5], "NonZeroPlugin");
+  EXPECT_STREQ(names("GetAllRegisteredOps")[6], "NonZeroPlugin");
   ASSERT_EQ(count("GetComputeDependOpCount"), 1);
   EXPECT_STREQ(names("GetAllOpPluginComputeDependOps")[0], "NonZeroPlugin");
 }
