@@ -3529,13 +3529,14 @@ inline bool take_count(const KernelInfo& kernel, int count, Arguments& arguments
 }
 
 /// The same where the host tells how many of them are inputs. A kernel without outputs writes its
-/// inputs.
+/// inputs. There may be more outputs than it has: where an operator is made of others,
+/// MindSpore 2.10 now and then gives one of them the outputs of all, its own first (3 in 100 calls
+/// of mint.div with a rounding mode, whose part Trunc got 2).
 inline bool take_counts(const KernelInfo& kernel, int inputs, int outputs, Arguments& arguments,
                         Report& report) {
   const bool has_list = kernel.list_begin >= 0;
   const int fixed = kernel.inputs - (has_list ? 1 : 0);
-  if ((has_list ? inputs < fixed : inputs != fixed) ||
-      (kernel.outputs > 0 && outputs != kernel.outputs)) {
+  if ((has_list ? inputs < fixed : inputs != fixed) || outputs < kernel.outputs) {
     report.add(Status::kCount,
                std::string("expected ") + (has_list ? "at least " : "") +
                    count_text(fixed, "input") + " and " + count_text(kernel.outputs, "output") +

@@ -281,6 +281,16 @@ TEST(PluginTest, TheNumberOfInputsIsKnown) {
             "null");
 }
 
+TEST(PluginTest, OutputsOfOtherOperatorsBehindItsOwnAreLeftAlone) {
+  float x = 1;
+  std::vector<float> y = {5, 6};
+  PluginCall call;
+  call.input("float32", {}, &x).output("float32", {}, y.data());
+  call.output("float32", {}, y.data() + 1);
+  EXPECT_EQ(call.run("Copy"), "");
+  EXPECT_EQ(y, (std::vector<float>{1, 6}));
+}
+
 TEST(PluginTest, TheLibraryTellsItsOperators) {
   void* library = dlopen(TEST_PLUGIN, RTLD_LAZY | RTLD_LOCAL);
   const auto count = [&](const char* name) {
