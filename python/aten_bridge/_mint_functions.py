@@ -1,8 +1,8 @@
 """Functions of MindSpore's mint that no kernel can mend on the CPU.
 
 MindSpore 2.10 refuses them in PyNative mode before it asks for a kernel, refuses dtypes that
-PyTorch has, or computes their gradient wrongly. The functions here have MindSpore's signatures and
-PyTorch's values, and are made of functions of mint that work, so their gradients follow.
+PyTorch has, or computes their gradient wrongly. The functions here take MindSpore's arguments,
+have PyTorch's values, and are made of functions of mint that work, so their gradients follow.
 `aten_bridge.mint.install` puts them in the places of MindSpore's.
 """
 
@@ -628,9 +628,8 @@ _div_in_place = Tensor.div_
 def div_(self, other, *, rounding_mode=None):
     if rounding_mode is None:
         return _div_in_place(self, other)
-    return self.copy_(
-        mint.div(self, other, rounding_mode=rounding_mode)
-    )  # MindSpore's does nothing
+    # MindSpore's does nothing.
+    return self.copy_(mint.div(self, other, rounding_mode=rounding_mode))
 
 
 def _of_integers(original: Callable) -> Callable:
@@ -657,6 +656,10 @@ def item(input):
     return input.astype(ms.float32).item()
 
 
+_real = mint.real
+_xlogy = mint.xlogy
+
+
 @_replaces("real")  # MindSpore's gradient of real numbers is complex
 def real(input):
     return _real(input) if input.is_complex() else input
@@ -665,10 +668,6 @@ def real(input):
 @_replaces("ceil", *_INTEGERS)
 def ceil(input):
     return mint.clone(input)
-
-
-_real = mint.real
-_xlogy = mint.xlogy
 
 
 @_replaces("xlogy")
@@ -754,7 +753,7 @@ def _moments(input, dim, correction, keepdim):
     count = input.numel() // max(mean.numel(), 1)
     divisor = max(count - correction, 0)
     variance = mint.sum(rest * rest, dim, keepdim) / float(divisor)
-    return variance, mean if keepdim else mint.mean(input, dim)
+    return variance, mean if keepdim else mint.reshape(mean, variance.shape)
 
 
 @_replaces("var", ms.float64)
@@ -817,21 +816,19 @@ def vector_norm(x, ord=2, dim=None, keepdim=False, *, dtype=None):
     return LinalgVectorNorm()(x, float(ord), dim, keepdim, dtype)
 
 
-_amax, _amin = Tensor.amax, Tensor.amin
+def _by_dim(name: str) -> None:
+    """The method takes PyTorch's keywords too, as the function does."""
+    original, function = getattr(Tensor, name), _original(name)
+
+    def compute(self, *arguments, **keywords):
+        takes = function if "dim" in keywords or "keepdim" in keywords else original
+        return takes(self, *arguments, **keywords)
+
+    _METHODS[name] = _named_as(original, compute)
 
 
-@_method
-def amax(self, *arguments, **keywords):
-    return (mint.amax if "dim" in keywords or "keepdim" in keywords else _amax)(
-        self, *arguments, **keywords
-    )
-
-
-@_method
-def amin(self, *arguments, **keywords):
-    return (mint.amin if "dim" in keywords or "keepdim" in keywords else _amin)(
-        self, *arguments, **keywords
-    )
+for _name in ("amax", "amin"):
+    _by_dim(_name)
 
 
 @_method

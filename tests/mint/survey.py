@@ -70,6 +70,29 @@ def jobs(pattern: str = "") -> Iterator[dict]:
 # ===--- the process that makes the calls ---===
 
 
+def functions(name: str) -> tuple:
+    """Those of mint and of PyTorch: "mm", "nn.functional.relu"."""
+    import torch
+
+    elsewhere = {
+        "addr_": torch.Tensor.addr_,
+        "item": torch.Tensor.item,
+        "npu_gelu": torch.nn.functional.gelu,
+        "nn.functional.flatten": torch.flatten,
+        "nn.functional.sigmoid_": torch.sigmoid_,
+        # PyTorch has these on CUDA only.
+        "batch_norm_stats": batch_norm_stats,
+        "batch_norm_elemt": batch_norm_elemt,
+        "batch_norm_gather_stats_with_counts": batch_norm_gather_stats_with_counts,
+    }
+    module, _, function = name.rpartition(".")
+    of_mint, of_torch = (
+        importlib.import_module(f"{root}.{module}".rstrip("."))
+        for root in ("mindspore.mint", "torch")
+    )
+    return getattr(of_mint, function), elsewhere.get(name) or getattr(of_torch, function)
+
+
 class Worker:
     """Answers jobs: whether PyTorch takes the call, and what is wrong with MindSpore's result."""
 
@@ -84,28 +107,6 @@ class Worker:
             from aten_bridge.mint import install
 
             install()
-
-    def functions(self, name):
-        """Those of mint and of PyTorch."""
-        torch = self.torch
-        elsewhere = {
-            "addr_": torch.Tensor.addr_,
-            "item": torch.Tensor.item,
-            "npu_gelu": torch.nn.functional.gelu,
-            "nn.functional.flatten": torch.flatten,
-            "nn.functional.sigmoid_": torch.sigmoid_,
-            # PyTorch has these on CUDA only.
-            "batch_norm_stats": batch_norm_stats,
-            "batch_norm_elemt": batch_norm_elemt,
-            "batch_norm_gather_stats_with_counts": batch_norm_gather_stats_with_counts,
-        }
-        module, _, function = name.rpartition(".")
-        modules = [
-            importlib.import_module(f"{root}.{module}".rstrip("."))
-            for root in ("mindspore.mint", "torch")
-        ]
-        of_mint = getattr(modules[0], function)
-        return of_mint, elsewhere.get(name) or getattr(modules[1], function)
 
     def tensor_of_mindspore(self, array, kind):
         ms = self.ms
@@ -130,7 +131,7 @@ class Worker:
         family, arguments, keywords = calls()[name][index]
         if kind == "gradient":
             return self.gradient(name, arguments, keywords)
-        of_mint, of_torch = self.functions(name)
+        of_mint, of_torch = functions(name)
         inputs = convert((arguments, keywords), lambda a: self.tensor_of_pytorch(a, kind))
         try:
             expected = of_torch(*inputs[0], **inputs[1])
@@ -187,7 +188,7 @@ class Worker:
     def gradient(self, name, arguments, keywords):
         """Of the sum of the squares of all results, by all inputs that have one."""
         ms, torch = self.ms, self.torch
-        of_mint, of_torch = self.functions(name)
+        of_mint, of_torch = functions(name)
         arrays = [leaf for leaf in leaves((arguments, keywords)) if is_real(leaf)]
 
         def place(values, tensor):

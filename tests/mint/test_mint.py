@@ -1,7 +1,6 @@
 """The API mint with the library against PyTorch: values, gradients, in-place methods."""
 
 import ctypes
-import importlib
 import inspect
 import json
 import os
@@ -17,7 +16,7 @@ import survey
 import torch
 from cases import EXACT, IN_PLACE, X, Y
 from mindspore import mint
-from survey import convert
+from survey import convert, functions
 
 from aten_bridge.mint import HEADER, InterfaceError, check_interface
 
@@ -28,15 +27,6 @@ def name_of(case):
     function, arguments, keywords = case[-3:]
     shapes = [str(list(a.shape)) if isinstance(a, np.ndarray) else repr(a)[:20] for a in arguments]
     return f"{function}({', '.join([*shapes, *(f'{k}={v}' for k, v in keywords.items())])})"
-
-
-def functions(module, function):
-    """Those of mint and of PyTorch."""
-    modules = [
-        importlib.import_module(f"{root}.{module}" if module else root)
-        for root in ("mindspore.mint", "torch")
-    ]
-    return [getattr(m, function) for m in modules]
 
 
 def assert_equal(result, expected, tolerance=0.0):
@@ -67,7 +57,7 @@ class Net(ms.nn.Cell):
 @pytest.mark.parametrize("case", EXACT, ids=name_of)
 def test_values_are_pytorchs_to_the_last_bit(case):
     module, function, arguments, keywords = case
-    of_mint, of_torch = functions(module, function)
+    of_mint, of_torch = functions(f"{module}.{function}".lstrip("."))
     assert_equal(
         of_mint(*convert(arguments, ms.Tensor), **convert(keywords, ms.Tensor)),
         of_torch(*convert(arguments, torch.tensor), **convert(keywords, torch.tensor)),
@@ -84,7 +74,7 @@ def test_the_table_of_the_docs_is_true():
 )
 @pytest.mark.parametrize("part", ["transposed", "rows", "columns", "element"])
 def test_views_are_read_as_they_lie_in_memory(function, part):
-    of_mint, of_torch = functions("", function)
+    of_mint, of_torch = functions(function)
     x = np.tanh(np.arange(24).reshape(4, 6) / 7).astype(np.float32)
 
     def view(tensor):
@@ -137,7 +127,7 @@ def test_no_operator_takes_a_view_for_a_whole_tensor(function, part):
 def test_dtypes(function, dtype):
     if function == "mean" and dtype == "int32":
         return  # PyTorch refuses it
-    of_mint, of_torch = functions("", function)
+    of_mint, of_torch = functions(function)
     a = ms.Tensor(np.tanh(X)).astype(getattr(ms, dtype))
     b = torch.tensor(np.tanh(X)).to(getattr(torch, dtype))
     more = {"maximum": 2, "stack": 2}.get(function, 1)
