@@ -2327,28 +2327,23 @@ struct Parameter<const at::Tensor&> {
 template <>
 struct Parameter<at::Tensor> : Parameter<const at::Tensor&> {};
 
-template <>
-struct Parameter<const std::optional<at::Tensor>&> {
+template <class Optional>
+struct OptionalInput {
   static constexpr Kind kKind = Kind::kOptionalInput;
-  static std::optional<at::Tensor> get(const Arguments& arguments, int index) {
+  static Optional get(const Arguments& arguments, int index) {
     const at::Tensor& view = arguments.input(index).view;
-    return view.defined() ? std::optional<at::Tensor>(view) : std::nullopt;
+    return view.defined() ? Optional(view) : Optional();
   }
 };
 template <>
-struct Parameter<std::optional<at::Tensor>> : Parameter<const std::optional<at::Tensor>&> {};
-
+struct Parameter<const std::optional<at::Tensor>&> : OptionalInput<std::optional<at::Tensor>> {};
+template <>
+struct Parameter<std::optional<at::Tensor>> : OptionalInput<std::optional<at::Tensor>> {};
 #if TORCH_VERSION_MAJOR == 2 && TORCH_VERSION_MINOR < 2
 template <>
-struct Parameter<const c10::optional<at::Tensor>&> {
-  static constexpr Kind kKind = Kind::kOptionalInput;
-  static c10::optional<at::Tensor> get(const Arguments& arguments, int index) {
-    const at::Tensor& view = arguments.input(index).view;
-    return view.defined() ? c10::optional<at::Tensor>(view) : c10::nullopt;
-  }
-};
+struct Parameter<const c10::optional<at::Tensor>&> : OptionalInput<c10::optional<at::Tensor>> {};
 template <>
-struct Parameter<c10::optional<at::Tensor>> : Parameter<const c10::optional<at::Tensor>&> {};
+struct Parameter<c10::optional<at::Tensor>> : OptionalInput<c10::optional<at::Tensor>> {};
 #endif
 
 template <>
