@@ -1,8 +1,11 @@
 // Activations and their gradients.
+#include <ATen/ops/_log_softmax.h>
 #include <ATen/ops/_log_softmax_backward_data.h>
 #include <ATen/ops/_prelu_kernel_backward.h>
+#include <ATen/ops/clamp_min.h>
 #include <ATen/ops/elu.h>
 #include <ATen/ops/elu_backward.h>
+#include <ATen/ops/empty.h>
 #include <ATen/ops/gelu.h>
 #include <ATen/ops/gelu_backward.h>
 #include <ATen/ops/glu.h>
@@ -19,12 +22,9 @@
 #include <ATen/ops/leaky_relu_backward.h>
 #include <ATen/ops/log_sigmoid_backward.h>
 #include <ATen/ops/log_sigmoid_forward.h>
-#include <ATen/ops/log_softmax.h>
 #include <ATen/ops/mish.h>
 #include <ATen/ops/mish_backward.h>
 #include <ATen/ops/prelu.h>
-#include <ATen/ops/relu.h>
-#include <ATen/ops/selu.h>
 #include <ATen/ops/sigmoid_backward.h>
 #include <ATen/ops/softmax.h>
 #include <ATen/ops/softplus.h>
@@ -68,12 +68,10 @@ ATEN_BRIDGE_EXPORT(HShrink, at::hardshrink_out);
 ATEN_BRIDGE_EXPORT(HSwish, at::hardswish_out);
 ATEN_BRIDGE_EXPORT(LeakyReLUExt, at::leaky_relu_out);
 ATEN_BRIDGE_EXPORT(LeakyReLUGradExt, at::leaky_relu_backward_out);
-ATEN_BRIDGE_EXPORT(LogSigmoid, [](const Tensor& x, Tensor& y, Tensor& buffer) {
-  const auto [result, kept] = at::log_sigmoid_forward(x);
-  y.copy_(result);
-  if (buffer.sizes() == kept.sizes()) {
-    buffer.copy_(kept);
-  }
+// Not into MindSpore's buffer, which may have other sizes than ATen's.
+ATEN_BRIDGE_EXPORT(LogSigmoid, [](const Tensor& x, Tensor& y, Tensor& /*buffer*/) {
+  Tensor buffer = at::empty({0}, x.options());
+  at::log_sigmoid_forward_out(y, buffer, x);
 });
 ATEN_BRIDGE_EXPORT(LogSigmoidGrad, [](const Tensor& dy, const Tensor& x, const Tensor& /*buffer*/,
                                       Tensor& dx) {
@@ -81,15 +79,18 @@ ATEN_BRIDGE_EXPORT(LogSigmoidGrad, [](const Tensor& dy, const Tensor& x, const T
 });
 ATEN_BRIDGE_EXPORT(LogSoftmaxExt, [](const Tensor& x, OptionalInt dim, OptionalDtype, Tensor& y) {
   const int64_t ndim = x.dim();
-  y.copy_(at::log_softmax(x, dim.value_or(ndim == 0 || ndim == 1 || ndim == 3 ? 0 : 1),
-                          y.scalar_type()));
+  at::_log_softmax_out(y, x.to(y.scalar_type()),
+                       dim.value_or(ndim == 0 || ndim == 1 || ndim == 3 ? 0 : 1),
+                       /*half_to_float=*/false);
 });
 ATEN_BRIDGE_EXPORT(MishExt, at::mish_out);
 ATEN_BRIDGE_EXPORT(MishGradExt, [](const Tensor& dy, const Tensor& x, Tensor& dx) {
   dx.copy_(at::mish_backward(dy, x));
 });
-ATEN_BRIDGE_EXPORT(ReLU, at::relu_out);
-ATEN_BRIDGE_EXPORT(SeLUExt, at::selu);
+// Not relu_out() and selu(), which make a tensor of their own.
+ATEN_BRIDGE_EXPORT(ReLU, [](const Tensor& x, Tensor& y) { at::clamp_min_out(y, x, 0); });
+ATEN_BRIDGE_EXPORT(SeLUExt,
+                   [](const Tensor& x, Tensor& y) { at::elu_out(y, x, kSeluAlpha, kSeluScale); });
 ATEN_BRIDGE_EXPORT(SeluGrad, [](const Tensor& dy, const Tensor& y, Tensor& dx) {
   at::elu_backward_out(dx, dy, kSeluAlpha, kSeluScale, 1, /*is_result=*/true, y);
 });

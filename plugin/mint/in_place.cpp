@@ -31,6 +31,7 @@ ATEN_BRIDGE_EXPORT(InplaceHardtanh, [](const Tensor& x, const Scalar& min, const
 ATEN_BRIDGE_EXPORT(InplaceIndexAddExt, [](const Tensor& x, int64_t dim, const Tensor& index, const Tensor& source, const Scalar& alpha) { x.index_add_(dim, index, source, alpha); });
 ATEN_BRIDGE_EXPORT(InplaceIndexCopy, [](const Tensor& x, int64_t dim, const Tensor& index, const Tensor& source) { x.index_copy_(dim, index, source); });
 ATEN_BRIDGE_EXPORT(InplaceIndexFillScalar, [](const Tensor& x, int64_t dim, const Tensor& index, const Scalar& value) { x.index_fill_(dim, index, value); });
+ATEN_BRIDGE_EXPORT(InplaceIndexPut, [](const Tensor& x, TensorList indices, const Tensor& values, bool accumulate) { x.index_put_(places(indices), values, accumulate); });
 ATEN_BRIDGE_EXPORT(InplaceLog, [](const Tensor& x) { x.log_(); });
 ATEN_BRIDGE_EXPORT(InplaceMaskedFillScalar, [](const Tensor& x, const Tensor& mask, const Scalar& value) { x.masked_fill_(mask, value); });
 ATEN_BRIDGE_EXPORT(InplaceMaskedFillTensor, [](const Tensor& x, const Tensor& mask, const Tensor& value) { x.masked_fill_(mask, value); });
@@ -43,7 +44,9 @@ ATEN_BRIDGE_EXPORT(InplaceRemainderTensorScalar, [](const Tensor& x, const Scala
 ATEN_BRIDGE_EXPORT(InplaceRemainderTensorTensor, [](const Tensor& x, const Tensor& other) { x.remainder_(other); });
 ATEN_BRIDGE_EXPORT(InplaceScatterAdd, [](const Tensor& x, int64_t dim, const Tensor& index, const Tensor& source) { x.scatter_add_(dim, index, source); });
 ATEN_BRIDGE_EXPORT(InplaceScatterSrc, [](const Tensor& x, int64_t dim, const Tensor& index, const Tensor& source) { x.scatter_(dim, index, source); });
+ATEN_BRIDGE_EXPORT(InplaceScatterSrcReduce, [](const Tensor& x, int64_t dim, const Tensor& index, const Tensor& source, int64_t how) { x.scatter_(dim, index, source, scatter_reduction(how)); });
 ATEN_BRIDGE_EXPORT(InplaceScatterValue, [](const Tensor& x, int64_t dim, const Tensor& index, const Scalar& value) { x.scatter_(dim, index, value); });
+ATEN_BRIDGE_EXPORT(InplaceScatterValueReduce, [](const Tensor& x, int64_t dim, const Tensor& index, const Scalar& value, int64_t how) { x.scatter_(dim, index, value, scatter_reduction(how)); });
 ATEN_BRIDGE_EXPORT(InplaceSiLU, [](const Tensor& x) { Tensor y = x; at::silu_(y); });
 ATEN_BRIDGE_EXPORT(InplaceSigmoid, [](const Tensor& x) { x.sigmoid_(); });
 ATEN_BRIDGE_EXPORT(InplaceSign, [](const Tensor& x) { x.sign_(); });

@@ -3,7 +3,6 @@
 #include <ATen/ops/argsort.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/constant_pad_nd.h>
-#include <ATen/ops/embedding.h>
 #include <ATen/ops/embedding_dense_backward.h>
 #include <ATen/ops/embedding_renorm.h>
 #include <ATen/ops/flip.h>
@@ -32,14 +31,27 @@ using namespace mint;  // NOLINT(google-build-using-namespace)
 
 namespace {
 
-// MindSpore numbers the ways to reduce 0 none, 1 add, 2 multiply.
+// The first dimensions of both belong together.
+Tensor gather(const Tensor& x, const Tensor& index, int64_t dim, int64_t batch_dims) {
+  if (batch_dims > 0) {
+    std::vector<Tensor> of_batch;
+    for (int64_t i = 0; i < x.size(0); ++i) {
+      of_batch.push_back(gather(x[i], index[i], dim < 0 ? dim : dim - 1, batch_dims - 1));
+    }
+    return at::stack(of_batch);
+  }
+  std::vector<Tensor> of_dims(static_cast<std::size_t>(dim < 0 ? dim + x.dim() : dim));
+  of_dims.push_back(index);
+  return x.index(places(of_dims));
+}
+
 template <class Source>
 void scatter(const Tensor& x, int64_t dim, const Tensor& index, const Source& source, int64_t how,
              Tensor& y) {
   if (how == 0) {
     at::scatter_out(y, x, dim, index, source);
   } else {
-    at::scatter_out(y, x, dim, index, source, how == 1 ? "add" : "multiply");
+    at::scatter_out(y, x, dim, index, source, scatter_reduction(how));
   }
 }
 
@@ -52,12 +64,13 @@ ATEN_BRIDGE_EXPORT(ConstantPadND,
                      y.copy_(at::constant_pad_nd(x, padding, value));
                    });
 ATEN_BRIDGE_EXPORT(Embedding, [](const Tensor& indices, const Tensor& weight, OptionalInt,
-                                 Optional<double> max_norm, double norm_type, bool) {
+                                 Optional<double> max_norm, double norm_type, bool, Tensor& y) {
   if (max_norm.has_value()) {
     Tensor renormed = weight;
     at::embedding_renorm_(renormed, indices.contiguous(), *max_norm, norm_type);
   }
-  return at::embedding(weight, indices);
+  Tensor rows = y.view({indices.numel(), weight.size(1)});
+  at::index_select_out(rows, weight, 0, indices.reshape(-1));
 });
 ATEN_BRIDGE_EXPORT(EmbeddingDenseBackward,
                    [](const Tensor& dy, const Tensor& indices, int64_t rows, OptionalInt padding,
@@ -131,6 +144,16 @@ ATEN_BRIDGE_EXPORT(TopkExt, [](const Tensor& x, int64_t k, int64_t dim, bool lar
 ATEN_BRIDGE_EXPORT(Concat, [](TensorList tensors, int64_t dim, Tensor& y) {
   at::cat_out(y, tensors, dim);
 });
+// What a tensor as an index asks for: x[i], x[i, j], x[i, j] = values.
+ATEN_BRIDGE_EXPORT(Gather, gather);
+ATEN_BRIDGE_EXPORT(GatherNd, [](const Tensor& x, const Tensor& index) {
+  return x.index(places(index.unbind(-1)));
+});
+ATEN_BRIDGE_EXPORT(TensorScatterUpdate,
+                   [](const Tensor& x, const Tensor& index, const Tensor& values, Tensor& y) {
+                     y.copy_(x);
+                     y.index_put_(places(index.unbind(-1)), values);
+                   });
 ATEN_BRIDGE_EXPORT(GatherD, [](const Tensor& x, int64_t dim, const Tensor& index, Tensor& y) {
   at::gather_out(y, x, dim, index.to(at::kLong));
 });

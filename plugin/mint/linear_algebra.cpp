@@ -7,6 +7,7 @@
 #include <ATen/ops/dot.h>
 #include <ATen/ops/linalg_inv.h>
 #include <ATen/ops/linalg_qr.h>
+#include <ATen/ops/linear.h>
 #include <ATen/ops/matmul.h>
 #include <ATen/ops/mm.h>
 #include <ATen/ops/mv.h>
@@ -25,6 +26,14 @@ ATEN_BRIDGE_EXPORT(Addmv, at::addmv_out);
 ATEN_BRIDGE_EXPORT(Baddbmm, [](const Tensor& x, const Tensor& a, const Tensor& b,
                                const Scalar& beta, const Scalar& alpha,
                                Tensor& y) { at::baddbmm_out(y, x, a, b, beta, alpha); });
+ATEN_BRIDGE_EXPORT(Dense,
+                   [](const Tensor& x, const Tensor& weight, OptionalTensor bias, Tensor& y) {
+                     if (x.dim() == 1) {
+                       y.copy_(at::linear(x, weight, bias));
+                     } else {
+                       at::linear_out(y, x, weight, bias);
+                     }
+                   });
 ATEN_BRIDGE_EXPORT(Dot, at::dot_out);
 ATEN_BRIDGE_EXPORT(LinalgQr, [](const Tensor& a, int64_t mode, Tensor& q, Tensor& r) {
   at::linalg_qr_out(q, r, a, mode == 0 ? "reduced" : mode == 1 ? "complete" : "r");

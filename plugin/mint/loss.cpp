@@ -46,6 +46,21 @@ ATEN_BRIDGE_EXPORT(BCEWithLogitsLoss, [](const Tensor& x, const Tensor& target,
                                          int64_t how) {
   return at::binary_cross_entropy_with_logits(x, target, weight, positive_weight, reduction(how));
 });
+ATEN_BRIDGE_EXPORT(BinaryCrossEntropyWithLogitsBackward,
+                   [](const Tensor& dy, const Tensor& x, const Tensor& target,
+                      OptionalTensor weight, OptionalTensor positive_weight, int64_t how,
+                      Tensor& dx) {
+                     const Tensor positive =
+                         positive_weight.has_value() ? target * *positive_weight : target;
+                     dx.copy_(at::sigmoid(x) * (positive + 1 - target) - positive);
+                     dx.mul_(dy);
+                     if (weight.has_value()) {
+                       dx.mul_(*weight);
+                     }
+                     if (reduction(how) == at::Reduction::Mean) {
+                       dx.div_(x.numel());
+                     }
+                   });
 ATEN_BRIDGE_EXPORT(KLDiv, [](const Tensor& x, const Tensor& target, int64_t how, bool log_target) {
   return at::kl_div(x, target, reduction(how), log_target);
 });
@@ -66,10 +81,10 @@ ATEN_BRIDGE_EXPORT(L1LossBackwardExt,
 ATEN_BRIDGE_EXPORT(MSELossExt, [](const Tensor& x, const Tensor& target, int64_t how) {
   return at::mse_loss(x, target, reduction(how));
 });
-ATEN_BRIDGE_EXPORT(MSELossGradExt,
-                   [](const Tensor& dy, const Tensor& x, const Tensor& target, int64_t how) {
-                     return at::mse_loss_backward(dy, x, target, reduction(how));
-                   });
+ATEN_BRIDGE_EXPORT(MSELossGradExt, [](const Tensor& dy, const Tensor& x, const Tensor& target,
+                                      int64_t how, Tensor& dx) {
+  at::mse_loss_backward_out(dx, dy, x, target, reduction(how));
+});
 ATEN_BRIDGE_EXPORT(NLLLoss, [](const Tensor& x, const Tensor& target, OptionalTensor weight,
                                int64_t how, int64_t ignored, Tensor& y, Tensor& total) {
   const auto [a, b] =
@@ -129,20 +144,14 @@ Tensor of_channels(const Tensor& values, const Tensor& x) {
 
 }  // namespace
 
-ATEN_BRIDGE_EXPORT(BatchNormExt, [](const Tensor& x, OptionalTensor weight, OptionalTensor bias,
-                                    OptionalTensor mean, OptionalTensor var, bool training,
-                                    double momentum, double eps, Tensor& y, Tensor& saved_mean,
-                                    Tensor& saved_rstd) {
-  const auto [a, b, c] = at::native_batch_norm(x, weight, bias, mean, var, training, momentum, eps);
-  y.copy_(a);
-  if (training) {
-    saved_mean.copy_(b);
-    saved_rstd.copy_(c);
-  } else {
-    saved_mean.zero_();
-    saved_rstd.zero_();
-  }
-});
+ATEN_BRIDGE_EXPORT(BatchNormExt,
+                   [](const Tensor& x, OptionalTensor weight, OptionalTensor bias,
+                      OptionalTensor mean, OptionalTensor var, bool training, double momentum,
+                      double eps, Tensor& y, Tensor& saved_mean, Tensor& saved_rstd) {
+                     // It takes y to lie in memory as x does.
+                     at::native_batch_norm_out(y, saved_mean, saved_rstd, x.contiguous(), weight,
+                                               bias, mean, var, training, momentum, eps);
+                   });
 ATEN_BRIDGE_EXPORT(BatchNormGradExt, [](const Tensor& dy, const Tensor& x, OptionalTensor weight,
                                         OptionalTensor mean, OptionalTensor var,
                                         OptionalTensor saved_mean, OptionalTensor saved_rstd,

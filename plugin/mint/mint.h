@@ -3,6 +3,7 @@
 #ifndef PLUGIN_MINT_MINT_H_
 #define PLUGIN_MINT_MINT_H_
 
+#include <ATen/core/List.h>
 #include <aten_bridge.h>
 
 #include <optional>
@@ -28,6 +29,24 @@ using OptionalDtype = Optional<at::ScalarType>;
 
 /// MindSpore numbers its reductions sum, mean, none; ATen none, mean, sum.
 inline int64_t reduction(int64_t of_mindspore) { return 2 - of_mindspore; }
+
+/// MindSpore's ways to reduce what is scattered: 0 none, 1 add, 2 multiply.
+inline const char* scatter_reduction(int64_t of_mindspore) {
+  return of_mindspore == 1 ? "add" : "multiply";
+}
+
+/// What ATen indexes with, for the dimensions from the first on. An undefined tensor takes all.
+inline c10::List<Optional<Tensor>> places(TensorList of_dims) {
+  c10::List<Optional<Tensor>> all;
+  for (const Tensor& of_dim : of_dims) {
+    if (of_dim.defined()) {
+      all.push_back(of_dim.scalar_type() == at::kInt ? of_dim.to(at::kLong) : of_dim);
+    } else {
+      all.push_back(Optional<Tensor>());
+    }
+  }
+  return all;
+}
 
 }  // namespace mint
 

@@ -55,6 +55,23 @@ void reduce(const Tensor& x, OptionalIntArrayRef dim, bool keepdim, Tensor& y) {
   y.copy_(result);
 }
 
+// From the last element, and without the element itself.
+template <Tensor (*one)(const Tensor& x, int64_t dim, at::ScalarType dtype), int64_t of_none>
+void cumulate(const Tensor& x, int64_t dim, bool exclusive, bool reverse, Tensor& y) {
+  Tensor result = one(reverse ? x.flip(dim) : x, dim, y.scalar_type());
+  if (exclusive) {
+    result = result.roll(1, dim);
+    result.select(dim, 0).fill_(of_none);
+  }
+  y.copy_(reverse ? result.flip(dim) : result);
+}
+
+Tensor cumprod(const Tensor& x, int64_t dim, at::ScalarType dtype) {
+  return at::cumprod(x, dim, dtype);
+}
+Tensor cumsum(const Tensor& x, int64_t dim, at::ScalarType dtype) {
+  return at::cumsum(x, dim, dtype);
+}
 Tensor prod(const Tensor& x, int64_t dim, bool keepdim) { return at::prod(x, dim, keepdim); }
 
 }  // namespace
@@ -123,16 +140,8 @@ ATEN_BRIDGE_EXPORT(VarMean, [](const Tensor& x, OptionalIntArrayRef dim, const S
 ATEN_BRIDGE_EXPORT(Cummax, [](const Tensor& x, int64_t dim, Tensor& values, Tensor& indices) {
   at::cummax_out(values, indices, x, dim);
 });
-ATEN_BRIDGE_EXPORT(CumProd,
-                   [](const Tensor& x, int64_t dim, bool exclusive, bool reverse, Tensor& y) {
-                     const Tensor ordered = reverse ? x.flip(dim) : x;
-                     Tensor result = at::cumprod(ordered, dim, y.scalar_type());
-                     if (exclusive) {
-                       result = result.roll(1, dim);
-                       result.select(dim, 0).fill_(1);
-                     }
-                     y.copy_(reverse ? result.flip(dim) : result);
-                   });
+ATEN_BRIDGE_EXPORT(CumProd, cumulate<cumprod, 1>);
+ATEN_BRIDGE_EXPORT(CumSum, cumulate<cumsum, 0>);
 // Without dimensions, of all.
 ATEN_BRIDGE_EXPORT(ReduceAll, reduce<at::all>);
 ATEN_BRIDGE_EXPORT(ReduceAny, reduce<at::any>);

@@ -10,6 +10,7 @@
 #include <ATen/ops/ceil.h>
 #include <ATen/ops/cos.h>
 #include <ATen/ops/cosh.h>
+#include <ATen/ops/div.h>
 #include <ATen/ops/erf.h>
 #include <ATen/ops/erfc.h>
 #include <ATen/ops/erfinv.h>
@@ -26,6 +27,7 @@
 #include <ATen/ops/log1p.h>
 #include <ATen/ops/log2.h>
 #include <ATen/ops/logical_not.h>
+#include <ATen/ops/mul.h>
 #include <ATen/ops/nan_to_num.h>
 #include <ATen/ops/neg.h>
 #include <ATen/ops/reciprocal.h>
@@ -84,6 +86,13 @@ ATEN_BRIDGE_EXPORT(Square, at::square_out);
 ATEN_BRIDGE_EXPORT(Tan, at::tan_out);
 ATEN_BRIDGE_EXPORT(Tanh, at::tanh_out);
 ATEN_BRIDGE_EXPORT(Trunc, at::trunc_out);
+
+ATEN_BRIDGE_EXPORT(RsqrtGrad, [](const Tensor& y, const Tensor& dy, Tensor& dx) {
+  at::mul_out(dx, y.pow(3).mul_(-0.5), dy);
+});
+ATEN_BRIDGE_EXPORT(SqrtGrad, [](const Tensor& y, const Tensor& dy, Tensor& dx) {
+  at::div_out(dx, dy, y.mul(2));
+});
 
 ATEN_BRIDGE_EXPORT(IsFinite, [](const Tensor& x, Tensor& y) { y.copy_(at::isfinite(x)); });
 ATEN_BRIDGE_EXPORT(IsInf, [](const Tensor& x, Tensor& y) { y.copy_(at::isinf(x)); });

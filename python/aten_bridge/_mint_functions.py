@@ -399,6 +399,11 @@ def _whole_masks(index):
     return index
 
 
+def _has_tensors(index):
+    parts = index if isinstance(index, tuple) else (index,)
+    return any(isinstance(part, (Tensor, list)) for part in parts)
+
+
 _getitem, _setitem = Tensor.__getitem__, Tensor.__setitem__
 
 
@@ -409,7 +414,13 @@ def __getitem__(self, index):
 
 @_method
 def __setitem__(self, index, value):
-    return _setitem(self, _whole_masks(index), value)
+    index = _whole_masks(index)
+    if self.is_contiguous() or not _has_tensors(index):
+        return _setitem(self, index, value)
+    whole = self.contiguous()  # MindSpore would write to a copy and forget it
+    _setitem(whole, index, value)
+    self.copy_(whole)
+    return self
 
 
 @_replaces("nonzero")
@@ -438,6 +449,13 @@ def one_hot(tensor, num_classes=-1):
 
 
 # ===--- random numbers, losses ---===
+
+
+@_method
+def exponential_(self, lambd=1, *, generator=None):
+    uniform = mint.empty_like(self, dtype=self.dtype if self.dtype == ms.float64 else ms.float32)
+    uniform.uniform_(generator=generator)
+    return self.copy_(mint.log1p(-uniform) / -lambd)
 
 
 @_replaces("nn.functional.dropout2d")
@@ -477,6 +495,25 @@ def kl_div(input, target, reduction="mean", log_target=False):
     else:
         loss = mint.xlogy(target, target) - target * input
     return _reduced(loss, reduction, input.shape[0] if input.ndim else 1)
+
+
+@_replaces("nn.functional.l1_loss", *_INTEGERS)
+def l1_loss(input, target, reduction="mean"):
+    return _reduced(mint.abs(input - target), reduction)
+
+
+@_replaces("nn.functional.layer_norm", ms.float64)  # MindSpore keeps mean and variance in float32
+def layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-5):
+    dim = tuple(range(-len(normalized_shape), 0))
+    variance, mean = _moments(input, dim, 0, True)
+    output = (input - mean) * mint.rsqrt(variance + _number(eps, input))
+    output = output if weight is None else output * weight
+    return output if bias is None else output + bias
+
+
+@_replaces("nn.functional.pad", ms.bfloat16, ms.bool_)
+def pad(input, pad, mode="constant", value=None):
+    return F.pad(input.astype(ms.float32), pad, mode, value).astype(input.dtype)
 
 
 @_replaces("nn.functional.binary_cross_entropy", ms.float64)
@@ -563,14 +600,32 @@ _add, _div, _float_power, _fmod = mint.add, mint.div, mint.float_power, mint.fmo
 _mul, _pow, _remainder, _sub = mint.mul, mint.pow, mint.remainder, mint.sub
 
 
+def _times(other, alpha, input):
+    """The second operand and the factor that is left to MindSpore."""
+    factor = _beside(alpha, input)
+    return (other * factor, 1) if isinstance(factor, Tensor) else (_beside(other, input), alpha)
+
+
 @_replaces("add")
 def add(input, other, *, alpha=1):
-    return _add(_beside(input, other), _beside(other, input), alpha=alpha)
+    other, alpha = _times(other, alpha, input)
+    return _add(_beside(input, other), other, alpha=alpha)
 
 
 @_replaces("sub")
 def sub(input, other, *, alpha=1):
-    return _sub(_beside(input, other), _beside(other, input), alpha=alpha)
+    other, alpha = _times(other, alpha, input)
+    return _sub(_beside(input, other), other, alpha=alpha)
+
+
+@_replaces("addcmul", ms.float64)
+def addcmul(input, tensor1, tensor2, *, value=1):
+    return input + tensor1 * tensor2 * _number(value, input)
+
+
+@_replaces("addcdiv", ms.float64)
+def addcdiv(input, tensor1, tensor2, *, value=1):
+    return input + tensor1 / tensor2 * _number(value, input)
 
 
 @_replaces("mul")
@@ -688,8 +743,11 @@ def logaddexp(input, other):
     return mint.where(equal, input, larger + rest)
 
 
-@_replaces("lerp", ms.float64)
+@_replaces("lerp", ms.float16, ms.bfloat16, ms.float64)
 def lerp(input, end, weight):
+    if input.dtype != ms.float64:  # MindSpore's gradient of these is a float32
+        wide = [x.astype(ms.float32) if isinstance(x, Tensor) else x for x in (input, end, weight)]
+        return mint.lerp(*wide).astype(input.dtype)
     # From the nearer end, as PyTorch rounds.
     weight = weight if isinstance(weight, Tensor) else _number(weight, input)
     way = end - input

@@ -15,6 +15,7 @@ library was written for, that of 2.10, is refused.
 
 from __future__ import annotations
 
+import ctypes
 import importlib.util
 import os
 import re
@@ -25,6 +26,7 @@ from pathlib import Path
 __all__ = ["check_interface", "install", "library"]
 
 NAME = "aten_bridge_mint.so"
+LEFT = "ATEN_BRIDGE_LEAVE_TO_MINDSPORE"
 HEADER = "include/mindspore/ops/kernel/cpu/op_plugin/custom_kernel_input_info.h"
 
 # The virtual functions of MindSpore's class KernelInputInfo in their order: a library calls them by
@@ -99,8 +101,9 @@ def install() -> None:
     functions that work. Names that a program has taken out of mint before stay MindSpore's. A
     second call does nothing.
 
-    Raises FileNotFoundError if there is no library, InterfaceError for another MindSpore, and
-    RuntimeError if MindSpore has opened none, each with what to do.
+    Raises FileNotFoundError if there is no library, InterfaceError for another MindSpore,
+    RuntimeError if MindSpore has opened none, and ValueError if ATEN_BRIDGE_LEAVE_TO_MINDSPORE
+    names an operator that the library does not have, each with what to do.
     """
     check_interface()
     named = os.environ.get("MS_OP_PLUGIN_PATH")
@@ -122,6 +125,14 @@ def install() -> None:
             "prints"
         ) from error
 
+    kernels = ctypes.CDLL(os.environ["MS_OP_PLUGIN_PATH"])
+    for name in filter(None, os.environ.get(LEFT, "").split(",")):
+        if not hasattr(kernels, name):
+            raise ValueError(
+                f"{LEFT}: the library has no operator {name!r}; expected names between commas, "
+                "such as Tanh,MatMulExt"
+            )
+
     from aten_bridge import _mint_functions
 
     _mint_functions.install()
@@ -137,7 +148,7 @@ def main(program: str | None = None, *arguments: str) -> None:
         if not Path(program).is_file():
             raise FileNotFoundError(f"{program}: there is no such file")
         install()
-    except (FileNotFoundError, InterfaceError, RuntimeError) as error:
+    except (FileNotFoundError, InterfaceError, RuntimeError, ValueError) as error:
         sys.exit(f"aten_bridge: {error}.")
     # As `python program arguments` has them.
     sys.argv = [program, *arguments]

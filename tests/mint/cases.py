@@ -174,6 +174,8 @@ LINEAR_ALGEBRA = [
     case("triangular_solve", real(3, 2), np.triu(real(3, 3)) + 2 * np.eye(3, dtype=np.float32)),
     case("matmul", real(3, 0), real(0, 2)),
     case("nn.functional.linear", X, real(5, 4), real(5)),
+    case("nn.functional.linear", X[0], real(5, 4), real(5)),
+    case("nn.functional.linear", VOLUME, real(3, 5)),
 ]
 ACTIVATION = [
     *(

@@ -372,8 +372,15 @@ install()
 """
 
 
-def run(*arguments):
+LEFT = """
+import mindspore as ms
+print(ms.mint.tanh(ms.Tensor(0.0)).item(), ms.mint.exp(ms.Tensor(0.0)).item())
+"""
+
+
+def run(*arguments, **variables):
     environment = {k: v for k, v in os.environ.items() if k != "MS_OP_PLUGIN_PATH"}
+    environment.update(variables)
     environment["ATEN_BRIDGE_MINT"] = os.environ["MS_OP_PLUGIN_PATH"]
     return subprocess.run(
         [sys.executable, *arguments],
@@ -405,6 +412,25 @@ def test_install_says_that_the_named_library_is_missing(tmp_path):
     assert done.returncode == 1
     assert done.stderr == (
         "aten_bridge: /none.so: there is no such file; correct the variable MS_OP_PLUGIN_PATH.\n"
+    )
+
+
+def test_operators_may_be_left_to_mindspore(tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(LEFT)
+    arguments = ("-m", "aten_bridge.mint", str(program))
+    done = run(*arguments, ATEN_BRIDGE_LEAVE_TO_MINDSPORE="Tanh,MaxDim")
+    assert done.stdout == "0.0 1.0\n", done.stderr
+    done = run(*arguments, ATEN_BRIDGE_LEAVE_TO_MINDSPORE="AcosExt")
+    assert done.stdout == "0.0 1.0\n", done.stderr
+    program.write_text(LEFT.replace("tanh", "acos"))  # of which MindSpore has no kernel
+    done = run(*arguments, ATEN_BRIDGE_LEAVE_TO_MINDSPORE="AcosExt")
+    assert "The builtin kernel is not registered" in done.stderr
+    done = run(*arguments, ATEN_BRIDGE_LEAVE_TO_MINDSPORE="Tanh,Acos")
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1] == (
+        "aten_bridge: ATEN_BRIDGE_LEAVE_TO_MINDSPORE: the library has no operator 'Acos'; expected"
+        " names between commas, such as Tanh,MatMulExt."
     )
 
 

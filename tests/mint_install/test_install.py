@@ -83,6 +83,18 @@ def test_single_elements():
     assert gradient.asnumpy().tolist() == [[0, 15, 0], [0, 0, 3]]
 
 
+@pytest.mark.parametrize("index", [[0, 2], ([0, 2], [1, 0])])
+def test_tensors_tell_where_a_transposed_view_is_written(index):
+    def written(tensor, transposed):
+        x = tensor(np.arange(12, dtype=np.float32).reshape(3, 4))
+        parts = tuple(map(tensor, index)) if isinstance(index, tuple) else tensor(index)
+        transposed(x)[parts] = 0.5
+        return x
+
+    ours = written(ms.Tensor, lambda x: x.permute(1, 0))
+    assert_equal(ours, written(torch.tensor, lambda x: x.t()))
+
+
 def test_methods_that_write_what_they_read():
     def whole():
         return ms.Tensor(np.arange(9, dtype=np.float32).reshape(3, 3))
@@ -95,6 +107,19 @@ def test_methods_that_write_what_they_read():
     x = whole()
     x[1:].add_(x[:-1])
     np.testing.assert_array_equal(x.asnumpy()[1:], before[1:] + before[:-1])
+
+
+def test_exponential_draws_pytorchs_distribution():
+    x = ms.Tensor(np.zeros((100, 100), np.float32))
+    ms.manual_seed(5)
+    assert x.exponential_(2.0) is not None
+    drawn = x.asnumpy().ravel()
+    assert drawn.min() >= 0
+    for share in (0.1, 0.5, 0.9, 0.99):
+        assert abs((drawn < -np.log(1 - share) / 2).mean() - share) < 0.02
+    ms.manual_seed(5)
+    np.testing.assert_array_equal(x.exponential_(2.0).asnumpy().ravel(), drawn)
+    assert x.astype(ms.float64).exponential_().dtype == ms.float64
 
 
 # ===--- numbers ---===

@@ -370,6 +370,13 @@ TEST(AttributesTest, WideningNamesTheFloatAndNoOther) {
   using aten_bridge::detail::widen;
   EXPECT_EQ(widen(0.01F), 0.01);
   EXPECT_EQ(widen(0.1F), 0.1);
+  EXPECT_EQ(widen(-2.5F), -2.5);
+  EXPECT_EQ(widen(0.000123F), 0.000123);
+  EXPECT_EQ(widen(1e-5F), 1e-5);
+  EXPECT_EQ(widen(1e-8F), 1e-8);
+  EXPECT_EQ(widen(123.456F), 123.456);
+  EXPECT_EQ(widen(999999.0F), 999999);
+  EXPECT_TRUE(std::signbit(widen(-0.0F)));
   EXPECT_EQ(widen(1.0F / 3), 0.33333334);
   EXPECT_EQ(widen(16777217.0F), 16777216);
   EXPECT_EQ(widen(3.4028235e38F), 3.4028235e38);

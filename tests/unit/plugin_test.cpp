@@ -6,116 +6,32 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "plugin_host.h"
+
 namespace {
 
 using aten_bridge::testing::HostFunction;
-using Ints = std::vector<int64_t>;
+using plugin_host::HostCall;
+using plugin_host::Ints;
 
-// MindSpore's own structures (custom_kernel_input_info.h of 2.10), in their order.
-struct Layout {
-  Ints strides;
-  std::size_t offset;
-};
-struct Shapes {
-  std::vector<Ints> sizes;
-  std::vector<bool> is_known;
-};
-struct KernelInputInfo {
-  virtual ~KernelInputInfo() = default;
-  virtual bool is_scalar(std::size_t index) = 0;
-  virtual std::size_t count() = 0;
-  virtual bool get_bool(std::size_t index) = 0;
-  virtual int64_t get_int(std::size_t index) = 0;
-  virtual double get_float(std::size_t index) = 0;
-  virtual std::string get_string(std::size_t index) = 0;
-  virtual Ints get_ints(std::size_t index) = 0;
-  virtual std::vector<double> get_floats(std::size_t index) = 0;
-  virtual std::vector<Ints> get_int_lists(std::size_t index) = 0;
-  virtual std::vector<std::vector<double>> get_float_lists(std::size_t index) = 0;
-  virtual int type_id(std::size_t index) = 0;
-  virtual std::optional<Layout> layout(std::size_t index) = 0;
-  virtual Shapes* shapes() = 0;
-  virtual void set_shapes(std::unique_ptr<Shapes> shapes) = 0;
-
-  std::vector<std::size_t> workspaces;
-};
-
-// One call: operands of any dtype over memory of the test's.
-class PluginCall final : public KernelInputInfo {
+/// A call of a kernel of tests/kernels/plugin_kernels.cpp.
+class PluginCall final : public HostCall {
  public:
-  PluginCall& input(const char* dtype, Ints sizes, void* data, bool is_scalar = false) {
-    inputs_ = ++count_;
-    scalars_.push_back(is_scalar);
-    layouts_.emplace_back();
-    return operand(dtype, std::move(sizes), data);
-  }
-  PluginCall& strided(const char* dtype, Ints sizes, void* data, Ints strides, std::size_t offset) {
-    input(dtype, std::move(sizes), data);
-    layouts_.back() = Layout{std::move(strides), offset};
-    return *this;
-  }
-  PluginCall& none() { return input("none", {}, nullptr, true); }
-  PluginCall& output(const char* dtype, Ints sizes, void* data) {
-    ++count_;
-    return operand(dtype, std::move(sizes), data);
-  }
-
   /// "" or the text of the error.
   std::string run(const char* name, bool with_extra = true) {
     static void* library = dlopen(TEST_PLUGIN, RTLD_LAZY | RTLD_LOCAL);
-    std::vector<int> ndims;
-    std::vector<int64_t*> shapes;
-    for (Ints& sizes : sizes_) {
-      ndims.push_back(static_cast<int>(sizes.size()));
-      shapes.push_back(sizes.empty() ? nullptr : sizes.data());
-    }
     try {
-      const int code = reinterpret_cast<HostFunction>(dlsym(library, name))(
-          count_, data_.data(), ndims.data(), shapes.data(), dtypes_.data(), nullptr,
-          with_extra ? this : nullptr);
-      return code == 0 ? "" : "return code";
+      const auto function = reinterpret_cast<HostFunction>(dlsym(library, name));
+      return HostCall::run(function, with_extra) == 0 ? "" : "return code";
     } catch (const std::runtime_error& error) {
       return error.what();
     }
   }
-
-  bool is_scalar(std::size_t index) override { return scalars_.at(index); }
-  std::size_t count() override { return static_cast<std::size_t>(inputs_); }
-  bool get_bool(std::size_t /*index*/) override { return false; }
-  int64_t get_int(std::size_t /*index*/) override { return 0; }
-  double get_float(std::size_t /*index*/) override { return 0; }
-  std::string get_string(std::size_t /*index*/) override { return ""; }
-  Ints get_ints(std::size_t /*index*/) override { return {}; }
-  std::vector<double> get_floats(std::size_t /*index*/) override { return {}; }
-  std::vector<Ints> get_int_lists(std::size_t /*index*/) override { return {}; }
-  std::vector<std::vector<double>> get_float_lists(std::size_t /*index*/) override { return {}; }
-  int type_id(std::size_t /*index*/) override { return 0; }
-  std::optional<Layout> layout(std::size_t index) override { return layouts_.at(index); }
-  Shapes* shapes() override { return found.get(); }
-  void set_shapes(std::unique_ptr<Shapes> shapes) override { found = std::move(shapes); }
-
-  std::unique_ptr<Shapes> found;
-
- private:
-  PluginCall& operand(const char* dtype, Ints sizes, void* data) {
-    dtypes_.push_back(dtype);
-    sizes_.push_back(std::move(sizes));
-    data_.push_back(data);
-    return *this;
-  }
-
-  int count_ = 0;
-  int inputs_ = 0;
-  std::vector<const char*> dtypes_;
-  std::vector<Ints> sizes_;
-  std::vector<void*> data_;
-  std::vector<bool> scalars_;
-  std::vector<std::optional<Layout>> layouts_;
 };
 
 TEST(PluginTest, StridedInputsAreViewsOfTheHostsMemory) {
