@@ -1,12 +1,15 @@
 // The kernels whose calls are timed.
+#include <ATen/ops/cat.h>
 #include <ATen/ops/conv2d.h>
 #include <ATen/ops/from_blob.h>
 #include <ATen/ops/leaky_relu.h>
 #include <ATen/ops/leaky_relu_backward.h>
+#include <ATen/ops/zero.h>
 #include <aten_bridge.h>
 
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 // The floor: what any C function called through the loader costs.
@@ -16,7 +19,31 @@ extern "C" ATEN_BRIDGE_PUBLIC int EmptyCall(int /*nparam*/, void** /*params*/, i
   return 0;
 }
 
-ATEN_BRIDGE_EXPORT(TwoViews, [](const at::Tensor& /*x*/, at::Tensor& /*y*/) {});
+// What a call enters around its body.
+extern "C" ATEN_BRIDGE_PUBLIC int Guards(int /*nparam*/, void** /*params*/, int* /*ndims*/,
+                                         int64_t** /*shapes*/, const char** /*dtypes*/,
+                                         void* /*stream*/, void* /*extra*/) {
+  const aten_bridge::detail::KernelScope scope;
+  return 0;
+}
+
+// Kernels that do nothing, with so many inputs and one output.
+template <std::size_t>
+using Input = const at::Tensor&;
+template <class>
+struct Body;
+template <std::size_t... I>
+struct Body<std::index_sequence<I...>> {
+  static void take(Input<I>... /*inputs*/, at::Tensor& /*y*/) {}
+};
+ATEN_BRIDGE_EXPORT(Views1, Body<std::make_index_sequence<0>>::take);
+ATEN_BRIDGE_EXPORT(Views2, Body<std::make_index_sequence<1>>::take);
+ATEN_BRIDGE_EXPORT(Views8, Body<std::make_index_sequence<7>>::take);
+ATEN_BRIDGE_EXPORT(Views32, Body<std::make_index_sequence<31>>::take);
+
+// Operators of one tensor, of two and of any number.
+ATEN_BRIDGE_EXPORT(Zero, [](at::Tensor& y) { y.zero_(); });
+ATEN_BRIDGE_EXPORT(Cat, [](at::TensorList inputs, at::Tensor& y) { at::cat_out(y, inputs); });
 ATEN_BRIDGE_EXPORT(LeakyRelu, [](const at::Tensor& x, at::Tensor& y) { at::leaky_relu_out(y, x); });
 
 // The same with two attributes, and with checks.
@@ -70,10 +97,22 @@ static std::vector<at::Tensor> handwritten_tensors(int nparam, void** params, in
   return tensors;
 }
 
-extern "C" ATEN_BRIDGE_PUBLIC int HandwrittenTwoViews(int nparam, void** params, int* ndims,
-                                                      int64_t** shapes, const char** dtypes,
-                                                      void* /*stream*/, void* /*extra*/) {
+extern "C" ATEN_BRIDGE_PUBLIC int HandwrittenViews(int nparam, void** params, int* ndims,
+                                                   int64_t** shapes, const char** dtypes,
+                                                   void* /*stream*/, void* /*extra*/) {
   handwritten_tensors(nparam, params, ndims, shapes, dtypes);
+  return 0;
+}
+
+// at::from_blob alone, of a dtype that is known.
+extern "C" ATEN_BRIDGE_PUBLIC int FromBlob(int nparam, void** params, int* ndims, int64_t** shapes,
+                                           const char** /*dtypes*/, void* /*stream*/,
+                                           void* /*extra*/) {
+  c10::SmallVector<at::Tensor, 32> tensors;
+  for (int i = 0; i < nparam; ++i) {
+    const at::IntArrayRef sizes(shapes[i], static_cast<std::size_t>(ndims[i]));
+    tensors.push_back(at::from_blob(params[i], sizes, at::kFloat));
+  }
   return 0;
 }
 

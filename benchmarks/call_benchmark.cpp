@@ -1,47 +1,26 @@
 // What one call costs, on 4x4 float32 tensors where nothing else is said: time per iteration is
 // time per call.
+#include <ATen/Parallel.h>
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/ops/conv2d.h>
-#include <ATen/ops/empty.h>
 #include <ATen/ops/leaky_relu.h>
-#include <ATen/ops/ones.h>
 #include <ATen/ops/ones_like.h>
-#include <aten_bridge/testing.h>
 #include <benchmark/benchmark.h>
 #include <torch/csrc/autograd/autograd.h>
+#include <torch/version.h>
 
 #include <optional>
 #include <vector>
 
+#include "host_call.h"
+
 namespace {
 
-using Sizes = std::vector<std::vector<int64_t>>;
-
 // A function of benchmark_kernels.cpp, called with operands of these shapes.
-void call_on(benchmark::State& state, const char* name, Sizes sizes) {
-  static const aten_bridge::testing::Library library(BENCHMARK_KERNELS);
-  const aten_bridge::testing::Call host_call = library.call(name);
-  const auto function = host_call.function();
-  std::vector<at::Tensor> memory;
-  std::vector<void*> params;
-  std::vector<int> ndims;
-  std::vector<int64_t*> shapes;
-  for (std::vector<int64_t>& of_one : sizes) {
-    memory.push_back(at::ones(of_one));
-    params.push_back(memory.back().data_ptr());
-    ndims.push_back(static_cast<int>(of_one.size()));
-    shapes.push_back(of_one.data());
-  }
-  std::vector<const char*> dtypes(sizes.size(), "float32");
-  aten_bridge::testing::detail::Extra extra;
-  if (host_call.init() != nullptr) {
-    // What it makes is needed to the end.
-    host_call.init()(ndims.data(), shapes.data(), dtypes.data(), &extra);
-  }
-  const int count = static_cast<int>(sizes.size());
+void call_on(benchmark::State& state, const char* name, const Sizes& sizes) {
+  HostCall call(name, sizes);
   for (auto _ : state) {
-    benchmark::DoNotOptimize(function(count, params.data(), ndims.data(), shapes.data(),
-                                      dtypes.data(), nullptr, &extra));
+    benchmark::DoNotOptimize(call());
   }
 }
 
@@ -49,16 +28,39 @@ void call_on(benchmark::State& state, const char* name, Sizes sizes) {
 void call(benchmark::State& state, const char* name) { call_on(state, name, {{4, 4}, {4, 4}}); }
 
 // The operator itself on tensors that exist already.
-void direct(benchmark::State& state, bool below_autograd) {
-  const at::Tensor x = at::ones({4, 4});
-  at::Tensor y = at::empty({4, 4});
+void direct_on(benchmark::State& state, const std::vector<int64_t>& sizes, bool below_autograd) {
+  std::vector<at::Tensor> tensors = tensors_of({sizes, sizes});
   std::optional<at::AutoDispatchBelowADInplaceOrView> guard;
   if (below_autograd) {
     guard.emplace();
   }
   for (auto _ : state) {
-    at::leaky_relu_out(y, x);
+    at::leaky_relu_out(tensors[1], tensors[0]);
   }
+}
+
+void direct(benchmark::State& state, bool below_autograd) {
+  direct_on(state, {4, 4}, below_autograd);
+}
+
+// The same after the call of a kernel that does nothing, of other tensors: what the processor makes
+// of more code in the loop, whoever's it is.
+void direct_after_empty_kernel(benchmark::State& state) {
+  HostCall call("Views2", {{4, 4}, {4, 4}});
+  std::vector<at::Tensor> tensors = tensors_of({{4, 4}, {4, 4}});
+  const at::AutoDispatchBelowADInplaceOrView guard;
+  for (auto _ : state) {
+    benchmark::DoNotOptimize(call());
+    at::leaky_relu_out(tensors[1], tensors[0]);
+  }
+}
+
+// A kernel and the operator over the number of elements.
+void call_on_elements(benchmark::State& state) {
+  call_on(state, "LeakyRelu", {{state.range(0)}, {state.range(0)}});
+}
+void direct_on_elements(benchmark::State& state) {
+  direct_on(state, {state.range(0)}, /*below_autograd=*/true);
 }
 
 // PyTorch's own, of the same inputs: forward alone, and with it the backward of a graph.
@@ -66,19 +68,16 @@ using Function = at::Tensor (*)(const std::vector<at::Tensor>& inputs);
 
 void pytorch_forward(benchmark::State& state, Function function, const Sizes& sizes) {
   const at::AutoDispatchBelowADInplaceOrView guard;
-  std::vector<at::Tensor> inputs;
-  for (const std::vector<int64_t>& of_one : sizes) {
-    inputs.push_back(at::ones(of_one));
-  }
+  const std::vector<at::Tensor> inputs = tensors_of(sizes);
   for (auto _ : state) {
     benchmark::DoNotOptimize(function(inputs));
   }
 }
 
 void pytorch_forward_and_backward(benchmark::State& state, Function function, const Sizes& sizes) {
-  std::vector<at::Tensor> inputs;
-  for (const std::vector<int64_t>& of_one : sizes) {
-    inputs.push_back(at::ones(of_one).requires_grad_());
+  const std::vector<at::Tensor> inputs = tensors_of(sizes);
+  for (const at::Tensor& input : inputs) {
+    input.requires_grad_();
   }
   const at::Tensor dy = at::ones_like(function(inputs));
   for (auto _ : state) {
@@ -95,15 +94,23 @@ at::Tensor conv2d(const std::vector<at::Tensor>& inputs) {
 const std::vector<int64_t> kImages = {8, 16, 32, 32};
 const std::vector<int64_t> kFilters = {16, 16, 3, 3};
 
-BENCHMARK_CAPTURE(call, empty, "EmptyCall");
-BENCHMARK_CAPTURE(call, two_views, "TwoViews");
+// One thread: waiting for others says more of the machine's other programs than of a call.
+[[maybe_unused]] const bool kIsPrepared = [] {
+  at::set_num_threads(1);
+  benchmark::AddCustomContext("pytorch", TORCH_VERSION);
+  return true;
+}();
+
 BENCHMARK_CAPTURE(call, leaky_relu, "LeakyRelu");
 BENCHMARK_CAPTURE(call, leaky_relu_with_two_attributes, "TypedLeakyRelu");
 BENCHMARK_CAPTURE(call, leaky_relu_with_checks, "CheckedLeakyRelu");
 BENCHMARK_CAPTURE(direct, leaky_relu_out_below_autograd, true);
 BENCHMARK_CAPTURE(direct, leaky_relu_out, false);
-BENCHMARK_CAPTURE(call, handwritten_two_views, "HandwrittenTwoViews");
+BENCHMARK(direct_after_empty_kernel);
 BENCHMARK_CAPTURE(call, handwritten_leaky_relu, "HandwrittenLeakyRelu");
+
+BENCHMARK(call_on_elements)->RangeMultiplier(10)->Range(1, 10'000'000);
+BENCHMARK(direct_on_elements)->RangeMultiplier(10)->Range(1, 10'000'000);
 
 BENCHMARK_CAPTURE(call_on, leaky_relu_gradient_by_autograd, "LeakyReluGrad",
                   (Sizes{{4, 4}, {4, 4}, {4, 4}}));
@@ -116,5 +123,25 @@ BENCHMARK_CAPTURE(call_on, conv2d_gradient_by_autograd, "Conv2dGrad",
                   (Sizes{kImages, kFilters, kImages, kImages, kFilters}));
 BENCHMARK_CAPTURE(pytorch_forward, conv2d, conv2d, (Sizes{kImages, kFilters}));
 BENCHMARK_CAPTURE(pytorch_forward_and_backward, conv2d, conv2d, (Sizes{kImages, kFilters}));
+
+}  // namespace
+
+// callgrind counts inside this function, which has a name for it (benchmarks/instructions.py).
+extern "C" [[gnu::noinline]] void thousand_calls(HostCall* call) {
+  for (int i = 0; i < 1000; ++i) {
+    benchmark::DoNotOptimize((*call)());
+  }
+}
+
+namespace {
+
+void counted(benchmark::State& state, const char* name) {
+  HostCall call(name, {{4, 4}, {4, 4}});
+  call();  // the first call is dearer
+  for (auto _ : state) {
+    thousand_calls(&call);
+  }
+}
+BENCHMARK_CAPTURE(counted, leaky_relu, "LeakyRelu")->Iterations(1);
 
 }  // namespace

@@ -1,0 +1,421 @@
+"""Tables and pictures of what the target `bench` measured.
+
+    python performance.py <folder with the JSON files> [--write]
+
+prints the tables and draws the pictures into that folder. `--write` puts the tables where the pages
+in docs/ have marks for them, and the pictures into docs/performance/.
+"""
+
+import argparse
+import importlib.metadata
+import json
+import pathlib
+import re
+
+DOCS = pathlib.Path(__file__).resolve().parents[1] / "docs"
+BLOCK = re.compile(r"(<!-- begin: benchmarks/performance\.py#(\w+) -->\n).*?(<!-- end -->)", re.S)
+
+SLOTS = (1, 2, 8, 32)
+# Rows of slots_benchmark.cpp and of the peers, in the order of the table.
+ROWS = {
+    "empty": "an empty C function",
+    "guards": "the guards that a call enters",
+    "views": "a kernel that does nothing: views, checks, guards",
+    "tutorial": "conversion as in MindSpore's tutorial",
+    "from_blob": "`at::from_blob`",
+    "dlpack": "DLPack: `at::fromDLPack`",
+    "tvm_ffi": "tvm-ffi: a function over `TensorView`",
+    "xla_ffi": "XLA FFI: a handler over buffers",
+    "operator": "an operator, called directly",
+    "operator_through_bridge": "the same, as a kernel",
+}
+DIRECT = "direct/leaky_relu_out_below_autograd"
+BLUE, ORANGE, GREY = "#1f6fb4", "#c8581a", "#8a8f94"
+
+
+class Results:
+    """What was measured."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.calls = json.loads((folder / "call_benchmark.json").read_text())
+        self.builds = json.loads((folder / "build_cost.json").read_text())
+        instructions = folder / "instructions.json"
+        self.instructions = json.loads(instructions.read_text()) if instructions.exists() else None
+        self.medians = {  # processor time
+            row["run_name"]: row["cpu_time"]
+            for row in self.calls["benchmarks"]
+            if row["aggregate_name"] == "median"
+        }
+
+    def at(self, row):
+        """Nanoseconds of a row of slots_benchmark.cpp for each number of slots."""
+        return [self.medians[f"{row}/{slots}"] for slots in SLOTS]
+
+    def rows(self):
+        """Those that are there: the peers may be missing."""
+        return [row for row in ROWS if f"{row}/1" in self.medians]
+
+    def views(self):
+        """Of two tensors, without the guards and the call itself."""
+        return self.medians["views/2"] - self.medians["guards/2"]
+
+    def tutorial(self):
+        """The conversion of two tensors, without the call itself."""
+        return self.medians["tutorial/2"] - self.medians["empty/2"]
+
+    def whole_call(self):
+        """Of the whole call of LeakyRelu, 4x4, to the operator's own."""
+        return self.medians["call/leaky_relu"] / self.medians[DIRECT]
+
+    def two_attributes(self):
+        return self.medians["call/leaky_relu_with_two_attributes"] / self.medians["call/leaky_relu"]
+
+    def elements(self):
+        """Nanoseconds as a kernel, and called directly, for each number of elements."""
+        return [
+            (count, *(self.medians[f"{name}_on_elements/{count}"] for name in ("call", "direct")))
+            for count in (10**exponent for exponent in range(8))
+        ]
+
+    def further_slots(self):
+        """Nanoseconds for each slot more, between one number of slots and the next."""
+        times = self.at("views")
+        return [
+            (times[i + 1] - times[i]) / (SLOTS[i + 1] - SLOTS[i]) for i in range(len(SLOTS) - 1)
+        ]
+
+    def compile_time(self):
+        """Of the source with the header to that without."""
+        return self.builds["leaky_relu"]["seconds"] / self.builds["leaky_relu_alone"]["seconds"]
+
+
+# ===--- tables ---===
+
+
+def table(head, rows):
+    lines = [head, ["---", *["--:"] * (len(head) - 1)], *rows]
+    return "".join(f"| {' | '.join(cells)} |\n" for cells in lines)
+
+
+def number(value):
+    return f"{value:.1f}" if value < 100 else f"{value:,.0f}"
+
+
+def duration(nanoseconds):
+    """With the unit that suits it."""
+    for unit, size in (("ms", 1e6), ("µs", 1e3)):
+        if nanoseconds >= size:
+            return f"{nanoseconds / size:.3g} {unit}"
+    return f"{nanoseconds:.3g} ns"
+
+
+def kib(size):
+    return f"{size / 1024:.0f} KiB"
+
+
+def summary(results):
+    two = {row: results.medians[f"{row}/2"] for row in results.rows()}
+    more = results.medians["call/leaky_relu"] - results.medians[DIRECT]
+    builds = results.builds["leaky_relu"]
+    return (
+        f"- Views of two tensors are made and checked in **{number(results.views())} ns**; the"
+        f" conversion of MindSpore's tutorial takes {number(results.tutorial())} ns, two calls of"
+        f" `at::from_blob` {number(two['from_blob'])} ns, two DLPack imports"
+        f" {number(two['dlpack'])} ns.\n"
+        f"- A whole `LeakyRelu` call on 4x4 tensors takes **{results.whole_call():.2f} times** what"
+        f" the operator alone takes: {number(more)} ns more.\n"
+        f"- The library of that kernel is **{kib(builds['bytes'])}** large, and its source compiles"
+        f" in {builds['seconds']:.1f} s, **{results.compile_time():.2f} times** what the operator's"
+        f" header alone takes.\n"
+    )
+
+
+def goals(results):
+    views, further = results.views(), results.further_slots()
+    faster = results.tutorial() / views
+    whole, attributes = results.whole_call(), results.two_attributes()
+    size, compiling = results.builds["leaky_relu"]["bytes"], results.compile_time()
+    rows = [  # the goal, what was measured, and a number with its limit
+        ("two views made and checked in 10 ns", f"{number(views)} ns", views, 10),
+        (
+            "100 times faster than the tutorial's conversion",
+            f"{faster:.1f} times",
+            100 / faster,
+            1,
+        ),
+        ("LeakyRelu within 1.05 of the operator called directly", f"{whole:.2f}", whole, 1.05),
+        ("with two attributes no slower", f"{attributes:.2f}", round(attributes, 2), 1),
+        (
+            "cost linear in the number of slots",
+            " / ".join(map(number, further)) + " ns for each more, up to 2 / 8 / 32",
+            further[-1] / further[-2],
+            1.1,
+        ),
+        ("LeakyRelu's `.so` under 150 KiB", kib(size), size / 1024, 150),
+        (
+            "its compile time within 1.3 of the operator's without the header",
+            f"{compiling:.2f}",
+            compiling,
+            1.3,
+        ),
+    ]
+    if results.instructions:
+        count = results.instructions["allocations"]
+        shown = f"{count:,.0f} instructions of `malloc`"
+        rows.append(("no heap allocation from the second call on", shown, count, 0))
+
+    def verdict(value, limit):
+        if value <= limit:
+            return "met"
+        return f"missed: {value / limit:.2f} times the goal" if limit else "missed"
+
+    lines = [[text, shown, verdict(*numbers)] for text, shown, *numbers in rows]
+    return table(["goal", "measured", ""], lines)
+
+
+def slots(results):
+    rows = [[ROWS[row], *map(number, results.at(row))] for row in results.rows()]
+    return table(["ns per call, slots:", *map(str, SLOTS)], rows)
+
+
+def elements(results):
+    rows = [
+        [f"{count:,}", duration(call), duration(direct), f"{call / direct:.2f}"]
+        for count, call, direct in results.elements()
+    ]
+    return table(["elements", "as a kernel", "called directly", "ratio"], rows)
+
+
+def instructions(results):
+    if not results.instructions:
+        return "Not counted: valgrind was not there, or failed.\n"
+    own, called = results.instructions["own"], results.instructions["called"]
+    operator = sum(cost for name, cost in called.items() if name.startswith("at::_ops::"))
+    others = {name: cost for name, cost in called.items() if not name.startswith("at::_ops::")}
+    total = sum(own.values()) + sum(called.values())
+
+    def line(text, cost):
+        return [text, f"{cost:,.0f}", f"{cost / total:.0%}"]
+
+    def group(text, costs, named):
+        """The sum, then the largest by name."""
+        costs = dict(sorted(costs.items(), key=lambda item: -item[1]))
+        yield line(text, sum(costs.values()))
+        for name, cost in list(costs.items())[:named]:
+            yield line(f"&nbsp;&nbsp; `{name}`", cost)
+
+    counted = table(
+        ["instructions of one call of LeakyRelu, 4x4", "", ""],
+        [
+            line("the operator", operator),
+            *group("the bridge's own functions", own, named=6),
+            *group("what they call in PyTorch and the C library", others, named=6),
+            line("sum", total),
+        ],
+    )
+    empty, alone, after, call = (
+        number(results.medians[row])
+        for row in ("views/2", DIRECT, "direct_after_empty_kernel", "call/leaky_relu")
+    )
+    return counted + (
+        f"\nA loop with more code in it is slower than its parts: a kernel that does nothing takes"
+        f" {empty} ns and the operator {alone} ns, each in a loop of its own; one called after the"
+        f" other, on tensors of their own, they take {after} ns, and LeakyRelu {call} ns.\n"
+    )
+
+
+def build(results):
+    texts = {
+        "leaky_relu_alone": "the operator's call without the header",
+        "header_unused": "the same, the header included and not used",
+        "leaky_relu": "LeakyRelu",
+    }
+    rows = [
+        [
+            text,
+            f"{cost['seconds']:.1f} s",
+            f"{cost['read_seconds']:.1f} s",
+            f"{cost['peak_kib'] / 1024:,.0f} MiB",
+            kib(cost["bytes"]) if "bytes" in cost else "",
+        ]
+        for text, cost in ((text, results.builds[name]) for name, text in texts.items())
+    ]
+    head = ["", "compile time", "`-fsyntax-only`", "memory at the peak", "`.so`"]
+    library = results.builds["leaky_relu"]
+    kinds = {kind: kib(size) for kind, size in library["sections"].items()}
+    rest = kib(library["bytes"] - sum(library["sections"].values()))
+    return table(head, rows) + (
+        f"\nOf LeakyRelu's {kib(library['bytes'])} {kinds['code']} are code, {kinds['unwinding']}"
+        f" tables for exceptions, {kinds['constants']} constants and texts, {rest} symbols and what"
+        " binds them.\n"
+    )
+
+
+def gradients(results):
+    texts = {
+        "forward kernel": ("call/leaky_relu", "call_on/conv2d"),
+        "gradient kernel by autograd": (
+            "call_on/leaky_relu_gradient_by_autograd",
+            "call_on/conv2d_gradient_by_autograd",
+        ),
+        "gradient kernel by hand (`leaky_relu_backward`)": (
+            "call_on/leaky_relu_gradient_by_hand",
+            None,
+        ),
+        "PyTorch's forward and backward, with a graph": (
+            "pytorch_forward_and_backward/leaky_relu",
+            "pytorch_forward_and_backward/conv2d",
+        ),
+    }
+    head = ["", "leaky_relu, 4x4", "conv2d, 8x16x32x32 with 16 filters of 3x3"]
+    return table(
+        head,
+        [
+            [text, *(duration(results.medians[row]) if row else "" for row in rows)]
+            for text, rows in texts.items()
+        ],
+    )
+
+
+def machine(results):
+    context = results.calls["context"]
+    processor = re.search(r"model name\s*: (.*)", pathlib.Path("/proc/cpuinfo").read_text())
+    versions = [f"PyTorch {context['pytorch']}", results.builds["compiler"]]
+    peers = [str(results.folder / "peers")]
+    for package, name in (("apache-tvm-ffi", "tvm-ffi"), ("jaxlib", "jaxlib, for XLA FFI,")):
+        for found in importlib.metadata.distributions(name=package, path=peers):
+            versions.append(f"{name} {found.version}")
+    return (
+        f"{context['date'][:10]}, {context['num_cpus']} processors"
+        f" ({processor.group(1) if processor else 'of a kind that is not told'});"
+        f" {', '.join(versions)}; Release (`-O3`).\n"
+    )
+
+
+TABLES = {
+    "summary": summary,
+    "machine": machine,
+    "goals": goals,
+    "slots": slots,
+    "instructions": instructions,
+    "elements": elements,
+    "build": build,
+    "gradients": gradients,
+}
+
+
+# ===--- pictures ---===
+
+
+def axes_of(figure, rows=1, **options):
+    """Without what is no data."""
+    axes = figure.subplots(rows, 1, squeeze=False, **options)[:, 0]
+    for one in axes:
+        one.spines[["top", "right"]].set_visible(False)
+        one.grid(axis="y", color="#e4e6e8", linewidth=0.8)
+        one.set_axisbelow(True)
+    return axes
+
+
+def draw_slots(results, figure):
+    figure.set_size_inches(8, 5)
+    (axes,) = axes_of(figure)
+    colors = {"views": BLUE, "tutorial": ORANGE}
+    names = {
+        "empty": "empty C function",
+        "guards": "guards alone",
+        "views": "aten_bridge",
+        "tutorial": "MindSpore's tutorial",
+        "from_blob": "at::from_blob",
+        "dlpack": "at::fromDLPack",
+        "tvm_ffi": "tvm-ffi (no ATen)",
+        "xla_ffi": "XLA FFI (no ATen)",
+    }
+    axes.set(xscale="log", yscale="log", xlabel="slots (4x4 float32 tensors)", ylabel="ns per call")
+    axes.set_xticks(SLOTS, SLOTS)
+    axes.minorticks_off()
+    height = 0.0  # of the last label
+    for row in sorted(set(names) & set(results.rows()), key=lambda row: results.at(row)[-1]):
+        times = results.at(row)
+        color = colors.get(row, GREY)
+        axes.plot(SLOTS, times, "o-", color=color, linewidth=2.4 if row == "views" else 1.4, ms=4)
+        height = max(times[-1], 1.5 * height)  # labels do not cover each other
+        axes.annotate(
+            names[row],
+            (SLOTS[-1], height),
+            xytext=(8, 0),
+            textcoords="offset points",
+            va="center",
+            color=color,
+            weight="bold" if row == "views" else "normal",
+            annotation_clip=False,
+        )
+    axes.set_title("Tensors handed to a function that does nothing", loc="left")
+
+
+def draw_elements(results, figure):
+    figure.set_size_inches(8, 5.5)
+    above, below = axes_of(figure, 2, sharex=True, height_ratios=(3, 2))
+    counts, calls, direct = zip(*results.elements(), strict=True)
+    above.plot(counts, calls, "o-", color=BLUE, ms=4, label="LeakyRelu as a kernel")
+    above.plot(counts, direct, "o-", color=GREY, ms=4, label="at::leaky_relu_out, called directly")
+    above.set(xscale="log", yscale="log", ylabel="ns per call")
+    above.legend(frameon=False)
+    above.set_title("A whole call and the operator alone", loc="left")
+    ratios = [call / one for call, one in zip(calls, direct, strict=True)]
+    below.axhline(1.05, color=ORANGE, linewidth=1, linestyle="--")
+    below.text(counts[0], 1.06, "goal: 1.05", color=ORANGE, va="bottom", fontsize="small")
+    below.plot(counts, ratios, "o-", color=BLUE, ms=4)
+    below.set(xlabel="elements (float32)", ylabel="ratio", ylim=(min(0.9, *ratios), None))
+
+
+# Drawn where their file is there.
+PICTURES = {
+    "slots.svg": (draw_slots, "call_benchmark.json"),
+    "elements.svg": (draw_elements, "call_benchmark.json"),
+}
+
+
+def draw(results, folder):
+    try:
+        import matplotlib
+    except ImportError:
+        print("No pictures are drawn: matplotlib is not installed (pip install matplotlib).")
+        return
+    from matplotlib.figure import Figure
+
+    # Text as text, and the same file from the same figures.
+    matplotlib.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": "aten_bridge"})
+    folder.mkdir(exist_ok=True)
+    for name, (function, source) in PICTURES.items():
+        if (results.folder / source).exists():
+            figure = Figure(facecolor="white")
+            function(results, figure)
+            figure.savefig(
+                folder / name,
+                bbox_inches="tight",
+                metadata={"Date": None, "Creator": None},
+            )
+            print(f"Picture: {folder / name}")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", type=pathlib.Path)
+    parser.add_argument("--write", action="store_true")
+    options = parser.parse_args()
+    results = Results(options.folder)
+    if options.write:
+        for page in DOCS.glob("*.md"):
+            text = page.read_text()
+            written = BLOCK.sub(lambda m: f"{m[1]}\n{TABLES[m[2]](results)}\n{m[3]}", text)
+            if written != text:
+                page.write_text(written)
+    else:
+        print(*(function(results) for function in TABLES.values()), sep="\n")
+    draw(results, DOCS / "performance" if options.write else options.folder)
+
+
+if __name__ == "__main__":
+    main()
