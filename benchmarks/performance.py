@@ -395,6 +395,7 @@ def draw(results, folder):
             figure.savefig(
                 folder / name,
                 bbox_inches="tight",
+                pad_inches=0.3,  # fonts may be wider where it is seen
                 metadata={"Date": None, "Creator": None},
             )
             print(f"Picture: {folder / name}")
