@@ -433,8 +433,9 @@ class CallFrame {
     layouts_ = layouts;
   }
 
-  /// The host's memory of the operand at `index`, below `size()`.
+  /// The host's memory of the operand at `index`, below `size()`, and its sizes.
   void* data(int index) const noexcept { return params_[index]; }
+  const int64_t* sizes(int index) const noexcept { return shapes_[index]; }
 
   /// The number of the CUDA device that the operands are on; -1 for the memory of the CPU.
   int cuda_device() const noexcept { return cuda_device_; }
@@ -449,6 +450,25 @@ class CallFrame {
   /// Memory of workspace `index`, of `workspace_bytes(index)` bytes, with no initial value.
   void* workspace(int index) const noexcept { return params_[size_ + index]; }
   std::size_t workspace_bytes(int index) const noexcept { return workspaces_.begin[index]; }
+
+  /// Whether the operand at `index`, below `size()`, is a row-major tensor of that dtype and those
+  /// sizes. May say no where the host has another name for the dtype.
+  [[nodiscard]] bool is_dense(int index, DType dtype, const int64_t* sizes,
+                              int ndim) const noexcept {
+    if (ndims_[index] != ndim || dtypes_[index] == nullptr ||
+        std::strcmp(dtypes_[index], dtype_name(dtype).data()) != 0) {
+      return false;
+    }
+    if (index < input_count_ && (!layouts_[index].strides.empty() || layouts_[index].offset != 0)) {
+      return false;
+    }
+    for (int i = 0; i < ndim; ++i) {
+      if (shapes_[index] == nullptr || shapes_[index][i] != sizes[i]) {
+        return false;
+      }
+    }
+    return true;
+  }
 
   /// Reads the operand at `index`, below `size()`, into `slot`, and touches no data; faster where
   /// `slot` has the dtype already, as one that is used again. Returns false after adding what is
@@ -776,8 +796,8 @@ class HostAttributes final : public Attributes {
  private:
   // no_sanitize: the dynamic type of `extra` is a class of the host's, unknown here.
   template <class T, class R>
-  __attribute__((no_sanitize("vptr"))) bool read(const char* name, T& value,
-                                                 R (AotExtra::*get)(HostString&)) const {
+  [[gnu::cold]] __attribute__((no_sanitize("vptr"))) bool read(
+      const char* name, T& value, R (AotExtra::*get)(HostString&)) const {
     if (extra_ == nullptr) {
       return false;
     }
@@ -1677,7 +1697,7 @@ class KernelScope {
       : dispatch_keys_(c10::impl::tls_local_dispatch_key_set()),
         autograd_state_(c10::AutogradState::get_tls_state()),
         thread_count_(at::get_num_threads()) {
-    if (c10::InferenceMode::is_enabled()) {
+    if (autograd_state_.get_inference_mode()) {
       normal_mode_.emplace(/*enabled=*/false);
     }
     c10::impl::LocalDispatchKeySet keys = c10::impl::tls_local_dispatch_key_set();
@@ -1723,7 +1743,7 @@ class KernelScope {
 /// What is wrong with the PyTorch in this process; empty if nothing is. A library is loaded with
 /// the libtorch that is there already, whatever its own runpath says, and tensors differ from one
 /// minor version to the next. (at::show_config() would start CUDA.)
-inline std::string pytorch_fault() {
+[[gnu::cold]] inline std::string pytorch_fault() {
   const auto& options = caffe2::GetBuildOptions();
   const auto loaded = options.find("TORCH_VERSION");  // such as "2.11.0"
   const std::string built_with =
@@ -1789,6 +1809,7 @@ struct Operand {
   const c10::StorageImpl* storage = nullptr;
   const void* data = nullptr;
   c10::DispatchKeySet keys;
+  bool is_again = false;                 // as in the last call, but for the memory
   alignas(16) unsigned char number[16];  // of one whose element is fetched from a device
 };
 
@@ -3523,6 +3544,15 @@ inline OperandName operand_name(const OperandCheck* check, Role role, int index)
   return {role, index, check == nullptr ? nullptr : check->name()};
 }
 
+[[gnu::cold]] inline void add_count_fault(bool has_list, int inputs, int outputs,
+                                          const std::string& got, const char* what_to_compare,
+                                          Report& report) {
+  report.add(Status::kCount, std::string("expected ") + (has_list ? "at least " : "") +
+                                 count_text(inputs, "input") + " and " +
+                                 count_text(outputs, "output") + ", got " + got + "; compare " +
+                                 what_to_compare);
+}
+
 /// Takes `count` for the number of inputs and outputs, and divides them. False, with the report,
 /// if the kernel does not have as many.
 inline bool take_count(const KernelInfo& kernel, int count, Arguments& arguments, Report& report) {
@@ -3530,11 +3560,8 @@ inline bool take_count(const KernelInfo& kernel, int count, Arguments& arguments
   const int fixed = kernel.inputs + kernel.outputs - (has_list ? 1 : 0);
   const int each = kernel.lists_outputs ? 2 : 1;  // slots of a tensor of the list
   if (has_list ? count < fixed || (count - fixed) % each != 0 : count != fixed) {
-    report.add(Status::kCount,
-               std::string("expected ") + (has_list ? "at least " : "") +
-                   count_text(fixed - kernel.outputs, "input") + " and " +
-                   count_text(kernel.outputs, "output") + ", got " + count_text(count, "slot") +
-                   "; compare the arguments of the call, out_shape and out_dtype with the kernel");
+    add_count_fault(has_list, fixed - kernel.outputs, kernel.outputs, count_text(count, "slot"),
+                    "the arguments of the call, out_shape and out_dtype with the kernel", report);
     return false;
   }
   arguments.list_begin = kernel.list_begin;
@@ -3553,11 +3580,9 @@ inline bool take_counts(const KernelInfo& kernel, int inputs, int outputs, Argum
   const bool has_list = kernel.list_begin >= 0;
   const int fixed = kernel.inputs - (has_list ? 1 : 0);
   if ((has_list ? inputs < fixed : inputs != fixed) || outputs < kernel.outputs) {
-    report.add(Status::kCount,
-               std::string("expected ") + (has_list ? "at least " : "") +
-                   count_text(fixed, "input") + " and " + count_text(kernel.outputs, "output") +
-                   ", got " + std::to_string(inputs) + " and " + std::to_string(outputs) +
-                   "; compare the kernel's parameters with MindSpore's definition of the operator");
+    add_count_fault(has_list, fixed, kernel.outputs,
+                    std::to_string(inputs) + " and " + std::to_string(outputs),
+                    "the kernel's parameters with MindSpore's definition of the operator", report);
     return false;
   }
   arguments.list_begin = kernel.list_begin;
@@ -3609,7 +3634,7 @@ inline void check_operand(const Binding& binding, const OperandCheck* check, Che
 
 /// Whether the view of an earlier call can be pointed at other memory: nobody else has it, or a
 /// tensor over the same storage, and no kernel made something else of it than of another shape.
-inline bool can_repoint(const Operand& operand, c10::Device device) {
+inline bool can_repoint(const Operand& operand) {
   const c10::TensorImpl* impl = operand.view.unsafeGetTensorImpl();
   if (impl != operand.impl || !operand.view.defined() || operand.view.use_count() != 1 ||
       operand.view.weak_use_count() != 1) {
@@ -3617,9 +3642,9 @@ inline bool can_repoint(const Operand& operand, c10::Device device) {
   }
   const c10::Storage& storage = impl->unsafe_storage();
   return storage.unsafeGetStorageImpl() == operand.storage && storage.use_count() == 1 &&
-         storage.data() == operand.data && impl->device() == device &&
-         impl->key_set() == operand.keys && impl->autograd_meta() == nullptr &&
-         !impl->has_named_tensor_meta() && !impl->is_wrapped_number();
+         storage.data() == operand.data && impl->key_set() == operand.keys &&
+         impl->autograd_meta() == nullptr && !impl->has_named_tensor_meta() &&
+         !impl->is_wrapped_number();
 }
 
 /// Whether the tensor lies in memory as the slot says.
@@ -3637,12 +3662,41 @@ inline bool has_layout(const c10::TensorImpl& tensor, const Slot& slot, at::IntA
   return true;
 }
 
+/// Whether the operand at `index` is that of the last call again, perhaps elsewhere in memory: then
+/// there is nothing to check, and its view has only to be pointed there.
+inline bool is_again(const CallFrame& frame, int index, const Operand& operand) {
+  const Slot& slot = operand.slot;
+  if (slot.is_none() || !can_repoint(operand)) {
+    return false;
+  }
+  const c10::TensorImpl* impl = operand.impl;
+  const c10::Storage& storage = impl->unsafe_storage();
+  return frame.is_dense(index, slot.dtype, impl->sizes().data(), static_cast<int>(impl->dim())) &&
+         (slot.numel == 0 || frame.data(index) != nullptr) && impl->numel() == slot.numel &&
+         impl->is_contiguous() && impl->storage_offset() == 0 &&
+         storage.nbytes() == static_cast<std::size_t>(slot.numel) * dtype_itemsize(slot.dtype) &&
+         impl->dtype() == c10::scalarTypeToTypeMeta(scalar_type(slot.dtype));
+}
+
+/// Points the storage of the operand's view at its memory.
+inline void repoint(Operand& operand, c10::Device device) {
+  if (operand.data != operand.slot.data) {
+    operand.data = operand.slot.data;
+    operand.view.unsafeGetTensorImpl()
+        ->unsafe_storage()
+        .unsafeGetStorageImpl()
+        ->set_data_ptr_noswap(c10::DataPtr(operand.slot.data, device));
+  }
+}
+
 /// Points the operand's view at its memory, or makes a new one.
 template <bool kMayBeStrided>
-void set_view(Operand& operand, c10::Device device, c10::Allocator* allocator, Report& report) {
+[[gnu::noinline]] void set_view(Operand& operand, c10::Device device, c10::Allocator* allocator,
+                                Report& report) {
   const Slot& slot = operand.slot;
   const at::ScalarType type = scalar_type(slot.dtype);
-  if (type == at::ScalarType::Undefined || !can_repoint(operand, device)) {
+  if (type == at::ScalarType::Undefined || !can_repoint(operand) ||
+      operand.impl->device() != device) {
     operand.view = make_view<kMayBeStrided>(slot, operand.name, device, allocator, report);
     operand.impl = operand.view.unsafeGetTensorImpl();
     if (operand.view.defined()) {
@@ -3654,10 +3708,7 @@ void set_view(Operand& operand, c10::Device device, c10::Allocator* allocator, R
   }
   c10::TensorImpl* impl = operand.view.unsafeGetTensorImpl();
   c10::StorageImpl* storage = impl->unsafe_storage().unsafeGetStorageImpl();
-  if (operand.data != slot.data) {
-    storage->set_data_ptr_noswap(c10::DataPtr(slot.data, device));
-    operand.data = slot.data;
-  }
+  repoint(operand, device);
   storage->set_nbytes(slot_bytes(slot));
   const caffe2::TypeMeta meta = c10::scalarTypeToTypeMeta(type);
   if (impl->dtype() != meta) {
@@ -3692,6 +3743,13 @@ void bind_operands(const KernelInfo& kernel, const CallFrame& frame,
     operand.name = operand_name(check, role, is_input ? i : parameter);
     const Binding& binding = is_input ? kernel.bindings[parameter] : kOutputBinding;
     const bool is_number = binding.kind == Kind::kNumber;
+    operand.is_again = !is_number && check == nullptr && is_again(frame, i, operand);
+    if (operand.is_again) {
+      operand.slot.data = frame.data(i);
+      operand.slot.sizes = frame.sizes(i);
+      device.locate(operand.slot, operand.name, report);
+      continue;
+    }
     if (!frame.read(i, operand.name, operand.slot, report) ||
         !(is_number ? device.fetch(operand.slot, operand.number, operand.name, report)
                     : device.locate(operand.slot, operand.name, report))) {
@@ -3708,6 +3766,10 @@ void bind_operands(const KernelInfo& kernel, const CallFrame& frame,
   device.enter();
   for (int i = 0; i < size; ++i) {
     Operand& operand = arguments.operands[i];
+    if (operand.is_again && operand.impl->device() == device.device()) {
+      repoint(operand, device.device());
+      continue;
+    }
     const bool is_fetched = operand.slot.data == operand.number;
     set_view<Host::kIsPlugin>(operand, is_fetched ? c10::Device(at::kCPU) : device.device(),
                               DeviceCall::allocator(), report);
@@ -5139,35 +5201,36 @@ class PythonAttributes final : public Attributes {
       : begin_(attributes), end_(attributes + count) {}
 
   bool has(const char* name) const override { return find(name) != end_; }
-  bool get(const char* name, bool& value) const override {
+  [[gnu::cold]] bool get(const char* name, bool& value) const override {
     return read(name, PythonAttribute::kBool, value,
                 [](const PythonAttribute& a) { return *static_cast<const int64_t*>(a.data) != 0; });
   }
-  bool get(const char* name, int64_t& value) const override {
+  [[gnu::cold]] bool get(const char* name, int64_t& value) const override {
     return read(name, PythonAttribute::kInt, value,
                 [](const PythonAttribute& a) { return *static_cast<const int64_t*>(a.data); });
   }
-  bool get(const char* name, double& value) const override {
+  [[gnu::cold]] bool get(const char* name, double& value) const override {
     return read(name, PythonAttribute::kFloat, value, [](const PythonAttribute& a) {
       return to_double(*static_cast<const double*>(a.data));
     });
   }
-  bool get(const char* name, std::string& value) const override {
+  [[gnu::cold]] bool get(const char* name, std::string& value) const override {
     return read(name, PythonAttribute::kString, value, [](const PythonAttribute& a) {
       return std::string(static_cast<const char*>(a.data), static_cast<std::size_t>(a.size));
     });
   }
-  bool get(const char* name, std::vector<int64_t>& value) const override {
+  [[gnu::cold]] bool get(const char* name, std::vector<int64_t>& value) const override {
     return read(name, PythonAttribute::kInts, value, &ints);
   }
-  bool get(const char* name, std::vector<double>& value) const override {
+  [[gnu::cold]] bool get(const char* name, std::vector<double>& value) const override {
     return read(name, PythonAttribute::kFloats, value, &floats);
   }
-  bool get(const char* name, std::vector<std::vector<int64_t>>& value) const override {
+  [[gnu::cold]] bool get(const char* name,
+                         std::vector<std::vector<int64_t>>& value) const override {
     return read(name, PythonAttribute::kIntLists, value,
                 [](const PythonAttribute& a) { return lists(a, &ints); });
   }
-  bool get(const char* name, std::vector<std::vector<double>>& value) const override {
+  [[gnu::cold]] bool get(const char* name, std::vector<std::vector<double>>& value) const override {
     return read(name, PythonAttribute::kFloatLists, value,
                 [](const PythonAttribute& a) { return lists(a, &floats); });
   }

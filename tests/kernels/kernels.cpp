@@ -84,7 +84,7 @@ void spoil(const Tensor& x, int64_t how, Tensor& y) {
   const double alias = aliases.empty() ? 0 : aliases.front().flatten()[0].item<double>();
   const double stored = storages.empty() ? 0 : *static_cast<const float*>(storages.front().data());
   store(y, {x.dim(), x.size(0), x.stride(0), x.stride(1), x.storage_offset(), x.requires_grad(),
-            x.is_neg(), static_cast<int64_t>(x.nbytes()), x.flatten()[0].item<int64_t>(),
+            x.is_neg(), static_cast<int64_t>(x.storage().nbytes()), x.flatten()[0].item<int64_t>(),
             static_cast<int64_t>(alias), static_cast<int64_t>(stored)});
   switch (how) {
     case 0:
@@ -116,6 +116,18 @@ void spoil(const Tensor& x, int64_t how, Tensor& y) {
       break;
     case 9:
       weak = c10::weak_intrusive_ptr<c10::TensorImpl>(x.getIntrusivePtr());
+      break;
+    case 11:
+      x.as_strided_({2, 3}, {1, 2});
+      break;
+    case 12:
+      x.unsafeGetTensorImpl()->set_storage_offset(1);
+      break;
+    case 13:
+      x.storage().set_nbytes(4);
+      break;
+    case 14:
+      x.set_data(x.view(at::kInt));
       break;
     default:
       throw std::runtime_error("on purpose");

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <new>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
@@ -47,7 +48,7 @@ TEST(KeptViewsTest, AreLikeNewInTheNextCall) {
   // rank, size, strides, offset, requires_grad, is_neg, bytes, first element
   Ints expected = {2, 2, 3, 1, 0, 0, 0, 24, 1, 0, 0};
   std::vector<Call> calls;  // which keep the memory
-  for (const int64_t how : {0, 1, 2, 3, 4, 5, 8, 9, 10, 6, 0, 7, 0}) {
+  for (const int64_t how : {0, 1, 2, 3, 4, 5, 8, 9, 10, 11, 12, 13, 14, 6, 0, 7, 0}) {
     calls.push_back(spoil(static_cast<float>(expected[8]), how));
     const Result result = calls.back().run_here();
     if (how == 10) {
@@ -87,6 +88,35 @@ TEST(KeptViewsTest, FollowShapesRanksAndDtypes) {
     EXPECT_EQ(kernel("Copy").input_none().output<float>({1}).run_here().error(),
               "Copy: input 0: expected a tensor, got None");
   }
+}
+
+TEST(KeptViewsTest, ACallLikeTheLastButForOneFaultIsRefused) {
+  const auto copy = kernel("Copy").function();
+  float values[6] = {};
+  int64_t sizes[] = {2, 3};
+  int64_t* shapes[] = {sizes, sizes};
+  const auto call = [&](std::vector<void*> params, std::vector<int> ndims,
+                        std::vector<const char*> dtypes) -> std::string {
+    std::vector<void*> good = {values, values};
+    std::vector<int> twos = {2, 2};
+    std::vector<const char*> floats = {"float32", "float32"};
+    copy(2, good.data(), twos.data(), shapes, floats.data(), nullptr, nullptr);
+    try {
+      copy(2, params.data(), ndims.data(), shapes, dtypes.data(), nullptr, nullptr);
+      return "";
+    } catch (const std::runtime_error& error) {
+      return error.what();
+    }
+  };
+  EXPECT_EQ(call({values, values}, {2, 2}, {"float32", "float32"}), "");
+  EXPECT_EQ(call({values, nullptr}, {2, 2}, {"float32", "float32"}),
+            "Copy: output 0: expected a pointer to 6 elements, got null with float32 [2, 3]");
+  EXPECT_EQ(call({values, values}, {-1, 2}, {"float32", "float32"}),
+            "Copy: input 0: expected a rank from 0 to 64, got -1");
+  EXPECT_EQ(call({values, values}, {2, 2}, {nullptr, "float32"}),
+            "Copy: input 0: expected a dtype, got null with shape [2, 3]");
+  EXPECT_EQ(call({values, values}, {2, 2}, {"none", "float32"}),
+            "Copy: input 0: expected a tensor, got None");
 }
 
 TEST(KeptViewsTest, AKernelMayCallAnotherOfItsType) {
