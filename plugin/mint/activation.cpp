@@ -2,6 +2,7 @@
 #include <ATen/ops/_log_softmax.h>
 #include <ATen/ops/_log_softmax_backward_data.h>
 #include <ATen/ops/_prelu_kernel_backward.h>
+#include <ATen/ops/_softmax_backward_data.h>
 #include <ATen/ops/clamp_min.h>
 #include <ATen/ops/elu.h>
 #include <ATen/ops/elu_backward.h>
@@ -131,6 +132,9 @@ ATEN_BRIDGE_EXPORT(SigmoidGrad, [](const Tensor& y, const Tensor& dy, Tensor& dx
 });
 ATEN_BRIDGE_EXPORT(Softmax, [](const Tensor& x, IntArrayRef dim, Tensor& y) {
   at::softmax_out(y, x, dim.at(0));
+});
+ATEN_BRIDGE_EXPORT(SoftmaxBackward, [](const Tensor& dy, const Tensor& y, int64_t dim, Tensor& dx) {
+  at::_softmax_backward_data_out(dx, dy, y, dim, y.scalar_type());
 });
 ATEN_BRIDGE_EXPORT(SoftShrinkGrad, at::softshrink_backward_out);
 ATEN_BRIDGE_EXPORT(TanhGrad, [](const Tensor& y, const Tensor& dy, Tensor& dx) {

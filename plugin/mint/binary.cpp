@@ -33,6 +33,7 @@
 #include <ATen/ops/ne.h>
 #include <ATen/ops/polar.h>
 #include <ATen/ops/pow.h>
+#include <ATen/ops/remainder.h>
 #include <ATen/ops/sub.h>
 #include <ATen/ops/where.h>
 #include <ATen/ops/xlogy.h>
@@ -103,10 +104,17 @@ ATEN_BRIDGE_EXPORT(Sub, [](const Tensor& x, const Tensor& other, Tensor& y) {
 });
 ATEN_BRIDGE_EXPORT(SubExt, [](const Tensor& x, const Tensor& other, const Scalar& alpha,
                               Tensor& y) { at::sub_out(y, x, other, alpha); });
+ATEN_BRIDGE_EXPORT(AddN, [](TensorList tensors, Tensor& y) {
+  y.copy_(tensors.front());
+  for (const Tensor& x : tensors.slice(1)) {
+    y.add_(x);
+  }
+});
 ATEN_BRIDGE_EXPORT(BitwiseAndTensor, binary<at::bitwise_and_out>);
 ATEN_BRIDGE_EXPORT(Div, binary<at::div_out>);
 ATEN_BRIDGE_EXPORT(Equal, binary<at::eq_out>);
 ATEN_BRIDGE_EXPORT(FloorDiv, binary<at::floor_divide_out>);
+ATEN_BRIDGE_EXPORT(FloorMod, binary<at::remainder_out>);
 ATEN_BRIDGE_EXPORT(Gcd, at::gcd_out);
 ATEN_BRIDGE_EXPORT(Greater, binary<at::gt_out>);
 ATEN_BRIDGE_EXPORT(GreaterEqual, binary<at::ge_out>);

@@ -22,7 +22,6 @@ ATEN_BRIDGE_EXPORT(DiagExt, [](const Tensor& x, int64_t diagonal, Tensor& y) {
 });
 ATEN_BRIDGE_EXPORT(FillScalar, [](OptionalIntArrayRef, const Scalar& value, OptionalDtype,
                                   Tensor& y) { y.fill_(value); });
-ATEN_BRIDGE_EXPORT(FillV2, [](IntArrayRef, const Tensor& value, Tensor& y) { y.fill_(value); });
 ATEN_BRIDGE_EXPORT(FullLike, [](const Tensor&, const Scalar& value, OptionalDtype, Tensor& y) {
   y.fill_(value);
 });
@@ -44,5 +43,7 @@ ATEN_BRIDGE_EXPORT(Eye, [](int64_t rows, int64_t columns, OptionalDtype, Tensor&
   at::eye_out(y, rows, columns);
 });
 ATEN_BRIDGE_EXPORT(Ones, [](OptionalIntArrayRef, OptionalDtype, Tensor& y) { y.fill_(1); });
+ATEN_BRIDGE_EXPORT(OnesLike, [](const Tensor&, Tensor& y) { y.fill_(1); });
 ATEN_BRIDGE_EXPORT(Triu, at::triu_out);
 ATEN_BRIDGE_EXPORT(Zeros, [](OptionalIntArrayRef, OptionalDtype, Tensor& y) { y.zero_(); });
+ATEN_BRIDGE_EXPORT(ZerosLike, [](const Tensor&, Tensor& y) { y.zero_(); });

@@ -44,9 +44,9 @@ ATEN_BRIDGE_EXPORT(InplaceRemainderTensorScalar, [](const Tensor& x, const Scala
 ATEN_BRIDGE_EXPORT(InplaceRemainderTensorTensor, [](const Tensor& x, const Tensor& other) { x.remainder_(other); });
 ATEN_BRIDGE_EXPORT(InplaceScatterAdd, [](const Tensor& x, int64_t dim, const Tensor& index, const Tensor& source) { x.scatter_add_(dim, index, source); });
 ATEN_BRIDGE_EXPORT(InplaceScatterSrc, [](const Tensor& x, int64_t dim, const Tensor& index, const Tensor& source) { x.scatter_(dim, index, source); });
-ATEN_BRIDGE_EXPORT(InplaceScatterSrcReduce, [](const Tensor& x, int64_t dim, const Tensor& index, const Tensor& source, int64_t how) { x.scatter_(dim, index, source, scatter_reduction(how)); });
+ATEN_BRIDGE_EXPORT(InplaceScatterSrcReduce, [](const Tensor& x, int64_t dim, const Tensor& index, const Tensor& source, int64_t how) { scatter_reduce(x, dim, index, source, how); });
 ATEN_BRIDGE_EXPORT(InplaceScatterValue, [](const Tensor& x, int64_t dim, const Tensor& index, const Scalar& value) { x.scatter_(dim, index, value); });
-ATEN_BRIDGE_EXPORT(InplaceScatterValueReduce, [](const Tensor& x, int64_t dim, const Tensor& index, const Scalar& value, int64_t how) { x.scatter_(dim, index, value, scatter_reduction(how)); });
+ATEN_BRIDGE_EXPORT(InplaceScatterValueReduce, [](const Tensor& x, int64_t dim, const Tensor& index, const Scalar& value, int64_t how) { scatter_reduce(x, dim, index, value, how); });
 ATEN_BRIDGE_EXPORT(InplaceSiLU, [](const Tensor& x) { Tensor y = x; at::silu_(y); });
 ATEN_BRIDGE_EXPORT(InplaceSigmoid, [](const Tensor& x) { x.sigmoid_(); });
 ATEN_BRIDGE_EXPORT(InplaceSign, [](const Tensor& x) { x.sign_(); });

@@ -14,7 +14,6 @@
 #include <ATen/ops/masked_fill.h>
 #include <ATen/ops/repeat_interleave.h>
 #include <ATen/ops/roll.h>
-#include <ATen/ops/scatter.h>
 #include <ATen/ops/scatter_add.h>
 #include <ATen/ops/searchsorted.h>
 #include <ATen/ops/sort.h>
@@ -31,28 +30,31 @@ using namespace mint;  // NOLINT(google-build-using-namespace)
 
 namespace {
 
-// The first dimensions of both belong together.
-Tensor gather(const Tensor& x, const Tensor& index, int64_t dim, int64_t batch_dims) {
+// y = x[:, ..., index], `dim` times a colon. In the first `batch_dims` dimensions entry i of the
+// index is for entry i of x.
+void gather(const Tensor& x, const Tensor& index, int64_t dim, int64_t batch_dims, Tensor& y) {
   if (batch_dims > 0) {
-    std::vector<Tensor> of_batch;
     for (int64_t i = 0; i < x.size(0); ++i) {
-      of_batch.push_back(gather(x[i], index[i], dim < 0 ? dim : dim - 1, batch_dims - 1));
+      Tensor of_one = y[i];
+      gather(x[i], index[i], dim < 0 ? dim : dim - 1, batch_dims - 1, of_one);
     }
-    return at::stack(of_batch);
+    return;
   }
   std::vector<Tensor> of_dims(static_cast<std::size_t>(dim < 0 ? dim + x.dim() : dim));
   of_dims.push_back(index);
-  return x.index(places(of_dims));
+  y.copy_(x.index(places(of_dims)));
+}
+
+// -1 for none; ATen does not count from the end here.
+int64_t row_without_gradient(OptionalInt padding, int64_t rows) {
+  return !padding.has_value() ? -1 : *padding < 0 ? *padding + rows : *padding;
 }
 
 template <class Source>
 void scatter(const Tensor& x, int64_t dim, const Tensor& index, const Source& source, int64_t how,
              Tensor& y) {
-  if (how == 0) {
-    at::scatter_out(y, x, dim, index, source);
-  } else {
-    at::scatter_out(y, x, dim, index, source, scatter_reduction(how));
-  }
+  y.copy_(x);
+  scatter_reduce(y, dim, index, source, how);
 }
 
 }  // namespace
@@ -72,12 +74,12 @@ ATEN_BRIDGE_EXPORT(Embedding, [](const Tensor& indices, const Tensor& weight, Op
   Tensor rows = y.view({indices.numel(), weight.size(1)});
   at::index_select_out(rows, weight, 0, indices.reshape(-1));
 });
-ATEN_BRIDGE_EXPORT(EmbeddingDenseBackward,
-                   [](const Tensor& dy, const Tensor& indices, int64_t rows, OptionalInt padding,
-                      bool scale_by_frequency, Tensor& dx) {
-                     dx.copy_(at::embedding_dense_backward(dy, indices, rows, padding.value_or(-1),
-                                                           scale_by_frequency));
-                   });
+ATEN_BRIDGE_EXPORT(EmbeddingDenseBackward, [](const Tensor& dy, const Tensor& indices, int64_t rows,
+                                              OptionalInt padding, bool scale_by_frequency,
+                                              Tensor& dx) {
+  dx.copy_(at::embedding_dense_backward(dy, indices, rows, row_without_gradient(padding, rows),
+                                        scale_by_frequency));
+});
 ATEN_BRIDGE_EXPORT(ExpandAs, [](const Tensor& x, const Tensor& other, Tensor& y) {
   y.copy_(x.expand_as(other));
 });
@@ -190,3 +192,12 @@ ATEN_BRIDGE_EXPORT(SearchSorted, [](const Tensor& sorted, const Tensor& values,
 ATEN_BRIDGE_EXPORT(Tile, [](const Tensor& x, IntArrayRef counts, Tensor& y) {
   y.copy_(at::tile(x, counts));
 });
+// Rows of a negative segment are left out.
+ATEN_BRIDGE_EXPORT(UnsortedSegmentSum,
+                   [](const Tensor& x, const Tensor& segments, int64_t, Tensor& y) {
+                     const Tensor rows = segments.flatten().to(at::kLong);
+                     const Tensor kept = rows.ge(0).nonzero().squeeze(1);
+                     const Tensor values = x.reshape({rows.numel(), -1}).index_select(0, kept);
+                     y.zero_();
+                     y.view({y.size(0), -1}).index_add_(0, rows.index_select(0, kept), values);
+                   });

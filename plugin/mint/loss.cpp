@@ -76,14 +76,15 @@ ATEN_BRIDGE_EXPORT(L1LossExt, [](const Tensor& x, const Tensor& target, int64_t 
 ATEN_BRIDGE_EXPORT(L1LossBackwardExt,
                    [](const Tensor& dy, const Tensor& x, const Tensor& target, int64_t how) {
                      const Tensor dx = at::sign(x - target) * dy;
-                     return reduction(how) == at::Reduction::Mean ? dx / x.numel() : dx;
+                     return reduction(how) == at::Reduction::Mean ? dx / dx.numel() : dx;
                    });
 ATEN_BRIDGE_EXPORT(MSELossExt, [](const Tensor& x, const Tensor& target, int64_t how) {
   return at::mse_loss(x, target, reduction(how));
 });
 ATEN_BRIDGE_EXPORT(MSELossGradExt, [](const Tensor& dy, const Tensor& x, const Tensor& target,
                                       int64_t how, Tensor& dx) {
-  at::mse_loss_backward_out(dx, dy, x, target, reduction(how));
+  // Of all that the operands broadcast to, which dx has.
+  at::mse_loss_backward_out(dx, dy, x.expand_as(dx), target.expand_as(dx), reduction(how));
 });
 ATEN_BRIDGE_EXPORT(NLLLoss, [](const Tensor& x, const Tensor& target, OptionalTensor weight,
                                int64_t how, int64_t ignored, Tensor& y, Tensor& total) {
@@ -144,14 +145,16 @@ Tensor of_channels(const Tensor& values, const Tensor& x) {
 
 }  // namespace
 
-ATEN_BRIDGE_EXPORT(BatchNormExt,
-                   [](const Tensor& x, OptionalTensor weight, OptionalTensor bias,
-                      OptionalTensor mean, OptionalTensor var, bool training, double momentum,
-                      double eps, Tensor& y, Tensor& saved_mean, Tensor& saved_rstd) {
-                     // It takes y to lie in memory as x does.
-                     at::native_batch_norm_out(y, saved_mean, saved_rstd, x.contiguous(), weight,
-                                               bias, mean, var, training, momentum, eps);
-                   });
+ATEN_BRIDGE_EXPORT(BatchNormExt, [](const Tensor& x, OptionalTensor weight, OptionalTensor bias,
+                                    OptionalTensor mean, OptionalTensor var, bool training,
+                                    double momentum, double eps, Tensor& y, Tensor& saved_mean,
+                                    Tensor& saved_rstd) {
+  // Without statistics ATen would read null; it takes y to lie in memory as x does.
+  TORCH_CHECK(training || (mean.has_value() && var.has_value()),
+              "batch_norm: expected running_mean and running_var where not training");
+  at::native_batch_norm_out(y, saved_mean, saved_rstd, x.contiguous(), weight, bias, mean, var,
+                            training, momentum, eps);
+});
 ATEN_BRIDGE_EXPORT(BatchNormGradExt, [](const Tensor& dy, const Tensor& x, OptionalTensor weight,
                                         OptionalTensor mean, OptionalTensor var,
                                         OptionalTensor saved_mean, OptionalTensor saved_rstd,

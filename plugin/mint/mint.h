@@ -30,9 +30,25 @@ using OptionalDtype = Optional<at::ScalarType>;
 /// MindSpore numbers its reductions sum, mean, none; ATen none, mean, sum.
 inline int64_t reduction(int64_t of_mindspore) { return 2 - of_mindspore; }
 
-/// MindSpore's ways to reduce what is scattered: 0 none, 1 add, 2 multiply.
-inline const char* scatter_reduction(int64_t of_mindspore) {
-  return of_mindspore == 1 ? "add" : "multiply";
+/// Writes what is scattered to `y`; MindSpore's ways to reduce it are 0 none, 1 add, 2 multiply.
+/// (Not by the function that takes their names, which warns.)
+inline void scatter_reduce(const Tensor& y, int64_t dim, const Tensor& index, const Tensor& source,
+                           int64_t how) {
+  if (how == 0) {
+    y.scatter_(dim, index, source);
+  } else if (how == 1) {
+    y.scatter_add_(dim, index, source);
+  } else {
+    y.scatter_reduce_(dim, index, source, "prod");
+  }
+}
+inline void scatter_reduce(const Tensor& y, int64_t dim, const Tensor& index, const Scalar& source,
+                           int64_t how) {
+  if (how == 0) {
+    y.scatter_(dim, index, source);
+  } else {
+    y.scatter_(dim, index, source, how == 1 ? "add" : "multiply");
+  }
 }
 
 /// What ATen indexes with, for the dimensions from the first on. An undefined tensor takes all.

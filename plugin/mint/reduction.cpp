@@ -55,7 +55,7 @@ void reduce(const Tensor& x, OptionalIntArrayRef dim, bool keepdim, Tensor& y) {
   y.copy_(result);
 }
 
-// From the last element, and without the element itself.
+// `reverse`: from the last element; `exclusive`: without the element itself.
 template <Tensor (*one)(const Tensor& x, int64_t dim, at::ScalarType dtype), int64_t of_none>
 void cumulate(const Tensor& x, int64_t dim, bool exclusive, bool reverse, Tensor& y) {
   Tensor result = one(reverse ? x.flip(dim) : x, dim, y.scalar_type());

@@ -98,6 +98,8 @@ def _reduced(loss: Tensor, reduction: str, batch: int = 1) -> Tensor:
         return loss
     if reduction == "batchmean":
         return mint.sum(loss) / batch
+    if reduction not in ("mean", "sum"):
+        raise ValueError(f"expected the reduction 'none', 'mean' or 'sum', got {reduction!r}")
     return mint.mean(loss) if reduction == "mean" else mint.sum(loss)
 
 
@@ -399,9 +401,11 @@ def _whole_masks(index):
     return index
 
 
-def _has_tensors(index):
+def _is_view(index):
+    """Whether what the index names is a view: MindSpore writes that in place."""
     parts = index if isinstance(index, tuple) else (index,)
-    return any(isinstance(part, (Tensor, list)) for part in parts)
+    kinds = (int, slice, type(None), type(...))
+    return all(isinstance(part, kinds) and not isinstance(part, bool) for part in parts)
 
 
 _getitem, _setitem = Tensor.__getitem__, Tensor.__setitem__
@@ -415,7 +419,7 @@ def __getitem__(self, index):
 @_method
 def __setitem__(self, index, value):
     index = _whole_masks(index)
-    if self.is_contiguous() or not _has_tensors(index):
+    if self.is_contiguous() or _is_view(index):
         return _setitem(self, index, value)
     whole = self.contiguous()  # MindSpore would write to a copy and forget it
     _setitem(whole, index, value)
@@ -453,6 +457,10 @@ def one_hot(tensor, num_classes=-1):
 
 @_method
 def exponential_(self, lambd=1, *, generator=None):
+    if self.dtype not in _FLOATING:
+        raise TypeError(f"exponential_: expected floating-point numbers, got {self.dtype}")
+    if lambd <= 0:
+        raise ValueError(f"exponential_: expected lambd above 0, got {lambd}")
     uniform = mint.empty_like(self, dtype=self.dtype if self.dtype == ms.float64 else ms.float32)
     uniform.uniform_(generator=generator)
     return self.copy_(mint.log1p(-uniform) / -lambd)
@@ -502,18 +510,63 @@ def l1_loss(input, target, reduction="mean"):
     return _reduced(mint.abs(input - target), reduction)
 
 
+_layer_norm = F.layer_norm
+
+
 @_replaces("nn.functional.layer_norm", ms.float64)  # MindSpore keeps mean and variance in float32
 def layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-5):
     dim = tuple(range(-len(normalized_shape), 0))
+    if not dim or tuple(input.shape[dim[0] :]) != tuple(normalized_shape):
+        return _layer_norm(input, normalized_shape, weight, bias, eps)  # which says what is wrong
     variance, mean = _moments(input, dim, 0, True)
     output = (input - mean) * mint.rsqrt(variance + _number(eps, input))
     output = output if weight is None else output * weight
     return output if bias is None else output + bias
 
 
-@_replaces("nn.functional.pad", ms.bfloat16, ms.bool_)
-def pad(input, pad, mode="constant", value=None):
-    return F.pad(input.astype(ms.float32), pad, mode, value).astype(input.dtype)
+_pad = F.pad
+
+
+@_replaces("nn.functional.pad")  # MindSpore's gradient takes views for whole tensors
+def pad_(input, pad, mode="constant", value=None):
+    rest = input.ndim - len(pad) // 2
+    if mode not in ("circular", "reflect", "replicate") or value or rest not in (1, 2):
+        return _pad(input, pad, mode, value)
+    for i in range(len(pad) // 2):
+        input = _extended(input, input.ndim - 1 - i, pad[2 * i], pad[2 * i + 1], mode)
+    return input
+
+
+def _extended(input, dim, before, after, mode):
+    """With so many elements more before the first and behind the last; fewer where negative."""
+    input = mint.narrow(
+        input, dim, max(-before, 0), input.shape[dim] + min(before, 0) + min(after, 0)
+    )
+    size = input.shape[dim]
+    most = size - 1 if mode == "reflect" else size
+    if mode != "replicate" and max(before, after) > most:
+        raise ValueError(
+            f"pad: expected at most {most} elements for mode {mode!r} in dimension {dim}, "
+            f"got {max(before, after)}"
+        )
+    parts = [input]
+    if before > 0:
+        parts = [
+            _beyond(input, dim, {"circular": size - before, "reflect": 1}, before, mode),
+            input,
+        ]
+    if after > 0:
+        begins = {"circular": 0, "reflect": size - 1 - after, "replicate": size - 1}
+        parts.append(_beyond(input, dim, begins, after, mode))
+    return mint.cat(parts, dim)
+
+
+def _beyond(input, dim, begins, count, mode):
+    begin = begins.get(mode, 0)
+    if mode == "replicate":
+        return mint.repeat_interleave(mint.narrow(input, dim, begin, 1), count, dim)
+    part = mint.narrow(input, dim, begin, count)
+    return mint.flip(part, (dim,)) if mode == "reflect" else part
 
 
 @_replaces("nn.functional.binary_cross_entropy", ms.float64)
@@ -603,7 +656,9 @@ _mul, _pow, _remainder, _sub = mint.mul, mint.pow, mint.remainder, mint.sub
 def _times(other, alpha, input):
     """The second operand and the factor that is left to MindSpore."""
     factor = _beside(alpha, input)
-    return (other * factor, 1) if isinstance(factor, Tensor) else (_beside(other, input), alpha)
+    if not isinstance(factor, Tensor):
+        return _beside(other, input), alpha
+    return (other.astype(ms.float64) if isinstance(other, Tensor) else other) * factor, 1
 
 
 @_replaces("add")

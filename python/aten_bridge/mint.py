@@ -125,17 +125,22 @@ def install() -> None:
             "prints"
         ) from error
 
-    kernels = ctypes.CDLL(os.environ["MS_OP_PLUGIN_PATH"])
-    for name in filter(None, os.environ.get(LEFT, "").split(",")):
-        if not hasattr(kernels, name):
-            raise ValueError(
-                f"{LEFT}: the library has no operator {name!r}; expected names between commas, "
-                "such as Tanh,MatMulExt"
-            )
+    _check_names_left(os.environ.get(LEFT, ""))
 
     from aten_bridge import _mint_functions
 
     _mint_functions.install()
+
+
+def _check_names_left(names: str) -> None:
+    """Of operators that are left to MindSpore, between commas: a mistyped one would do nothing."""
+    for name in filter(None, names.split(",")):
+        kernels = ctypes.CDLL(str(Path(os.environ["MS_OP_PLUGIN_PATH"]).resolve()))
+        if not hasattr(kernels, f"{name}Describe"):
+            raise ValueError(
+                f"{LEFT}: the library has no operator {name!r}; expected names between commas, "
+                "such as Tanh,MatMulExt"
+            )
 
 
 def main(program: str | None = None, *arguments: str) -> None:

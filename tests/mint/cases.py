@@ -218,6 +218,8 @@ LOSS = [
         for reduction in ("mean", "sum", "none")
     ),
     case("nn.functional.smooth_l1_loss", X, Y, beta=0.5),
+    case("nn.functional.mse_loss", X[:, :1], Y[0]),
+    case("nn.functional.l1_loss", X[0], Y),
     case("nn.functional.binary_cross_entropy", PROBABILITIES, TARGETS),
     case(
         "nn.functional.binary_cross_entropy",
@@ -314,6 +316,7 @@ INDEXING = [
     case("unique_consecutive", np.array([1, 1, 2]), return_inverse=True, return_counts=True),
     case("nn.functional.embedding", INDEX, Z),
     case("nn.functional.embedding", INDEX, Z, padding_idx=2),
+    case("nn.functional.embedding", INDEX, Z, padding_idx=-2),
     case("nn.functional.one_hot", INDEX, 4),
     case("nn.functional.one_hot", INDEX),
 ]

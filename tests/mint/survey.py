@@ -28,6 +28,7 @@ DTYPES = ("float32", "float16", "bfloat16", "float64", "int32", "int64", "bool")
 TOLERANCE = {"float16": 4e-3, "bfloat16": 3e-2, "float32": 1e-5, "float64": 1e-11}
 GRADIENT_TOLERANCE = {"float16": 2e-2, "bfloat16": 1e-1, "float32": 1e-4, "float64": 1e-9}
 GRADIENT = "gradient"  # a kind of call with its dtype: "gradient float32"
+GRAPH_GRADIENT = "graph gradient"  # in float32
 # In MindSpore's texts.
 NO_KERNEL = ("unregistered", "not registered", "Unsupported op [")
 PAGE = Path(__file__).parents[2] / "docs" / "mint-on-cpu.md"
@@ -56,7 +57,7 @@ def leaves(value) -> list:
     return [value]
 
 
-def jobs(pattern: str, gradient_dtypes: Iterable[str]) -> Iterator[dict]:
+def jobs(pattern: str, gradients: Iterable[str]) -> Iterator[dict]:
     for name, of_function in calls().items():
         for index, (family, *given) in enumerate(of_function):
             if pattern not in name:
@@ -64,8 +65,7 @@ def jobs(pattern: str, gradient_dtypes: Iterable[str]) -> Iterator[dict]:
             has_real = any(is_real(leaf) for leaf in leaves(given))
             kinds = ["float32", "graph"]
             if has_real:
-                gradients = [f"{GRADIENT} {dtype}" for dtype in gradient_dtypes]
-                kinds = [*DTYPES, "strided", "graph", *gradients]
+                kinds = [*DTYPES, "strided", "graph", "strided graph", *gradients]
             for kind in kinds:
                 if family != "random numbers" or kind in (*DTYPES, "graph"):
                     yield {"name": name, "index": index, "kind": kind}
@@ -135,6 +135,8 @@ class Worker:
         family, arguments, keywords = calls()[name][index]
         if kind.startswith(GRADIENT):
             return self.gradient(name, arguments, keywords, kind.removeprefix(f"{GRADIENT} "))
+        if kind in ("strided graph", GRAPH_GRADIENT):
+            return self.in_graph(name, arguments, keywords, is_gradient=kind == GRAPH_GRADIENT)
         of_mint, of_torch = functions(name)
         inputs = convert((arguments, keywords), lambda a: self.tensor_of_pytorch(a, kind))
         try:
@@ -160,12 +162,80 @@ class Worker:
 
         return graph
 
+    def in_graph(self, name, arguments, keywords, is_gradient):
+        """With the first two inputs transposed in the graph, and the result behind it.
+
+        Graph mode knows little of Python: one function for one input, one for two.
+        """
+        ms, torch = self.ms, self.torch
+        of_mint, of_torch = functions(name)
+        places = [i for i, a in enumerate(arguments) if is_real(a) and a.ndim > 1][:2]
+        if not places or name.endswith("_"):
+            return False, "no such input"
+        theirs = list(convert(arguments, torch.tensor))
+        for i in places:
+            theirs[i].requires_grad_(is_gradient)
+        try:
+            expected = of_torch(*theirs, **convert(keywords, torch.tensor))
+        except Exception as error:
+            return False, first_line(error)
+        ours, more = convert(arguments, ms.Tensor), convert(keywords, ms.Tensor)
+        first, last = places[0], places[-1]
+        before, between, after = ours[:first], ours[first + 1 : last], ours[last + 1 :]
+        permute = ms.mint.permute
+        order_x, order_y = (tuple(reversed(range(arguments[i].ndim))) for i in (first, last))
+
+        def of_one(x):
+            return of_mint(*before, permute(x, order_x), *after, **more)
+
+        def of_two(x, y):
+            return of_mint(
+                *before, permute(x, order_x), *between, permute(y, order_y), *after, **more
+            )
+
+        forward = of_one if len(places) == 1 else of_two
+        transposed = [ms.Tensor(np.ascontiguousarray(arguments[i].T)) for i in places]
+        if not is_gradient:
+            return True, self.fault_of(lambda: ms.jit(forward)(*transposed), expected)
+        if not isinstance(expected, torch.Tensor) or not expected.requires_grad:
+            return False, "no gradient"
+        order = tuple(reversed(range(expected.ndim)))
+        weights = np.sin(np.arange(expected.numel()) + 1).astype(np.float32)
+        weights = weights.reshape(tuple(reversed(expected.shape)))
+        try:
+            (expected.permute(order) * torch.tensor(weights)).sum().backward()
+        except RuntimeError as error:
+            return False, first_line(error)
+        if any(theirs[i].grad is None for i in places):
+            return False, "no gradient"
+        weights = ms.Tensor(weights)
+
+        def loss_of_one(x):
+            return ms.mint.sum(permute(of_one(x), order) * weights)
+
+        def loss_of_two(x, y):
+            return ms.mint.sum(permute(of_two(x, y), order) * weights)
+
+        loss = loss_of_one if len(places) == 1 else loss_of_two
+        gradients = [theirs[i].grad.permute(order_x if i == first else order_y) for i in places]
+        gradient = ms.grad(loss, grad_position=tuple(range(len(places))))
+        return True, self.fault_of(
+            lambda: ms.jit(gradient)(*transposed), gradients, GRADIENT_TOLERANCE["float32"]
+        )
+
+    def fault_of(self, call, expected, tolerance=None):
+        try:
+            return self.fault(call(), expected, tolerance=tolerance)
+        except Exception as error:
+            self.settle()
+            return f"error: {first_line(error)}"
+
     def settle(self):
         """Lets the other errors of a call come, and not in the next one."""
         with contextlib.suppress(Exception):
             self.ms.runtime.synchronize()
 
-    def fault(self, result, expected, with_values=True):
+    def fault(self, result, expected, with_values=True, tolerance=None):
         """What is wrong with a result, or None."""
         torch, ms = self.torch, self.ms
         results, all_expected = leaves(result), leaves(expected)
@@ -184,8 +254,8 @@ class Worker:
             if dtype == "bfloat16":
                 one, other = one.astype(ms.float32), other.float()
             one, other = one.asnumpy(), other.numpy()
-            tolerance = TOLERANCE.get(dtype, 1e-5)
-            if with_values and not np.allclose(one, other, tolerance, tolerance, equal_nan=True):
+            bound = tolerance or TOLERANCE.get(dtype, 1e-5)
+            if with_values and not np.allclose(one, other, bound, bound, equal_nan=True):
                 return f"{shown(one)}, not {shown(other)}"
         return None
 
@@ -352,12 +422,12 @@ def survey(library: str, pattern: str = "") -> list[dict]:
     answers = []
     worker = start()
     # The table has no others, and most end in an error, after which a new process has to start.
-    gradient_dtypes = GRADIENT_TOLERANCE if library else ("float32",)
-    for job in jobs(pattern, gradient_dtypes):
+    gradients = [f"{GRADIENT} {dtype}" for dtype in GRADIENT_TOLERANCE] + [GRAPH_GRADIENT]
+    for job in jobs(pattern, gradients if library else [f"{GRADIENT} float32"]):
         answer = ask(worker, job)
         answers.append(answer)
         # What follows an error in a gradient may end the process, or have its fault.
-        is_gradient = job["kind"].startswith(GRADIENT)
+        is_gradient = GRADIENT in job["kind"]
         is_spoilt = is_gradient and str(answer["fault"]).startswith("error")
         if is_spoilt or answer["fault"] == "the process ends":
             worker.kill()
@@ -399,7 +469,7 @@ def summarize(answers: list[dict]) -> dict[str, tuple[str, str, str, str]]:
     table = {}
     for name, rows in by_function.items():
         values = verdict([row for row in rows if row["kind"] in ("float32", "strided")])
-        graph = verdict([row for row in rows if row["kind"] == "graph"])
+        graph = verdict([row for row in rows if row["kind"] in ("graph", "strided graph")])
         gradient = verdict([row for row in rows if row["kind"] == f"{GRADIENT} float32"])
         of_dtype = {
             dtype: verdict([row for row in rows if row["kind"] == dtype]) for dtype in DTYPES

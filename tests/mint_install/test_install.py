@@ -83,11 +83,15 @@ def test_single_elements():
     assert gradient.asnumpy().tolist() == [[0, 15, 0], [0, 0, 3]]
 
 
-@pytest.mark.parametrize("index", [[0, 2], ([0, 2], [1, 0])])
+@pytest.mark.parametrize("index", [[0, 2], ([0, 2], [1, 0]), ((0, 2),)])
 def test_tensors_tell_where_a_transposed_view_is_written(index):
     def written(tensor, transposed):
         x = tensor(np.arange(12, dtype=np.float32).reshape(3, 4))
-        parts = tuple(map(tensor, index)) if isinstance(index, tuple) else tensor(index)
+        parts = index
+        if all(isinstance(part, list) for part in index):
+            parts = tuple(map(tensor, index))
+        elif isinstance(index, list):
+            parts = tensor(index)
         transposed(x)[parts] = 0.5
         return x
 
@@ -120,6 +124,15 @@ def test_exponential_draws_pytorchs_distribution():
     ms.manual_seed(5)
     np.testing.assert_array_equal(x.exponential_(2.0).asnumpy().ravel(), drawn)
     assert x.astype(ms.float64).exponential_().dtype == ms.float64
+    with pytest.raises(ValueError, match=r"^exponential_: expected lambd above 0, got 0$"):
+        x.exponential_(0)
+    with pytest.raises(TypeError, match=r"^exponential_: expected floating-point numbers, got Int"):
+        x.astype(ms.int64).exponential_()
+
+
+def test_layer_norm_of_float64_refuses_what_float32_does():
+    with pytest.raises(ValueError, match="LayerNorm"):
+        mint.nn.functional.layer_norm(ms.Tensor(np.eye(2, 4)), (5,)).asnumpy()
 
 
 # ===--- numbers ---===
