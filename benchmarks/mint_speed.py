@@ -10,27 +10,35 @@ all times in JSON.
 Two processes measure by turns, one with the library and one without. A measurement is a batch of
 calls, issued one after the other, and one wait for the last of them: in PyNative mode a call
 returns before its kernel has run, so the time of a batch divided by its calls is the pace at which
-MindSpore gets through a network's calls. PyTorch's are in batches too, in the process that has the
-library. A ratio is taken within a round, in which the sides follow each other; the table has the
-medians of the rounds. A round in which other programs had more than a tenth of the processors is
-measured again, up to four times as many rounds; the quietest count. Each side has `--threads`
-threads, by default as many as the process has processors. On a busy machine `--threads 1
---processor-time` still tells kernels apart: it counts the processors' time of all threads but the
-one that issues MindSpore's calls, which keeps a processor busy while it waits.
+MindSpore gets through a network's calls. Batches that are not counted come before it. PyTorch's
+calls are in batches too, in the process that has the library. A ratio is taken within a round, in
+which the sides follow each other; the table has the medians of the rounds. A round in which other
+programs had more than a tenth of the processors is measured again, up to four times as many rounds;
+the quietest count. `--wait` lets each round wait so many seconds for other programs to end. Each
+side has `--threads` threads, by default as many as the process has processors. On a busy machine
+`--threads 1 --processor-time` still tells kernels apart: it counts the processors' time of all
+threads but the one that issues MindSpore's calls, which keeps a processor busy while it waits.
 """
 
 import argparse
 import functools
+import importlib.util
 import json
+import linecache
 import os
 import re
 import statistics
 import subprocess
 import sys
 import time
+import types
 
 SIZES = {"small": 4, "middle": 256, "large": 2048}  # tensors of 4x4 and so on, or as many elements
+MODES = {"PyNative": "mint", "graph": "graph"}  # the sides that measure them
+PROCESSORS = len(os.sched_getaffinity(0))
 BATCH_SECONDS = 0.03
+WAKE_SECONDS = 0.05
+LONG_CALL = 0.3  # seconds of one that is warm after the second
 DISTURBED = 0.1  # the share of the processors that other programs had in a round
 PATIENCE = 4  # times as many rounds, for less disturbed ones
 LONGEST_BATCH = 20000
@@ -122,7 +130,7 @@ def operands(n):
         return rng.standard_normal(shape).astype(np.float32)
 
     x = real(n, n)
-    channels, pixels = {4: (1, 4), 256: (4, 64), 2048: (16, 128)}[n]
+    channels, pixels = {4: (1, 4), 256: (4, 64), 512: (4, 64), 2048: (16, 128)}[n]
     k = min(n, 1024)  # matrices of products
     side = int(n / channels**0.5)
     return {
@@ -144,27 +152,34 @@ def operands(n):
 
 
 class Worker:
-    """Measures calls of mint and of PyTorch in this process."""
+    """Measures calls of mint, one by one or as graphs, and of PyTorch in this process."""
 
-    def __init__(self, threads, processor_time):
+    def __init__(self, threads=None, processor_time=False):
+        if threads:
+            # Of kernels that MindSpore calls; PyTorch reads it when it is loaded.
+            os.environ["OMP_NUM_THREADS"] = str(threads)
         import mindspore as ms
         import numpy as np
         import torch
         from mindspore import mint
         from mindspore.ops.auto_generate import gen_ops_prim
 
-        torch.set_num_threads(threads)
         ms.set_device("CPU")
-        ms.device_context.cpu.op_tuning.threads_num(threads)
+        if threads:
+            torch.set_num_threads(threads)
+            ms.device_context.cpu.op_tuning.threads_num(threads)
         ms.runtime.synchronize()  # the first one only logs that it is not for CPUs
         modules = {
             "mint": {**vars(gen_ops_prim), **vars(mint), "F": mint.nn.functional},
             "torch": {**vars(torch), "F": torch.nn.functional, "aten": torch.ops.aten},
         }
-        modules["mint"]["float16"] = ms.float16
+        modules["mint"] |= {"float16": ms.float16, "ops": ms.ops}
+        self.modules = modules
         makers = {"mint": ms.Tensor, "torch": torch.tensor}
+        self.ms = ms
         self.processor_time = processor_time
-        self.waits = {"mint": ms.runtime.synchronize, "torch": lambda: None}
+        wait = ms.runtime.synchronize
+        self.waits = {"mint": wait, "graph": wait, "torch": lambda: None}
 
         @functools.cache
         def names(side, n):
@@ -176,6 +191,25 @@ class Worker:
             return {**modules[side], **converted}
 
         self.names = names
+        self.function = functools.lru_cache(maxsize=2)(self.function)  # a row's; graphs take long
+
+    def function(self, side, call, n):
+        if side == "graph":
+            return self.graph(call, n)
+        return eval(f"lambda: {call}", self.names(side, n))
+
+    def graph(self, call, n):
+        """A graph of the call. Its tensors are inputs: constants are computed once."""
+        names = self.names("mint", n)
+        used = dict.fromkeys(re.findall(r"\w+", call))
+        inputs = [name for name in used if isinstance(names.get(name), self.ms.Tensor)]
+        source = f"def graph({', '.join(inputs)}):\n    return {call}\n"
+        # MindSpore reads the source, and looks for names in the function's module.
+        linecache.cache[call] = (len(source), None, source.splitlines(True), call)
+        module = sys.modules[f"size_{n}"] = types.ModuleType(f"size_{n}")
+        vars(module).update(names, __name__=module.__name__)
+        exec(compile(source, call, "exec"), vars(module))
+        return functools.partial(self.ms.jit(module.graph), *(names[name] for name in inputs))
 
     def batch(self, side, function, count):
         """Seconds per call."""
@@ -188,19 +222,25 @@ class Worker:
     def clock(self, side):
         if not self.processor_time:
             return time.perf_counter()
-        # MindSpore's wait keeps a processor busy.
+        # MindSpore's wait keeps a processor busy, but in graph mode.
         return time.process_time() - (time.thread_time() if side == "mint" else 0)
 
     def measure(self, side, call, n, count):
         """Seconds per call, and how many calls a batch should have. None for `count`: warm up."""
-        function = eval(f"lambda: {call}", self.names(side, n))
+        function = self.function(side, call, n)
         if count is not None:
+            # After a pause two threads share one processor for some 40 ms.
+            start = time.perf_counter()
+            while time.perf_counter() - start < WAKE_SECONDS:
+                self.batch(side, function, count)
             return self.batch(side, function, count), count
         count = 1
         # MindSpore's own kernels try several numbers of threads in their first calls.
-        for _ in range(4):
+        for batches in range(4):
             seconds = self.batch(side, function, count)
             count = min(LONGEST_BATCH, max(1, round(BATCH_SECONDS / seconds)))
+            if batches and seconds > LONG_CALL:  # the first makes the graph
+                break
         return seconds, count
 
     def serve(self):
@@ -209,7 +249,8 @@ class Worker:
         os.dup2(2, 1)  # what else is printed
         for order in sys.stdin:
             try:
-                answer = self.measure(**json.loads(order))
+                name, arguments = json.loads(order)
+                answer = getattr(self, name)(**arguments)
             except Exception as error:
                 answer = str(error)
             print(json.dumps(answer), file=answers, flush=True)
@@ -219,46 +260,71 @@ class Worker:
 
 
 class Process:
-    """A worker, with the library or without."""
+    """A worker, with the library or without: the running script with `--worker`."""
 
-    def __init__(self, library, options):
-        environment = {k: v for k, v in os.environ.items() if k != "MS_OP_PLUGIN_PATH"}
+    def __init__(self, library, options, **environment):
+        environment = os.environ | environment
+        environment.pop("MS_OP_PLUGIN_PATH", None)
         environment["GLOG_v"] = "4"  # errors of kernels that are not there
         if library:
             environment["MS_OP_PLUGIN_PATH"] = library
         self.process = subprocess.Popen(
-            [sys.executable, __file__, "--worker", *options],
+            [sys.executable, sys.argv[0], "--worker", *options],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
             env=environment,
         )
 
-    def measure(self, side, call, n, count=None):
-        order = {"side": side, "call": call, "n": n, "count": count}
-        print(json.dumps(order), file=self.process.stdin, flush=True)
+    def ask(self, name, **arguments):
+        """Calls the worker's method."""
+        print(json.dumps([name, arguments]), file=self.process.stdin, flush=True)
         answer = self.process.stdout.readline()
         if not answer:
-            sys.exit(f"mint_speed: the process that measures ended at {call}")
+            sys.exit(f"{sys.argv[0]}: the process that measures ended at {arguments}")
         return json.loads(answer)
 
-
-def others(processes):
-    """Seconds that other programs have had the processors."""
-    with open("/proc/stat") as file:
-        user, nice, system, _, _, *interrupts_and_stolen = file.readline().split()[1:9]
-    ticks = sum(map(int, (user, nice, system, *interrupts_and_stolen)))
-    for pid in [os.getpid(), *(process.process.pid for process in processes)]:
-        with open(f"/proc/{pid}/stat") as file:
-            fields = file.read().rpartition(")")[2].split()
-        ticks -= int(fields[11]) + int(fields[12])
-    return ticks / os.sysconf("SC_CLK_TCK")
+    def measure(self, side, call, n, count=None):
+        return self.ask("measure", side=side, call=call, n=n, count=count)
 
 
-def measure(sides, n, rounds):
+class Others:
+    """Counts what other programs have of the processors."""
+
+    def __init__(self, processes):
+        self.pids = [os.getpid(), *(process.process.pid for process in processes)]
+        self.start, self.ticks = time.perf_counter(), self.count()
+
+    def count(self):
+        with open("/proc/stat") as file:
+            user, nice, system, _, _, *interrupts_and_stolen = file.readline().split()[1:9]
+        ticks = sum(map(int, (user, nice, system, *interrupts_and_stolen)))
+        for pid in self.pids:
+            with open(f"/proc/{pid}/stat") as file:
+                fields = file.read().rpartition(")")[2].split()
+            ticks -= int(fields[11]) + int(fields[12])
+        return ticks
+
+    def share(self):
+        """Since this was made."""
+        seconds = (self.count() - self.ticks) / os.sysconf("SC_CLK_TCK")
+        return seconds / ((time.perf_counter() - self.start) * os.cpu_count())
+
+
+def wait_for_quiet(processes, seconds):
+    """At most so long."""
+    end = time.perf_counter() + seconds
+    while time.perf_counter() < end:
+        others = Others(processes)
+        time.sleep(0.3)
+        if others.share() < DISTURBED:
+            break
+
+
+def measure(sides, n, options, patience=PATIENCE):
     """Seconds per call of each side that has the call, round by round, and how disturbed they are.
 
-    `sides` are {name: (process, "mint" or "torch", call)}.
+    `sides` are {name: (process, "mint", "graph" or "torch", call)}.
     """
     counts = {}
     for name, (process, side, call) in sides.items():
@@ -270,18 +336,18 @@ def measure(sides, n, rounds):
     names = list(counts)
     processes = {process for process, _, _ in sides.values()}
     measured = []
-    while names and len(measured) < PATIENCE * rounds:
+    while names and len(measured) < patience * options.rounds:
         turn = len(measured) % len(names)
-        start, before = time.perf_counter(), others(processes)
+        wait_for_quiet(processes, options.wait)
+        others = Others(processes)
         times = {
             name: sides[name][0].measure(*sides[name][1:], n, counts[name])[0]
             for name in names[turn:] + names[:turn]
         }
-        seconds = (time.perf_counter() - start) * os.cpu_count()
-        measured.append(((others(processes) - before) / seconds, times))
-        if sum(share < DISTURBED for share, _ in measured) == rounds:
+        measured.append((others.share(), times))
+        if sum(share < DISTURBED for share, _ in measured) == options.rounds:
             break
-    quietest = sorted(measured, key=lambda one: one[0])[:rounds]
+    quietest = sorted(measured, key=lambda one: one[0])[: options.rounds]
     return {name: [times[name] for _, times in quietest] for name in names}, [
         share for share, _ in quietest
     ]
@@ -302,31 +368,44 @@ def row(*cells):
     print("| " + " | ".join(cells) + " |", flush=True)
 
 
-def main():
+def library():
+    """The path of the library of kernels."""
+    for package in ("mindspore", "torch"):
+        if importlib.util.find_spec(package) is None:
+            print(f"{sys.argv[0]}: nothing is measured: {package} is not in this environment.")
+            sys.exit()
+    named = os.environ.get("MS_OP_PLUGIN_PATH", "")
+    if not os.path.isfile(named):
+        sys.exit(
+            f"{sys.argv[0]}: set MS_OP_PLUGIN_PATH to the library of kernels for mint "
+            "(python -m aten_bridge.mint)"
+        )
+    return named
+
+
+def parse_options(description, rounds, threads=PROCESSORS):
     parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+        description=description, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--match", default="")
     parser.add_argument("--sizes", default=",".join(SIZES))
-    parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
+    parser.add_argument("--rounds", type=int, default=rounds)
+    parser.add_argument("--threads", type=int, default=threads)
+    parser.add_argument("--wait", type=float, default=0)
     parser.add_argument("--processor-time", action="store_true")
     parser.add_argument("--output")
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
+    return options
+
+
+def main():
+    options = parse_options(__doc__, rounds=7)
     if options.worker:
-        # Of kernels that MindSpore calls; PyTorch reads it when it is loaded.
-        os.environ["OMP_NUM_THREADS"] = str(options.threads)
         Worker(options.threads, options.processor_time).serve()
         return
-    library = os.environ.get("MS_OP_PLUGIN_PATH", "")
-    if not os.path.isfile(library):
-        sys.exit(
-            "mint_speed: set MS_OP_PLUGIN_PATH to the library of kernels for mint "
-            "(python -m aten_bridge.mint)"
-        )
     sizes = options.sizes.split(",")
-    with_library, without = (Process(name, sys.argv[1:]) for name in (library, None))
+    with_library, without = (Process(name, sys.argv[1:]) for name in (library(), None))
     record, disturbances = {}, []
 
     def times_of(call):
@@ -337,7 +416,7 @@ def main():
             "PyTorch": (with_library, "torch", GRADIENTS.get(call, call)),
         }
         for size in sizes:
-            times, shares = measure(sides, SIZES[size], options.rounds)
+            times, shares = measure(sides, SIZES[size], options)
             disturbances.extend(shares)
             record[f"{call} {size}"] = times
             yield times
@@ -362,7 +441,7 @@ def main():
         f"the library's `{SMALL}`": (with_library, "mint", SMALL),
         f"PyTorch's `{SMALL}`": (with_library, "torch", SMALL),
     }
-    times, _ = measure(sides, SIZES["small"], options.rounds)
+    times, _ = measure(sides, SIZES["small"], options)
     for name, seconds in times.items():
         microseconds = statistics.median(seconds) * 1e6
         row(name, f"{microseconds:.1f}", cell(ratio(times, name, next(iter(sides)))))

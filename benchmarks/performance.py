@@ -11,6 +11,10 @@ import importlib.metadata
 import json
 import pathlib
 import re
+import statistics
+
+from mint_speed import MODES, SIZES, cell, ratio
+from operator_speed import ROUNDING
 
 DOCS = pathlib.Path(__file__).resolve().parents[1] / "docs"
 BLOCK = re.compile(r"(<!-- begin: benchmarks/performance\.py#(\w+) -->\n).*?(<!-- end -->)", re.S)
@@ -31,6 +35,7 @@ ROWS = {
 }
 DIRECT = "direct/leaky_relu_out_below_autograd"
 BLUE, ORANGE, GREY = "#1f6fb4", "#c8581a", "#8a8f94"
+LIGHT, DARK = "#8fc1ea", "#0d3a63"
 
 
 class Results:
@@ -40,12 +45,28 @@ class Results:
         self.folder = folder
         self.calls = json.loads((folder / "call_benchmark.json").read_text())
         self.builds = json.loads((folder / "build_cost.json").read_text())
-        instructions = folder / "instructions.json"
-        self.instructions = json.loads(instructions.read_text()) if instructions.exists() else None
+        self.instructions = self.of("instructions.json")
+        self.operators = self.of("operator_speed.json")
+        self.threads = self.of("thread_speed.json")
         self.medians = {  # processor time
             row["run_name"]: row["cpu_time"]
             for row in self.calls["benchmarks"]
             if row["aggregate_name"] == "median"
+        }
+
+    def of(self, name):
+        """What a file has; None without it."""
+        path = self.folder / name
+        return json.loads(path.read_text()) if path.exists() else None
+
+    def times_as_fast(self, mode):
+        """ATen's operators as MindSpore's own: {operator: {size: ratio}}."""
+        return {
+            name: {
+                size: ratio(times, f"MindSpore {mode}", f"library {mode}")
+                for size, times in one["seconds"].items()
+            }
+            for name, one in self.operators["operators"].items()
         }
 
     def at(self, row):
@@ -118,6 +139,17 @@ def summary(results):
     two = {row: results.medians[f"{row}/2"] for row in results.rows()}
     more = results.medians["call/leaky_relu"] - results.medians[DIRECT]
     builds = results.builds["leaky_relu"]
+    operators = ""
+    if results.operators:
+        medians = [
+            cell(statistics.median(row["large"] for row in results.times_as_fast(mode).values()))
+            for mode in MODES
+        ]
+        operators = (
+            f"- In MindSpore {len(results.operators['operators'])} common operators of ATen are, in"
+            f" the median and on large tensors, **{medians[0]} times** as fast as MindSpore's own"
+            f" in PyNative mode and **{medians[1]} times** in graph mode.\n"
+        )
     return (
         f"- Views of two tensors are made and checked in **{number(results.views())} ns**; the"
         f" conversion of MindSpore's tutorial takes {number(results.tutorial())} ns, two calls of"
@@ -127,7 +159,7 @@ def summary(results):
         f" the operator alone takes: {number(more)} ns more.\n"
         f"- The library of that kernel is **{kib(builds['bytes'])}** large, and its source compiles"
         f" in {builds['seconds']:.1f} s, **{results.compile_time():.2f} times** what the operator's"
-        f" header alone takes.\n"
+        f" header alone takes.\n" + operators
     )
 
 
@@ -252,6 +284,52 @@ def build(results):
     )
 
 
+NO_MINDSPORE = "Not measured: MindSpore or PyTorch was not in the Python environment.\n"
+
+
+def operators(results):
+    if not results.operators:
+        return NO_MINDSPORE
+    ratios = {mode: results.times_as_fast(mode) for mode in MODES}
+    columns = [(size, mode) for size in SIZES for mode in MODES]
+    rows = []
+    for name, one in results.operators["operators"].items():
+        largest = max(one["difference"].values())
+        rows.append(
+            [
+                f"`{one['call']}`",
+                "the same" if one["own"] == one["call"] else f"`{one['own']}`",
+                *(cell(ratios[mode][name][size]) for size, mode in columns),
+                f"**{largest:.0e}**" if largest > ROUNDING else f"{largest:.0e}" if largest else "",
+            ]
+        )
+    medians = [
+        cell(statistics.median(ratio[size] for ratio in ratios[mode].values()))
+        for size, mode in columns
+    ]
+    head = ["ATen's", "MindSpore's own", *map(", ".join, columns), "difference"]
+    disturbed = results.operators["disturbed"]
+    return table(head, [*rows, ["median", "", *medians, ""]]) + (
+        f"\nThreads on each side: {results.operators['threads']}. Other programs had"
+        f" {disturbed:.0%} of the processors while this was measured.\n"
+    )
+
+
+def threads(results):
+    if not results.threads:
+        return NO_MINDSPORE
+    chains = results.threads["chains"]
+    settings = list(next(iter(chains.values())))
+    rows = [
+        [name, *(f"{seconds[setting] * 1e6:,.0f}" for setting in settings)]
+        for name, seconds in chains.items()
+    ]
+    return table(["µs per call", *settings], rows) + (
+        f"\nOther programs had {results.threads['disturbed']:.0%} of the processors while this was"
+        " measured.\n"
+    )
+
+
 def gradients(results):
     texts = {
         "forward kernel": ("call/leaky_relu", "call_on/conv2d"),
@@ -302,15 +380,17 @@ TABLES = {
     "elements": elements,
     "build": build,
     "gradients": gradients,
+    "operators": operators,
+    "threads": threads,
 }
 
 
 # ===--- pictures ---===
 
 
-def axes_of(figure, rows=1, **options):
+def axes_of(figure, rows=1, columns=1, **options):
     """Without what is no data."""
-    axes = figure.subplots(rows, 1, squeeze=False, **options)[:, 0]
+    axes = figure.subplots(rows, columns, squeeze=False, **options).flatten()
     for one in axes:
         one.spines[["top", "right"]].set_visible(False)
         one.grid(axis="y", color="#e4e6e8", linewidth=0.8)
@@ -370,10 +450,30 @@ def draw_elements(results, figure):
     below.set(xlabel="elements (float32)", ylabel="ratio", ylim=(min(0.9, *ratios), None))
 
 
+def draw_operators(results, figure):
+    figure.set_size_inches(9, 8)
+    axes = axes_of(figure, columns=len(MODES), sharex=True, sharey=True)
+    order = results.times_as_fast("graph")
+    names = sorted(order, key=lambda name: statistics.geometric_mean(order[name].values()))
+    for one, mode in zip(axes, MODES, strict=True):
+        ratios = results.times_as_fast(mode)
+        one.axvline(1, color=ORANGE, linewidth=1.2)
+        for (size, n), color in zip(SIZES.items(), (LIGHT, BLUE, DARK), strict=True):
+            values = [ratios[name][size] for name in names]
+            one.plot(values, names, "o", color=color, ms=5, label=f"{size} ({n}x{n})")
+        one.set(xscale="log", xlabel="times as fast as MindSpore's own", title=mode)
+        one.xaxis.set_major_formatter("{x:g}")
+        one.margins(y=0.02)
+    axes[0].legend(frameon=False, loc="lower right", fontsize="small")
+    figure.suptitle("ATen through the bridge and MindSpore's own operators", x=0.02, ha="left")
+    figure.tight_layout()
+
+
 # Drawn where their file is there.
 PICTURES = {
     "slots.svg": (draw_slots, "call_benchmark.json"),
     "elements.svg": (draw_elements, "call_benchmark.json"),
+    "operators.svg": (draw_operators, "operator_speed.json"),
 }
 
 
