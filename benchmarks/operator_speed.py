@@ -20,7 +20,7 @@ import tempfile
 import mint_speed
 from mint_speed import MODES, SIZES, Process, cell, ratio, row
 
-PATIENCE = 2  # times as many rounds, for less disturbed ones
+PATIENCE = 1.5  # times as many rounds, for less disturbed ones
 ROUNDING = 2e-5  # of the largest result: what the order of sums, and exp, make of float32
 
 # Of mint, and MindSpore's own where that is another; operands are those of mint_speed.py.

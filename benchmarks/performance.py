@@ -464,7 +464,7 @@ def draw_operators(results, figure):
         one.set(xscale="log", xlabel="times as fast as MindSpore's own", title=mode)
         one.xaxis.set_major_formatter("{x:g}")
         one.margins(y=0.02)
-    axes[0].legend(frameon=False, loc="lower right", fontsize="small")
+    axes[-1].legend(frameon=False, loc="lower right", fontsize="small")
     figure.suptitle("ATen through the bridge and MindSpore's own operators", x=0.02, ha="left")
     figure.tight_layout()
 

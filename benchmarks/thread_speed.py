@@ -16,7 +16,7 @@ from mint_speed import MODES, Process, row
 
 SIZE = 512
 LENGTH = 20  # calls of a chain
-PATIENCE = 2
+PATIENCE = 1.5  # times as many rounds, for less disturbed ones
 LEFT = "MatMul,Sigmoid"  # to MindSpore: operators that the library has too
 
 # Environment and options of the processes.
