@@ -3,9 +3,10 @@
     MS_OP_PLUGIN_PATH=$(python -m aten_bridge.mint) python tests/mint/survey.py [--write]
 
 Each call of cases.py is made in both frameworks, in float32 and with each dtype that PyTorch takes,
-with inputs that lie in memory as they come and with transposed ones; then its gradient in the
-floating-point dtypes. Another process makes the calls, since some of MindSpore's faults end it.
-About 12 minutes, most of it for the faults without the library.
+with inputs that lie in memory as they come and with transposed parts of larger ones, in graph mode,
+without elements and with one; then its gradient in the floating-point dtypes. Another process makes
+the calls, since some of MindSpore's faults end it. About 12 minutes, most of it for the faults
+without the library.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ TOLERANCE = {"float16": 4e-3, "bfloat16": 3e-2, "float32": 1e-5, "float64": 1e-1
 GRADIENT_TOLERANCE = {"float16": 2e-2, "bfloat16": 1e-1, "float32": 1e-4, "float64": 1e-9}
 GRADIENT = "gradient"  # a kind of call with its dtype: "gradient float32"
 GRAPH_GRADIENT = "graph gradient"  # in float32
+SHAPES = ("empty", "0-dim")
 # In MindSpore's texts.
 NO_KERNEL = ("unregistered", "not registered", "Unsupported op [")
 PAGE = Path(__file__).parents[2] / "docs" / "mint-on-cpu.md"
@@ -57,7 +59,7 @@ def leaves(value) -> list:
     return [value]
 
 
-def jobs(pattern: str, gradients: Iterable[str]) -> Iterator[dict]:
+def jobs(pattern: str, kinds_of_real: Iterable[str]) -> Iterator[dict]:
     for name, of_function in calls().items():
         for index, (family, *given) in enumerate(of_function):
             if pattern not in name:
@@ -65,7 +67,7 @@ def jobs(pattern: str, gradients: Iterable[str]) -> Iterator[dict]:
             has_real = any(is_real(leaf) for leaf in leaves(given))
             kinds = ["float32", "graph"]
             if has_real:
-                kinds = [*DTYPES, "strided", "graph", "strided graph", *gradients]
+                kinds = [*DTYPES, "strided", "graph", "strided graph", *kinds_of_real]
             for kind in kinds:
                 if family != "random numbers" or kind in (*DTYPES, "graph"):
                     yield {"name": name, "index": index, "kind": kind}
@@ -114,17 +116,21 @@ class Worker:
 
     def tensor_of_mindspore(self, array, kind):
         ms = self.ms
-        array = array.copy()
+        array = as_shape(array, kind)
         if not is_real(array):
             return ms.Tensor(array)
-        if kind == "strided" and array.ndim > 1:
-            order = tuple(reversed(range(array.ndim)))
-            return ms.Tensor(np.ascontiguousarray(array.transpose(order))).permute(order)
+        if kind == "strided" and array.ndim > 0:
+            # The rest of a larger tensor, transposed.
+            inner = (slice(1, None),) * array.ndim
+            larger = np.zeros([size + 1 for size in array.T.shape], np.float32)
+            larger[inner] = array.T
+            return ms.Tensor(larger).permute(tuple(reversed(range(array.ndim))))[inner]
         if kind == "bfloat16":
             return ms.Tensor(array).astype(ms.bfloat16)
         return ms.Tensor(as_dtype(array, kind))
 
     def tensor_of_pytorch(self, array, kind):
+        array = as_shape(array, kind)
         if not is_real(array):
             return self.torch.tensor(array)
         if kind == "bfloat16":
@@ -346,12 +352,21 @@ def convert(value, tensor):
     return tensor(value) if isinstance(value, np.ndarray) else value
 
 
+def as_shape(array, kind):
+    """A copy, without elements or with one where the kind says so."""
+    if kind == "empty":
+        return array[:0].copy()
+    if kind == "0-dim" and array.size > 0:
+        return array.ravel()[:1].reshape(()).copy()
+    return array.copy()
+
+
 def as_dtype(array, kind):
     if kind == "bool":
         return array > 0
     if kind in ("int32", "int64"):
         return np.nan_to_num(array * 3).astype(kind)
-    return array if kind in ("strided", "graph") else array.astype(kind)
+    return array.astype(kind) if kind in DTYPES else array
 
 
 def shown(array) -> str:
@@ -422,13 +437,15 @@ def survey(library: str, pattern: str = "") -> list[dict]:
     answers = []
     worker = start()
     # The table has no others, and most end in an error, after which a new process has to start.
-    gradients = [f"{GRADIENT} {dtype}" for dtype in GRADIENT_TOLERANCE] + [GRAPH_GRADIENT]
-    for job in jobs(pattern, gradients if library else [f"{GRADIENT} float32"]):
+    kinds = [f"{GRADIENT} float32"]
+    if library:
+        kinds = [*(f"{GRADIENT} {dtype}" for dtype in GRADIENT_TOLERANCE), GRAPH_GRADIENT, *SHAPES]
+    for job in jobs(pattern, kinds):
         answer = ask(worker, job)
         answers.append(answer)
-        # What follows an error in a gradient may end the process, or have its fault.
-        is_gradient = GRADIENT in job["kind"]
-        is_spoilt = is_gradient and str(answer["fault"]).startswith("error")
+        # What follows such an error may end the process, or have its fault.
+        is_error = GRADIENT in job["kind"] and str(answer["fault"]).startswith("error")
+        is_spoilt = is_error or (job["kind"] in SHAPES and answer["fault"] is not None)
         if is_spoilt or answer["fault"] == "the process ends":
             worker.kill()
             worker.wait()
@@ -512,7 +529,7 @@ def differences(answers: list[dict]) -> list[str]:
     """Rows of the page that say something else, and faults that it does not name."""
     with_library = summarize(answers)
     rows, named = {}, set()
-    for line in PAGE.read_text().splitlines():
+    for line in PAGE.read_text().partition(BEGIN)[2].splitlines():
         if line.startswith("- `"):
             named.add(line.removeprefix("- ").partition(": ")[0])
         cells = [cell.strip() for cell in line.split("|")[1:-1]]

@@ -374,6 +374,8 @@ def test_kernels_take_the_parameters_of_mindspores_operators():
     modules = (gen_ops_prim, ops_def, operations, array_ops)
     wrong = []
     for name, inputs in kernels():
+        if name == "TensorMove":  # which only graphs have: no class in Python
+            continue
         primitive = next((getattr(m, name) for m in modules if hasattr(m, name)), None)
         if primitive is None:
             wrong.append(f"{name}: MindSpore has no such operator")
