@@ -418,7 +418,7 @@ def work() -> None:
 # ===--- the process that asks ---===
 
 
-def survey(library: str, pattern: str = "") -> list[dict]:
+def survey(library: str, pattern: str = "", shapes: tuple = ()) -> list[dict]:
     """The answers to all jobs; without a library where its path is empty."""
     environment = {**os.environ, "MS_OP_PLUGIN_PATH": library}
     if not library:
@@ -439,7 +439,7 @@ def survey(library: str, pattern: str = "") -> list[dict]:
     # The table has no others, and most end in an error, after which a new process has to start.
     kinds = [f"{GRADIENT} float32"]
     if library:
-        kinds = [*(f"{GRADIENT} {dtype}" for dtype in GRADIENT_TOLERANCE), GRAPH_GRADIENT, *SHAPES]
+        kinds = [*(f"{GRADIENT} {dtype}" for dtype in GRADIENT_TOLERANCE), GRAPH_GRADIENT, *shapes]
     for job in jobs(pattern, kinds):
         answer = ask(worker, job)
         answers.append(answer)
@@ -535,6 +535,7 @@ def differences(answers: list[dict]) -> list[str]:
         cells = [cell.strip() for cell in line.split("|")[1:-1]]
         if len(cells) == 9 and cells[0].startswith("`"):
             rows[cells[0].strip("`")] = tuple(cells[5:])
+    named = {call for call in named if not call.endswith(SHAPES)}  # not asked again
     return [
         f"{name}: the page says {rows.get(name)}, the host {with_library.get(name)}"
         for name in sorted({*rows, *with_library})
@@ -575,7 +576,7 @@ def main() -> None:
     if options.work:
         work()
         return
-    answers = survey(os.environ["MS_OP_PLUGIN_PATH"], options.only)
+    answers = survey(os.environ["MS_OP_PLUGIN_PATH"], options.only, SHAPES)
     with_library = summarize(answers)
     if not options.write:
         for call, fault in faults(answers).items():
