@@ -30,6 +30,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <exception>
+#include <initializer_list>
 #include <memory>
 #include <new>
 #include <optional>
@@ -65,7 +66,6 @@
 
 #include <algorithm>
 #include <array>
-#include <initializer_list>
 #include <iterator>
 #include <map>
 #include <mutex>
@@ -143,6 +143,20 @@ class Error : public std::runtime_error {
   Status status_;
 };
 
+namespace detail {
+
+/// The texts, one after the other.
+[[gnu::cold, gnu::noinline]] inline std::string join(
+    std::initializer_list<std::string_view> texts) {
+  std::string joined;
+  for (const std::string_view text : texts) {
+    joined += text;
+  }
+  return joined;
+}
+
+}  // namespace detail
+
 /// Collects the faults of one call, so that all of them are reported at once, a line each.
 class Report {
  public:
@@ -150,21 +164,23 @@ class Report {
   explicit Report(const char* operator_name) noexcept : operator_name_(operator_name) {}
 
   /// Adds "<operator name>: <fault>". The first fault gives the report its status.
-  [[gnu::cold, gnu::noinline]] void add(Status status, const std::string& fault) {
+  [[gnu::cold, gnu::noinline]] void add(Status status,
+                                        std::initializer_list<std::string_view> fault) {
     if (ok()) {
       status_ = status;
-    } else {
-      text_ += '\n';
     }
-    text_.append(operator_name_).append(": ").append(fault);
+    text_ += detail::join({text_.empty() ? "" : "\n", operator_name_, ": ", detail::join(fault)});
   }
 
   bool ok() const noexcept { return status_ == Status::kOk; }
 
-  /// Throws `Error` if anything was added.
+  /// Throws `Error` with all that was added.
+  [[noreturn, gnu::cold, gnu::noinline]] void raise() const { throw Error(status_, text_); }
+
+  /// The same if anything was added.
   void raise_if_failed() const {
     if (!ok()) {
-      throw Error(status_, text_);
+      raise();
     }
   }
 
@@ -187,8 +203,9 @@ struct OperandName {
   std::string text() const {
     const char* role_text =
         role == Role::kInput ? "input " : (role == Role::kOutput ? "output " : "slot ");
-    return role_text + std::to_string(index) +
-           (label == nullptr ? "" : " '" + std::string(label) + '\'');
+    const std::string number = std::to_string(index);
+    return label == nullptr ? detail::join({role_text, number})
+                            : detail::join({role_text, number, " '", label, "'"});
   }
 };
 
@@ -211,7 +228,7 @@ inline std::string& last_error_text() {
 
 /// "1 input", "2 outputs".
 [[gnu::cold]] inline std::string count_text(int64_t count, const char* noun) {
-  return std::to_string(count) + ' ' + noun + (count == 1 ? "" : "s");
+  return join({std::to_string(count), " ", noun, count == 1 ? "" : "s"});
 }
 
 }  // namespace detail
@@ -393,26 +410,15 @@ class CallFrame {
     // On addresses: a foreign `extra` may hold anything here.
     const auto begin = reinterpret_cast<std::uintptr_t>(workspaces_.begin);
     const auto end = reinterpret_cast<std::uintptr_t>(workspaces_.end);
-    const std::uintptr_t bytes = end - begin;
-    Report report(operator_name);
-    if (nparam < 0) {
-      report.add(Status::kCount, "expected 0 or more slots, got " + std::to_string(nparam));
-    } else if (end < begin || bytes % sizeof(std::size_t) != 0 ||
-               bytes / sizeof(std::size_t) > static_cast<std::size_t>(nparam)) {
-      report.add(Status::kCount, "expected `extra` to list the workspaces of a call with " +
-                                     detail::count_text(nparam, "slot") +
-                                     ", got something else than MindSpore 2.10 passes");
-    } else {
-      size_ = nparam - static_cast<int>(bytes / sizeof(std::size_t));
-      if (nparam > 0 && params == nullptr) {
-        report.add(Status::kNullPointer, "expected pointers to the operands, got a null `params`");
-      }
-      if (size_ > 0 && (ndims == nullptr || shapes == nullptr || dtypes == nullptr)) {
-        report.add(Status::kNullPointer,
-                   "expected `ndims`, `shapes` and `dtypes`, got a null pointer");
-      }
+    const std::uintptr_t count = (end - begin) / sizeof(std::size_t);
+    if (nparam >= 0 && end >= begin && (end - begin) % sizeof(std::size_t) == 0 &&
+        count <= static_cast<std::size_t>(nparam)) {
+      size_ = nparam - static_cast<int>(count);
     }
-    report.raise_if_failed();
+    if (size_ < 0 || (nparam > 0 && params == nullptr) ||
+        (size_ > 0 && (ndims == nullptr || shapes == nullptr || dtypes == nullptr))) {
+      refuse_arguments(nparam);
+    }
   }
 
   const char* operator_name() const noexcept { return operator_name_; }
@@ -473,7 +479,8 @@ class CallFrame {
   /// Reads the operand at `index`, below `size()`, into `slot`, and touches no data; faster where
   /// `slot` has the dtype already, as one that is used again. Returns false after adding what is
   /// wrong with the operand, under `name`, to `report`.
-  [[nodiscard]] bool read(int index, const OperandName& name, Slot& slot, Report& report) const {
+  [[nodiscard, gnu::noinline]] bool read(int index, const OperandName& name, Slot& slot,
+                                         Report& report) const {
     const char* dtype = dtypes_[index];
     const detail::DTypeInfo* info =
         dtype == nullptr ? nullptr : detail::find_dtype(dtype, slot.dtype);
@@ -490,19 +497,10 @@ class CallFrame {
       slot.offset = static_cast<int64_t>(layout.offset);
     }
 
-    if (slot.ndim < 0 || slot.ndim > kMaxNdim) {
-      report.add(Status::kShape, name.text() + ": expected a rank from 0 to " +
-                                     std::to_string(kMaxNdim) + ", got " +
-                                     std::to_string(slot.ndim));
-      return false;
-    }
-    if (slot.ndim > 0 && slot.sizes == nullptr) {
-      report.add(Status::kShape, name.text() + ": expected " +
-                                     detail::count_text(slot.ndim, "size") + ", got a null shape");
-      return false;
-    }
-    if (info == nullptr) {
-      report.add(Status::kDtype, name.text() + dtype_fault(dtype, slot));
+    const bool has_sizes =
+        slot.ndim >= 0 && slot.ndim <= kMaxNdim && (slot.ndim == 0 || slot.sizes != nullptr);
+    if (!has_sizes || info == nullptr) {
+      add_form_fault(name, dtype, slot, report);
       return false;
     }
     if (slot.is_none()) {
@@ -512,23 +510,15 @@ class CallFrame {
     int64_t bytes = info->itemsize;  // of the tensor with every size of 0 taken as 1, as strides do
     for (int i = 0; i < slot.ndim; ++i) {
       const int64_t size = slot.sizes[i];
-      if (size < 0) {
-        report.add(Status::kShape,
-                   name.text() + ": expected sizes of 0 or more, got " + slot.text());
-        return false;
-      }
-      if (__builtin_mul_overflow(bytes, size == 0 ? 1 : size, &bytes)) {
-        report.add(Status::kShape,
-                   name.text() + ": expected fewer than 2^63 bytes, got " + slot.text());
+      if (size < 0 || __builtin_mul_overflow(bytes, size == 0 ? 1 : size, &bytes)) {
+        add_size_fault(name, slot, size, report);
         return false;
       }
       empty = empty || size == 0;
     }
     slot.numel = empty ? 0 : bytes / info->itemsize;
     if (slot.data == nullptr && !empty) {
-      report.add(Status::kNullPointer, name.text() + ": expected a pointer to " +
-                                           detail::count_text(slot.numel, "element") +
-                                           ", got null with " + slot.text());
+      add_null_fault(name, slot, report);
       return false;
     }
     if (slot.numel == 1) {  // whatever its strides are
@@ -540,11 +530,60 @@ class CallFrame {
   }
 
  private:
+  /// Throws what is wrong with the call's arguments.
+  [[noreturn, gnu::cold, gnu::noinline]] void refuse_arguments(int nparam) const {
+    Report report(operator_name_);
+    if (nparam < 0) {
+      report.add(Status::kCount, {"expected 0 or more slots, got ", std::to_string(nparam)});
+    } else if (size_ < 0) {
+      report.add(Status::kCount, {"expected `extra` to list the workspaces of a call with ",
+                                  detail::count_text(nparam, "slot"),
+                                  ", got something else than MindSpore 2.10 passes"});
+    } else {
+      if (params_ == nullptr) {
+        report.add(Status::kNullPointer,
+                   {"expected pointers to the operands, got a null `params`"});
+      }
+      if (size_ > 0 && (ndims_ == nullptr || shapes_ == nullptr || dtypes_ == nullptr)) {
+        report.add(Status::kNullPointer,
+                   {"expected `ndims`, `shapes` and `dtypes`, got a null pointer"});
+      }
+    }
+    report.raise();
+  }
+
+  [[gnu::cold, gnu::noinline]] static void add_form_fault(const OperandName& name,
+                                                          const char* dtype, const Slot& slot,
+                                                          Report& report) {
+    if (slot.ndim < 0 || slot.ndim > kMaxNdim) {
+      report.add(Status::kShape, {name.text(), ": expected a rank from 0 to ",
+                                  std::to_string(kMaxNdim), ", got ", std::to_string(slot.ndim)});
+    } else if (slot.ndim > 0 && slot.sizes == nullptr) {
+      report.add(Status::kShape, {name.text(), ": expected ", detail::count_text(slot.ndim, "size"),
+                                  ", got a null shape"});
+    } else {
+      report.add(Status::kDtype, {name.text(), dtype_fault(dtype, slot)});
+    }
+  }
+
+  [[gnu::cold, gnu::noinline]] static void add_size_fault(const OperandName& name, const Slot& slot,
+                                                          int64_t size, Report& report) {
+    const char* const expected = size < 0 ? "sizes of 0 or more" : "fewer than 2^63 bytes";
+    report.add(Status::kShape, {name.text(), ": expected ", expected, ", got ", slot.text()});
+  }
+
+  [[gnu::cold, gnu::noinline]] static void add_null_fault(const OperandName& name, const Slot& slot,
+                                                          Report& report) {
+    report.add(Status::kNullPointer,
+               {name.text(), ": expected a pointer to ", detail::count_text(slot.numel, "element"),
+                ", got null with ", slot.text()});
+  }
+
   /// ": expected ..., got ..." for a dtype that is not in the tables.
   [[gnu::cold]] static std::string dtype_fault(const char* dtype, const Slot& slot) {
     const std::string shape = " with shape " + detail::shape_text(slot.sizes, slot.ndim);
     if (dtype == nullptr) {
-      return ": expected a dtype, got null" + shape;
+      return detail::join({": expected a dtype, got null", shape});
     }
     if (std::strcmp(dtype, "string") == 0) {
       return ": expected a tensor, got \"string\", a str";
@@ -552,7 +591,7 @@ class CallFrame {
     if (std::strcmp(dtype, "typetype") == 0) {
       return ": expected a tensor, got \"typetype\", a dtype";
     }
-    return ": expected " + detail::dtype_names() + ", got \"" + dtype + '"' + shape;
+    return detail::join({": expected ", detail::dtype_names(), ", got \"", dtype, "\"", shape});
   }
 
   /// A std::vector<std::size_t> of the host's, whichever C++ ABI it was built with.
@@ -568,7 +607,7 @@ class CallFrame {
   const char** dtypes_;
   void* stream_;
   Workspaces workspaces_;
-  int size_ = 0;
+  int size_ = -1;  // until the constructor knows
   int cuda_device_ = -1;
   int input_count_ = -1;
   const Layout* layouts_ = nullptr;
@@ -852,7 +891,7 @@ class HostAttributes final : public Attributes {
   std::vector<std::vector<int64_t>> integer_lists;
   std::vector<std::vector<double>> real_lists;
   if (attributes.get(name, flag)) {
-    return std::string("the bool ") + (flag ? "True" : "False");
+    return flag ? "the bool True" : "the bool False";
   }
   if (attributes.get(name, integer)) {
     return "the int " + number(integer);
@@ -861,7 +900,7 @@ class HostAttributes final : public Attributes {
     return "the float " + number(real);
   }
   if (attributes.get(name, string)) {
-    return "the str \"" + string + '"';
+    return join({"the str \"", string, "\""});
   }
   if (attributes.get(name, integers)) {
     return "the list of ints " + row(integers);
@@ -960,10 +999,10 @@ class CpuCall {
     const int device = find_cuda_device(query_, slot.data);
     if (device >= 0) {
       report.add(Status::kDevice,
-                 name.text() + ": expected memory of the CPU, got memory of cuda:" +
-                     std::to_string(device) + " with " + slot.text() +
-                     "; this kernel was built for the CPU: in a program on the GPU, say "
-                     "set_device(\"CPU\") of the operator, or build the kernel for CUDA");
+                 {name.text(), ": expected memory of the CPU, got memory of cuda:",
+                  std::to_string(device), " with ", slot.text(),
+                  "; this kernel was built for the CPU: in a program on the GPU, say "
+                  "set_device(\"CPU\") of the operator, or build the kernel for CUDA"});
     }
     return device < 0;
   }
@@ -975,7 +1014,7 @@ class CpuCall {
 
 /// "cudaErrorInvalidValue (invalid argument)".
 [[gnu::cold]] inline std::string cuda_error_text(cudaError_t error) {
-  return std::string(cudaGetErrorName(error)) + " (" + cudaGetErrorString(error) + ')';
+  return join({cudaGetErrorName(error), " (", cudaGetErrorString(error), ")"});
 }
 
 [[gnu::cold]] inline std::string find_cuda_fault() {
@@ -984,9 +1023,10 @@ class CpuCall {
   if (error == cudaSuccess && count > 0) {
     return {};
   }
-  return "expected a CUDA device, got " + (error == cudaSuccess ? "none" : cuda_error_text(error)) +
-         "; this kernel was built for CUDA: run the program where there is a GPU, or build the "
-         "kernel for the CPU";
+  return join(
+      {"expected a CUDA device, got ", error == cudaSuccess ? "none" : cuda_error_text(error),
+       "; this kernel was built for CUDA: run the program where there is a GPU, or build the "
+       "kernel for the CPU"});
 }
 
 /// Why CUDA cannot be used here; empty if it can.
@@ -1007,7 +1047,7 @@ class CudaCall {
   explicit CudaCall(CallFrame& frame, bool records = false)
       : frame_(frame), stream_(static_cast<cudaStream_t>(frame.stream())) {
     if (!cuda_fault().empty()) {
-      throw Error(Status::kDevice, std::string(frame.operator_name()) + ": " + cuda_fault());
+      throw Error(Status::kDevice, join({frame.operator_name(), ": ", cuda_fault()}));
     }
     refuse_earlier(take_error());
     if (records && stream_ == cudaStreamPerThread) {
@@ -1041,20 +1081,20 @@ class CudaCall {
     const int found = find_device(slot.data);
     if (found == kHostMemory) {
       report.add(Status::kDevice,
-                 name.text() + ": expected memory of a CUDA device, got memory of the CPU with " +
-                     slot.text() +
-                     "; this kernel was built for CUDA: run the operator on the GPU, or build the "
-                     "kernel for the CPU");
+                 {name.text(), ": expected memory of a CUDA device, got memory of the CPU with ",
+                  slot.text(),
+                  "; this kernel was built for CUDA: run the operator on the GPU, or build the "
+                  "kernel for the CPU"});
       return false;
     }
     if (found == kManagedMemory || found == device_) {
       return true;
     }
     if (device_ >= 0) {
-      report.add(Status::kDevice,
-                 name.text() + ": expected memory of cuda:" + std::to_string(device_) + " as " +
-                     first_.text() + ", got memory of cuda:" + std::to_string(found) + " with " +
-                     slot.text());
+      report.add(
+          Status::kDevice,
+          {name.text(), ": expected memory of cuda:", std::to_string(device_), " as ",
+           first_.text(), ", got memory of cuda:", std::to_string(found), " with ", slot.text()});
       return false;
     }
     device_ = found;
@@ -1072,10 +1112,10 @@ class CudaCall {
     if (found == kHostMemory) {
       std::memcpy(memory, slot.data, bytes);
     } else if (is_captured()) {
-      report.add(Status::kCuda, name.text() +
-                                    ": expected a number that can be read while the CUDA stream is "
-                                    "captured, got one in memory of the GPU, which may be written "
-                                    "when the graph is replayed only; make it an attribute");
+      report.add(Status::kCuda, {name.text(),
+                                 ": expected a number that can be read while the CUDA stream is "
+                                 "captured, got one in memory of the GPU, which may be written "
+                                 "when the graph is replayed only; make it an attribute"});
       return false;
     } else {
       c10::cuda::OptionalCUDAGuard guard;
@@ -1115,9 +1155,9 @@ class CudaCall {
   void finish() const {
     const cudaError_t error = take_error();
     if (error != cudaSuccess) {
-      throw Error(Status::kCuda, std::string(frame_.operator_name()) +
-                                     ": a launch, or another CUDA call, of this kernel failed: " +
-                                     cuda_error_text(error));
+      throw Error(Status::kCuda, join({frame_.operator_name(),
+                                       ": a launch, or another CUDA call, of this kernel failed: ",
+                                       cuda_error_text(error)}));
     }
   }
 
@@ -1170,9 +1210,9 @@ class CudaCall {
     if (error != cudaSuccess) {
       cudaGetLastError();
       throw Error(Status::kCuda,
-                  std::string(frame_.operator_name()) +
-                      ": not run: CUDA reports an error of an earlier operator or launch, " +
-                      cuda_error_text(error) + "; CUDA_LAUNCH_BLOCKING=1 shows which");
+                  join({frame_.operator_name(),
+                        ": not run: CUDA reports an error of an earlier operator or launch, ",
+                        cuda_error_text(error), "; CUDA_LAUNCH_BLOCKING=1 shows which"}));
     }
   }
 
@@ -1231,8 +1271,8 @@ class CudaCall {
 /// Locates the slots at `indices`, or all where it is null, for who takes a call as it comes. What
 /// else may be wrong with them is another's business.
 template <class DeviceCall>
-[[gnu::cold]] void locate_slots(const CallFrame& frame, DeviceCall& device,
-                                const std::vector<int>* indices) {
+[[gnu::cold, gnu::noinline]] void locate_slots(const CallFrame& frame, DeviceCall& device,
+                                               const std::vector<int>* indices) {
   if (!device.is_one_of_several()) {
     return;
   }
@@ -1367,7 +1407,7 @@ template <bool kMayBeStrided>
   const at::ScalarType type = scalar_type(slot.dtype);
   if (type == at::ScalarType::Undefined) {
     report.add(Status::kDtype,
-               name.text() + ": expected a dtype of this version of PyTorch, got " + slot.text());
+               {name.text(), ": expected a dtype of this version of PyTorch, got ", slot.text()});
     return {};
   }
   const at::IntArrayRef sizes(slot.sizes, static_cast<std::size_t>(slot.ndim));
@@ -1397,8 +1437,8 @@ inline std::vector<at::Tensor> tensors(const CallFrame& frame, c10::ArrayRef<int
   for (const int index : indices) {
     const OperandName name{Role::kSlot, index};
     if (index < 0 || index >= frame.size()) {
-      report.add(Status::kCount, name.text() + ": expected one of the call's " +
-                                     detail::count_text(frame.size(), "slot"));
+      report.add(Status::kCount, {name.text(), ": expected one of the call's ",
+                                  detail::count_text(frame.size(), "slot")});
       continue;
     }
     Slot slot;
@@ -1588,16 +1628,13 @@ class CheckRun {
   void operator()(const OperandCheck& check, const OperandName& name, const Slot& slot) {
     if (!check.dtypes_.empty() && slot.dtype != DType::kNone &&
         !check.dtypes_.contains(slot.dtype)) {
-      report_.add(Status::kDtype, name.text() + ": expected " + check.dtypes_.text() + ", got \"" +
-                                      std::string(dtype_name(slot.dtype)) + "\" with shape " +
-                                      detail::shape_text(slot.sizes, slot.ndim));
+      add_dtype_fault(check, name, slot);
     }
     if (slot.ndim < 0) {
       return;
     }
     if (slot.ndim < check.least_ndim_ || slot.ndim > check.most_ndim_) {
-      report_.add(Status::kShape,
-                  name.text() + ": expected " + rank_text(check) + ", got " + described(slot));
+      add_rank_fault(check, name, slot);
     } else if (check.has_sizes_) {
       match_sizes(check, name, slot);
     }
@@ -1610,14 +1647,7 @@ class CheckRun {
     OperandName operand;
   };
 
-  static std::string rank_text(const OperandCheck& check) {
-    return check.least_ndim_ == check.most_ndim_
-               ? "rank " + std::to_string(check.least_ndim_)
-               : "a rank from " + std::to_string(check.least_ndim_) + " to " +
-                     std::to_string(check.most_ndim_);
-  }
-
-  static std::string described(const Slot& slot) {
+  [[gnu::cold]] static std::string described(const Slot& slot) {
     return slot.dtype == DType::kNone ? detail::shape_text(slot.sizes, slot.ndim) : slot.text();
   }
 
@@ -1642,6 +1672,22 @@ class CheckRun {
     }
   }
 
+  [[gnu::cold, gnu::noinline]] void add_dtype_fault(const OperandCheck& check,
+                                                    const OperandName& name, const Slot& slot) {
+    report_.add(Status::kDtype, {name.text(), ": expected ", check.dtypes_.text(), ", got \"",
+                                 dtype_name(slot.dtype), "\" with shape ",
+                                 detail::shape_text(slot.sizes, slot.ndim)});
+  }
+
+  [[gnu::cold, gnu::noinline]] void add_rank_fault(const OperandCheck& check,
+                                                   const OperandName& name, const Slot& slot) {
+    const std::string least = std::to_string(check.least_ndim_);
+    const std::string most = std::to_string(check.most_ndim_);
+    const std::string ranks =
+        least == most ? "rank " + least : detail::join({"a rank from ", least, " to ", most});
+    report_.add(Status::kShape, {name.text(), ": expected ", ranks, ", got ", described(slot)});
+  }
+
   [[gnu::cold, gnu::noinline]] void add_sizes_fault(const OperandCheck& check,
                                                     const OperandName& name, const Slot& slot,
                                                     const std::string& because) {
@@ -1649,8 +1695,8 @@ class CheckRun {
     for (std::size_t i = 0; i < check.size_count_; ++i) {
       pattern.append(pattern.empty() ? "" : ", ").append(check.sizes_[i].text());
     }
-    report_.add(Status::kShape, name.text() + ": expected sizes [" + pattern + "]" + because +
-                                    ", got " + described(slot));
+    report_.add(Status::kShape, {name.text(), ": expected sizes [", pattern, "]", because, ", got ",
+                                 described(slot)});
   }
 
   /// Whether a size is what its check says; adds to `because` what a name stands for.
@@ -1667,7 +1713,8 @@ class CheckRun {
         if (named.size != size) {
           because.append(because.empty() ? " with " : " and ")
               .append(check.name)
-              .append(" = " + std::to_string(named.size) + " as in " + named.operand.text());
+              .append(detail::join(
+                  {" = ", std::to_string(named.size), " as in ", named.operand.text()}));
         }
         return named.size == size;
       }
@@ -1694,28 +1741,28 @@ namespace detail {
 /// are left as they are: other threads may be at them.
 class KernelScope {
  public:
-  explicit KernelScope(bool records = false)
-      : dispatch_keys_(c10::impl::tls_local_dispatch_key_set()),
-        autograd_state_(c10::AutogradState::get_tls_state()),
-        thread_count_(at::get_num_threads()) {
-    if (autograd_state_.get_inference_mode()) {
+  explicit KernelScope(bool records = false) {
+    if (autograd_.get_inference_mode()) {
       normal_mode_.emplace(/*enabled=*/false);
     }
-    c10::impl::LocalDispatchKeySet keys = c10::impl::tls_local_dispatch_key_set();
     if (records) {
-      keys = c10::impl::LocalDispatchKeySet(c10::impl::PODLocalDispatchKeySet());
-      c10::AutogradState::set_tls_state({/*grad_mode=*/true, /*inference_mode=*/false,
-                                         /*fw_grad_mode=*/true, /*multithreading_enabled=*/true});
+      c10::impl::_force_tls_local_dispatch_key_set(c10::impl::PODLocalDispatchKeySet());
+      autograd_ = {/*grad_mode=*/true, /*inference_mode=*/false, /*fw_grad_mode=*/true,
+                   /*multithreading_enabled=*/true};
     } else {
-      keys.excluded_ = keys.excluded_ | c10::autograd_dispatch_keyset_with_ADInplaceOrView |
-                       c10::autocast_dispatch_keyset;
+      below_autograd_.emplace(c10::autograd_dispatch_keyset_with_ADInplaceOrView |
+                              c10::autocast_dispatch_keyset);
     }
-    c10::impl::_force_tls_local_dispatch_key_set(keys);
   }
 
   ~KernelScope() {
+    below_autograd_.reset();
     normal_mode_.reset();
-    c10::AutogradState::set_tls_state(autograd_state_);
+    autograd_ = autograd_before_;
+    const c10::impl::LocalDispatchKeySet keys = c10::impl::tls_local_dispatch_key_set();
+    if (keys.included_ != keys_before_.included_ || keys.excluded_ != keys_before_.excluded_) {
+      c10::impl::_force_tls_local_dispatch_key_set(keys_before_);
+    }
     if (at::get_num_threads() != thread_count_) {
       at::set_num_threads(thread_count_);
     }
@@ -1735,10 +1782,12 @@ class KernelScope {
 #ifdef __SSE__
   unsigned int mxcsr_ = __builtin_ia32_stmxcsr();  // flush-to-zero, denormals-are-zero, rounding
 #endif
-  c10::impl::ForceDispatchKeyGuard dispatch_keys_;  // restores the dispatch keys after the others
-  c10::AutogradState autograd_state_;
-  int thread_count_;
+  c10::AutogradState& autograd_ = c10::AutogradState::get_tls_state();  // the thread's own
+  c10::AutogradState autograd_before_ = autograd_;
+  c10::impl::LocalDispatchKeySet keys_before_ = c10::impl::tls_local_dispatch_key_set();
+  int thread_count_ = at::get_num_threads();
   std::optional<c10::InferenceMode> normal_mode_;
+  std::optional<c10::impl::ExcludeDispatchKeyGuard> below_autograd_;
 };
 
 /// What is wrong with the PyTorch in this process; empty if nothing is. A library is loaded with
@@ -1748,19 +1797,20 @@ class KernelScope {
   const auto& options = caffe2::GetBuildOptions();
   const auto loaded = options.find("TORCH_VERSION");  // such as "2.11.0"
   const std::string built_with =
-      std::to_string(TORCH_VERSION_MAJOR) + '.' + std::to_string(TORCH_VERSION_MINOR) + '.';
+      join({std::to_string(TORCH_VERSION_MAJOR), ".", std::to_string(TORCH_VERSION_MINOR), "."});
   return loaded == options.end() || loaded->second.compare(0, built_with.size(), built_with) == 0
              ? std::string()
-             : "expected PyTorch " + built_with + "x, with which this library was built, got " +
-                   loaded->second + ", which the process had loaded before; build the library " +
-                   "with the PyTorch that the program imports";
+             : join({"expected PyTorch ", built_with, "x, with which this library was built, got ",
+                     loaded->second,
+                     ", which the process had loaded before; build the library "
+                     "with the PyTorch that the program imports"});
 }
 
 /// Throws `Error` if the PyTorch in this process is not the one that the library was built with.
 inline void check_pytorch(const char* operator_name) {
   static const std::string fault = pytorch_fault();
   if (!fault.empty()) {
-    throw Error(Status::kAten, std::string(operator_name) + ": " + fault);
+    throw Error(Status::kAten, join({operator_name, ": ", fault}));
   }
 }
 
@@ -2082,11 +2132,11 @@ bool get_attribute(const Attributes& attributes, const char* name, std::optional
                                                              const char* name, const char* expected,
                                                              Report& report) {
   report.add(Status::kAttribute,
-             "attribute '" + std::string(name) + "': expected " + expected + ", got " +
-                 (attributes.has(name) ? attribute_text(attributes, name)
-                                       : "nothing; set it where the operator is made, as in "
-                                         "add_prim_attr(\"" +
-                                             std::string(name) + "\", ...)"));
+             {"attribute '", name, "': expected ", expected, ", got ",
+              attributes.has(name)
+                  ? attribute_text(attributes, name)
+                  : join({"nothing; set it where the operator is made, as in add_prim_attr(\"",
+                          name, "\", ...)"})});
 }
 
 /// The value of an attribute or its default; without either adds to the report.
@@ -2274,18 +2324,18 @@ T number_as(const Slot& slot) {
 /// "" or how the slot is not such a number: ": expected ..., got ...".
 [[gnu::cold]] inline std::string number_fault(NumberType type, const Slot& slot) {
   if (type >= NumberType::kInts) {
-    return std::string(": expected ") +
-           (type == NumberType::kInts    ? "a list of ints"
-            : type == NumberType::kReals ? "a list of floats"
-                                         : "the number of a dtype") +
-           ", got " + slot.text();
+    return join({": expected ",
+                 type == NumberType::kInts    ? "a list of ints"
+                 : type == NumberType::kReals ? "a list of floats"
+                                              : "the number of a dtype",
+                 ", got ", slot.text()});
   }
   const char* expected = type == NumberType::kBool   ? "a bool, 0 or 1"
                          : type == NumberType::kInt  ? "an integer that an int64 can hold"
                          : type == NumberType::kReal ? "a real number"
                                                      : "a number that an at::Scalar can hold";
   if (slot.numel != 1) {
-    return std::string(": expected ") + expected + " as one element, got " + slot.text();
+    return join({": expected ", expected, " as one element, got ", slot.text()});
   }
   const Number number = read_number(slot);
   const char* format = number.type == Number::Type::kComplex ? "%.17g%+.17gj" : "%.17g";
@@ -2295,8 +2345,7 @@ T number_as(const Slot& slot) {
   } else {
     std::snprintf(text, sizeof(text), format, number.real.real(), number.real.imag());
   }
-  return std::string(": expected ") + expected + ", got the " +
-         std::string(dtype_name(slot.dtype)) + ' ' + text;
+  return join({": expected ", expected, ", got the ", dtype_name(slot.dtype), " ", text});
 }
 
 inline bool is_number(NumberType type, const Slot& slot) {
@@ -2951,12 +3000,12 @@ inline void copy_results(const Arguments& arguments, const at::Tensor* results, 
     const at::Tensor& output = operand.view;
     if (!result.defined() || result.scalar_type() != output.scalar_type() ||
         result.sizes() != output.sizes()) {
-      report.add(Status::kOutput, operand.name.text() + ": expected " + operand.slot.text() +
-                                      kAsAllocated + tensor_text(result) + " from the kernel");
+      report.add(Status::kOutput, {operand.name.text(), ": expected ", operand.slot.text(),
+                                   kAsAllocated, tensor_text(result), " from the kernel"});
     } else if (result.device() != output.device()) {
-      report.add(Status::kDevice, operand.name.text() + ": expected a tensor on " +
-                                      output.device().str() + ", got one on " +
-                                      result.device().str() + " from the kernel");
+      report.add(Status::kDevice,
+                 {operand.name.text(), ": expected a tensor on ", output.device().str(),
+                  ", got one on ", result.device().str(), " from the kernel"});
     }
   }
   report.raise_if_failed();
@@ -2974,9 +3023,9 @@ inline void copy_data_dependent_results(const Arguments& arguments, const at::Te
     const Operand& operand = arguments.output(i);
     if (!result.defined() || result.scalar_type() != operand.view.scalar_type() ||
         result.numel() > operand.slot.numel) {
-      report.add(Status::kOutput, operand.name.text() + ": expected " + operand.slot.text() +
-                                      " or less of it, got " + tensor_text(result) +
-                                      " from the kernel");
+      report.add(Status::kOutput,
+                 {operand.name.text(), ": expected ", operand.slot.text(), " or less of it, got ",
+                  tensor_text(result), " from the kernel"});
     }
   }
   report.raise_if_failed();
@@ -3451,9 +3500,9 @@ struct PluginHost {
       }
       const std::size_t count = inputs_->count();
       if (count > static_cast<std::size_t>(frame.size())) {
-        throw Error(Status::kCount, std::string(frame.operator_name()) + ": expected up to " +
-                                        count_text(frame.size(), "input") + ", got " +
-                                        std::to_string(count));
+        throw Error(Status::kCount,
+                    join({frame.operator_name(), ": expected up to ",
+                          count_text(frame.size(), "input"), ", got ", std::to_string(count)}));
       }
       layouts_.resize(count);
       for (std::size_t i = 0; i < count; ++i) {
@@ -3548,10 +3597,9 @@ inline OperandName operand_name(const OperandCheck* check, Role role, int index)
 [[gnu::cold]] inline void add_count_fault(bool has_list, int inputs, int outputs,
                                           const std::string& got, const char* what_to_compare,
                                           Report& report) {
-  report.add(Status::kCount, std::string("expected ") + (has_list ? "at least " : "") +
-                                 count_text(inputs, "input") + " and " +
-                                 count_text(outputs, "output") + ", got " + got + "; compare " +
-                                 what_to_compare);
+  report.add(Status::kCount,
+             {"expected ", has_list ? "at least " : "", count_text(inputs, "input"), " and ",
+              count_text(outputs, "output"), ", got ", got, "; compare ", what_to_compare});
 }
 
 /// Takes `count` for the number of inputs and outputs, and divides them. False, with the report,
@@ -3613,20 +3661,21 @@ inline void fill_list(Arguments& arguments) {
 }
 
 /// Adds what is wrong with an input or output for its parameter.
-inline void check_operand(const Binding& binding, const OperandCheck* check, CheckRun& checks,
-                          const Operand& operand, Report& report) {
+[[gnu::noinline]] inline void check_operand(const Binding& binding, const OperandCheck* check,
+                                            CheckRun& checks, const Operand& operand,
+                                            Report& report) {
   const Slot& slot = operand.slot;
   if (slot.is_none()) {
     if (!binding.optional) {
-      report.add(Status::kDtype, operand.name.text() + ": expected a " +
-                                     (binding.kind == Kind::kNumber ? "number" : "tensor") +
-                                     ", got None");
+      report.add(Status::kDtype,
+                 {operand.name.text(), ": expected a ",
+                  binding.kind == Kind::kNumber ? "number" : "tensor", ", got None"});
     }
     return;
   }
   if (binding.kind == Kind::kNumber && !is_number(binding.number, slot)) {
     report.add(slot.numel == 1 ? Status::kDtype : Status::kShape,
-               operand.name.text() + number_fault(binding.number, slot));
+               {operand.name.text(), number_fault(binding.number, slot)});
   }
   if (check != nullptr) {
     checks(*check, operand.name, slot);
@@ -3785,10 +3834,9 @@ inline std::size_t workspace_bytes(const KernelInfo& kernel, int index, int64_t 
   int64_t bytes = 0;
   if (elements < 0 || __builtin_mul_overflow(elements, static_cast<int64_t>(layout.size), &bytes) ||
       __builtin_add_overflow(bytes, static_cast<int64_t>(layout.slack), &bytes)) {
-    throw Error(Status::kShape, std::string(kernel.operator_name) + ": workspace " +
-                                    std::to_string(index) +
-                                    ": expected a size from 0 to 2^63 bytes, got " +
-                                    count_text(elements, "element"));
+    throw Error(Status::kShape, join({kernel.operator_name, ": workspace ", std::to_string(index),
+                                      ": expected a size from 0 to 2^63 bytes, got ",
+                                      count_text(elements, "element")}));
   }
   return static_cast<std::size_t>(bytes);
 }
@@ -3810,8 +3858,9 @@ inline std::vector<std::size_t> measure_workspaces(const KernelBase& kernel,
 /// The host's memory where it is large enough, PyTorch's elsewhere: the host asks for sizes once,
 /// and calls with other shapes may follow.
 template <class DeviceCall>
-std::vector<Memory> take_workspaces(const KernelBase& kernel, const DeviceCall& device,
-                                    const Arguments& arguments) {
+[[gnu::noinline]] std::vector<Memory> take_workspaces(const KernelBase& kernel,
+                                                      const DeviceCall& device,
+                                                      const Arguments& arguments) {
   const CallFrame& frame = *arguments.frame;
   const std::vector<std::size_t> bytes = measure_workspaces(kernel, arguments);
   std::vector<Memory> workspaces(bytes.size());
@@ -3829,6 +3878,14 @@ std::vector<Memory> take_workspaces(const KernelBase& kernel, const DeviceCall& 
   return workspaces;
 }
 
+/// Where the tensor's first element is; null if it has no storage.
+inline const void* first_element(const at::Tensor& tensor) {
+  const c10::Storage& storage = tensor.unsafeGetTensorImpl()->unsafe_storage();
+  return !storage ? nullptr
+                  : static_cast<const char*>(storage.data()) +
+                        tensor.storage_offset() * static_cast<int64_t>(tensor.itemsize());
+}
+
 /// Whether a kernel kept the contract: the result is in the host's memory, with the sizes and the
 /// dtype that the host allocated it for, row-major. An alias of the view will do.
 inline bool output_is_intact(const Operand& output) {
@@ -3837,49 +3894,56 @@ inline bool output_is_intact(const Operand& output) {
   return view.defined() && view.layout() == at::kStrided &&
          view.sizes() == at::IntArrayRef(slot.sizes, static_cast<std::size_t>(slot.ndim)) &&
          view.scalar_type() == scalar_type(slot.dtype) && view.is_contiguous() &&
-         (slot.numel == 0 || view.const_data_ptr() == slot.data) && !view.is_conj() &&
-         !view.is_neg();
+         (slot.numel == 0 || first_element(view) == slot.data) && !view.is_conj() && !view.is_neg();
 }
 
 /// What the kernel did to an output that is not intact.
-[[gnu::cold]] inline std::string output_fault(const Operand& output) {
+[[gnu::cold, gnu::noinline]] inline std::string output_fault(const Operand& output) {
   const at::Tensor& view = output.view;
   const Slot& slot = output.slot;
   const std::string in_memory = ": expected the result in the host's memory, got ";
   const std::string cure = "; write with an _out function or with copy_()";
   if (view.unsafeGetTensorImpl() != output.impl) {
-    return in_memory + "another tensor assigned to the parameter" + cure;
+    return join({in_memory, "another tensor assigned to the parameter", cure});
   }
-  const std::string as_allocated = ": expected " + slot.text() + kAsAllocated + tensor_text(view);
+  const std::string as_allocated =
+      join({": expected ", slot.text(), kAsAllocated, tensor_text(view)});
   if (view.sizes() != at::IntArrayRef(slot.sizes, static_cast<std::size_t>(slot.ndim))) {
     return as_allocated +
-           " because the kernel resized it; let out_shape return the shape "
-           "of "
-           "the result";
+           " because the kernel resized it; let out_shape return the shape of the result";
   }
   if (view.scalar_type() != scalar_type(slot.dtype)) {
     return as_allocated +
-           " because the kernel changed its dtype; let out_dtype return the "
-           "dtype of the result";
+           " because the kernel changed its dtype; let out_dtype return the dtype of the result";
   }
-  if (slot.numel > 0 && view.const_data_ptr() != slot.data) {
-    return in_memory + "other memory because the kernel replaced the tensor's storage" + cure;
+  if (slot.numel > 0 && first_element(view) != slot.data) {
+    return join({in_memory, "other memory because the kernel replaced the tensor's storage", cure});
   }
-  return ": expected row-major values, got strides " +
-         shape_text(view.strides().data(), static_cast<int>(view.dim())) +
-         (view.is_conj() || view.is_neg() ? " and a pending conjugation or negation" : "") +
-         " because the kernel changed the tensor's layout" + cure;
+  return join({": expected row-major values, got strides ",
+               shape_text(view.strides().data(), static_cast<int>(view.dim())),
+               view.is_conj() || view.is_neg() ? " and a pending conjugation or negation" : "",
+               " because the kernel changed the tensor's layout", cure});
 }
 
-inline void check_outputs(const KernelInfo& kernel, const Arguments& arguments) {
+/// Throws what the kernel did to its outputs.
+[[noreturn, gnu::cold, gnu::noinline]] inline void refuse_outputs(const KernelInfo& kernel,
+                                                                  const Arguments& arguments) {
   Report report(kernel.operator_name);
   for (int i = 0; i < arguments.outputs; ++i) {
     const Operand& output = arguments.output(i);
     if (!output_is_intact(output)) {
-      report.add(Status::kOutput, output.name.text() + output_fault(output));
+      report.add(Status::kOutput, {output.name.text(), output_fault(output)});
     }
   }
-  report.raise_if_failed();
+  report.raise();
+}
+
+inline void check_outputs(const KernelInfo& kernel, const Arguments& arguments) {
+  for (int i = 0; i < arguments.outputs; ++i) {
+    if (!output_is_intact(arguments.output(i))) {
+      refuse_outputs(kernel, arguments);
+    }
+  }
 }
 
 /// " (input 0: float32 [2, 2]; output 0: float32 [2, 2])": what a message of ATen's leaves out.
@@ -3940,8 +4004,8 @@ struct Failure {
     // Where PyTorch is imported, meta functions of some operators are in Python, with a traceback.
     failure.text += text.substr(0, text.find("\n\nAt:\n")) + operands;
   } catch (...) {
-    failure.text += "the kernel threw an object of type " + exception_type_text() +
-                    ", which is not a std::exception" + operands;
+    failure.text += join({"the kernel threw an object of type ", exception_type_text(),
+                          ", which is not a std::exception", operands});
   }
   return failure;
 }
@@ -3992,11 +4056,11 @@ class OperandsInUse {
   OperandsInUse(KeptOperands& kept, Arguments& arguments, bool keeps_views)
       : kept_(kept), arguments_(arguments), keeps_views_(keeps_views) {
     kept_.in_use = true;
-    arguments_.list = std::move(kept_.list);
+    arguments_.list.swap(kept_.list);
   }
   ~OperandsInUse() {
     arguments_.list.clear();
-    kept_.list = std::move(arguments_.list);
+    arguments_.list.swap(kept_.list);
     if (!keeps_views_ && arguments_.operands != nullptr) {
       for (int i = 0; i < arguments_.size(); ++i) {
         arguments_.operands[i].view.reset();
@@ -4022,9 +4086,9 @@ class OperandsInUse {
       is_input = is_input || frame.data(i) == frame.data(j);
     }
     if (!is_input) {
-      report.add(Status::kOutput, OperandName{Role::kOutput, i - inputs}.text() +
-                                      ": expected the memory of an input, which the kernel writes "
-                                      "in place, got other memory");
+      report.add(Status::kOutput, {OperandName{Role::kOutput, i - inputs}.text(),
+                                   ": expected the memory of an input, which the kernel writes "
+                                   "in place, got other memory"});
     }
   }
   report.raise_if_failed();
@@ -4104,7 +4168,9 @@ int run(const KernelBase& kernel, KeptOperands& kept, int nparam, void** params,
       if (!take_operands<Host>(info, frame, arguments, report)) {
         report.raise_if_failed();
       }
-      kept.operands.resize(static_cast<std::size_t>(arguments.size()));
+      if (kept.operands.size() != static_cast<std::size_t>(arguments.size())) {  // as a rule not
+        kept.operands.resize(static_cast<std::size_t>(arguments.size()));
+      }
       arguments.operands = kept.operands.data();
       bind_operands<Host>(info, frame, host, device, arguments, report);
       bound = arguments.size();
@@ -4268,17 +4334,17 @@ class StandIns {
   std::vector<InferredOutput> outputs;
   for (const at::Tensor& output : kernel.infer(stand_ins.arguments)) {
     if (output.defined() && output.sizes() == at::IntArrayRef(kUnwritten)) {
-      throw Error(Status::kShape, std::string(kernel.info.operator_name) + ": output " +
-                                      std::to_string(outputs.size()) + ": " + kNotResized);
+      throw Error(Status::kShape, join({kernel.info.operator_name, ": output ",
+                                        std::to_string(outputs.size()), ": ", kNotResized}));
     }
     const auto* const type =
         std::find(std::begin(kScalarTypes) + 1, std::end(kScalarTypes),
                   output.defined() ? output.scalar_type() : at::ScalarType::Undefined);
     if (type == std::end(kScalarTypes)) {
-      throw Error(Status::kDtype, std::string(kernel.info.operator_name) + ": output " +
-                                      std::to_string(outputs.size()) + ": expected " +
-                                      dtype_names() + ", got " + tensor_text(output) +
-                                      " from the meta function");
+      throw Error(Status::kDtype,
+                  join({kernel.info.operator_name, ": output ", std::to_string(outputs.size()),
+                        ": expected ", dtype_names(), ", got ", tensor_text(output),
+                        " from the meta function"}));
     }
     outputs.push_back({static_cast<DType>(type - std::begin(kScalarTypes)), output.sizes().vec()});
   }
@@ -4462,7 +4528,7 @@ class StandIns {
       }
       if (operand.slot.numel != 1) {
         report.add(Status::kShape,
-                   operand.name.text() + number_fault(binding.number, operand.slot));
+                   {operand.name.text(), number_fault(binding.number, operand.slot)});
         continue;
       }
     }
@@ -4471,9 +4537,9 @@ class StandIns {
       continue;
     }
     if (input.typed && scalar_type(input.dtype) == at::ScalarType::Undefined) {
-      report.add(Status::kDtype, operand.name.text() +
-                                     ": expected a dtype of this version of PyTorch, got " +
-                                     std::string(dtype_name(input.dtype)));
+      report.add(Status::kDtype,
+                 {operand.name.text(), ": expected a dtype of this version of PyTorch, got ",
+                  dtype_name(input.dtype)});
     }
     if (check != nullptr) {
       checks(*check, operand.name, operand.slot);
@@ -4532,9 +4598,10 @@ class StandIns {
 /// words.
 [[gnu::cold]] inline std::string meta_fault(const std::string& text, const std::string& inputs) {
   if (is_about_data(text)) {
-    return "expected shapes and dtypes to be all that is needed to infer those of the outputs, got "
-           "a kernel or meta function that touches a tensor's data" +
-           inputs + "; give the kernel a meta function that does not: aten_bridge::meta(function)";
+    return join(
+        {"expected shapes and dtypes to be all that is needed to infer those of the outputs, got "
+         "a kernel or meta function that touches a tensor's data",
+         inputs, "; give the kernel a meta function that does not: aten_bridge::meta(function)"});
   }
   // An _out function would have resized the output.
   if (text.find("(0) must match") != std::string::npos ||
@@ -4545,10 +4612,11 @@ class StandIns {
     const std::size_t begin = text.find(name);
     if (begin != std::string::npos && (text.find("Meta") != std::string::npos || name[0] == 'c')) {
       const std::size_t end = text.find_first_of(":' ,", begin + 6);
-      return "expected operators that tell the shapes of their results without data, got " +
-             text.substr(begin, end - begin) + inputs +
-             "; import torch, whose Python part knows more of them, or give the kernel a meta "
-             "function: aten_bridge::meta(function)";
+      return join(
+          {"expected operators that tell the shapes of their results without data, got ",
+           text.substr(begin, end - begin), inputs,
+           "; import torch, whose Python part knows more of them, or give the kernel a meta "
+           "function: aten_bridge::meta(function)"});
     }
   }
   return text + inputs;
@@ -4604,15 +4672,15 @@ class StandIns {
                         : infer_unknown(kernel, instance.get(), inputs);
   } catch (const c10::Error& error) {
     const std::string text = error.what_without_backtrace();
-    throw Error(Status::kAten, name + ": " + meta_fault(text, inputs_text(inputs)));
+    throw Error(Status::kAten, join({name, ": ", meta_fault(text, inputs_text(inputs))}));
   }
   if (depends_on_number(inputs, outputs)) {
-    throw Error(Status::kShape, name +
-                                    ": expected the numbers on which the shape of the output "
-                                    "depends to be known before the call, got a tensor" +
-                                    inputs_text(inputs) +
-                                    "; pass a Python number, make it an attribute, or give "
-                                    "out_shape and out_dtype");
+    throw Error(Status::kShape, join({name,
+                                      ": expected the numbers on which the shape of the output "
+                                      "depends to be known before the call, got a tensor",
+                                      inputs_text(inputs),
+                                      "; pass a Python number, make it an attribute, or give "
+                                      "out_shape and out_dtype"}));
   }
   check_inferred(kernel.info, outputs, checks);
   report.raise_if_failed();
@@ -4657,9 +4725,9 @@ inline std::vector<int> tensor_inputs(const KernelInfo& kernel, const Arguments&
     const Operand& output = arguments.output(static_cast<int>(i));
     if (!input.slot.is_none() && (output.view.scalar_type() != input.view.scalar_type() ||
                                   output.view.sizes() != input.view.sizes())) {
-      report.add(Status::kOutput, output.name.text() + ": expected " + input.slot.text() + " as " +
-                                      input.name.text() + ", whose gradient it is, got " +
-                                      output.slot.text());
+      report.add(Status::kOutput,
+                 {output.name.text(), ": expected ", input.slot.text(), " as ", input.name.text(),
+                  ", whose gradient it is, got ", output.slot.text()});
     }
   }
   report.raise_if_failed();
@@ -4674,10 +4742,10 @@ inline std::vector<int> tensor_inputs(const KernelInfo& kernel, const Arguments&
   for (int i = 0; i < arguments.inputs; ++i) {
     const Operand& input = arguments.operands[i];
     if (input.view.defined() && input.view._version() != 0) {
-      report.add(Status::kAten, input.name.text() +
-                                    ": expected an input that the function does not write, which "
-                                    "is called twice, for the result and for the gradient, got one "
-                                    "that it wrote; write to a clone() in the gradient's function");
+      report.add(Status::kAten, {input.name.text(),
+                                 ": expected an input that the function does not write, which "
+                                 "is called twice, for the result and for the gradient, got one "
+                                 "that it wrote; write to a clone() in the gradient's function"});
     }
   }
   report.raise_if_failed();
@@ -4715,9 +4783,9 @@ inline std::vector<int> tensor_inputs(const KernelInfo& kernel, const Arguments&
     }
     if (operand.view.scalar_type() != result.scalar_type() ||
         operand.view.sizes() != result.sizes()) {
-      report.add(Status::kShape, operand.name.text() + ": expected " + tensor_text(result) +
-                                     " as output " + std::to_string(i) +
-                                     ", whose gradient it is, got " + operand.slot.text());
+      report.add(Status::kShape,
+                 {operand.name.text(), ": expected ", tensor_text(result), " as output ",
+                  std::to_string(i), ", whose gradient it is, got ", operand.slot.text()});
     }
     outputs.push_back(result);
     given.push_back(operand.view);
@@ -4961,11 +5029,12 @@ inline constexpr const char* kCountedAttribute = "aten_bridge_counted";
 [[gnu::cold]] inline int type_id(DType dtype, const std::string& name) {
   const int id = kTypeIds[static_cast<std::size_t>(dtype)];
   if (id == 0) {
-    throw Error(Status::kDtype,
-                name + ": expected bool, an integer, float16, float32 or float64, got " +
-                    std::string(dtype_name(dtype)) +
-                    ", whose number differs between versions of MindSpore; make the operator with "
-                    "aten_bridge.mindspore.kernel, or give out_dtype");
+    throw Error(
+        Status::kDtype,
+        join({name, ": expected bool, an integer, float16, float32 or float64, got ",
+              dtype_name(dtype),
+              ", whose number differs between versions of MindSpore; make the operator with "
+              "aten_bridge.mindspore.kernel, or give out_dtype"}));
   }
   return id;
 }
@@ -4977,12 +5046,12 @@ inline constexpr const char* kCountedAttribute = "aten_bridge_counted";
     }
   }
   throw Error(Status::kDtype,
-              name +
-                  ": expected bool, an integer, float16, float32 or float64, got MindSpore's "
-                  "type " +
-                  std::to_string(id) +
-                  ", whose number differs between its versions; make the operator with "
-                  "aten_bridge.mindspore.kernel, or give out_dtype");
+              join({name,
+                    ": expected bool, an integer, float16, float32 or float64, got MindSpore's "
+                    "type ",
+                    std::to_string(id),
+                    ", whose number differs between its versions; make the operator with "
+                    "aten_bridge.mindspore.kernel, or give out_dtype"}));
 }
 
 /// Reads one entry of `kInputsAttribute`. Says whether the hooks are told about the input.
@@ -5038,11 +5107,11 @@ struct HookInputs {
     if (attributes.get("multi_output", multi_output) && multi_output != several) {
       throw Error(
           Status::kCount,
-          std::string(kernel.operator_name) + ": expected the operator to have " +
-              (kernel.lists_outputs ? "several outputs" : count_text(kernel.outputs, "output")) +
-              ", got its attribute multi_output " + (multi_output ? "True" : "False") +
-              "; make the operator with aten_bridge.mindspore.kernel, register its "
-              "outputs, or set the attribute");
+          join({kernel.operator_name, ": expected the operator to have ",
+                kernel.lists_outputs ? "several outputs" : count_text(kernel.outputs, "output"),
+                ", got its attribute multi_output ", multi_output ? "True" : "False",
+                "; make the operator with aten_bridge.mindspore.kernel, register its outputs, or "
+                "set the attribute"}));
     }
   }
 };
@@ -5097,10 +5166,10 @@ inline HookMemory& hook_memory(const KernelBase& kernel) {
   const HostAttributes attributes(extra);
   HookInputs known(kernel.info, attributes);
   if (types.size() != known.tensors.size()) {
-    throw Error(Status::kCount,
-                std::string(name) + ": expected " +
-                    count_text(static_cast<int64_t>(known.tensors.size()), "tensor") + ", got " +
-                    std::to_string(types.size()));
+    throw Error(
+        Status::kCount,
+        join({name, ": expected ", count_text(static_cast<int64_t>(known.tensors.size()), "tensor"),
+              ", got ", std::to_string(types.size())}));
   }
   HookMemory& memory = hook_memory(kernel);
   if (memory.tensors.size() != types.size()) {
@@ -5109,7 +5178,7 @@ inline HookMemory& hook_memory(const KernelBase& kernel) {
   for (std::size_t i = 0; i < types.size(); ++i) {
     KnownInput& input = known.inputs[known.tensors[i]];
     const OperandName operand{Role::kInput, static_cast<int>(known.tensors[i])};
-    input.dtype = dtype_of_id(types[i], std::string(name) + ": " + operand.text());
+    input.dtype = dtype_of_id(types[i], join({name, ": ", operand.text()}));
     input.typed = true;
     input.sizes = memory.tensors[i].sizes;
     memory.tensors[i].dtype = input.dtype;
@@ -5117,7 +5186,7 @@ inline HookMemory& hook_memory(const KernelBase& kernel) {
   std::vector<int> ids;
   for (const InferredOutput& output : infer(kernel, attributes, std::move(known.inputs))) {
     const OperandName operand{Role::kOutput, static_cast<int>(ids.size())};
-    ids.push_back(type_id(output.dtype, std::string(name) + ": " + operand.text()));
+    ids.push_back(type_id(output.dtype, join({name, ": ", operand.text()})));
   }
   return ids;
 } catch (...) {

@@ -4,6 +4,7 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/_add_batch_dim.h>
 #include <ATen/ops/add.h>
 #include <ATen/ops/leaky_relu.h>
 #include <ATen/ops/stack.h>
@@ -185,6 +186,9 @@ void assign_alias(const Tensor& x, Tensor& y) { y = y.alias().copy_(x); }
 void assign_undefined(const Tensor& /*x*/, Tensor& y) { y = Tensor(); }
 void assign_sparse(const Tensor& x, Tensor& y) { y = x.to_sparse(); }
 void assign_opaque(const Tensor& x, Tensor& y) { y = x.to_mkldnn(); }
+void assign_batched(const Tensor& x, Tensor& y) {  // strided, and without a storage
+  y = at::_add_batch_dim(at::stack({x, x}), 0, 1);
+}
 void assign_conjugate(const Tensor& x, Tensor& y) {
   y.copy_(x);
   y = y.conj();
@@ -281,6 +285,7 @@ ATEN_BRIDGE_EXPORT(AssignAlias, assign_alias);
 ATEN_BRIDGE_EXPORT(AssignUndefined, assign_undefined);
 ATEN_BRIDGE_EXPORT(AssignSparse, assign_sparse);
 ATEN_BRIDGE_EXPORT(AssignOpaque, assign_opaque);
+ATEN_BRIDGE_EXPORT(AssignBatched, assign_batched);
 ATEN_BRIDGE_EXPORT(AssignConjugate, assign_conjugate);
 ATEN_BRIDGE_EXPORT(ConjugateInPlace, conjugate_in_place);
 ATEN_BRIDGE_EXPORT(ReplaceStorage, replace_storage);

@@ -52,8 +52,8 @@ TEST(ReportTest, WithoutFaultsNothingIsRaised) {
 
 TEST(ReportTest, AllFaultsAreRaisedAtOnceALineEachWithTheStatusOfTheFirst) {
   Report report("Op");
-  report.add(Status::kShape, "input 0: wrong");
-  report.add(Status::kDtype, "output 1: wrong too");
+  report.add(Status::kShape, {"input 0", ": wrong"});
+  report.add(Status::kDtype, {"output 1: wrong too"});
   EXPECT_FALSE(report.ok());
   EXPECT_EQ(error_of([&] { report.raise_if_failed(); }),
             Failure(Status::kShape, "Op: input 0: wrong\nOp: output 1: wrong too"));

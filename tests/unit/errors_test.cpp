@@ -178,7 +178,8 @@ TEST(OutputContractTest, AnotherTensorAssigned) {
   const std::string text =
       ": output 0: expected the result in the host's memory, got another tensor assigned to the "
       "parameter; write with an _out function or with copy_()";
-  for (const std::string name : {"Assign", "AssignUndefined", "AssignSparse", "AssignOpaque"}) {
+  for (const std::string name :
+       {"Assign", "AssignUndefined", "AssignSparse", "AssignOpaque", "AssignBatched"}) {
     EXPECT_EQ(error_of(name), name + text);
   }
 }
