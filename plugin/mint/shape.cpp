@@ -8,8 +8,11 @@ using namespace mint;  // NOLINT(google-build-using-namespace)
 
 namespace {
 
-void reshape(const Tensor& x, IntArrayRef, Tensor& y) { y.copy_(x.reshape(y.sizes())); }
-void reshape_dim(const Tensor& x, int64_t, Tensor& y) { y.copy_(x.reshape(y.sizes())); }
+// The result's sizes say all that `Dims`, a list or a number, does.
+template <class Dims>
+void reshape(const Tensor& x, Dims, Tensor& y) {
+  y.copy_(x.reshape(y.sizes()));
+}
 
 // x[begin:end:stride]; of a negative stride x has no view.
 Tensor slice(const Tensor& x, int64_t dim, Optional<int64_t> begin, Optional<int64_t> end,
@@ -55,8 +58,8 @@ Tensor strided_slice(const Tensor& x, IntArrayRef begin, IntArrayRef end, IntArr
 
 ATEN_BRIDGE_EXPORT(BroadcastTo,
                    [](const Tensor& x, IntArrayRef, Tensor& y) { y.copy_(x.expand_as(y)); });
-ATEN_BRIDGE_EXPORT(ExpandDims, reshape_dim);
-ATEN_BRIDGE_EXPORT(Reshape, reshape);
+ATEN_BRIDGE_EXPORT(ExpandDims, reshape<int64_t>);
+ATEN_BRIDGE_EXPORT(Reshape, reshape<IntArrayRef>);
 ATEN_BRIDGE_EXPORT(Slice, [](const Tensor& x, IntArrayRef begin, IntArrayRef, Tensor& y) {
   Tensor part = x;
   for (int64_t i = 0; i < x.dim(); ++i) {
@@ -64,7 +67,7 @@ ATEN_BRIDGE_EXPORT(Slice, [](const Tensor& x, IntArrayRef begin, IntArrayRef, Te
   }
   y.copy_(part);
 });
-ATEN_BRIDGE_EXPORT(Squeeze, reshape);
+ATEN_BRIDGE_EXPORT(Squeeze, reshape<IntArrayRef>);
 ATEN_BRIDGE_EXPORT(StridedSlice, strided_slice);
 // In graph mode only: what may be written elsewhere.
 ATEN_BRIDGE_EXPORT(TensorMove, [](const Tensor& x, Tensor& y) { y.copy_(x); });
