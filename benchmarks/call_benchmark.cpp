@@ -16,15 +16,7 @@
 
 namespace {
 
-// A function of benchmark_kernels.cpp, called with operands of these shapes.
-void call_on(benchmark::State& state, const char* name, const Sizes& sizes) {
-  HostCall call(name, sizes);
-  for (auto _ : state) {
-    benchmark::DoNotOptimize(call());
-  }
-}
-
-// With one input and one output.
+// A kernel with one input and one output.
 void call(benchmark::State& state, const char* name) { call_on(state, name, {{4, 4}, {4, 4}}); }
 
 // The operator itself on tensors that exist already.

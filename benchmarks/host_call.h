@@ -4,6 +4,7 @@
 
 #include <ATen/ops/ones.h>
 #include <aten_bridge/testing.h>
+#include <benchmark/benchmark.h>
 
 #include <cstdint>
 #include <string>
@@ -55,5 +56,13 @@ class HostCall {
   aten_bridge::testing::detail::Extra extra_;
   aten_bridge::testing::HostFunction function_ = nullptr;
 };
+
+// Times a function of benchmark_kernels.cpp, called with operands of these sizes.
+inline void call_on(benchmark::State& state, const std::string& name, const Sizes& sizes) {
+  HostCall call(name, sizes);
+  for (auto _ : state) {
+    benchmark::DoNotOptimize(call());
+  }
+}
 
 #endif  // ATEN_BRIDGE_BENCHMARKS_HOST_CALL_H_

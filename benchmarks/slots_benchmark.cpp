@@ -15,13 +15,6 @@
 
 namespace {
 
-void call_on(benchmark::State& state, const std::string& name, const Sizes& sizes) {
-  HostCall call(name, sizes);
-  for (auto _ : state) {
-    benchmark::DoNotOptimize(call());
-  }
-}
-
 // What another framework hands over, each tensor by itself: at::fromDLPack.
 void dlpack(benchmark::State& state, const Sizes& sizes) {
   std::vector<at::Tensor> memory = tensors_of(sizes);
