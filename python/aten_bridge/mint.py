@@ -3,7 +3,9 @@
     python -m aten_bridge.mint train.py
 
 runs a program with the library of kernels and with the functions that stand in for those of mint
-that no kernel can mend. In a program `aten_bridge.mint.install()` does the same, and
+that no kernel can mend, and with OMP_WAIT_POLICY=passive unless the variable is set, which is
+faster beside MindSpore's threads. In a program `aten_bridge.mint.install()` does the same but for
+the variable, and
 
     export MS_OP_PLUGIN_PATH=$(python -m aten_bridge.mint)
 
@@ -152,6 +154,9 @@ def main(program: str | None = None, *arguments: str) -> None:
             return
         if not Path(program).is_file():
             raise FileNotFoundError(f"{program}: there is no such file")
+        # Read when PyTorch's library of threads is loaded. They would wait actively, on processors
+        # that MindSpore's need (docs/performance.md, "Threads").
+        os.environ.setdefault("OMP_WAIT_POLICY", "passive")
         install()
     except (FileNotFoundError, InterfaceError, RuntimeError, ValueError) as error:
         sys.exit(f"aten_bridge: {error}.")

@@ -1,6 +1,7 @@
 """Functions that stand in for MindSpore's: values, gradients, dtypes, layers, methods, graphs."""
 
 import os
+import re
 import subprocess
 import sys
 
@@ -400,6 +401,21 @@ def test_a_program_runs_with_the_library_and_the_functions(tmp_path):
     done = run("-m", "aten_bridge.mint", str(tmp_path / "none.py"))
     assert done.returncode == 1
     assert done.stderr == f"aten_bridge: {tmp_path}/none.py: there is no such file.\n"
+
+
+def test_threads_of_a_program_sleep_while_they_wait(tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(LEFT)
+    arguments = ("-m", "aten_bridge.mint", str(program))
+
+    def spins(**variables):
+        """How often a thread looks again before it sleeps, as libgomp says when it is loaded."""
+        done = run(*arguments, OMP_DISPLAY_ENV="verbose", **variables)
+        return [int(count) for count in re.findall("GOMP_SPINCOUNT = '(.*)'", done.stderr)]
+
+    assert spins() == [0]
+    assert spins(GOMP_SPINCOUNT="5") == [5]
+    assert spins(OMP_WAIT_POLICY="active")[0] > 0
 
 
 def test_install_says_that_the_named_library_is_missing(tmp_path):
