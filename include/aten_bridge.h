@@ -1001,7 +1001,7 @@ class CpuCall {
       report.add(Status::kDevice,
                  {name.text(), ": expected memory of the CPU, got memory of cuda:",
                   std::to_string(device), " with ", slot.text(),
-                  "; this kernel was built for the CPU: in a program on the GPU, say "
+                  "; this kernel was built for the CPU: in a program on the GPU, say ",
                   "set_device(\"CPU\") of the operator, or build the kernel for CUDA"});
     }
     return device < 0;
@@ -1083,7 +1083,7 @@ class CudaCall {
       report.add(Status::kDevice,
                  {name.text(), ": expected memory of a CUDA device, got memory of the CPU with ",
                   slot.text(),
-                  "; this kernel was built for CUDA: run the operator on the GPU, or build the "
+                  "; this kernel was built for CUDA: run the operator on the GPU, or build the ",
                   "kernel for the CPU"});
       return false;
     }
@@ -1112,10 +1112,10 @@ class CudaCall {
     if (found == kHostMemory) {
       std::memcpy(memory, slot.data, bytes);
     } else if (is_captured()) {
-      report.add(Status::kCuda, {name.text(),
-                                 ": expected a number that can be read while the CUDA stream is "
-                                 "captured, got one in memory of the GPU, which may be written "
-                                 "when the graph is replayed only; make it an attribute"});
+      report.add(Status::kCuda,
+                 {name.text(), ": expected a number that can be read while the CUDA stream is ",
+                  "captured, got one in memory of the GPU, which may be written ",
+                  "when the graph is replayed only; make it an attribute"});
       return false;
     } else {
       c10::cuda::OptionalCUDAGuard guard;
@@ -1801,8 +1801,7 @@ class KernelScope {
   return loaded == options.end() || loaded->second.compare(0, built_with.size(), built_with) == 0
              ? std::string()
              : join({"expected PyTorch ", built_with, "x, with which this library was built, got ",
-                     loaded->second,
-                     ", which the process had loaded before; build the library "
+                     loaded->second, ", which the process had loaded before; build the library ",
                      "with the PyTorch that the program imports"});
 }
 
@@ -4087,7 +4086,7 @@ class OperandsInUse {
     }
     if (!is_input) {
       report.add(Status::kOutput, {OperandName{Role::kOutput, i - inputs}.text(),
-                                   ": expected the memory of an input, which the kernel writes "
+                                   ": expected the memory of an input, which the kernel writes ",
                                    "in place, got other memory"});
     }
   }
@@ -4675,12 +4674,11 @@ class StandIns {
     throw Error(Status::kAten, join({name, ": ", meta_fault(text, inputs_text(inputs))}));
   }
   if (depends_on_number(inputs, outputs)) {
-    throw Error(Status::kShape, join({name,
-                                      ": expected the numbers on which the shape of the output "
-                                      "depends to be known before the call, got a tensor",
-                                      inputs_text(inputs),
-                                      "; pass a Python number, make it an attribute, or give "
-                                      "out_shape and out_dtype"}));
+    throw Error(Status::kShape,
+                join({name, ": expected the numbers on which the shape of the output ",
+                      "depends to be known before the call, got a tensor", inputs_text(inputs),
+                      "; pass a Python number, make it an attribute, or give ",
+                      "out_shape and out_dtype"}));
   }
   check_inferred(kernel.info, outputs, checks);
   report.raise_if_failed();
@@ -4742,10 +4740,10 @@ inline std::vector<int> tensor_inputs(const KernelInfo& kernel, const Arguments&
   for (int i = 0; i < arguments.inputs; ++i) {
     const Operand& input = arguments.operands[i];
     if (input.view.defined() && input.view._version() != 0) {
-      report.add(Status::kAten, {input.name.text(),
-                                 ": expected an input that the function does not write, which "
-                                 "is called twice, for the result and for the gradient, got one "
-                                 "that it wrote; write to a clone() in the gradient's function"});
+      report.add(Status::kAten,
+                 {input.name.text(), ": expected an input that the function does not write, which ",
+                  "is called twice, for the result and for the gradient, got one ",
+                  "that it wrote; write to a clone() in the gradient's function"});
     }
   }
   report.raise_if_failed();
@@ -5033,7 +5031,7 @@ inline constexpr const char* kCountedAttribute = "aten_bridge_counted";
         Status::kDtype,
         join({name, ": expected bool, an integer, float16, float32 or float64, got ",
               dtype_name(dtype),
-              ", whose number differs between versions of MindSpore; make the operator with "
+              ", whose number differs between versions of MindSpore; make the operator with ",
               "aten_bridge.mindspore.kernel, or give out_dtype"}));
   }
   return id;
@@ -5045,13 +5043,12 @@ inline constexpr const char* kCountedAttribute = "aten_bridge_counted";
       return static_cast<DType>(i);
     }
   }
-  throw Error(Status::kDtype,
-              join({name,
-                    ": expected bool, an integer, float16, float32 or float64, got MindSpore's "
-                    "type ",
-                    std::to_string(id),
-                    ", whose number differs between its versions; make the operator with "
-                    "aten_bridge.mindspore.kernel, or give out_dtype"}));
+  throw Error(
+      Status::kDtype,
+      join({name, ": expected bool, an integer, float16, float32 or float64, got MindSpore's ",
+            "type ", std::to_string(id),
+            ", whose number differs between its versions; make the operator with ",
+            "aten_bridge.mindspore.kernel, or give out_dtype"}));
 }
 
 /// Reads one entry of `kInputsAttribute`. Says whether the hooks are told about the input.
@@ -5110,7 +5107,7 @@ struct HookInputs {
           join({kernel.operator_name, ": expected the operator to have ",
                 kernel.lists_outputs ? "several outputs" : count_text(kernel.outputs, "output"),
                 ", got its attribute multi_output ", multi_output ? "True" : "False",
-                "; make the operator with aten_bridge.mindspore.kernel, register its outputs, or "
+                "; make the operator with aten_bridge.mindspore.kernel, register its outputs, or ",
                 "set the attribute"}));
     }
   }
