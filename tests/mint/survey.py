@@ -5,7 +5,7 @@
 Each call of cases.py is made in both frameworks, in float32 and with each dtype that PyTorch takes,
 with inputs that lie in memory as they come and with transposed parts of larger ones, in graph mode,
 without elements and with one; then its gradient in the floating-point dtypes. Another process makes
-the calls, since some of MindSpore's faults end it. About 12 minutes, most of it for the faults
+the calls, since some of MindSpore's faults end it. 12 to 22 minutes, most of it for the faults
 without the library.
 """
 
