@@ -1,6 +1,8 @@
 // What the bridge costs on a GPU, in one run: a call of an exported kernel against the same
 // operator called directly, on the same stream. Prints medians and ratios. Needs a GPU, and no
 // Google Benchmark, which the machines that have one may lack.
+//
+//   cuda_benchmark [<largest side of the matrices>]
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/leaky_relu.h>
@@ -10,6 +12,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <functional>
 
 namespace {
@@ -68,7 +71,7 @@ std::vector<double> measure(const std::vector<std::function<void()>>& work,
   return medians;
 }
 
-void run(const aten_bridge::testing::Call& leaky_relu) {
+void run(const aten_bridge::testing::Call& leaky_relu, int64_t largest) {
   constexpr int kChain = 100;
   aten_bridge::testing::Cuda cuda;
   const cudaStream_t stream = cuda.stream();
@@ -78,6 +81,9 @@ void run(const aten_bridge::testing::Call& leaky_relu) {
 
   std::printf("%-44s %12s %12s %8s\n", "", "bridge (us)", "direct (us)", "ratio");
   for (const int64_t size : {int64_t{4}, int64_t{1024}, int64_t{4096}}) {
+    if (size > largest) {
+      break;
+    }
     const auto options = at::TensorOptions(at::kCUDA).dtype(at::kFloat);
     const at::Tensor x = at::empty({size, size}, options).fill_(-1);
     at::Tensor y = at::empty({size, size}, options);
@@ -128,11 +134,11 @@ void run(const aten_bridge::testing::Call& leaky_relu) {
 
 }  // namespace
 
-int main() {
+int main(int count, char** arguments) {
   if (aten_bridge::testing::Cuda::device_count() == 0) {
     std::puts("skipped: no GPU");
     return 0;
   }
   const aten_bridge::testing::Library library(EXAMPLE_LEAKY_RELU);
-  run(library.call("LeakyRelu"));
+  run(library.call("LeakyRelu"), count > 1 ? std::atoll(arguments[1]) : 4096);
 }

@@ -1,5 +1,6 @@
-// Kernels for CUDA through the simulated host. The tests called CudaCall do copies only and run on
-// the stand-in for the CUDA runtime too; those called CudaOperators need a GPU.
+// Kernels for CUDA through the simulated host, on a GPU or on the stand-in for one. The tests
+// called CudaCall do copies only; those called CudaOperators have ATen's operators and kernels of
+// their own.
 #include <aten_bridge/testing_cuda.h>
 #include <dlfcn.h>
 #include <gtest/gtest.h>
@@ -51,8 +52,6 @@ const void* temporary() {
   return reinterpret_cast<const void* (*)()>(dlsym(library, "temporary"))();
 }
 
-bool is_stand_in() { return dlsym(RTLD_DEFAULT, "aten_bridge_cuda_stand_in") != nullptr; }
-
 class CudaCall : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -75,13 +74,6 @@ class CudaCall : public ::testing::Test {
 
 class CudaOperators : public CudaCall {
  protected:
-  void SetUp() override {
-    CudaCall::SetUp();
-    if (is_stand_in()) {
-      GTEST_SKIP() << "skipped: no GPU";
-    }
-  }
-
   Call typed(const std::string& name) {
     Call call = typed_library().call(name);
     call.on(*cuda);
@@ -644,6 +636,28 @@ TEST_F(CudaOperators, GradientsOfConvolutionsAndIndices) {
   EXPECT_EQ(rows.error(), "");
   EXPECT_EQ(rows.output<float>(0), Floats({0, 0, 11}));
   EXPECT_EQ(rows.output<int64_t>(1), Ints({0, 0}));
+}
+
+// Autograd has a thread for each device, and PyTorch's allocator has memory of each.
+TEST_F(CudaOperators, GradientsAndCapturesOfEveryDevice) {
+  for (int device = 0; device < std::min(Cuda::device_count(), 2); ++device) {
+    Cuda host(device);
+    Call grad = typed_library().call("SiluGrad");
+    grad.on(host).input<float>({2}, {0, 0}).input<float>({2}, {1, 2}).output<float>({2});
+    grad.run();
+    const Result result = grad.run();
+    EXPECT_EQ(result.error(), "");
+    EXPECT_EQ(result.output<float>(0), Floats({0.5F, 1}));
+    EXPECT_FALSE(result.waited());
+
+    Call chain = cuda_library().call("Chain");
+    chain.on(host).input<float>({3}, {1, -2, 3}).output<float>({3});
+    chain.attribute("steps", 4).run_here();
+    CudaGraph graph(chain);
+    EXPECT_EQ(graph.captured().error(), "");
+    EXPECT_EQ(graph.replay().output<float>(0), Floats({1, -47, 33}));
+    EXPECT_TRUE(state_is_default());
+  }
 }
 
 TEST_F(CudaOperators, ExamplesRun) {

@@ -46,7 +46,7 @@ failed=0
 step() {
   echo "=== $1"
   shift
-  timeout 100 "$@" || { failed=1; echo "FAILED ($?)"; }
+  timeout 100 "$@" || { echo "FAILED ($?)"; failed=1; }
 }
 step "tests" $build/tests/cuda/cuda_test --gtest_brief=1
 seed=$((RANDOM + 1))

@@ -1,12 +1,15 @@
 // A stand-in for the CUDA runtime, for machines without a GPU (LD_PRELOAD): three devices, whose
 // memory is the CPU's, and streams, each a thread that does what is launched on it in order. It
-// runs copies, host functions and graphs of these, and no kernels: what a kernel library does
-// around its kernels can be tested with it, on every machine. The functions have the meaning that
-// CUDA's documentation gives them; what it leaves open is chosen so that mistakes show.
+// runs copies, host functions, graphs of these, and the kernels of which it has a twin; ATen's
+// operators are in stand_in_operators.cpp. What a kernel library does around its kernels can be
+// tested with it, on every machine. The functions have the meaning that CUDA's documentation gives
+// them; what it leaves open is chosen so that mistakes show.
 //
 // As libcuda.so.1, its name, it is also the part of the driver that says where memory lies.
 #include <cuda_runtime_api.h>
+#include <dlfcn.h>
 
+#include <algorithm>
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
@@ -35,6 +38,28 @@ cudaError_t done(cudaError_t error) {
   return error;
 }
 
+//===--- captures ---===//
+
+/// Of a stream, by the thread that began it.
+struct Capture {
+  std::vector<std::function<void()>> works;
+  unsigned long long id;  // NOLINT: CUDA's type
+  bool is_invalid = false;
+};
+
+thread_local cudaStreamCaptureMode capture_mode = cudaStreamCaptureModeGlobal;
+thread_local std::vector<Capture*> captures_of_thread;
+
+/// Allocating, and asking whether work is over, is an error in a thread that captures, and the
+/// capture is lost, unless the thread has said that it knows what it does.
+bool may_disturb_captures() {
+  const bool may = captures_of_thread.empty() || capture_mode == cudaStreamCaptureModeRelaxed;
+  for (Capture* capture : captures_of_thread) {
+    capture->is_invalid |= !may;
+  }
+  return may;
+}
+
 //===--- memory ---===//
 
 struct Block {
@@ -54,6 +79,9 @@ std::map<const char*, Block>& blocks() {
 }
 
 cudaError_t allocate(void** memory, std::size_t bytes, cudaMemoryType type) {
+  if (!may_disturb_captures()) {
+    return done(cudaErrorStreamCaptureUnsupported);
+  }
   const std::lock_guard<std::mutex> lock(memory_mutex());
   auto* block = static_cast<char*>(aligned_alloc(256, (bytes + 511) / 256 * 256));
   std::memset(block, 0x5a, bytes);
@@ -64,6 +92,9 @@ cudaError_t allocate(void** memory, std::size_t bytes, cudaMemoryType type) {
 }
 
 cudaError_t release(void* memory) {
+  if (!may_disturb_captures()) {
+    return done(cudaErrorStreamCaptureUnsupported);
+  }
   const std::lock_guard<std::mutex> lock(memory_mutex());
   if (memory != nullptr && blocks().erase(static_cast<char*>(memory)) == 0) {
     return done(cudaErrorInvalidValue);
@@ -96,7 +127,7 @@ struct Stream {
 
   void launch(Work work) {
     if (capture != nullptr) {
-      capture->push_back(std::move(work));
+      capture->works.push_back(std::move(work));
       return;
     }
     const std::lock_guard<std::mutex> lock(mutex);
@@ -126,9 +157,7 @@ struct Stream {
   std::mutex mutex;
   std::condition_variable changed;
   std::deque<Work> queue;
-  std::unique_ptr<std::vector<Work>> capture;
-  unsigned long long capture_id = 0;  // NOLINT: CUDA's type
-  bool is_invalid = false;
+  std::unique_ptr<Capture> capture;
   std::thread worker;
 };
 
@@ -164,9 +193,60 @@ cudaError_t make_stream(cudaStream_t* handle) {
   return done(cudaSuccess);
 }
 
+//===--- events ---===//
+
+/// Recorded `records` times, of which `reached` are done.
+struct Event {
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::atomic<std::uint64_t> records = 0;
+  std::uint64_t reached = 0;
+  const void* capture = nullptr;  // in which it was last recorded
+
+  void wait_for(std::uint64_t record) {
+    std::unique_lock<std::mutex> lock(mutex);
+    changed.wait(lock, [&] { return reached >= record; });
+  }
+};
+/// Work that is under way keeps an event that is destroyed.
+std::shared_ptr<Event>& event_of(cudaEvent_t handle) {
+  return *reinterpret_cast<std::shared_ptr<Event>*>(handle);
+}
+
+//===--- kernels ---===//
+
+/// What a launch over these arguments does on the CPU; `threads` in all.
+using Twin = Work (*)(std::int64_t threads, void** arguments);
+
+/// Of y = value(x), elementwise, with the arguments x, y and how many there are.
+template <float (*value)(float)>
+Work elementwise(std::int64_t threads, void** arguments) {
+  const auto* x = *static_cast<const float**>(arguments[0]);
+  auto* y = *static_cast<float**>(arguments[1]);
+  const std::int64_t count = std::min(threads, *static_cast<std::int64_t*>(arguments[2]));
+  return [=] { std::transform(x, x + count, y, value); };
+}
+
+float one_more(float x) { return x + 1; }
+float square_of_positive(float x) { return x > 0 ? x * x : 0; }
+
+Twin find_twin(const char* name) {
+  return std::strstr(name, "add_one") != nullptr           ? elementwise<one_more>
+         : std::strstr(name, "square_positive") != nullptr ? elementwise<square_of_positive>
+                                                           : nullptr;
+}
+
+/// By the function that stands for the kernel on the host.
+std::map<const void*, Twin>& twins() {
+  static auto* twins = new std::map<const void*, Twin>;
+  return *twins;
+}
+
 /// False if nothing can wait for the stream: it is captured, and the capture is now invalid.
 bool can_wait(Stream& stream) {
-  stream.is_invalid = stream.capture != nullptr;
+  if (stream.capture != nullptr) {
+    stream.capture->is_invalid = true;
+  }
   return stream.capture == nullptr;
 }
 
@@ -224,6 +304,9 @@ cudaError_t cudaMalloc(void** memory, std::size_t bytes) {
   return allocate(memory, bytes, cudaMemoryTypeDevice);
 }
 cudaError_t cudaMallocHost(void** memory, std::size_t bytes) {
+  return allocate(memory, bytes, cudaMemoryTypeHost);
+}
+cudaError_t cudaHostAlloc(void** memory, std::size_t bytes, unsigned int /*flags*/) {
   return allocate(memory, bytes, cudaMemoryTypeHost);
 }
 cudaError_t cudaMallocManaged(void** memory, std::size_t bytes, unsigned int /*flags*/) {
@@ -304,16 +387,17 @@ cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void*
 
 cudaError_t cudaStreamIsCapturing(cudaStream_t handle, cudaStreamCaptureStatus* status) {
   const Stream& stream = resolve(handle);
-  *status = stream.capture == nullptr ? cudaStreamCaptureStatusNone
-            : stream.is_invalid       ? cudaStreamCaptureStatusInvalidated
-                                      : cudaStreamCaptureStatusActive;
+  *status = stream.capture == nullptr    ? cudaStreamCaptureStatusNone
+            : stream.capture->is_invalid ? cudaStreamCaptureStatusInvalidated
+                                         : cudaStreamCaptureStatusActive;
   return done(cudaSuccess);
 }
 cudaError_t cudaStreamGetCaptureInfo(cudaStream_t handle, cudaStreamCaptureStatus* status,
                                      unsigned long long* id, cudaGraph_t* /*graph*/,  // NOLINT
                                      const cudaGraphNode_t** /*dependencies*/,
                                      const cudaGraphEdgeData** /*edges*/, std::size_t* /*count*/) {
-  *id = resolve(handle).capture_id;
+  const Stream& stream = resolve(handle);
+  *id = stream.capture == nullptr ? 0 : stream.capture->id;
   return cudaStreamIsCapturing(handle, status);
 }
 cudaError_t cudaStreamQuery(cudaStream_t handle) {
@@ -322,26 +406,26 @@ cudaError_t cudaStreamQuery(cudaStream_t handle) {
   return done(stream.queue.empty() ? cudaSuccess : cudaErrorNotReady);
 }
 cudaError_t cudaStreamBeginCapture(cudaStream_t handle, cudaStreamCaptureMode /*mode*/) {
-  Stream& stream = resolve(handle);
   static std::atomic<unsigned long long> captures = 0;  // NOLINT: CUDA's type
-  stream.capture = std::make_unique<std::vector<Work>>();
-  stream.capture_id = ++captures;  // no two have the same, not even one after the other
-  stream.is_invalid = false;
+  Stream& stream = resolve(handle);
+  stream.capture = std::make_unique<Capture>();
+  stream.capture->id = ++captures;  // no two have the same, not even one after the other
+  captures_of_thread.push_back(stream.capture.get());
   return done(cudaSuccess);
 }
 cudaError_t cudaStreamEndCapture(cudaStream_t handle, cudaGraph_t* graph) {
-  Stream& stream = resolve(handle);
-  auto* works = stream.capture.release();
-  if (stream.is_invalid) {
-    delete works;
-    *graph = nullptr;
+  const auto capture = std::move(resolve(handle).capture);
+  auto& captures = captures_of_thread;
+  captures.erase(std::remove(captures.begin(), captures.end(), capture.get()), captures.end());
+  *graph = nullptr;
+  if (capture->is_invalid) {
     return done(cudaErrorStreamCaptureInvalidated);
   }
-  *graph = reinterpret_cast<cudaGraph_t>(works);
+  *graph = reinterpret_cast<cudaGraph_t>(new std::vector<Work>(std::move(capture->works)));
   return done(cudaSuccess);
 }
 cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode* mode) {
-  *mode = cudaStreamCaptureModeThreadLocal;
+  std::swap(*mode, capture_mode);
   return done(cudaSuccess);
 }
 cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t* exec, cudaGraph_t graph,
@@ -365,9 +449,83 @@ cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec) {
   return done(cudaSuccess);
 }
 
-/// By this a test knows where it runs.
-extern const int aten_bridge_cuda_stand_in;
-const int aten_bridge_cuda_stand_in = 1;
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned int /*flags*/) {
+  *event = reinterpret_cast<cudaEvent_t>(new std::shared_ptr<Event>(new Event));
+  return done(cudaSuccess);
+}
+cudaError_t cudaEventDestroy(cudaEvent_t event) {
+  delete &event_of(event);
+  return done(cudaSuccess);
+}
+cudaError_t cudaEventRecord(cudaEvent_t handle, cudaStream_t stream) {
+  const auto event = event_of(handle);
+  const std::uint64_t record = ++event->records;
+  event->capture = resolve(stream).capture.get();
+  resolve(stream).launch([event, record] {
+    const std::lock_guard<std::mutex> lock(event->mutex);
+    event->reached = std::max(event->reached, record);
+    event->changed.notify_all();
+  });
+  return done(cudaSuccess);
+}
+cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream,
+                                     unsigned int /*flags*/) {
+  return cudaEventRecord(event, stream);
+}
+cudaError_t cudaEventQuery(cudaEvent_t handle) {
+  if (!may_disturb_captures()) {
+    return done(cudaErrorStreamCaptureUnsupported);
+  }
+  const auto event = event_of(handle);
+  const std::lock_guard<std::mutex> lock(event->mutex);
+  return done(event->reached == event->records ? cudaSuccess : cudaErrorNotReady);
+}
+cudaError_t cudaEventSynchronize(cudaEvent_t event) {
+  event_of(event)->wait_for(event_of(event)->records);
+  return done(cudaSuccess);
+}
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t handle, unsigned int /*flags*/) {
+  const auto event = event_of(handle);
+  if (event->capture != resolve(stream).capture.get()) {
+    return done(cudaErrorStreamCaptureIsolation);  // CUDA lets other streams join a capture
+  }
+  resolve(stream).launch([event, record = event->records.load()] { event->wait_for(record); });
+  return done(cudaSuccess);
+}
+
+//===--- what nvcc's code calls to launch a kernel ---===//
+// NOLINTBEGIN(bugprone-reserved-identifier,readability-identifier-naming): CUDA's names
+
+void __cudaRegisterFunction(void** binary, const char* host, char* device, const char* name,
+                            int threads, uint3* thread, uint3* block, dim3* block_size,
+                            dim3* grid_size, int* warp_size) {
+  static const auto next = reinterpret_cast<decltype(&__cudaRegisterFunction)>(
+      dlsym(RTLD_NEXT, "__cudaRegisterFunction"));
+  if (const Twin twin = find_twin(name); twin != nullptr) {
+    twins()[host] = twin;
+  }
+  next(binary, host, device, name, threads, thread, block, block_size, grid_size, warp_size);
+}
+cudaError_t __cudaGetKernel(cudaKernel_t* kernel, const void* host) {
+  *kernel = reinterpret_cast<cudaKernel_t>(const_cast<void*>(host));
+  return done(cudaSuccess);
+}
+cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void** arguments,
+                               std::size_t /*shared_memory*/, cudaStream_t stream) {
+  const std::int64_t threads = std::int64_t{block.x} * block.y * block.z;
+  const std::int64_t blocks = std::int64_t{grid.x} * grid.y * grid.z;
+  if (threads == 0 || threads > 1024 || blocks == 0) {
+    return done(cudaErrorInvalidConfiguration);
+  }
+  const auto twin = twins().find(reinterpret_cast<const void*>(kernel));
+  if (twin == twins().end()) {
+    return done(cudaErrorNoKernelImageForDevice);
+  }
+  resolve(stream).launch(twin->second(threads * blocks, arguments));
+  return done(cudaSuccess);
+}
+
+// NOLINTEND(bugprone-reserved-identifier,readability-identifier-naming)
 
 //===--- the driver ---===//
 
