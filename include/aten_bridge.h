@@ -56,6 +56,7 @@
 #include <dlfcn.h>
 #include <torch/csrc/api/include/torch/version.h>
 #ifdef ATEN_BRIDGE_CUDA
+#include <ATen/core/CachingHostAllocator.h>
 #include <ATen/ops/empty.h>
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAFunctions.h>
@@ -937,6 +938,7 @@ class HostAttributes final : public Attributes {
 //   call.allocator()        for the memory of the call
 //   call.finish()           whether the body left an error behind
 //
+// T::around_state(frame, is_made) is called before a kernel's state is made, and after it.
 // The destructor makes current what was current before. T::leftover() is for after a failure.
 
 namespace aten_bridge::detail {
@@ -992,6 +994,7 @@ class CpuCall {
   static c10::Allocator* allocator() { return c10::GetCPUAllocator(); }
   static bool reaches(const void* /*memory*/) { return true; }
   void finish() const {}
+  static void around_state(const CallFrame& /*frame*/, bool /*is_made*/) {}
   static std::string leftover() { return {}; }
 
  private:
@@ -1035,6 +1038,91 @@ inline const std::string& cuda_fault() {
   return fault;
 }
 
+using CaptureId = unsigned long long;  // NOLINT(google-runtime-int): CUDA's type
+
+/// Of the capture that the stream is part of.
+inline std::optional<CaptureId> find_capture(cudaStream_t stream) {
+  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+  CaptureId capture = 0;
+  if (cudaStreamGetCaptureInfo(stream, &status, &capture) != cudaSuccess) {
+    cudaGetLastError();
+    return std::nullopt;
+  }
+  return status == cudaStreamCaptureStatusActive ? std::optional(capture) : std::nullopt;
+}
+
+/// While a stream is captured, what bodies allocate comes from memory that nobody gets afterwards,
+/// since each replay of the graph writes to it: one pool for all streams of a capture on a device,
+/// and for all threads that call kernels then. Does nothing with PyTorch before 2.4; memory of the
+/// CPU that is pinned is among it from 2.11 on.
+class CapturePool {
+ public:
+  CapturePool(int device, CaptureId capture) : device_(device), capture_(capture) {
+    const std::lock_guard<std::mutex> lock(mutex());
+    if (users()[{device_, capture_}] == 0) {
+      begin();
+    }
+    ++users()[{device_, capture_}];
+  }
+
+  ~CapturePool() {
+    const std::lock_guard<std::mutex> lock(mutex());
+    if (--users()[{device_, capture_}] == 0) {
+      users().erase({device_, capture_});
+      end();
+    }
+  }
+
+  CapturePool(const CapturePool&) = delete;
+  CapturePool& operator=(const CapturePool&) = delete;
+
+ private:
+  static std::mutex& mutex() {
+    static std::mutex mutex;
+    return mutex;
+  }
+  /// Calls that are under way, by device and capture.
+  static std::map<std::pair<int, CaptureId>, int>& users() {
+    static std::map<std::pair<int, CaptureId>, int> users;
+    return users;
+  }
+
+  /// Nobody else's: PyTorch's own have a 0 somewhere, those of other libraries another address.
+  std::pair<CaptureId, CaptureId> id() const {
+    return {reinterpret_cast<std::uintptr_t>(&users()) + static_cast<CaptureId>(device_), capture_};
+  }
+
+  void begin() const {
+#if TORCH_VERSION_MAJOR > 2 || TORCH_VERSION_MINOR >= 4
+    c10::cuda::CUDACachingAllocator::beginAllocateToPool(
+        static_cast<c10::DeviceIndex>(device_), id(),
+        [capture = capture_](cudaStream_t stream) { return find_capture(stream) == capture; });
+#endif
+#if TORCH_VERSION_MAJOR > 2 || TORCH_VERSION_MINOR >= 11
+    at::getHostAllocator(at::kCUDA)->begin_allocate_to_pool(
+        id(), [capture = capture_](c10::Stream stream) {
+          return find_capture(c10::cuda::CUDAStream(stream)) == capture;
+        });
+#endif
+  }
+
+  void end() const noexcept {
+    try {
+#if TORCH_VERSION_MAJOR > 2 || TORCH_VERSION_MINOR >= 11
+      at::getHostAllocator(at::kCUDA)->end_allocate_to_pool(id());
+#endif
+#if TORCH_VERSION_MAJOR > 2 || TORCH_VERSION_MINOR >= 4
+      c10::cuda::CUDACachingAllocator::endAllocateToPool(static_cast<c10::DeviceIndex>(device_),
+                                                         id());
+#endif
+    } catch (const std::exception&) {  // of an allocator that has no pools
+    }
+  }
+
+  int device_;
+  CaptureId capture_;
+};
+
 /// A call on CUDA. The host's stream is the current one during the body, so that what the body
 /// launches runs behind what the host has launched, and in front of what it will: nobody waits.
 /// (MindSpore's stream is a non-blocking one, which the default stream does not wait for.)
@@ -1059,12 +1147,14 @@ class CudaCall {
   }
 
   ~CudaCall() {
-    if (pool_.has_value()) {
-      release_pool();
-    }
+    pool_.reset();
     scope_.reset();
-    // The guard leaves another device current where this one has no context yet.
-    if (previous_ >= 0 && c10::cuda::SetDevice(static_cast<c10::DeviceIndex>(previous_)) != 0) {
+    try {
+      // The guard leaves another device current where this one has no context yet.
+      if (previous_ >= 0 && c10::cuda::SetDevice(static_cast<c10::DeviceIndex>(previous_)) != 0) {
+        cudaGetLastError();
+      }
+    } catch (const std::exception&) {  // it throws where CUDA cannot say which one is current
       cudaGetLastError();
     }
   }
@@ -1111,7 +1201,7 @@ class CudaCall {
     const std::size_t bytes = dtype_itemsize(slot.dtype);
     if (found == kHostMemory) {
       std::memcpy(memory, slot.data, bytes);
-    } else if (is_captured()) {
+    } else if (is_captured(stream_)) {
       report.add(Status::kCuda,
                  {name.text(), ": expected a number that can be read while the CUDA stream is ",
                   "captured, got one in memory of the GPU, which may be written ",
@@ -1145,7 +1235,11 @@ class CudaCall {
     scope_.emplace(stream_ == nullptr || stream_ == cudaStreamLegacy
                        ? c10::cuda::getDefaultCUDAStream(index)
                        : c10::cuda::getStreamFromExternal(stream_, index));
-    take_pool();
+    if (stream_ != nullptr && stream_ != cudaStreamLegacy) {
+      if (const std::optional<CaptureId> capture = find_capture(stream_)) {
+        pool_.emplace(device_, *capture);
+      }
+    }
   }
 
   c10::Device device() const { return to_device(device_); }
@@ -1158,6 +1252,19 @@ class CudaCall {
       throw Error(Status::kCuda, join({frame_.operator_name(),
                                        ": a launch, or another CUDA call, of this kernel failed: ",
                                        cuda_error_text(error)}));
+    }
+  }
+
+  /// Throws `Error` while the stream is captured: the state would be made when the graph is
+  /// replayed. Waits for a state that is made, which calls on other streams may use.
+  [[gnu::cold]] static void around_state(const CallFrame& frame, bool is_made) {
+    if (is_made) {
+      wait(to_device(frame.cuda_device()));
+    } else if (is_captured(static_cast<cudaStream_t>(frame.stream()))) {
+      throw Error(Status::kCuda,
+                  join({frame.operator_name(), ": expected a first call while the CUDA stream is ",
+                        "not captured, since the kernel's state is made in it; call the kernel ",
+                        "once before the capture"}));
     }
   }
 
@@ -1192,9 +1299,9 @@ class CudaCall {
                                                       : kHostMemory;
   }
 
-  bool is_captured() const {
+  static bool is_captured(cudaStream_t stream) {
     cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
-    const cudaError_t error = cudaStreamIsCapturing(stream_, &status);
+    const cudaError_t error = cudaStreamIsCapturing(stream, &status);
     cudaGetLastError();  // of the default stream, while a stream is captured that it waits for
     return error != cudaSuccess || status != cudaStreamCaptureStatusNone;
   }
@@ -1216,50 +1323,12 @@ class CudaCall {
     }
   }
 
-  /// While the stream is captured, what the body allocates comes from memory that nobody gets
-  /// afterwards: each replay of the graph writes to it.
-  void take_pool() {
-#if TORCH_VERSION_MAJOR > 2 || TORCH_VERSION_MINOR >= 4
-    cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
-    unsigned long long capture = 0;  // NOLINT(google-runtime-int): CUDA's type
-    if (stream_ == nullptr || stream_ == cudaStreamLegacy ||
-        cudaStreamGetCaptureInfo(stream_, &status, &capture) != cudaSuccess ||
-        status != cudaStreamCaptureStatusActive || pools_in_use() > 0) {
-      return;
-    }
-    constexpr unsigned long long kOurs = 0x6174656e;  // NOLINT: PyTorch's own have a 0 somewhere
-    const std::pair<unsigned long long, unsigned long long> pool{kOurs, capture};  // NOLINT
-    c10::cuda::CUDACachingAllocator::beginAllocateToPool(
-        static_cast<c10::DeviceIndex>(device_), pool,
-        [stream = stream_](cudaStream_t used) { return used == stream; });
-    pool_ = pool;
-    ++pools_in_use();
-#endif
-  }
-
-  void release_pool() noexcept {
-#if TORCH_VERSION_MAJOR > 2 || TORCH_VERSION_MINOR >= 4
-    --pools_in_use();
-    try {
-      c10::cuda::CUDACachingAllocator::endAllocateToPool(static_cast<c10::DeviceIndex>(device_),
-                                                         *pool_);
-    } catch (const std::exception&) {  // of an allocator that has no pools
-    }
-#endif
-  }
-
-  /// A kernel that is called by another uses that one's.
-  static int& pools_in_use() {
-    thread_local int count = 0;
-    return count;
-  }
-
   CallFrame& frame_;
   cudaStream_t stream_;
   int device_ = -1;
   int previous_ = -1;
   OperandName first_;  // of the operands, that is on the device
-  std::optional<std::pair<unsigned long long, unsigned long long>> pool_;  // NOLINT: PyTorch's type
+  std::optional<CapturePool> pool_;
   std::optional<c10::cuda::CUDAStreamGuard> scope_;
 };
 
@@ -1910,6 +1979,7 @@ struct Arguments {
   Instance* instance = nullptr;
   Memory* workspaces = nullptr;
   const CallFrame* frame = nullptr;
+  void (*around_state)(const CallFrame& frame, bool is_made) = nullptr;  // of the device
   std::vector<std::vector<int64_t>>* result_sizes = nullptr;  // to be filled, where they are found
 
   /// The operand of input parameter `index`; of an at::TensorList, the first.
@@ -3238,6 +3308,7 @@ class Kernel final : public KernelBase {
       auto& instance = static_cast<InstanceType&>(*arguments.instance);
       std::unique_lock<std::mutex> lock(instance.mutex);
       if (!instance.object.has_value()) {
+        arguments.around_state(*arguments.frame, /*is_made=*/false);
         Arguments first;
         first.instance = &instance;
         first.list = meta_inputs(arguments);
@@ -3246,6 +3317,7 @@ class Kernel final : public KernelBase {
         } catch (const c10::Error& error) {
           rethrow_state_error(info.operator_name, error);
         }
+        arguments.around_state(*arguments.frame, /*is_made=*/true);
       }
       if constexpr (Call::kConst) {
         lock.unlock();
@@ -4156,6 +4228,7 @@ int run(const KernelBase& kernel, KeptOperands& kept, int nparam, void** params,
     // What autograd records is over when the call is.
     const OperandsInUse in_use(kept, arguments, /*keeps_views=*/!info.records);
     arguments.frame = &frame;
+    arguments.around_state = &DeviceCall::around_state;
     std::unique_ptr<Instance> temporary;
     std::vector<Memory> workspaces;
     if (info.takes_frame) {

@@ -14,8 +14,9 @@
 // sent behind the stop. They arrive 2 ms after the kernel's function has returned, so that work on
 // another stream reads bytes of 0xff (NaN, -1) in their place. The results are fetched by the
 // stream behind the call. A kernel that waits for the stream opens the stop after 0.2 s:
-// Result::waited() says so. (So may a kernel's first call, in which CUDA and its libraries start.
-// Many streams at once share CUDA's 8 queues: CUDA_DEVICE_MAX_CONNECTIONS=32 keeps them apart.)
+// Result::waited() says so. (So may a kernel's first call, in which CUDA, its libraries and the
+// kernel's state start. Many streams at once share CUDA's 8 queues:
+// CUDA_DEVICE_MAX_CONNECTIONS=32 keeps them apart.)
 //
 // Device memory has guard zones as the host's has: a write beside a buffer is a std::logic_error.
 //
@@ -241,8 +242,8 @@ class Cuda final : public Device {
 /// call, and the device it is `on`, must outlive the graph.
 class CudaGraph {
  public:
-  /// Calls the kernel in the calling thread while the stream is captured. `call` is on a `Cuda`
-  /// that has a stream of its own, else this throws std::logic_error. Not to be replayed if
+  /// Calls the kernel in the calling thread while the stream is captured. `call` is on a `Cuda`,
+  /// and not on the default stream, else this throws std::logic_error. Not to be replayed if
   /// `captured()` is not ok.
   explicit CudaGraph(Call& call) : call_(call) {
     captured_ = call.prepare();
@@ -254,6 +255,10 @@ class CudaGraph {
       throw std::logic_error("the call is on the CPU: say on(cuda) of it");
     }
     const auto stream = static_cast<cudaStream_t>(launch_->device->stream());
+    if (stream == nullptr || stream == cudaStreamLegacy) {
+      throw std::logic_error(
+          "CUDA does not capture the default stream: make the call on a Cuda with another");
+    }
     ATEN_BRIDGE_TESTING_CUDA(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
     call.call_kernel(*launch_, captured_);
     cudaGraph_t graph = nullptr;

@@ -126,6 +126,23 @@ TEST_F(CudaCall, TheSimulatedHostSeesAMissingOrdering) {
   EXPECT_TRUE(std::isnan(result.output<float>(0)[0]));
 }
 
+TEST_F(CudaCall, ForksFromTheStreamAndJoinsIt) {
+  Call copy = call("CopyByFork");
+  copy.run();
+  const Result result = copy.run();
+  EXPECT_EQ(result.error(), "");
+  EXPECT_EQ(result.output<float>(0), Floats({1, -2, 3}));
+  EXPECT_FALSE(result.waited());
+}
+
+TEST_F(CudaCall, TheSimulatedHostSeesAForkThatDoesNotJoin) {
+  Call copy = call("CopyByFork");
+  copy.attribute("joins", false).run();
+  const Result result = copy.run();
+  EXPECT_EQ(result.error(), "");
+  EXPECT_TRUE(std::isnan(result.output<float>(0)[0]));
+}
+
 TEST_F(CudaCall, TheSimulatedHostSeesAKernelThatWaits) {
   Call copy = call("CopyAndWait");
   copy.run();
@@ -213,23 +230,21 @@ TEST_F(CudaCall, AutogradRefusesAStreamOfEachThread) {
   EXPECT_EQ(call("CopyRecording").run().output<float>(0), Floats({1, -2, 3}));
 }
 
-TEST_F(CudaCall, UsesTheWorkspacesOfTheHost) {
-  EXPECT_EQ(call("CopyTwice").attribute("aten_bridge_counted", true).run().output<float>(0),
-            Floats({1, -2, 3}));
-}
-
 //===--- memory of another device ---===//
 
-// One call over pointers of one's own: an input and an output of 3 float32.
-std::string call_with(HostFunction function, void* input, void* output, cudaStream_t stream) {
-  void* params[] = {input, output};
+// One call over pointers of one's own: an input and an output of 3 float32, and perhaps a
+// workspace.
+std::string call_with(HostFunction function, void* input, void* output, cudaStream_t stream,
+                      void* workspace = nullptr) {
+  void* params[] = {input, output, workspace};
   int ndims[] = {1, 1};
   int64_t size = 3;
   int64_t* shapes[] = {&size, &size};
   const char* dtypes[] = {"float32", "float32"};
   aten_bridge::testing::detail::Extra extra;
+  extra.workspaces.assign(workspace == nullptr ? 0 : 1, 12);
   try {
-    function(2, params, ndims, shapes, dtypes, stream, &extra);
+    function(workspace == nullptr ? 2 : 3, params, ndims, shapes, dtypes, stream, &extra);
   } catch (const std::runtime_error& error) {
     return error.what();
   }
@@ -316,6 +331,28 @@ TEST_F(CudaCall, TakesManagedMemoryForThatOfAnyDevice) {
   EXPECT_EQ(values[2], 5);
   cudaFree(managed);
   cudaFree(device);
+}
+
+TEST_F(CudaCall, UsesWorkspacesOfTheHostOnItsDevice) {
+  EXPECT_EQ(call("CopyTwice").attribute("aten_bridge_counted", true).run().output<float>(0),
+            Floats({1, -2, 3}));
+
+  void* memory[3] = {};
+  for (void*& pointer : memory) {
+    cudaMalloc(&pointer, 12);
+  }
+  void* of_the_cpu = nullptr;
+  cudaMallocHost(&of_the_cpu, 12);
+  const HostFunction copy_twice = call("CopyTwice").function();
+  EXPECT_EQ(call_with(copy_twice, memory[0], memory[1], cuda->stream(), memory[2]), "");
+  EXPECT_EQ(temporary(), memory[2]);
+  EXPECT_EQ(call_with(copy_twice, memory[0], memory[1], cuda->stream(), of_the_cpu), "");
+  EXPECT_NE(temporary(), of_the_cpu);
+  cudaStreamSynchronize(cuda->stream());
+  for (void* pointer : memory) {
+    cudaFree(pointer);
+  }
+  cudaFreeHost(of_the_cpu);
 }
 
 //===--- errors ---===//
@@ -427,20 +464,78 @@ TEST_F(CudaCall, SaysThatAKernelWaitedWhileTheStreamWasCaptured) {
 }
 
 TEST_F(CudaCall, TemporariesOfACapturedCallAreNobodyElses) {
-  Call copy = call("CopyByTemporary");
-  copy.run_here();
+  for (const char* name : {"CopyByTemporary", "CopyByFork", "CopyByPinnedMemory"}) {
+    SCOPED_TRACE(name);
+    Call copy = call(name);
+    copy.run_here();
+    const void* before = temporary();
+    if (name == std::string("CopyByTemporary")) {
+      copy.run_here();
+      EXPECT_EQ(temporary(), before);  // PyTorch gives it again
+    }
+    CudaGraph graph(copy);
+    EXPECT_EQ(graph.captured().error(), "");
+    const void* captured = temporary();
+    EXPECT_NE(captured, before);
+    for (int i = 0; i < 40; ++i) {  // PyTorch has 32 streams to fork to, each with its memory
+      EXPECT_EQ(copy.run_here().error(), "");
+      EXPECT_NE(temporary(), captured);
+    }
+    EXPECT_EQ(graph.replay().output<float>(0), Floats({1, -2, 3}));
+    CudaGraph another(copy);
+    EXPECT_EQ(another.captured().error(), "");
+    EXPECT_NE(temporary(), captured);
+  }
+}
+
+TEST_F(CudaCall, SeveralCallsAreCapturedTogether) {
+  const HostFunction copy = call("CopyByTemporary").function();
+  cudaStream_t stream = cuda->stream();
+  void* memory[3] = {};
+  for (void*& pointer : memory) {
+    cudaMalloc(&pointer, 12);
+  }
+  EXPECT_EQ(call_with(copy, memory[0], memory[1], stream), "");
   const void* before = temporary();
-  copy.run_here();
-  EXPECT_EQ(temporary(), before);  // PyTorch gives it again
-  CudaGraph graph(copy);
-  EXPECT_EQ(graph.captured().error(), "");
-  const void* captured = temporary();
-  EXPECT_NE(captured, before);
-  copy.run_here();
-  EXPECT_EQ(temporary(), before);
-  EXPECT_EQ(graph.replay().output<float>(0), Floats({1, -2, 3}));
-  CudaGraph another(copy);
-  EXPECT_NE(temporary(), captured);
+
+  cudaGraph_t graph = nullptr;
+  cudaGraphExec_t exec = nullptr;
+  ASSERT_EQ(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), cudaSuccess);
+  EXPECT_EQ(call_with(copy, memory[0], memory[1], stream), "");
+  EXPECT_NE(temporary(), before);
+  EXPECT_EQ(call_with(copy, memory[1], memory[2], stream), "");
+  EXPECT_NE(temporary(), before);
+  ASSERT_EQ(cudaStreamEndCapture(stream, &graph), cudaSuccess);
+  ASSERT_EQ(cudaGraphInstantiateWithFlags(&exec, graph, 0), cudaSuccess);
+
+  const Floats values = {1, -2, 3};
+  Floats result(3);
+  cudaMemcpyAsync(memory[0], values.data(), 12, cudaMemcpyHostToDevice, stream);
+  cudaGraphLaunch(exec, stream);
+  cudaMemcpyAsync(result.data(), memory[2], 12, cudaMemcpyDeviceToHost, stream);
+  cudaStreamSynchronize(stream);
+  EXPECT_EQ(result, values);
+  cudaGraphExecDestroy(exec);
+  cudaGraphDestroy(graph);
+  for (void* pointer : memory) {
+    cudaFree(pointer);
+  }
+}
+
+TEST_F(CudaCall, OnlyStreamsOfOnesOwnAreCaptured) {
+  for (cudaStream_t stream : {cudaStream_t{nullptr}, cudaStreamLegacy}) {
+    Cuda host(/*device=*/0, stream);
+    Call copy = cuda_library().call("Copy");
+    copy.on(host).input<float>({3}, {1, 2, 3}).output<float>({3});
+    try {
+      CudaGraph graph(copy);
+      FAIL() << "expected a std::logic_error";
+    } catch (const std::logic_error& error) {
+      EXPECT_STREQ(
+          error.what(),
+          "CUDA does not capture the default stream: make the call on a Cuda with another");
+    }
+  }
 }
 
 //===--- operators ---===//
@@ -584,8 +679,24 @@ TEST_F(CudaOperators, SeveralOutputs) {
 TEST_F(CudaOperators, StateOnTheDevice) {
   Call add = typed("AddTable");
   add.attribute("size", 3).input<float>({3}, {1, 1, 1}).output<float>({3});
-  EXPECT_EQ(add.run().output<float>(0), Floats({1, 2, 3}));
-  EXPECT_EQ(add.run().output<float>(0), Floats({1, 2, 3}));
+  const Result first = add.run();
+  EXPECT_EQ(first.output<float>(0), Floats({1, 2, 3}));
+  EXPECT_TRUE(first.waited());  // for the state, which calls on other streams may use
+  const Result second = add.run();
+  EXPECT_EQ(second.output<float>(0), Floats({1, 2, 3}));
+  EXPECT_FALSE(second.waited());
+  CudaGraph graph(add);
+  EXPECT_EQ(graph.replay().output<float>(0), Floats({1, 2, 3}));
+}
+
+TEST_F(CudaOperators, AStateIsNotMadeWhileTheStreamIsCaptured) {
+  Call add = typed("AddTable");
+  add.attribute("size", 3).input<float>({3}, {1, 1, 1}).output<float>({3});
+  CudaGraph graph(add);
+  EXPECT_EQ(graph.captured().error(),
+            "AddTable: expected a first call while the CUDA stream is not captured, since the "
+            "kernel's state is made in it; call the kernel once before the capture");
+  EXPECT_EQ(add.run_here().output<float>(0), Floats({1, 2, 3}));
 }
 
 TEST_F(CudaOperators, Gradients) {
@@ -686,6 +797,18 @@ TEST_F(CudaOperators, SourceOfTheTutorialRuns) {
   Call transpose = tutorial_library().call("Transpose");
   transpose.on(*cuda).input<float>({2, 2}, {1, 2, 3, 4}).output<float>({2, 2});
   EXPECT_EQ(transpose.run().output<float>(0), Floats({1, 3, 2, 4}));
+
+  // Also where the default stream is busy for a while.
+  void* memory[2] = {};
+  cudaMalloc(&memory[0], 12);
+  cudaMalloc(&memory[1], 12);
+  aten_bridge::testing::detail::Gate gate;
+  gate.close(nullptr);
+  EXPECT_EQ(call_with(transpose.function(), memory[0], memory[1], cuda->stream()), "");
+  EXPECT_EQ(cudaStreamQuery(nullptr), cudaSuccess);
+  cudaStreamSynchronize(nullptr);
+  cudaFree(memory[0]);
+  cudaFree(memory[1]);
 }
 
 }  // namespace

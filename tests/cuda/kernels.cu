@@ -5,7 +5,9 @@
 #include <aten_bridge.h>
 
 #include <atomic>
+#include <chrono>
 #include <stdexcept>
+#include <thread>
 
 namespace {
 
@@ -85,8 +87,12 @@ void copy_numbers(const at::Tensor& x, double real, int64_t integer, std::option
 }
 ATEN_BRIDGE_EXPORT(CopyNumbers, copy_numbers);
 
+// Where the last kernel had its own memory.
+std::atomic<const void*> last_temporary = nullptr;
+
 // By way of a workspace, which is the host's memory where it knew the size.
 void copy_twice(const at::Tensor& x, aten_bridge::Workspace<float> buffer, at::Tensor& y) {
+  last_temporary = buffer.data();
   C10_CUDA_CHECK(cudaMemcpyAsync(buffer.data(), x.const_data_ptr(), x.nbytes(),
                                  cudaMemcpyDeviceToDevice, current_stream()));
   C10_CUDA_CHECK(cudaMemcpyAsync(y.mutable_data_ptr(), buffer.data(), x.nbytes(),
@@ -96,7 +102,6 @@ int64_t numel(const at::Tensor& x) { return x.numel(); }
 ATEN_BRIDGE_EXPORT(CopyTwice, copy_twice, aten_bridge::workspace(numel));
 
 // By way of a temporary of PyTorch's.
-std::atomic<const void*> last_temporary = nullptr;
 void copy_by_temporary(const at::Tensor& x, at::Tensor& y) {
   const at::Tensor buffer = at::empty(x.sizes(), x.options());
   last_temporary = buffer.const_data_ptr();
@@ -105,6 +110,44 @@ void copy_by_temporary(const at::Tensor& x, at::Tensor& y) {
   copy(buffer, y);
 }
 ATEN_BRIDGE_EXPORT(CopyByTemporary, copy_by_temporary);
+
+// By way of a temporary in memory of the CPU.
+void copy_by_pinned_memory(const at::Tensor& x, at::Tensor& y) {
+  at::Tensor buffer = at::empty(x.sizes(), x.options().device(at::kCPU).pinned_memory(true));
+  last_temporary = buffer.const_data_ptr();
+  buffer.copy_(x, /*non_blocking=*/true);
+  y.copy_(buffer, /*non_blocking=*/true);
+}
+ATEN_BRIDGE_EXPORT(CopyByPinnedMemory, copy_by_pinned_memory);
+
+void wait_for(c10::cuda::CUDAStream of, c10::cuda::CUDAStream by) {
+  cudaEvent_t event = nullptr;
+  C10_CUDA_CHECK(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
+  C10_CUDA_CHECK(cudaEventRecord(event, of));
+  C10_CUDA_CHECK(cudaStreamWaitEvent(by, event, 0));
+  C10_CUDA_CHECK(cudaEventDestroy(event));
+}
+
+// On a stream of its own, which waits for the host's. Where the host's does not wait for it in
+// turn, which is a mistake, it is slow.
+void copy_by_fork(const at::Tensor& x, bool joins, at::Tensor& y) {
+  const c10::cuda::CUDAStream host = c10::cuda::getCurrentCUDAStream();
+  const c10::cuda::CUDAStream side =
+      c10::cuda::getStreamFromPool(/*isHighPriority=*/false, host.device_index());
+  wait_for(host, side);
+  {
+    const c10::cuda::CUDAStreamGuard guard(side);
+    if (!joins) {
+      const auto slowly = [](void*) { std::this_thread::sleep_for(std::chrono::milliseconds(20)); };
+      C10_CUDA_CHECK(cudaLaunchHostFunc(side, slowly, nullptr));
+    }
+    copy_by_temporary(x, y);
+  }
+  if (joins) {
+    wait_for(side, host);
+  }
+}
+ATEN_BRIDGE_EXPORT(CopyByFork, copy_by_fork, attr("joins", true));
 
 // Asks the stream, which is stopped, whether it is ready, and leaves the answer behind.
 void ask_whether_ready(const at::Tensor& x, at::Tensor& y) {

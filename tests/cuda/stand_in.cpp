@@ -29,7 +29,7 @@ constexpr int kDevices = 3;
 
 thread_local int current_device = 0;
 thread_local cudaError_t last_error = cudaSuccess;
-bool has_context[kDevices] = {};  // after the first use of a device, which cudaSetDevice() is not
+std::atomic<bool> has_context[kDevices] = {};  // before CUDA 12, cudaSetDevice() is no first use
 
 cudaError_t done(cudaError_t error) {
   if (error != cudaSuccess) {
@@ -40,21 +40,27 @@ cudaError_t done(cudaError_t error) {
 
 //===--- captures ---===//
 
-/// Of a stream, by the thread that began it.
+struct Stream;
+using Work = std::function<void()>;
+using Clock = std::map<const Stream*, std::size_t>;  // how much of each stream's work
+
+/// Of a stream by the thread that began it, and of those that join by waiting for an event of it.
 struct Capture {
-  std::vector<std::function<void()>> works;
-  unsigned long long id;  // NOLINT: CUDA's type
+  std::vector<Work> works;    // in the order of the launches, which is one that the events allow
+  unsigned long long id = 0;  // NOLINT: CUDA's type
   bool is_invalid = false;
+  std::vector<Stream*> streams;
+  std::map<const Stream*, Clock> behind;  // what the next work of each stream comes after
 };
 
 thread_local cudaStreamCaptureMode capture_mode = cudaStreamCaptureModeGlobal;
-thread_local std::vector<Capture*> captures_of_thread;
+thread_local std::vector<std::shared_ptr<Capture>> captures_of_thread;
 
 /// Allocating, and asking whether work is over, is an error in a thread that captures, and the
 /// capture is lost, unless the thread has said that it knows what it does.
 bool may_disturb_captures() {
   const bool may = captures_of_thread.empty() || capture_mode == cudaStreamCaptureModeRelaxed;
-  for (Capture* capture : captures_of_thread) {
+  for (const auto& capture : captures_of_thread) {
     capture->is_invalid |= !may;
   }
   return may;
@@ -118,21 +124,37 @@ Block find(const void* memory) {
 
 //===--- streams ---===//
 
-using Work = std::function<void()>;
+/// All that there are. Never destroyed.
+struct Streams {
+  std::mutex mutex;
+  std::vector<Stream*> all;
+};
+Streams& streams() {
+  static auto* streams = new Streams;
+  return *streams;
+}
 
+/// Whether it is blocking makes no difference: no stream is ordered with the default one.
 struct Stream {
   explicit Stream(int of_device) : device(of_device), worker([this] { serve(); }) {
     worker.detach();
+    const std::lock_guard<std::mutex> lock(streams().mutex);
+    streams().all.push_back(this);
   }
 
-  void launch(Work work) {
+  cudaError_t launch(Work work) {
     if (capture != nullptr) {
+      if (capture->is_invalid) {
+        return cudaErrorStreamCaptureInvalidated;
+      }
       capture->works.push_back(std::move(work));
-      return;
+      ++capture->behind[this][this];
+      return cudaSuccess;
     }
     const std::lock_guard<std::mutex> lock(mutex);
     queue.push_back(std::move(work));
     changed.notify_all();
+    return cudaSuccess;
   }
 
   void wait() {
@@ -157,7 +179,7 @@ struct Stream {
   std::mutex mutex;
   std::condition_variable changed;
   std::deque<Work> queue;
-  std::unique_ptr<Capture> capture;
+  std::shared_ptr<Capture> capture;
   std::thread worker;
 };
 
@@ -180,16 +202,23 @@ Stream& resolve(cudaStream_t handle) {
   return *reinterpret_cast<Stream*>(handle);
 }
 
-std::vector<Stream*>& made() {
-  static auto* streams = new std::vector<Stream*>;
-  return *streams;
+/// Until all streams of the device have done their work.
+void wait_for_device(int device) {
+  std::vector<Stream*> all;
+  {
+    const std::lock_guard<std::mutex> lock(streams().mutex);
+    all = streams().all;
+  }
+  for (Stream* stream : all) {
+    if (stream->device == device) {
+      stream->wait();
+    }
+  }
 }
 
 cudaError_t make_stream(cudaStream_t* handle) {
-  auto* stream = new Stream(current_device);
+  *handle = reinterpret_cast<cudaStream_t>(new Stream(current_device));
   has_context[current_device] = true;
-  made().push_back(stream);
-  *handle = reinterpret_cast<cudaStream_t>(stream);
   return done(cudaSuccess);
 }
 
@@ -201,7 +230,9 @@ struct Event {
   std::condition_variable changed;
   std::atomic<std::uint64_t> records = 0;
   std::uint64_t reached = 0;
-  const void* capture = nullptr;  // in which it was last recorded
+  std::weak_ptr<Capture> capture;  // in which it was last recorded
+  bool is_captured = false;
+  Clock clock;  // what it comes after there
 
   void wait_for(std::uint64_t record) {
     std::unique_lock<std::mutex> lock(mutex);
@@ -312,7 +343,14 @@ cudaError_t cudaHostAlloc(void** memory, std::size_t bytes, unsigned int /*flags
 cudaError_t cudaMallocManaged(void** memory, std::size_t bytes, unsigned int /*flags*/) {
   return allocate(memory, bytes, cudaMemoryTypeManaged);
 }
-cudaError_t cudaFree(void* memory) { return release(memory); }
+cudaError_t cudaFree(void* memory) {
+  if (captures_of_thread.empty()) {
+    for (int device = 0; device < kDevices; ++device) {
+      wait_for_device(device);
+    }
+  }
+  return release(memory);
+}
 cudaError_t cudaFreeHost(void* memory) { return release(memory); }
 
 cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const void* memory) {
@@ -343,46 +381,60 @@ cudaError_t cudaStreamSynchronize(cudaStream_t handle) {
   return done(cudaSuccess);
 }
 cudaError_t cudaDeviceSynchronize() {
-  for (Stream* stream : made()) {
-    if (stream->device == current_device) {
-      stream->wait();
+  if (!captures_of_thread.empty()) {
+    for (const auto& capture : captures_of_thread) {
+      capture->is_invalid = true;
     }
+    return done(cudaErrorStreamCaptureUnsupported);
   }
-  resolve(nullptr).wait();
+  wait_for_device(current_device);
   return done(cudaSuccess);
 }
 
-cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind /*kind*/,
+cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind,
                             cudaStream_t handle) {
-  Stream& stream = resolve(handle);
-  if (find(from).type == cudaMemoryTypeUnregistered) {  // read at once
-    const auto* begin = static_cast<const char*>(from);
-    stream.launch([to, values = std::vector<char>(begin, begin + bytes)] {
-      std::memcpy(to, values.data(), values.size());
-    });
+  if (bytes == 0) {
     return done(cudaSuccess);
   }
-  const bool waits = find(to).type == cudaMemoryTypeUnregistered;
+  Stream& stream = resolve(handle);
+  const cudaMemoryType source = find(from).type;
+  const cudaMemoryType target = find(to).type;
+  const bool from_host = kind == cudaMemcpyHostToDevice || kind == cudaMemcpyHostToHost;
+  const bool to_host = kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyHostToHost;
+  const auto is_other = [](cudaMemoryType type, bool of_host) {
+    return type != cudaMemoryTypeManaged && (type == cudaMemoryTypeDevice) == of_host;
+  };
+  if (kind != cudaMemcpyDefault && (is_other(source, from_host) || is_other(target, to_host))) {
+    return done(cudaErrorInvalidValue);
+  }
+  if (source == cudaMemoryTypeUnregistered && stream.capture == nullptr) {  // read at once
+    const auto* begin = static_cast<const char*>(from);
+    return done(stream.launch([to, values = std::vector<char>(begin, begin + bytes)] {
+      std::memcpy(to, values.data(), values.size());
+    }));
+  }
+  const bool waits = target == cudaMemoryTypeUnregistered;
   if (waits && !can_wait(stream)) {
     return done(cudaErrorStreamCaptureUnsupported);
   }
-  stream.launch([=] { std::memcpy(to, from, bytes); });
+  const cudaError_t error = stream.launch([=] { std::memcpy(to, from, bytes); });
   if (waits) {
     stream.wait();
   }
-  return done(cudaSuccess);
+  return done(error);
 }
 cudaError_t cudaMemsetAsync(void* memory, int value, std::size_t bytes, cudaStream_t stream) {
-  resolve(stream).launch([=] { std::memset(memory, value, bytes); });
-  return done(cudaSuccess);
+  return done(resolve(stream).launch([=] { std::memset(memory, value, bytes); }));
 }
 cudaError_t cudaMemset(void* memory, int value, std::size_t bytes) {
+  if (!may_disturb_captures()) {
+    return done(cudaErrorStreamCaptureImplicit);
+  }
   cudaMemsetAsync(memory, value, bytes, nullptr);
   return cudaStreamSynchronize(nullptr);
 }
 cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void* data) {
-  resolve(stream).launch([=] { function(data); });
-  return done(cudaSuccess);
+  return done(resolve(stream).launch([=] { function(data); }));
 }
 
 cudaError_t cudaStreamIsCapturing(cudaStream_t handle, cudaStreamCaptureStatus* status) {
@@ -402,24 +454,47 @@ cudaError_t cudaStreamGetCaptureInfo(cudaStream_t handle, cudaStreamCaptureStatu
 }
 cudaError_t cudaStreamQuery(cudaStream_t handle) {
   Stream& stream = resolve(handle);
+  if (!can_wait(stream)) {
+    return done(cudaErrorStreamCaptureUnsupported);
+  }
   const std::lock_guard<std::mutex> lock(stream.mutex);
   return done(stream.queue.empty() ? cudaSuccess : cudaErrorNotReady);
 }
 cudaError_t cudaStreamBeginCapture(cudaStream_t handle, cudaStreamCaptureMode /*mode*/) {
   static std::atomic<unsigned long long> captures = 0;  // NOLINT: CUDA's type
+  if (handle == nullptr || handle == cudaStreamLegacy) {
+    return done(cudaErrorStreamCaptureUnsupported);
+  }
   Stream& stream = resolve(handle);
-  stream.capture = std::make_unique<Capture>();
+  if (stream.capture != nullptr) {
+    return done(cudaErrorIllegalState);
+  }
+  stream.capture = std::make_shared<Capture>();
   stream.capture->id = ++captures;  // no two have the same, not even one after the other
-  captures_of_thread.push_back(stream.capture.get());
+  stream.capture->streams.push_back(&stream);
+  captures_of_thread.push_back(stream.capture);
   return done(cudaSuccess);
 }
 cudaError_t cudaStreamEndCapture(cudaStream_t handle, cudaGraph_t* graph) {
-  const auto capture = std::move(resolve(handle).capture);
-  auto& captures = captures_of_thread;
-  captures.erase(std::remove(captures.begin(), captures.end(), capture.get()), captures.end());
   *graph = nullptr;
+  const auto capture = resolve(handle).capture;
+  auto& captures = captures_of_thread;
+  const auto found = std::find(captures.begin(), captures.end(), capture);
+  if (found == captures.end()) {
+    return done(cudaErrorIllegalState);
+  }
+  captures.erase(found);
+  bool is_joined = true;
+  for (Stream* stream : capture->streams) {
+    const std::size_t count = capture->behind[stream][stream];
+    is_joined &= capture->behind[capture->streams[0]][stream] == count;
+    stream->capture = nullptr;
+  }
   if (capture->is_invalid) {
     return done(cudaErrorStreamCaptureInvalidated);
+  }
+  if (!is_joined) {
+    return done(cudaErrorStreamCaptureUnjoined);
   }
   *graph = reinterpret_cast<cudaGraph_t>(new std::vector<Work>(std::move(capture->works)));
   return done(cudaSuccess);
@@ -436,7 +511,7 @@ cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t* exec, cudaGraph_t gra
 }
 cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream) {
   for (const Work& work : *reinterpret_cast<std::vector<Work>*>(exec)) {
-    resolve(stream).launch(work);
+    resolve(stream).launch(work);  // one after the other, also those of several streams
   }
   return done(cudaSuccess);
 }
@@ -457,16 +532,21 @@ cudaError_t cudaEventDestroy(cudaEvent_t event) {
   delete &event_of(event);
   return done(cudaSuccess);
 }
-cudaError_t cudaEventRecord(cudaEvent_t handle, cudaStream_t stream) {
+cudaError_t cudaEventRecord(cudaEvent_t handle, cudaStream_t of) {
   const auto event = event_of(handle);
+  Stream& stream = resolve(of);
+  event->capture = stream.capture;
+  event->is_captured = stream.capture != nullptr;
+  if (event->is_captured) {
+    event->clock = stream.capture->behind[&stream];
+    return done(cudaSuccess);
+  }
   const std::uint64_t record = ++event->records;
-  event->capture = resolve(stream).capture.get();
-  resolve(stream).launch([event, record] {
+  return done(stream.launch([event, record] {
     const std::lock_guard<std::mutex> lock(event->mutex);
     event->reached = std::max(event->reached, record);
     event->changed.notify_all();
-  });
-  return done(cudaSuccess);
+  }));
 }
 cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream,
                                      unsigned int /*flags*/) {
@@ -477,19 +557,46 @@ cudaError_t cudaEventQuery(cudaEvent_t handle) {
     return done(cudaErrorStreamCaptureUnsupported);
   }
   const auto event = event_of(handle);
+  if (event->is_captured) {
+    return done(cudaErrorCapturedEvent);
+  }
   const std::lock_guard<std::mutex> lock(event->mutex);
   return done(event->reached == event->records ? cudaSuccess : cudaErrorNotReady);
 }
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
+  if (event_of(event)->is_captured) {
+    return done(cudaErrorCapturedEvent);
+  }
   event_of(event)->wait_for(event_of(event)->records);
   return done(cudaSuccess);
 }
-cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t handle, unsigned int /*flags*/) {
-  const auto event = event_of(handle);
-  if (event->capture != resolve(stream).capture.get()) {
-    return done(cudaErrorStreamCaptureIsolation);  // CUDA lets other streams join a capture
+cudaError_t cudaStreamWaitEvent(cudaStream_t handle, cudaEvent_t of, unsigned int /*flags*/) {
+  const auto event = event_of(of);
+  Stream& stream = resolve(handle);
+  if (!event->is_captured) {
+    if (stream.capture != nullptr) {
+      stream.capture->is_invalid = true;
+      return done(cudaErrorStreamCaptureIsolation);
+    }
+    return done(
+        stream.launch([event, record = event->records.load()] { event->wait_for(record); }));
   }
-  resolve(stream).launch([event, record = event->records.load()] { event->wait_for(record); });
+  const auto capture = event->capture.lock();
+  if (capture == nullptr || capture->streams.front()->capture != capture) {
+    return done(cudaErrorCapturedEvent);  // that capture is over
+  }
+  if (stream.capture == nullptr) {
+    stream.capture = capture;
+    capture->streams.push_back(&stream);
+  }
+  if (stream.capture != capture) {
+    stream.capture->is_invalid = capture->is_invalid = true;
+    return done(cudaErrorStreamCaptureMerge);
+  }
+  for (const auto& [other, count] : event->clock) {
+    std::size_t& known = capture->behind[&stream][other];
+    known = std::max(known, count);
+  }
   return done(cudaSuccess);
 }
 
@@ -517,12 +624,14 @@ cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void*
   if (threads == 0 || threads > 1024 || blocks == 0) {
     return done(cudaErrorInvalidConfiguration);
   }
+  if (resolve(stream).device != current_device) {
+    return done(cudaErrorInvalidResourceHandle);
+  }
   const auto twin = twins().find(reinterpret_cast<const void*>(kernel));
   if (twin == twins().end()) {
     return done(cudaErrorNoKernelImageForDevice);
   }
-  resolve(stream).launch(twin->second(threads * blocks, arguments));
-  return done(cudaSuccess);
+  return done(resolve(stream).launch(twin->second(threads * blocks, arguments)));
 }
 
 // NOLINTEND(bugprone-reserved-identifier,readability-identifier-naming)

@@ -1,7 +1,8 @@
 // ATen's operators for the stand-in for the CUDA runtime: each of the GPU's is the CPU's, launched
 // as a host function on PyTorch's current stream. What leads up to it, and memory, streams,
 // captures and autograd, are PyTorch's own. Not covered: operators that the CPU does not have, that
-// take no tensor, or whose results have shapes that depend on values, such as nonzero.
+// take no tensor, that refuse zeros (a trial over zeros says what comes out), or whose results have
+// shapes that depend on values, such as nonzero.
 #include <ATen/DeviceGuard.h>
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/Tensor.h>
