@@ -56,13 +56,15 @@
 #include <dlfcn.h>
 #include <torch/csrc/api/include/torch/version.h>
 #ifdef ATEN_BRIDGE_CUDA
-#include <ATen/core/CachingHostAllocator.h>
 #include <ATen/ops/empty.h>
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAFunctions.h>
 #include <c10/cuda/CUDAGuard.h>
 #include <c10/cuda/CUDAStream.h>
 #include <cuda_runtime_api.h>
+#if TORCH_VERSION_MAJOR > 2 || TORCH_VERSION_MINOR >= 11
+#include <ATen/core/CachingHostAllocator.h>
+#endif
 #endif
 
 #include <algorithm>
