@@ -3757,6 +3757,7 @@ inline void fill_list(Arguments& arguments) {
 
 /// Whether the view of an earlier call can be pointed at other memory: nobody else has it, or a
 /// tensor over the same storage, and no kernel made something else of it than of another shape.
+/// (One that has got names has another key.)
 inline bool can_repoint(const Operand& operand) {
   const c10::TensorImpl* impl = operand.view.unsafeGetTensorImpl();
   if (impl != operand.impl || !operand.view.defined() || operand.view.use_count() != 1 ||
@@ -3766,8 +3767,7 @@ inline bool can_repoint(const Operand& operand) {
   const c10::Storage& storage = impl->unsafe_storage();
   return storage.unsafeGetStorageImpl() == operand.storage && storage.use_count() == 1 &&
          storage.data() == operand.data && impl->key_set() == operand.keys &&
-         impl->autograd_meta() == nullptr && !impl->has_named_tensor_meta() &&
-         !impl->is_wrapped_number();
+         impl->autograd_meta() == nullptr && !impl->is_wrapped_number();
 }
 
 /// Whether the tensor lies in memory as the slot says.

@@ -85,7 +85,8 @@ void spoil(const Tensor& x, int64_t how, Tensor& y) {
   const double alias = aliases.empty() ? 0 : aliases.front().flatten()[0].item<double>();
   const double stored = storages.empty() ? 0 : *static_cast<const float*>(storages.front().data());
   store(y, {x.dim(), x.size(0), x.stride(0), x.stride(1), x.storage_offset(), x.requires_grad(),
-            x.is_neg(), static_cast<int64_t>(x.storage().nbytes()), x.flatten()[0].item<int64_t>(),
+            x.is_neg() || x.key_set().has(c10::DispatchKey::Named),
+            static_cast<int64_t>(x.storage().nbytes()), x.flatten()[0].item<int64_t>(),
             static_cast<int64_t>(alias), static_cast<int64_t>(stored)});
   switch (how) {
     case 0:
@@ -129,6 +130,13 @@ void spoil(const Tensor& x, int64_t how, Tensor& y) {
       break;
     case 14:
       x.set_data(x.view(at::kInt));
+      break;
+    case 15:
+#if __has_include(<ATen/core/NamedTensor.h>)  // PyTorch before 2.15
+      at::internal_set_names_inplace(
+          x, {at::Dimname::fromSymbol(at::Symbol::dimname("rows")), at::Dimname::wildcard()},
+          /*validate_names=*/false);
+#endif
       break;
     default:
       throw std::runtime_error("on purpose");

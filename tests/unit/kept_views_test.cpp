@@ -45,10 +45,10 @@ Call spoil(float value, int64_t how) {
 }
 
 TEST(KeptViewsTest, AreLikeNewInTheNextCall) {
-  // rank, size, strides, offset, requires_grad, is_neg, bytes, first element
+  // rank, size, strides, offset, requires_grad, is_neg or named, bytes, first element
   Ints expected = {2, 2, 3, 1, 0, 0, 0, 24, 1, 0, 0};
   std::vector<Call> calls;  // which keep the memory
-  for (const int64_t how : {0, 1, 2, 3, 4, 5, 8, 9, 10, 11, 12, 13, 14, 6, 0, 7, 0}) {
+  for (const int64_t how : {0, 1, 2, 3, 4, 5, 8, 9, 10, 11, 12, 13, 14, 15, 6, 0, 7, 0}) {
     calls.push_back(spoil(static_cast<float>(expected[8]), how));
     const Result result = calls.back().run_here();
     if (how == 10) {
