@@ -1054,9 +1054,9 @@ inline std::optional<CaptureId> find_capture(cudaStream_t stream) {
 }
 
 /// While a stream is captured, what bodies allocate comes from memory that nobody gets afterwards,
-/// since each replay of the graph writes to it: one pool for all streams of a capture on a device,
-/// and for all threads that call kernels then. Does nothing with PyTorch before 2.4; memory of the
-/// CPU that is pinned is among it from 2.11 on.
+/// since each replay of the graph writes to it: one pool of this library for all streams of a
+/// capture on a device, and for all threads that call kernels then. Does nothing with PyTorch
+/// before 2.4; memory of the CPU that is pinned is among it from 2.11 on.
 class CapturePool {
  public:
   CapturePool(int device, CaptureId capture) : device_(device), capture_(capture) {
@@ -1090,8 +1090,13 @@ class CapturePool {
   }
 
   /// Nobody else's: PyTorch's own have a 0 somewhere, those of other libraries another address.
+  /// PyTorch (2.11) hashes the first number alone, and its tables double with each id that has the
+  /// same one, so the capture is in it too.
   std::pair<CaptureId, CaptureId> id() const {
-    return {reinterpret_cast<std::uintptr_t>(&users()) + static_cast<CaptureId>(device_), capture_};
+    constexpr CaptureId kSpread = 0x9e3779b97f4a7c15;
+    return {reinterpret_cast<std::uintptr_t>(&users()) + static_cast<CaptureId>(device_) +
+                kSpread * capture_,
+            capture_};
   }
 
   void begin() const {
@@ -1101,24 +1106,36 @@ class CapturePool {
         [capture = capture_](cudaStream_t stream) { return find_capture(stream) == capture; });
 #endif
 #if TORCH_VERSION_MAJOR > 2 || TORCH_VERSION_MINOR >= 11
-    at::getHostAllocator(at::kCUDA)->begin_allocate_to_pool(
-        id(), [capture = capture_](c10::Stream stream) {
-          return find_capture(c10::cuda::CUDAStream(stream)) == capture;
-        });
+    try {
+      at::getHostAllocator(at::kCUDA)->begin_allocate_to_pool(
+          id(), [capture = capture_](c10::Stream stream) {
+            return find_capture(c10::cuda::CUDAStream(stream)) == capture;
+          });
+    } catch (...) {
+      end_on_device();
+      throw;
+    }
 #endif
   }
 
   void end() const noexcept {
-    try {
 #if TORCH_VERSION_MAJOR > 2 || TORCH_VERSION_MINOR >= 11
+    try {
       at::getHostAllocator(at::kCUDA)->end_allocate_to_pool(id());
-#endif
-#if TORCH_VERSION_MAJOR > 2 || TORCH_VERSION_MINOR >= 4
-      c10::cuda::CUDACachingAllocator::endAllocateToPool(static_cast<c10::DeviceIndex>(device_),
-                                                         id());
-#endif
     } catch (const std::exception&) {  // of an allocator that has no pools
     }
+#endif
+    end_on_device();
+  }
+
+  void end_on_device() const noexcept {
+#if TORCH_VERSION_MAJOR > 2 || TORCH_VERSION_MINOR >= 4
+    try {
+      c10::cuda::CUDACachingAllocator::endAllocateToPool(static_cast<c10::DeviceIndex>(device_),
+                                                         id());
+    } catch (const std::exception&) {  // likewise
+    }
+#endif
   }
 
   int device_;
@@ -1261,12 +1278,14 @@ class CudaCall {
   /// replayed. Waits for a state that is made, which calls on other streams may use.
   [[gnu::cold]] static void around_state(const CallFrame& frame, bool is_made) {
     if (is_made) {
-      wait(to_device(frame.cuda_device()));
+      cudaStreamSynchronize(
+          static_cast<cudaStream_t>(frame.stream()));  // finish() asks how it went
     } else if (is_captured(static_cast<cudaStream_t>(frame.stream()))) {
-      throw Error(Status::kCuda,
-                  join({frame.operator_name(), ": expected a first call while the CUDA stream is ",
-                        "not captured, since the kernel's state is made in it; call the kernel ",
-                        "once before the capture"}));
+      throw Error(
+          Status::kCuda,
+          join({frame.operator_name(), ": expected a first call of this operator while the ",
+                "CUDA stream is not captured, since its state is made in it; call it once ",
+                "before the capture"}));
     }
   }
 

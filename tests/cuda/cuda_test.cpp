@@ -464,7 +464,8 @@ TEST_F(CudaCall, SaysThatAKernelWaitedWhileTheStreamWasCaptured) {
 }
 
 TEST_F(CudaCall, TemporariesOfACapturedCallAreNobodyElses) {
-  for (const char* name : {"CopyByTemporary", "CopyByFork", "CopyByPinnedMemory"}) {
+  for (const char* name :
+       {"CopyByTemporary", "CopyByFork", "CopyByPinnedMemory", "CopyByAnother"}) {
     SCOPED_TRACE(name);
     Call copy = call(name);
     copy.run_here();
@@ -477,7 +478,7 @@ TEST_F(CudaCall, TemporariesOfACapturedCallAreNobodyElses) {
     EXPECT_EQ(graph.captured().error(), "");
     const void* captured = temporary();
     EXPECT_NE(captured, before);
-    for (int i = 0; i < 40; ++i) {  // PyTorch has 32 streams to fork to, each with its memory
+    for (int i = 0; i < 3; ++i) {
       EXPECT_EQ(copy.run_here().error(), "");
       EXPECT_NE(temporary(), captured);
     }
@@ -485,6 +486,16 @@ TEST_F(CudaCall, TemporariesOfACapturedCallAreNobodyElses) {
     CudaGraph another(copy);
     EXPECT_EQ(another.captured().error(), "");
     EXPECT_NE(temporary(), captured);
+  }
+}
+
+// PyTorch's tables of pools take ids that look alike badly.
+TEST_F(CudaCall, IsCapturedManyTimes) {
+  Call copy = call("CopyByTemporary");
+  copy.run_here();
+  for (int i = 0; i < 40; ++i) {
+    CudaGraph graph(copy);
+    EXPECT_EQ(graph.captured().error(), "");
   }
 }
 
@@ -694,8 +705,8 @@ TEST_F(CudaOperators, AStateIsNotMadeWhileTheStreamIsCaptured) {
   add.attribute("size", 3).input<float>({3}, {1, 1, 1}).output<float>({3});
   CudaGraph graph(add);
   EXPECT_EQ(graph.captured().error(),
-            "AddTable: expected a first call while the CUDA stream is not captured, since the "
-            "kernel's state is made in it; call the kernel once before the capture");
+            "AddTable: expected a first call of this operator while the CUDA stream is not "
+            "captured, since its state is made in it; call it once before the capture");
   EXPECT_EQ(add.run_here().output<float>(0), Floats({1, 2, 3}));
 }
 
