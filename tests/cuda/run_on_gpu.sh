@@ -52,7 +52,10 @@ export CUDA_DEVICE_MAX_CONNECTIONS=32  # streams do not share a queue
 failed=0
 fail() {
   failed=1
-  if [ "$1" -eq 124 ] || [ "$1" -eq 137 ]; then echo "FAILED: the 8 minutes are over"; else echo "FAILED ($1)"; fi
+  case $1 in
+    124 | 137) echo "FAILED: the 8 minutes are over" ;;
+    *) echo "FAILED ($1)" ;;
+  esac
 }
 step() {
   echo "=== $1"
