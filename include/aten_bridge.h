@@ -1277,10 +1277,10 @@ class CudaCall {
   /// Throws `Error` while the stream is captured: the state would be made when the graph is
   /// replayed. Waits for a state that is made, which calls on other streams may use.
   [[gnu::cold]] static void around_state(const CallFrame& frame, bool is_made) {
+    const auto stream = static_cast<cudaStream_t>(frame.stream());
     if (is_made) {
-      cudaStreamSynchronize(
-          static_cast<cudaStream_t>(frame.stream()));  // finish() asks how it went
-    } else if (is_captured(static_cast<cudaStream_t>(frame.stream()))) {
+      cudaStreamSynchronize(stream);  // finish() asks how it went
+    } else if (is_captured(stream)) {
       throw Error(
           Status::kCuda,
           join({frame.operator_name(), ": expected a first call of this operator while the ",

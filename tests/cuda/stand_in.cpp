@@ -56,14 +56,18 @@ struct Capture {
 thread_local cudaStreamCaptureMode capture_mode = cudaStreamCaptureModeGlobal;
 thread_local std::vector<std::shared_ptr<Capture>> captures_of_thread;
 
-/// Allocating, and asking whether work is over, is an error in a thread that captures, and the
-/// capture is lost, unless the thread has said that it knows what it does.
-bool may_disturb_captures() {
-  const bool may = captures_of_thread.empty() || capture_mode == cudaStreamCaptureModeRelaxed;
+/// False in a thread that captures; the captures are lost then.
+bool captures_nothing() {
   for (const auto& capture : captures_of_thread) {
-    capture->is_invalid |= !may;
+    capture->is_invalid = true;
   }
-  return may;
+  return captures_of_thread.empty();
+}
+
+/// Allocating, and asking whether work is over, is an error in a thread that captures, unless the
+/// thread has said that it knows what it does.
+bool may_disturb_captures() {
+  return capture_mode == cudaStreamCaptureModeRelaxed || captures_nothing();
 }
 
 //===--- memory ---===//
@@ -381,10 +385,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t handle) {
   return done(cudaSuccess);
 }
 cudaError_t cudaDeviceSynchronize() {
-  if (!captures_of_thread.empty()) {
-    for (const auto& capture : captures_of_thread) {
-      capture->is_invalid = true;
-    }
+  if (!captures_nothing()) {
     return done(cudaErrorStreamCaptureUnsupported);
   }
   wait_for_device(current_device);
