@@ -1,0 +1,198 @@
+"""MindSpore's own kernels get whole tensors beside the library: plugin/mint/whole_views.cpp.
+
+views.py tries all functions; here is how it is done.
+"""
+
+import ctypes
+import os
+import re
+import subprocess
+from pathlib import Path
+
+import mindspore as ms
+import numpy as np
+import pytest
+from mindspore import mint, nn, ops
+
+SOURCE = Path(__file__).parents[2] / "plugin/mint/whole_views.cpp"
+X = np.arange(24, dtype=np.float32).reshape(4, 6) / 7 - 1
+
+# What PyPI's wheel of MindSpore 2.10.0 is compiled with, by mindspore.ops.CustomOpBuilder.
+INCLUDES = (
+    *("", "third_party", "third_party/robin_hood_hashing", "mindspore/include"),
+    *("mindspore/core/include", "mindspore/core/mindrt/include", "mindspore/core/mindrt"),
+    *("mindspore/ops", "mindspore/ops/include", "mindspore/ops/kernel/include"),
+    *("mindspore/ccsrc", "mindspore/ccsrc/include"),
+)
+
+
+def views_made_whole() -> int:
+    count = ctypes.CDLL(os.environ["MS_OP_PLUGIN_PATH"]).aten_bridge_mint_views_made_whole
+    count.restype = ctypes.c_int64
+    return count()
+
+
+def views_of(x: np.ndarray) -> dict[str, ms.Tensor]:
+    """The same values, as a whole tensor and as parts of others."""
+    larger = np.zeros((x.shape[0] + 2, x.shape[1] + 3), x.dtype)
+    larger[1:-1, 2:-1] = x
+    stepped = np.zeros((2 * x.shape[0], 2 * x.shape[1]), x.dtype)
+    stepped[::2, ::2] = x
+    return {
+        "whole": ms.Tensor(x),
+        "transposed": mint.transpose(ms.Tensor(np.ascontiguousarray(x.T)), 0, 1),
+        "part": ms.Tensor(larger)[1:-1, 2:-1],
+        "stepped": ms.Tensor(stepped)[::2, ::2],
+    }
+
+
+def test_the_layout_of_mindspores_classes_is_that_of_its_headers(tmp_path):
+    known = dict(re.findall(r"constexpr std::size_t k(\w+) = (\d+);", SOURCE.read_text()))
+    assert set(known) == {
+        *("SizeOfKernelTensor", "SizeOfDeviceAddress", "DeviceAddress", "TypeId", "StorageInfo")
+    }
+    checks = {
+        "sizeof(Tensor)": known["SizeOfKernelTensor"],
+        "sizeof(mindspore::device::DeviceAddress)": known["SizeOfDeviceAddress"],
+        "offsetof(Tensor, device_address_)": known["DeviceAddress"],
+        "offsetof(Tensor, dtype_id_)": known["TypeId"],
+        "offsetof(Tensor, tensor_storage_info_)": known["StorageInfo"],
+        "offsetof(Info, shape)": 0,
+        "offsetof(Info, strides)": 24,
+        "offsetof(Info, storage_offset)": 48,
+        "sizeof(Info)": 112,
+        "static_cast<int>(mindspore::kNumberTypeFloat32)": 43,
+        "static_cast<int>(mindspore::device::DeviceType::kCPU)": 1,
+    }
+    source = tmp_path / "layout.cpp"
+    source.write_text(
+        '#include "include/runtime/hardware_abstract/kernel_base/kernel_tensor.h"\n'
+        "using Tensor = mindspore::kernel::KernelTensor;\n"
+        "using Info = mindspore::TensorStorageInfo;\n"
+        + "\n".join(f'static_assert({left} == {right}, "");' for left, right in checks.items())
+    )
+    root = Path(ms.__file__).parent
+    compiled = subprocess.run(
+        [
+            *(os.environ["CXX"], "-std=c++17", "-fsyntax-only", "-fno-access-control", "-w"),
+            *("-D_GLIBCXX_USE_CXX11_ABI=0", "-DENABLE_FAST_HASH_TABLE=1", f"-I{root}"),
+            *(f"-I{root / 'include' / folder}" for folder in INCLUDES),
+            str(source),
+        ],
+        capture_output=True,
+        text=True,
+    )
+    assert (compiled.returncode, compiled.stderr) == (0, "")
+
+
+# They have MindSpore's own kernels, and none in the library. No lambdas: graph mode reads source.
+
+
+def gelu(x):
+    return ops.gelu(x, approximate="tanh")
+
+
+def largest(x):
+    return ops.max(x, 1)[0]
+
+
+def arg_min_with_value(x):
+    return ops.ArgMinWithValue(1)(x)[1]
+
+
+def bitwise_left_shift(x):
+    return ops.bitwise_left_shift(x.astype(ms.int32), 1)
+
+
+def nonzero(x):
+    return ops.nonzero(x > 0)
+
+
+def masked_select(x):
+    return ops.masked_select(x, x > 0)
+
+
+def masked_scatter(x):
+    mask = mint.unsqueeze(ms.Tensor([True, False, True, True]), -1).expand_as(x)
+    return x.masked_scatter(mask, ms.Tensor(X))
+
+
+FUNCTIONS = (
+    *(gelu, ops.log_softmax, largest, arg_min_with_value, bitwise_left_shift, nn.GELU()),
+    *(nonzero, masked_select, mint.unique_consecutive, masked_scatter),
+)
+
+
+class Net(nn.Cell):
+    def __init__(self, function):
+        super().__init__()
+        self.function = function
+
+    def construct(self, x):
+        return self.function(x)
+
+
+class OfTransposed(Net):
+    def construct(self, x):
+        return self.function(mint.transpose(x, 0, 1))
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_values_of_views_are_those_of_whole_tensors(function, mode):
+    net = Net(function)
+    views = views_of(X)
+    expected = net(views.pop("whole")).asnumpy()
+    for part, view in views.items():
+        np.testing.assert_array_equal(net(view).asnumpy(), expected, err_msg=part)
+    of_transposed = OfTransposed(function)(ms.Tensor(np.ascontiguousarray(X.T)))
+    np.testing.assert_array_equal(of_transposed.asnumpy(), expected)
+
+
+@pytest.mark.parametrize("part", ["transposed", "part", "stepped"])
+def test_gradients_that_are_views(part):
+    weights = views_of(X)
+
+    def gradient(weight):
+        # The gradient that comes to gelu is a view: of the product's other side.
+        return ms.grad(lambda x: (ops.gelu(x, approximate="tanh") * weight).sum())(ms.Tensor(X))
+
+    np.testing.assert_allclose(
+        gradient(weights[part]).asnumpy(), gradient(weights["whole"]).asnumpy(), rtol=1e-6
+    )
+
+
+@pytest.mark.parametrize(
+    "optimizer",
+    [
+        lambda p: nn.SGD(p, 0.1),
+        lambda p: nn.Momentum(p, 0.1, 0.9),
+        lambda p: nn.Adam(p, 0.1),
+        lambda p: nn.AdamWeightDecay(p, 0.1),
+        lambda p: nn.RMSProp(p, 0.1),
+        lambda p: nn.Adagrad(p, learning_rate=0.1),
+    ],
+    ids=["SGD", "Momentum", "Adam", "AdamWeightDecay", "RMSProp", "Adagrad"],
+)
+def test_optimizers_take_gradients_that_are_views(optimizer):
+    def stepped(gradient):
+        weight = ms.Parameter(ms.Tensor(X), name="weight")
+        optimizer([weight])((gradient,))
+        return weight.asnumpy()
+
+    views = views_of(np.cos(X * 3))
+    expected = stepped(views.pop("whole"))
+    for name, view in views.items():
+        np.testing.assert_array_equal(stepped(view), expected, err_msg=name)
+
+
+def test_what_is_no_view_and_what_the_library_has_is_not_copied():
+    views = views_of(X)
+    ops.gelu(views["whole"], approximate="tanh").asnumpy()
+    before = views_made_whole()
+    ops.gelu(views["whole"], approximate="tanh").asnumpy()
+    for view in views.values():
+        mint.exp(view).asnumpy()
+        mint.sum(mint.mm(view, view.T)).asnumpy()
+    assert views_made_whole() == before
+    ops.gelu(views["stepped"], approximate="tanh").asnumpy()
+    assert views_made_whole() == before + 1
