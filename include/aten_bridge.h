@@ -54,7 +54,9 @@
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <cxxabi.h>
 #include <dlfcn.h>
+#include <sys/syscall.h>
 #include <torch/csrc/api/include/torch/version.h>
+#include <unistd.h>
 #ifdef ATEN_BRIDGE_CUDA
 #include <ATen/ops/empty.h>
 #include <c10/cuda/CUDACachingAllocator.h>
@@ -3568,6 +3570,8 @@ constexpr auto export_kernel(Argument&&... arguments) {
 struct CustomHost {
   static constexpr bool kIsPlugin = false;
 
+  static const char* advice() { return ""; }
+
   struct Call {
     Call(CallFrame& /*frame*/, void* /*extra*/) {}
     void refine(int /*input*/, Operand& /*operand*/) const {}
@@ -3578,6 +3582,16 @@ struct CustomHost {
 /// which may lie in memory in any way.
 struct PluginHost {
   static constexpr bool kIsPlugin = true;
+
+  /// What an error's text ends with. In PyNative mode MindSpore runs an operator on another thread
+  /// than its caller's, unless it is told to wait, and raises the error at a later line.
+  [[gnu::cold]] static const char* advice() {
+    return getpid() == static_cast<pid_t>(syscall(SYS_gettid))
+               ? ""
+               : "; for the line that it belongs to, run the program with `python -m "
+                 "aten_bridge.mint --blocking`, or call mindspore.runtime.launch_blocking() "
+                 "before the first operator";
+  }
 
   class Call {
    public:
@@ -4289,9 +4303,9 @@ int run(const KernelBase& kernel, KeptOperands& kept, int nparam, void** params,
     }
     return static_cast<int>(Status::kOk);
   } catch (...) {
-    return hand_over(
-        record_failure(info.operator_name, kept.operands.data(), bound, DeviceCall::leftover()),
-        info.error_mode);
+    return hand_over(record_failure(info.operator_name, kept.operands.data(), bound,
+                                    DeviceCall::leftover() + Host::advice()),
+                     info.error_mode);
   }
 }
 

@@ -4,8 +4,9 @@
 
 runs a program with the library of kernels and with the functions that stand in for those of mint
 that no kernel can mend, and with OMP_WAIT_POLICY=passive unless the variable is set, which is
-faster beside MindSpore's threads. In a program `aten_bridge.mint.install()` does the same but for
-the variable, and
+faster beside MindSpore's threads. With `--blocking` before the program's name each operator is
+waited for, so that an error is raised by the line that it belongs to. In a program
+`aten_bridge.mint.install()` does the same but for the variable, and
 
     export MS_OP_PLUGIN_PATH=$(python -m aten_bridge.mint)
 
@@ -97,15 +98,18 @@ def install() -> None:
     """Makes mint work on the CPU, for the whole process: kernels, and functions for the rest.
 
     MindSpore gets the library, unless MS_OP_PLUGIN_PATH names one already. It opens it with its
-    first operator: call this before. And MindSpore's modules get functions in the places of those
-    that MindSpore 2.10 refuses on the CPU before it asks for a kernel (einsum, max_pool2d, float64
-    in logsumexp ...) or differentiates wrongly; they take the same arguments and are made of
-    functions that work. Names that a program has taken out of mint before stay MindSpore's. A
-    second call does nothing.
+    first operator: call this before. Runs none itself, so that `ms.set_device()`,
+    `ms.runtime.launch_blocking()` and what else MindSpore wants before its first operator may come
+    after. And MindSpore's modules get functions in the places of those that MindSpore 2.10 refuses
+    on the CPU before it asks for a kernel (einsum, max_pool2d, float64 in logsumexp ...) or
+    differentiates wrongly; they take the same arguments and are made of functions that work. Names
+    that a program has taken out of mint before stay MindSpore's. After an exception in a gradient
+    MindSpore goes on as if there had been none. A second call does nothing.
 
     Raises FileNotFoundError if there is no library, InterfaceError for another MindSpore,
-    RuntimeError if MindSpore has opened none, and ValueError if ATEN_BRIDGE_LEAVE_TO_MINDSPORE
-    names an operator that the library does not have, each with what to do.
+    RuntimeError if the library cannot be opened or MindSpore has opened none, and ValueError if
+    ATEN_BRIDGE_LEAVE_TO_MINDSPORE names an operator that the library does not have, each with what
+    to do.
     """
     check_interface()
     named = os.environ.get("MS_OP_PLUGIN_PATH")
@@ -116,6 +120,39 @@ def install() -> None:
     if not named:
         os.environ["MS_OP_PLUGIN_PATH"] = str(library())
 
+    import mindspore  # noqa: F401  before the library, which looks for its kernels
+
+    kernels = _open(Path(os.environ["MS_OP_PLUGIN_PATH"]).resolve())
+    if _has_started():
+        _check_that_mindspore_uses_it()
+    _check_names_left(os.environ.get(LEFT, ""), kernels)
+
+    from aten_bridge import _mint_errors, _mint_functions
+
+    _mint_errors.install()
+    _mint_functions.install()
+
+
+def _open(path: Path) -> ctypes.CDLL:
+    """The library, as MindSpore opens it, which says less of an error."""
+    try:
+        return ctypes.CDLL(str(path))
+    except OSError as error:
+        raise RuntimeError(
+            f"the library of kernels cannot be opened: {error}; build it for the PyTorch and the "
+            "MindSpore of this environment"
+        ) from None
+
+
+def _has_started() -> bool:
+    """Whether MindSpore has run an operator, before which it reads MS_OP_PLUGIN_PATH."""
+    from mindspore._c_expression import DeviceContextManager
+
+    context = DeviceContextManager.get_instance().get_device_context("CPU")
+    return context is not None and context.initialized()
+
+
+def _check_that_mindspore_uses_it() -> None:
     import mindspore as ms
 
     try:
@@ -127,17 +164,10 @@ def install() -> None:
             "prints"
         ) from error
 
-    _check_names_left(os.environ.get(LEFT, ""))
 
-    from aten_bridge import _mint_functions
-
-    _mint_functions.install()
-
-
-def _check_names_left(names: str) -> None:
+def _check_names_left(names: str, kernels: ctypes.CDLL) -> None:
     """Of operators that are left to MindSpore, between commas: a mistyped one would do nothing."""
     for name in filter(None, names.split(",")):
-        kernels = ctypes.CDLL(str(Path(os.environ["MS_OP_PLUGIN_PATH"]).resolve()))
         if not hasattr(kernels, f"{name}Describe"):
             raise ValueError(
                 f"{LEFT}: the library has no operator {name!r}; expected names between commas, "
@@ -145,10 +175,14 @@ def _check_names_left(names: str) -> None:
             )
 
 
-def main(program: str | None = None, *arguments: str) -> None:
+def main(*arguments: str) -> None:
     """Prints the path of the library, or runs a program after `install()`."""
+    is_blocking = arguments[:1] == ("--blocking",)
+    program, *arguments = arguments[is_blocking:] or (None,)
     try:
         if program is None:
+            if is_blocking:
+                raise ValueError("--blocking: expected a program after it")
             check_interface()
             print(library())
             return
@@ -160,6 +194,10 @@ def main(program: str | None = None, *arguments: str) -> None:
         install()
     except (FileNotFoundError, InterfaceError, RuntimeError, ValueError) as error:
         sys.exit(f"aten_bridge: {error}.")
+    if is_blocking:
+        import mindspore
+
+        mindspore.runtime.launch_blocking()
     # As `python program arguments` has them.
     sys.argv = [program, *arguments]
     sys.path[0] = str(Path(program).resolve().parent)

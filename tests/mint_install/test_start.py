@@ -1,0 +1,178 @@
+"""Programs start as they do without the library, and go on after an error."""
+
+import contextlib
+import os
+import subprocess
+import sys
+
+import mindspore as ms
+import numpy as np
+import pytest
+from mindspore import mint, nn
+
+# What MindSpore wants before its first operator, and refuses after it.
+SETTINGS = """
+import mindspore as ms
+ms.set_device("CPU")
+ms.runtime.launch_blocking()
+ms.runtime.set_memory(max_size="2GB")
+ms.runtime.dispatch_threads_num(2)
+ms.runtime.set_cpu_affinity(False)
+print(ms.mint.acos(ms.Tensor(1.0)).item())
+"""
+
+INSTALL = """
+{before}
+from aten_bridge.mint import install
+install()
+"""
+
+LATE_ERROR = """
+import mindspore as ms
+import numpy as np
+singular = ms.Tensor(np.zeros((2, 2), np.float32))
+try:
+    inverse = ms.mint.inverse(singular)
+    print("later")
+    inverse.asnumpy()
+except RuntimeError as error:
+    print(error)
+"""
+
+TEXT = (
+    "MatrixInverseExt: linalg.inv: The diagonal element 1 is zero, the inversion could not be"
+    " completed because the input matrix is singular. (input 0: float32 [2, 2]; output 0: float32"
+    " [2, 2])"
+)
+ADVICE = (
+    "; for the line that it belongs to, run the program with `python -m aten_bridge.mint"
+    " --blocking`, or call mindspore.runtime.launch_blocking() before the first operator"
+)
+
+
+def run(*arguments, **variables):
+    environment = {k: v for k, v in os.environ.items() if k != "MS_OP_PLUGIN_PATH"}
+    environment["ATEN_BRIDGE_MINT"] = os.environ["MS_OP_PLUGIN_PATH"]
+    environment.update(variables)
+    return subprocess.run(
+        [sys.executable, *arguments], capture_output=True, text=True, env=environment
+    )
+
+
+@pytest.fixture
+def program(tmp_path):
+    def write(text):
+        path = tmp_path / "program.py"
+        path.write_text(text)
+        return str(path)
+
+    return write
+
+
+@pytest.mark.parametrize("before", ["", "import mindspore"])
+def test_settings_may_come_after_install(program, before):
+    done = run(program(INSTALL.format(before=before) + SETTINGS))
+    assert done.stdout == "0.0\n", done.stderr
+
+
+@pytest.mark.parametrize("options", [(), ("--blocking",)])
+def test_settings_of_a_program_that_the_module_runs(program, options):
+    done = run("-m", "aten_bridge.mint", *options, program(SETTINGS))
+    assert done.stdout == "0.0\n", done.stderr
+
+
+def test_an_error_is_raised_later_and_says_how_to_see_its_line(program):
+    done = run("-m", "aten_bridge.mint", program(LATE_ERROR))
+    assert done.stdout == f"later\n{TEXT}{ADVICE}\n", done.stderr
+    done = run("-m", "aten_bridge.mint", "--blocking", program(LATE_ERROR))
+    assert done.stdout == f"{TEXT}\n", done.stderr
+
+
+def test_blocking_wants_a_program():
+    done = run("-m", "aten_bridge.mint", "--blocking")
+    assert (done.returncode, done.stderr) == (
+        1,
+        "aten_bridge: --blocking: expected a program after it.\n",
+    )
+
+
+def test_a_library_that_cannot_be_opened_is_refused_in_words(tmp_path, program):
+    library = tmp_path / "text.so"
+    library.write_text("no library")
+    done = run(program(INSTALL.format(before="")), MS_OP_PLUGIN_PATH=str(library))
+    assert done.stderr.splitlines()[-1] == (
+        f"RuntimeError: the library of kernels cannot be opened: {library}: file too short; build"
+        " it for the PyTorch and the MindSpore of this environment"
+    )
+
+
+# ===--- after an exception in a gradient ---===
+
+
+def stops(x):
+    raise ValueError("stops")
+
+
+class Stops(nn.Cell):
+    def __init__(self):
+        super().__init__()
+        self.dense = nn.Dense(4, 4)
+
+    def construct(self, x):
+        return stops(self.dense(x))
+
+
+def fails_in_a_kernel(x):
+    return mint.inverse(mint.mm(x * 0, x.T)).sum()
+
+
+def of_weights(x):
+    net = Stops()
+    return ms.value_and_grad(net, None, net.trainable_params())(x)
+
+
+def of_set_grad(x):
+    net = Stops()
+    net.set_grad()
+    return net(x)
+
+
+FAILING = {
+    "grad": lambda x: ms.grad(stops)(x),
+    "value_and_grad": lambda x: ms.value_and_grad(stops)(x),
+    "gradient of a gradient": lambda x: ms.grad(lambda y: ms.grad(stops)(y).sum())(x),
+    "weights": of_weights,
+    "set_grad": of_set_grad,
+    "kernel": lambda x: ms.grad(fails_in_a_kernel)(x).asnumpy(),
+}
+
+
+@pytest.mark.parametrize("failing", FAILING.values(), ids=FAILING)
+def test_after_an_exception_in_a_gradient_tensors_are_as_before(failing):
+    x = ms.Tensor(np.arange(12, dtype=np.float32).reshape(3, 4))
+    with pytest.raises((ValueError, RuntimeError)):
+        failing(x)
+    x.add_(1)
+    x[0].add_(1)
+    np.testing.assert_array_equal(x[-1].asnumpy(), [9, 10, 11, 12])
+    np.testing.assert_array_equal(x[0].asnumpy(), [2, 3, 4, 5])
+    x[..., -1] = 0
+    assert mint.sum(x, -1).asnumpy().tolist() == [9, 18, 30]
+    gradient = ms.grad(lambda y: (y * y).sum())(x)
+    np.testing.assert_array_equal(gradient.asnumpy(), 2 * x.asnumpy())
+
+
+def test_an_exception_that_a_function_catches_while_it_is_differentiated():
+    """Its gradient is lost to MindSpore, which says so; what follows is not."""
+
+    def function(x):
+        with contextlib.suppress(ValueError):
+            ms.grad(stops)(x)
+        return (x * x).sum()
+
+    x = ms.Tensor([1.0, 2.0])
+    with pytest.raises(RuntimeError, match="Can not find top cell for backward"):
+        ms.grad(function)(x)
+    x.add_(1)
+    assert x.asnumpy().tolist() == [2, 3]
+    assert ms.grad(lambda x: (x * x).sum())(x).asnumpy().tolist() == [4, 6]
