@@ -127,10 +127,11 @@ def install() -> None:
         _check_that_mindspore_uses_it()
     _check_names_left(os.environ.get(LEFT, ""), kernels)
 
-    from aten_bridge import _mint_errors, _mint_functions
+    from aten_bridge import _mint_errors, _mint_functions, _mint_optimizers
 
     _mint_errors.install()
     _mint_functions.install()
+    _mint_optimizers.install()
 
 
 def _open(path: Path) -> ctypes.CDLL:
