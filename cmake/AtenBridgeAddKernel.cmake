@@ -13,7 +13,8 @@ include(${CMAKE_CURRENT_LIST_DIR}/AtenBridgeFindPython.cmake)
 # a project(... LANGUAGES CXX CUDA); CMAKE_CUDA_ARCHITECTURES says for which GPUs.
 #
 # With HOST MINDSPORE_PLUGIN the kernels are for MindSpore's own operators (MS_OP_PLUGIN_PATH), whose
-# names they have, not for ops.Custom.
+# names they have, not for ops.Custom. MindSpore's own kernels then get views made whole, which it
+# leaves undone beside such a library.
 function(aten_bridge_add_kernel target)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "DEVICE;HOST;INSTALL_DIR" "SOURCES")
   if(arg_UNPARSED_ARGUMENTS)
@@ -50,6 +51,9 @@ function(aten_bridge_add_kernel target)
     _aten_bridge_check_cuda(${target} ${has_cu})
   endif()
 
+  if(arg_HOST STREQUAL MINDSPORE_PLUGIN)
+    list(APPEND arg_SOURCES ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/whole_views.cpp)
+  endif()
   add_library(${target} MODULE ${arg_SOURCES})
   target_link_libraries(${target} PRIVATE aten_bridge::aten_bridge)
   if(arg_DEVICE STREQUAL CUDA)

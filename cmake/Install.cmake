@@ -13,6 +13,7 @@ install(FILES
   ${PROJECT_SOURCE_DIR}/cmake/AtenBridgeAddKernel.cmake
   ${PROJECT_SOURCE_DIR}/cmake/AtenBridgeFindPython.cmake
   ${PROJECT_SOURCE_DIR}/cmake/kernel.map
+  ${PROJECT_SOURCE_DIR}/cmake/whole_views.cpp
   DESTINATION ${package_dir})
 
 configure_package_config_file(

@@ -1,4 +1,4 @@
-"""MindSpore's own kernels get whole tensors beside the library: plugin/mint/whole_views.cpp.
+"""MindSpore's own kernels get whole tensors beside the library: cmake/whole_views.cpp.
 
 views.py tries all functions; here is how it is done.
 """
@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from mindspore import mint, nn, ops
 
-SOURCE = Path(__file__).parents[2] / "plugin/mint/whole_views.cpp"
+SOURCE = Path(__file__).parents[2] / "cmake/whole_views.cpp"
 X = np.arange(24, dtype=np.float32).reshape(4, 6) / 7 - 1
 
 # What PyPI's wheel of MindSpore 2.10.0 is compiled with, by mindspore.ops.CustomOpBuilder.
@@ -27,7 +27,7 @@ INCLUDES = (
 
 
 def views_made_whole() -> int:
-    count = ctypes.CDLL(os.environ["MS_OP_PLUGIN_PATH"]).aten_bridge_mint_views_made_whole
+    count = ctypes.CDLL(os.environ["MS_OP_PLUGIN_PATH"]).aten_bridge_views_made_whole
     count.restype = ctypes.c_int64
     return count()
 

@@ -1,4 +1,4 @@
-// MindSpore's own kernels get whole tensors.
+// MindSpore's own kernels get whole tensors. Part of each library with HOST MINDSPORE_PLUGIN.
 //
 // They read an input as if its elements lay one behind the other. MindSpore 2.10 makes views whole
 // before them, but not where MS_OP_PLUGIN_PATH is set, whoever runs the operator: then they read a
@@ -8,7 +8,7 @@
 // Each of its kernels is launched, in both modes, through NativeCpuKernelMod::Launch() with four
 // arguments, which calls the kernel's own with three. When MindSpore opens this library, that entry
 // of the kernels' virtual tables is bound to launch_whole() below, as the dynamic linker would have
-// bound it, had the library been there first. The kernels of this library, which read views as they
+// bound it, had the library been there first. The library's own kernels, which read views as they
 // are, keep theirs. Where a MindSpore is of another make nothing is changed.
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/empty.h>
@@ -357,11 +357,11 @@ bool bind() {
   if (void* library = dlopen("libmindspore_core.so", RTLD_LAZY | RTLD_NOLOAD)) {
     dlclose(library);
     std::fputs(
-        "aten_bridge_mint.so: WARNING: this MindSpore is not 2.10.0 as PyPI has it: its own "
-        "kernels "
-        "take views (transposed, sliced) for whole tensors, so that functions which this library "
-        "has no kernel for give wrong results on them. Use MindSpore 2.10.0, or give them "
-        "x.contiguous().\n",
+        "aten_bridge: WARNING: this MindSpore is not 2.10.0 as PyPI has it. Beside a library of "
+        "kernels (MS_OP_PLUGIN_PATH) its own kernels take views (transposed, sliced) for whole "
+        "tensors, and give wrong results: use MindSpore 2.10.0, or give x.contiguous() to "
+        "functions "
+        "that the library has no kernel for.\n",
         stderr);
   }
   return false;
@@ -373,6 +373,6 @@ const bool is_bound = bind();
 
 /// How many views have been made whole for MindSpore's own kernels so far; -1 if none can be, since
 /// there is no MindSpore in the process or another one than 2.10.0.
-extern "C" __attribute__((visibility("default"))) int64_t aten_bridge_mint_views_made_whole() {
+extern "C" __attribute__((visibility("default"))) int64_t aten_bridge_views_made_whole() {
   return is_bound ? views_made_whole.load(std::memory_order_relaxed) : -1;
 }
