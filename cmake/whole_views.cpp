@@ -5,11 +5,12 @@
 // view's memory as a whole tensor's, silently. (In PyNative mode in libmindspore_pynative.so, in
 // graph mode in NeedCheckInputContiguous() of libmindspore_ms_backend.so.)
 //
-// Each of its kernels is launched, in both modes, through NativeCpuKernelMod::Launch() with four
-// arguments, which calls the kernel's own with three. When MindSpore opens this library, that entry
-// of the kernels' virtual tables is bound to launch_whole() below, as the dynamic linker would have
-// bound it, had the library been there first. The library's own kernels, which read views as they
-// are, keep theirs. Where a MindSpore is of another make nothing is changed.
+// It launches each of its kernels, in both modes, through the virtual function
+// NativeCpuKernelMod::Launch() with four arguments; all but two classes leave it as it is. When
+// MindSpore asks this library for its operators, that entry of the kernels' virtual tables is bound
+// to functions below, as the dynamic linker could have bound it, had the library been there first.
+// The library's own kernels, which read views as they are, keep theirs. Where a MindSpore is of
+// another make nothing is changed.
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/from_blob.h>
@@ -26,6 +27,7 @@
 #include <cstdio>
 #include <cstring>
 #include <memory>
+#include <mutex>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -71,13 +73,17 @@ using Launch = bool (*)(KernelMod*, const KernelTensors& inputs, const KernelTen
 constexpr const char* kLaunch =
     "_ZN9mindspore6kernel18NativeCpuKernelMod6LaunchERKSt6vectorIPNS0_12KernelTensorESaIS4_EES8_S8_"
     "Pv";
+// Of the same virtual tables, and in all of them the same.
+constexpr const char* kGetKernelModType =
+    "_ZNK9mindspore6kernel18NativeCpuKernelMod16GetKernelModTypeEv";
 constexpr const char* kPluginKernel =
     "_ZTVN9mindspore6kernel9op_plugin26CustomOpPluginCpuKernelModE";
 
 /// MindSpore's functions, found by their names.
 struct MindSpore {
   Launch launch;
-  const std::byte* plugin_kernel;  // the virtual table
+  void* get_kernel_mod_type;
+  const std::byte* plugin_kernel;  // the virtual table of the kernels of plugins
   void (*copy)(KernelTensor* to, const KernelTensor& from);
   void (*make)(KernelTensor*, const std::shared_ptr<DeviceAddress>&,
                const std::shared_ptr<StorageInfo>&, int type_id, const std::vector<int64_t>& sizes,
@@ -109,6 +115,7 @@ bool MindSpore::find() {
     all = all && found != nullptr;
   };
   look_up(kLaunch, launch);
+  look_up(kGetKernelModType, get_kernel_mod_type);
   look_up(kPluginKernel, plugin_kernel);
   look_up("_ZN9mindspore6kernel12KernelTensorC1ERKS1_", copy);
   look_up(
@@ -176,13 +183,19 @@ at::ScalarType type_of(std::size_t item_size) {
   }
 }
 
+// Inputs that a kernel only asks for their sizes may have no memory.
 bool is_view(const KernelTensor* tensor) {
-  return tensor != nullptr && tensor->storage() != nullptr;
+  if (tensor == nullptr || tensor->storage() == nullptr) {
+    return false;
+  }
+  const std::shared_ptr<DeviceAddress>& address = mindspore.address(tensor);
+  return address != nullptr && mindspore.data(address.get()) != nullptr;
 }
 
 std::atomic<int64_t> views_made_whole = 0;
 
-/// A copy of a tensor that is a view, whole and in memory of its own.
+/// A tensor that is a view as a whole one: in memory of its own, unless its elements lie one behind
+/// the other already.
 class WholeTensor {
  public:
   explicit WholeTensor(const KernelTensor& view) {
@@ -193,12 +206,15 @@ class WholeTensor {
     auto* base = static_cast<std::byte*>(mindspore.data(mindspore.address(&view).get()));
     const std::size_t item_size = at::elementSize(type);
     view_ = at::from_blob(base + storage.offset * item_size, storage.sizes, storage.strides, type);
-    whole_ = at::empty(storage.sizes, type);
-    whole_.copy_(view_);
+    whole_ = view_;
+    if (!view_.is_contiguous()) {
+      whole_ = at::empty(storage.sizes, type);
+      whole_.copy_(view_);
+      views_made_whole.fetch_add(1, std::memory_order_relaxed);
+    }
     mindspore.copy(&tensor_, view);
     set_storage(nullptr);
     mindspore.set_address(&tensor_, address_of(whole_.data_ptr(), whole_.nbytes()));
-    views_made_whole.fetch_add(1, std::memory_order_relaxed);
   }
   WholeTensor(const WholeTensor&) = delete;
   WholeTensor& operator=(const WholeTensor&) = delete;
@@ -207,7 +223,11 @@ class WholeTensor {
   KernelTensor* tensor() { return &tensor_; }
 
   /// What a kernel has written to the copy goes where it was meant to.
-  void write_back() { view_.copy_(whole_); }
+  void write_back() {
+    if (!whole_.is_same(view_)) {
+      view_.copy_(whole_);
+    }
+  }
 
  private:
   void set_storage(std::shared_ptr<StorageInfo> storage) {
@@ -219,7 +239,10 @@ class WholeTensor {
   at::Tensor whole_;
 };
 
-[[gnu::noinline, gnu::cold]] bool launch_with_copies(KernelMod* kernel, const KernelTensors& inputs,
+/// Outputs are written back. Inputs are not: MindSpore refuses views in its operators that write
+/// them ("Not support view input for inplace op"), and its own copies are not written back either.
+[[gnu::noinline, gnu::cold]] bool launch_with_copies(Launch launch, KernelMod* kernel,
+                                                     const KernelTensors& inputs,
                                                      const KernelTensors& workspaces,
                                                      const KernelTensors& outputs, void* stream) {
   const c10::impl::ExcludeDispatchKeyGuard below_autograd(c10::autograd_dispatch_keyset);
@@ -236,30 +259,55 @@ class WholeTensor {
   const KernelTensors whole_inputs = make_whole(inputs);
   const std::size_t input_count = copies.size();
   const KernelTensors whole_outputs = make_whole(outputs);
-  const bool done = mindspore.launch(kernel, whole_inputs, workspaces, whole_outputs, stream);
+  const bool done = launch(kernel, whole_inputs, workspaces, whole_outputs, stream);
   for (std::size_t i = input_count; i < copies.size(); ++i) {
     copies[i]->write_back();
   }
   return done;
 }
 
-/// In the place of NativeCpuKernelMod::Launch().
-bool launch_whole(KernelMod* kernel, const KernelTensors& inputs, const KernelTensors& workspaces,
-                  const KernelTensors& outputs, void* stream) {
+bool launch_whole(Launch launch, KernelMod* kernel, const KernelTensors& inputs,
+                  const KernelTensors& workspaces, const KernelTensors& outputs, void* stream) {
   if (std::any_of(inputs.begin(), inputs.end(), is_view) ||
       std::any_of(outputs.begin(), outputs.end(), is_view)) {
-    return launch_with_copies(kernel, inputs, workspaces, outputs, stream);
+    return launch_with_copies(launch, kernel, inputs, workspaces, outputs, stream);
   }
-  return mindspore.launch(kernel, inputs, workspaces, outputs, stream);
+  return launch(kernel, inputs, workspaces, outputs, stream);
 }
 
-//===--- Binding a symbol anew ---===//
+/// In the place of NativeCpuKernelMod::Launch().
+bool launch_inherited(KernelMod* kernel, const KernelTensors& inputs,
+                      const KernelTensors& workspaces, const KernelTensors& outputs, void* stream) {
+  return launch_whole(mindspore.launch, kernel, inputs, workspaces, outputs, stream);
+}
+
+/// Where the virtual tables have Launch(), in bytes: behind GetKernelModType(), and behind where an
+/// object points to.
+std::ptrdiff_t launch_behind_type = 0;
+std::ptrdiff_t launch_in_table = 0;
+
+/// The Launch() of classes that have their own, by the place in the virtual table. Complete before
+/// it is read.
+std::vector<std::pair<const std::byte*, Launch>> own_launches;
+
+/// In the place of those.
+bool launch_own(KernelMod* kernel, const KernelTensors& inputs, const KernelTensors& workspaces,
+                const KernelTensors& outputs, void* stream) {
+  const std::byte* place = *reinterpret_cast<const std::byte* const*>(kernel) + launch_in_table;
+  const auto found = std::find_if(own_launches.begin(), own_launches.end(),
+                                  [place](const auto& own) { return own.first == place; });
+  return launch_whole(found->second, kernel, inputs, workspaces, outputs, stream);
+}
+
+//===--- Binding the entries anew ---===//
 
 #if defined(__x86_64__)
 constexpr auto kAbsoluteAddress = R_X86_64_64;
 #elif defined(__aarch64__)
 constexpr auto kAbsoluteAddress = R_AARCH64_ABS64;
 #endif
+
+std::uintptr_t page_size() { return static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE)); }
 
 /// The relocations of one loaded library.
 struct Relocations {
@@ -268,7 +316,9 @@ struct Relocations {
       const ElfW(Phdr)& header = library.dlpi_phdr[i];
       if (header.p_type == PT_GNU_RELRO) {
         read_only_begin = base + header.p_vaddr;
+        // Of a page that is read-only in part the dynamic linker leaves all as it is.
         read_only_end = read_only_begin + header.p_memsz;
+        read_only_end -= read_only_end % page_size();
       } else if (header.p_type == PT_DYNAMIC) {
         read(reinterpret_cast<const ElfW(Dyn)*>(base + header.p_vaddr));
       }
@@ -313,66 +363,131 @@ struct Relocations {
 
 /// Writes a pointer to memory that the dynamic linker has made read-only after it was done.
 bool write(std::byte* place, Launch value, bool is_read_only) {
-  const auto page_size = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
-  auto* page = place - reinterpret_cast<std::uintptr_t>(place) % page_size;
-  if (is_read_only && mprotect(page, page_size, PROT_READ | PROT_WRITE) != 0) {
+  auto* page = place - reinterpret_cast<std::uintptr_t>(place) % page_size();
+  if (is_read_only && mprotect(page, page_size(), PROT_READ | PROT_WRITE) != 0) {
     return false;
   }
   __atomic_store_n(reinterpret_cast<Launch*>(place), value, __ATOMIC_RELEASE);
-  return !is_read_only || mprotect(page, page_size, PROT_READ) == 0;
+  return !is_read_only || mprotect(page, page_size(), PROT_READ) == 0;
 }
 
-/// Whether a place is in the virtual table of the kernels of plugins.
-bool is_in_plugin_kernel(const std::byte* place) {
-  Dl_info found;
-  return dladdr(place, &found) != 0 && found.dli_saddr == mindspore.plugin_kernel;
+Launch launch_at(const std::byte* place) {
+  Launch launch;
+  std::memcpy(&launch, place, sizeof(launch));
+  return launch;
 }
 
-/// Binds the entry in the virtual table of one library's kernels. Returns 1 for an error.
-int bind_in_library(dl_phdr_info* library, std::size_t /*size*/, void* /*data*/) {
-  if (std::string_view(library->dlpi_name).find("libmindspore_") == std::string_view::npos) {
+bool is_of_mindspore(const dl_phdr_info& library) {
+  return std::string_view(library.dlpi_name).find("libmindspore_") != std::string_view::npos;
+}
+
+/// Finds Launch() in the virtual table of the kernels of plugins, whose place is known.
+bool find_in_table() {
+  constexpr std::ptrdiff_t kEntry = sizeof(void*);
+  constexpr std::ptrdiff_t kFirst = 2 * kEntry;  // behind the offset to the top and the type
+  std::ptrdiff_t launch = 0;
+  std::ptrdiff_t type = 0;
+  for (std::ptrdiff_t i = kFirst; i < 64 * kEntry && (launch == 0 || type == 0); i += kEntry) {
+    const Launch entry = launch_at(mindspore.plugin_kernel + i);
+    if (entry == mindspore.launch) {
+      launch = i;
+    } else if (std::memcmp(&entry, &mindspore.get_kernel_mod_type, sizeof(entry)) == 0) {
+      type = i;
+    }
+  }
+  launch_behind_type = launch - type;
+  launch_in_table = launch - kFirst;
+  return launch != 0 && type != 0;
+}
+
+/// The entries to bind, of all of MindSpore's libraries.
+struct Binding {
+  struct Entry {
+    std::byte* place;
+    bool is_read_only;
+  };
+  std::vector<Entry> inherited;
+  std::vector<Entry> own;
+  bool was_bound = false;  // by another library with this source
+
+  static int find_in_library(dl_phdr_info* library, std::size_t /*size*/, void* binding) {
+    if (is_of_mindspore(*library)) {
+      const Relocations relocations(*library);
+      relocations.for_each_place_of(kGetKernelModType, [&](std::byte* type) {
+        const auto address = reinterpret_cast<ElfW(Addr)>(type + launch_behind_type);
+        static_cast<Binding*>(binding)->add(
+            {type + launch_behind_type,
+             address >= relocations.read_only_begin && address < relocations.read_only_end});
+      });
+    }
     return 0;
   }
-  const Relocations relocations(*library);
-  int failed = 0;
-  relocations.for_each_place_of(kLaunch, [&](std::byte* place) {
-    Launch bound;
-    std::memcpy(&bound, place, sizeof(bound));
-    if (bound == mindspore.launch && !is_in_plugin_kernel(place)) {
-      const auto address = reinterpret_cast<ElfW(Addr)>(place);
-      const bool is_read_only =
-          address >= relocations.read_only_begin && address < relocations.read_only_end;
-      failed |= write(place, launch_whole, is_read_only) ? 0 : 1;
+
+  void add(const Entry& entry) {
+    Dl_info table;
+    Dl_info launch;
+    const auto address = launch_at(entry.place);
+    if (dladdr(entry.place, &table) != 0 && table.dli_saddr == mindspore.plugin_kernel) {
+      return;
     }
-  });
-  return failed;
-}
+    if (address == mindspore.launch) {
+      inherited.push_back(entry);
+    } else if (dladdr(reinterpret_cast<void*>(address), &launch) != 0 &&
+               std::string_view(launch.dli_fname).find("libmindspore_") != std::string_view::npos) {
+      own.push_back(entry);
+    } else {
+      was_bound = true;
+    }
+  }
 
-/// Whether MindSpore's own kernels get whole tensors. Warns once where there are such kernels, but
-/// not as they are known.
+  bool bind() const {
+    for (const Entry& entry : own) {
+      own_launches.emplace_back(entry.place, launch_at(entry.place));
+    }
+    const auto bind_all = [](const std::vector<Entry>& entries, Launch launch) {
+      return std::all_of(entries.begin(), entries.end(), [launch](const Entry& entry) {
+        return write(entry.place, launch, entry.is_read_only);
+      });
+    };
+    return bind_all(own, launch_own) && bind_all(inherited, launch_inherited) &&
+           (was_bound || !inherited.empty());
+  }
+};
+
+std::atomic<bool> is_bound = false;
+
 bool bind() {
-  if (mindspore.find() && has_known_layout() && dl_iterate_phdr(bind_in_library, nullptr) == 0) {
-    return true;
-  }
-  if (void* library = dlopen("libmindspore_core.so", RTLD_LAZY | RTLD_NOLOAD)) {
-    dlclose(library);
-    std::fputs(
-        "aten_bridge: WARNING: this MindSpore is not 2.10.0 as PyPI has it. Beside a library of "
-        "kernels (MS_OP_PLUGIN_PATH) its own kernels take views (transposed, sliced) for whole "
-        "tensors, and give wrong results: use MindSpore 2.10.0, or give x.contiguous() to "
-        "functions "
-        "that the library has no kernel for.\n",
-        stderr);
-  }
-  return false;
+  Binding binding;
+  return mindspore.find() && has_known_layout() && find_in_table() &&
+         dl_iterate_phdr(Binding::find_in_library, &binding) == 0 && binding.bind();
 }
-
-const bool is_bound = bind();
 
 }  // namespace
 
-/// How many views have been made whole for MindSpore's own kernels so far; -1 if none can be, since
-/// there is no MindSpore in the process or another one than 2.10.0.
+/// Called when MindSpore asks for the library's operators, before any kernel runs. Does its work
+/// once; prints a warning where MindSpore's kernels are not as they are known.
+extern "C" __attribute__((visibility("hidden"))) void aten_bridge_make_views_whole() {
+  void* library = dlopen("libmindspore_core.so", RTLD_LAZY | RTLD_NOLOAD);
+  if (library == nullptr) {
+    return;  // somebody else asks
+  }
+  dlclose(library);
+  static std::once_flag once;
+  std::call_once(once, [] {
+    is_bound = bind();
+    if (!is_bound) {
+      std::fputs(
+          "aten_bridge: WARNING: this MindSpore is not 2.10.0 as PyPI has it. Beside a library of "
+          "kernels (MS_OP_PLUGIN_PATH) its own kernels take views (transposed, sliced) for whole "
+          "tensors, and give wrong results: use MindSpore 2.10.0, or give x.contiguous() to "
+          "functions that the library has no kernel for.\n",
+          stderr);
+    }
+  });
+}
+
+/// How many views have been copied for MindSpore's own kernels so far; -1 if none can be, since
+/// MindSpore has not asked for the library's operators, or is another one than 2.10.0.
 extern "C" __attribute__((visibility("default"))) int64_t aten_bridge_views_made_whole() {
   return is_bound ? views_made_whole.load(std::memory_order_relaxed) : -1;
 }

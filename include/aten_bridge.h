@@ -5663,8 +5663,14 @@ class PythonAttributes final : public Attributes {
 
 #ifdef ATEN_BRIDGE_MINDSPORE_PLUGIN
 // What MindSpore asks a plugin when it opens it: the operators that it has kernels for, and those
-// of them whose results' sizes are known after the run only.
+// of them whose results' sizes are known after the run only. Beside a plugin MindSpore's own
+// kernels take views for whole tensors, unless whole_views.cpp is part of it, as
+// aten_bridge_add_kernel() makes it.
+extern "C" __attribute__((weak, visibility("hidden"))) void aten_bridge_make_views_whole();
 extern "C" ATEN_BRIDGE_PUBLIC inline int GetRegisteredOpCount() {  // NOLINT: MindSpore's name
+  if (aten_bridge_make_views_whole != nullptr) {
+    aten_bridge_make_views_whole();
+  }
   return static_cast<int>(aten_bridge::detail::plugin_operators(false).size());
 }
 extern "C" ATEN_BRIDGE_PUBLIC inline const char**

@@ -123,6 +123,7 @@ def install() -> None:
     import mindspore  # noqa: F401  before the library, which looks for its kernels
 
     kernels = _open(Path(os.environ["MS_OP_PLUGIN_PATH"]).resolve())
+    _check_that_views_are_made_whole(kernels)
     if _has_started():
         _check_that_mindspore_uses_it()
     _check_names_left(os.environ.get(LEFT, ""), kernels)
@@ -143,6 +144,20 @@ def _open(path: Path) -> ctypes.CDLL:
             f"the library of kernels cannot be opened: {error}; build it for the PyTorch and the "
             "MindSpore of this environment"
         ) from None
+
+
+def _check_that_views_are_made_whole(kernels: ctypes.CDLL) -> None:
+    """For MindSpore's own kernels. Other libraries than this project's cannot tell."""
+    if not hasattr(kernels, "aten_bridge_views_made_whole"):
+        return
+    kernels.GetRegisteredOpCount()  # MindSpore's question, upon which it is prepared
+    count = kernels.aten_bridge_views_made_whole
+    count.restype = ctypes.c_int64
+    if count() < 0:
+        raise InterfaceError(
+            "this MindSpore is not 2.10.0 as PyPI has it: its own kernels would take views for "
+            "whole tensors, and give wrong results; use MindSpore 2.10.0"
+        )
 
 
 def _has_started() -> bool:

@@ -7,6 +7,7 @@ import ctypes
 import os
 import re
 import subprocess
+import sys
 from pathlib import Path
 
 import mindspore as ms
@@ -117,9 +118,17 @@ def masked_scatter(x):
     return x.masked_scatter(mask, ms.Tensor(X))
 
 
+def real_transform(x):
+    return ops.FFTWithSize(1, False, True)(x).abs()  # a kernel that is launched in a way of its own
+
+
+def shape(x):
+    return ops.TensorShape()(x)  # of its input no memory is kept
+
+
 FUNCTIONS = (
     *(gelu, ops.log_softmax, largest, arg_min_with_value, bitwise_left_shift, nn.GELU()),
-    *(nonzero, masked_select, mint.unique_consecutive, masked_scatter),
+    *(nonzero, masked_select, mint.unique_consecutive, masked_scatter, real_transform, shape),
 )
 
 
@@ -134,7 +143,7 @@ class Net(nn.Cell):
 
 class OfTransposed(Net):
     def construct(self, x):
-        return self.function(mint.transpose(x, 0, 1))
+        return self.function(mint.transpose(mint.neg(x), 0, 1))
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)
@@ -144,7 +153,7 @@ def test_values_of_views_are_those_of_whole_tensors(function, mode):
     expected = net(views.pop("whole")).asnumpy()
     for part, view in views.items():
         np.testing.assert_array_equal(net(view).asnumpy(), expected, err_msg=part)
-    of_transposed = OfTransposed(function)(ms.Tensor(np.ascontiguousarray(X.T)))
+    of_transposed = OfTransposed(function)(ms.Tensor(np.ascontiguousarray(-X.T)))
     np.testing.assert_array_equal(of_transposed.asnumpy(), expected)
 
 
@@ -190,9 +199,35 @@ def test_what_is_no_view_and_what_the_library_has_is_not_copied():
     ops.gelu(views["whole"], approximate="tanh").asnumpy()
     before = views_made_whole()
     ops.gelu(views["whole"], approximate="tanh").asnumpy()
+    ops.gelu(views["whole"][1:], approximate="tanh").asnumpy()  # whole, but for where it begins
     for view in views.values():
         mint.exp(view).asnumpy()
         mint.sum(mint.mm(view, view.T)).asnumpy()
     assert views_made_whole() == before
     ops.gelu(views["stepped"], approximate="tanh").asnumpy()
     assert views_made_whole() == before + 1
+
+
+PROGRAM = """
+import ctypes, os
+{before}
+import mindspore as ms
+{after}
+x = ms.mint.transpose(ms.Tensor([[0.0, 1.0], [2.0, 3.0]]), 0, 1)
+print(ms.ops.neg(x).asnumpy().tolist(), ms.mint.gather(x, 1, ms.Tensor([[0, 0], [1, 1]])).asnumpy())
+"""
+
+
+@pytest.mark.parametrize("left", ["", "Neg,GatherD"])
+@pytest.mark.parametrize("place", ["before", "after"])
+def test_the_library_may_be_opened_by_somebody_else_first(tmp_path, place, left):
+    opened = "ctypes.CDLL(os.environ['MS_OP_PLUGIN_PATH'])"
+    program = tmp_path / "program.py"
+    program.write_text(PROGRAM.format(**{"before": "", "after": "", place: opened}))
+    done = subprocess.run(
+        [sys.executable, str(program)],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "ATEN_BRIDGE_LEAVE_TO_MINDSPORE": left},
+    )
+    assert done.stdout == "[[-0.0, -2.0], [-1.0, -3.0]] [[0. 0.]\n [3. 3.]]\n", done.stderr

@@ -141,6 +141,8 @@ FAILING = {
     "grad": lambda x: ms.grad(stops)(x),
     "value_and_grad": lambda x: ms.value_and_grad(stops)(x),
     "gradient of a gradient": lambda x: ms.grad(lambda y: ms.grad(stops)(y).sum())(x),
+    "vjp": lambda x: ms.vjp(stops, x),
+    "jvp": lambda x: ms.jvp(stops, x, x),
     "weights": of_weights,
     "set_grad": of_set_grad,
     "kernel": lambda x: ms.grad(fails_in_a_kernel)(x).asnumpy(),
@@ -176,3 +178,39 @@ def test_an_exception_that_a_function_catches_while_it_is_differentiated():
     x.add_(1)
     assert x.asnumpy().tolist() == [2, 3]
     assert ms.grad(lambda x: (x * x).sum())(x).asnumpy().tolist() == [4, 6]
+
+
+class Halves(nn.Cell):
+    """Computes in float16, and stops."""
+
+    def __init__(self):
+        super().__init__()
+        self.to_float(ms.float16)
+
+    def construct(self, x):
+        return stops(x)
+
+
+class Doubles(nn.Cell):
+    def construct(self, differentiated):
+        return 2 * differentiated
+
+
+def test_an_exception_beside_a_recording_leaves_it_alone():
+    x = ms.Tensor([1.0, 2.0])
+    _, gradient = ms.vjp(lambda x: (x * x).sum(), x)
+    with pytest.raises(ValueError, match="stops"):
+        Halves()(x)
+    assert gradient(ms.Tensor(3.0))[0].asnumpy().tolist() == [6, 12]
+
+
+def test_an_exception_ends_the_precision_of_its_cell():
+    def function(x):
+        with contextlib.suppress(ValueError):
+            Halves()(x)
+        return ms.ops.matmul(x, x)
+
+    net = Doubles().set_grad()
+    x = ms.Tensor(np.eye(2, dtype=np.float32))
+    assert function(net(differentiated=x)).dtype == ms.float32
+    assert ms.grad(function)(x).dtype == ms.float32
