@@ -767,8 +767,12 @@ struct __attribute__((visibility("default"))) PluginInputs {
 };
 
 /// The double that the shortest decimal for `value` names (of subnormals one of 6 digits): 0.01 for
-/// 0.01f, not 0.00999999977648.
+/// 0.01f, not 0.00999999977648. Never beyond the largest number of a dtype that `value` is.
 inline double widen(float value) {
+  // The shortest decimals of the largest bfloat16 and float32 lie beyond them.
+  if (std::fabs(value) >= 0x1.fep127F) {
+    return value;
+  }
   // No two decimals of up to 6 digits are one float. What people write is found here, in 3 ns
   // instead of 140 by text; quotients of such whole numbers are what strtod() gives.
   for (const double scale : {1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6}) {

@@ -52,6 +52,14 @@ void binary(const Tensor& x, const Tensor& other, Tensor& y) {
   out(y, x, other);
 }
 
+std::vector<int64_t> sizes_of_channels(const Tensor& x, int64_t format) {
+  constexpr int64_t kChannelsLast = 1;
+  std::vector<int64_t> sizes(static_cast<std::size_t>(x.dim()), 1);
+  const std::size_t dim = format == kChannelsLast ? sizes.size() - 1 : 1;
+  sizes.at(dim) = x.size(static_cast<int64_t>(dim));
+  return sizes;
+}
+
 }  // namespace
 
 ATEN_BRIDGE_EXPORT(AddcdivExt, at::addcdiv_out);
@@ -130,6 +138,13 @@ ATEN_BRIDGE_EXPORT(RealDiv, [](const Tensor& x, const Tensor& other, Tensor& y) 
 });
 ATEN_BRIDGE_EXPORT(Pow, binary<at::pow_out>);
 
+// Of nn.Dense and nn.Conv2d: one value for each channel, which is the last dimension or the second.
+ATEN_BRIDGE_EXPORT(BiasAdd, [](const Tensor& x, const Tensor& bias, int64_t format, Tensor& y) {
+  at::add_out(y, x, bias.view(sizes_of_channels(x, format)));
+});
+ATEN_BRIDGE_EXPORT(BiasAddGrad, [](const Tensor& dy, int64_t format, Tensor& dbias) {
+  dbias.copy_(dy.sum_to_size(sizes_of_channels(dy, format)).flatten());
+});
 ATEN_BRIDGE_EXPORT(CdistGrad, [](const Tensor& dy, const Tensor& a, const Tensor& b,
                                  const Tensor& distances, double p, Tensor& da) {
   da.copy_(at::_cdist_backward(dy.contiguous(), a, b, p, distances));

@@ -31,6 +31,7 @@ ATEN_BRIDGE_EXPORT(InplaceHardtanh, [](const Tensor& x, const Scalar& min, const
 ATEN_BRIDGE_EXPORT(InplaceIndexAddExt, [](const Tensor& x, int64_t dim, const Tensor& index, const Tensor& source, const Scalar& alpha) { x.index_add_(dim, index, source, alpha); });
 ATEN_BRIDGE_EXPORT(InplaceIndexCopy, [](const Tensor& x, int64_t dim, const Tensor& index, const Tensor& source) { x.index_copy_(dim, index, source); });
 ATEN_BRIDGE_EXPORT(InplaceIndexFillScalar, [](const Tensor& x, int64_t dim, const Tensor& index, const Scalar& value) { x.index_fill_(dim, index, value); });
+ATEN_BRIDGE_EXPORT(InplaceIndexFillTensor, [](const Tensor& x, int64_t dim, const Tensor& index, const Tensor& value) { x.index_fill_(dim, index, value); });
 ATEN_BRIDGE_EXPORT(InplaceIndexPut, [](const Tensor& x, TensorList indices, const Tensor& values, bool accumulate) { x.index_put_(places(indices), values, accumulate); });
 ATEN_BRIDGE_EXPORT(InplaceLog, [](const Tensor& x) { x.log_(); });
 ATEN_BRIDGE_EXPORT(InplaceMaskedFillScalar, [](const Tensor& x, const Tensor& mask, const Scalar& value) { x.masked_fill_(mask, value); });

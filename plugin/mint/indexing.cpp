@@ -12,6 +12,7 @@
 #include <ATen/ops/index_select.h>
 #include <ATen/ops/kthvalue.h>
 #include <ATen/ops/masked_fill.h>
+#include <ATen/ops/masked_scatter.h>
 #include <ATen/ops/repeat_interleave.h>
 #include <ATen/ops/roll.h>
 #include <ATen/ops/scatter_add.h>
@@ -165,6 +166,9 @@ ATEN_BRIDGE_EXPORT(GatherDGradV2, [](const Tensor& x, int64_t dim, const Tensor&
 });
 ATEN_BRIDGE_EXPORT(MaskedFill, [](const Tensor& x, const Tensor& mask, const Tensor& value) {
   return at::masked_fill(x, mask, value);
+});
+ATEN_BRIDGE_EXPORT(MaskedScatter, [](const Tensor& x, const Tensor& mask, const Tensor& source) {
+  return at::masked_scatter(x, mask, source);
 });
 ATEN_BRIDGE_EXPORT(MaskedSelectGrad, [](const Tensor& x, const Tensor& mask, const Tensor& dy,
                                         Tensor& dx) {

@@ -26,6 +26,9 @@
 #include <ATen/ops/soft_margin_loss_backward.h>
 #include <ATen/ops/var_mean.h>
 
+#include <algorithm>
+#include <numeric>
+
 #include "mint.h"
 
 using namespace mint;  // NOLINT(google-build-using-namespace)
@@ -134,6 +137,20 @@ int64_t pixels(const Tensor& x) { return c10::multiply_integers(x.sizes().slice(
 // ATen's kernels for groups read weights as if they were contiguous.
 Optional<Tensor> dense(OptionalTensor weight) {
   return weight.has_value() ? Optional<Tensor>(weight->contiguous()) : Optional<Tensor>();
+}
+
+// Over the last `ndim` dimensions, which stay with size 1.
+Tensor mean_of_last(const Tensor& x, int64_t ndim) {
+  std::vector<int64_t> dims(static_cast<std::size_t>(ndim));
+  std::iota(dims.begin(), dims.end(), -ndim);
+  return x.mean(dims, /*keepdim=*/true);
+}
+
+// One value for each row of `x`, whose last `ndim` dimensions are the row.
+Tensor like_rows(const Tensor& values, const Tensor& x, int64_t ndim) {
+  std::vector<int64_t> sizes = x.sizes().vec();
+  std::fill(sizes.end() - ndim, sizes.end(), 1);
+  return values.view(sizes);
 }
 
 // As many dimensions as `x`, so that each value counts for a channel.
@@ -251,4 +268,21 @@ ATEN_BRIDGE_EXPORT(LayerNormGradExt, [](const Tensor& dy, const Tensor& x, IntAr
   dx.copy_(a);
   dweight.copy_(b);
   dbias.copy_(c);
+});
+ATEN_BRIDGE_EXPORT(RmsNorm, [](const Tensor& x, const Tensor& weight, double eps, Tensor& y,
+                               Tensor& rstd) {
+  const Tensor wide = x.to(rstd.scalar_type());
+  const int64_t ndim = weight.dim();
+  rstd.copy_(at::rsqrt(mean_of_last(wide.square(), ndim) + eps).view(rstd.sizes()));
+  y.copy_(wide * like_rows(rstd, x, ndim) * weight);
+});
+ATEN_BRIDGE_EXPORT(RmsNormGrad, [](const Tensor& dy, const Tensor& x, const Tensor& rstd,
+                                   const Tensor& weight, Tensor& dx, Tensor& dweight) {
+  const int64_t ndim = weight.dim();
+  const Tensor scale = like_rows(rstd, x, ndim);
+  const Tensor normal = x.to(rstd.scalar_type()) * scale;
+  const Tensor d = dy.to(rstd.scalar_type());
+  const Tensor dnormal = d * weight;
+  dx.copy_((dnormal - normal * mean_of_last(dnormal * normal, ndim)) * scale);
+  dweight.copy_((d * normal).sum_to_size(weight.sizes()));
 });

@@ -64,6 +64,10 @@ ATEN_BRIDGE_EXPORT(InplaceUniform,
                    [](const Tensor& x, double from, double to, int64_t seed, int64_t offset) {
                      x.uniform_(from, to, generator(seed, offset));
                    });
+// What Tensor.uniform() calls.
+ATEN_BRIDGE_EXPORT(UniformExt,
+                   [](const Tensor&, double from, double to, int64_t seed, int64_t offset,
+                      Tensor& y) { y.uniform_(from, to, generator(seed, offset)); });
 ATEN_BRIDGE_EXPORT(InplaceBernoulliScalar,
                    [](const Tensor& x, double p, int64_t seed, int64_t offset) {
                      x.bernoulli_(p, generator(seed, offset));

@@ -25,7 +25,9 @@ from mindspore.ops.auto_generate import (
     IndexFillTensor,
     LinalgVectorNorm,
     MaxPoolWithIndices,
+    floor_mod_op,
     gen_ops_prim,
+    slice_ext_view_op,
 )
 
 # MindSpore's own, by the function that stands in for it, and the methods of tensors.
@@ -176,6 +178,9 @@ def interpolate(
     align_corners=None,
     recompute_scale_factor=None,
 ):
+    if mode == "area" and size is not None:
+        pools = (F.adaptive_avg_pool1d, F.adaptive_avg_pool2d, F.adaptive_avg_pool3d)
+        return pools[input.ndim - 3](input, size)
     # A whole number is refused as a scale.
     if isinstance(scale_factor, int):
         scale_factor = float(scale_factor)
@@ -327,14 +332,28 @@ def _product(a, of_a, b, of_b, kept):
     rows = [label for label in of_a if label not in of_b]
     columns = [label for label in of_b if label not in of_a]
 
+    labels = [*batch, *rows, *columns]
+    if not both:  # of any two dtypes
+        a, b = _along(a, of_a, labels), _along(b, of_b, labels)
+        return a * b, labels
+    if a.dtype != b.dtype:
+        raise TypeError(f"einsum: expected operands of one dtype, got {a.dtype} and {b.dtype}")
+
     def matrices(operand, labels, *groups):
         order = tuple(labels.index(label) for label in itertools.chain(*groups))
         shape = tuple(math.prod(sizes[label] for label in group) for group in groups)
         return mint.reshape(mint.permute(operand, order), shape)
 
     result = mint.bmm(matrices(a, of_a, batch, rows, both), matrices(b, of_b, batch, both, columns))
-    labels = [*batch, *rows, *columns]
     return mint.reshape(result, tuple(sizes[label] for label in labels)), labels
+
+
+def _along(operand, of_operand, labels):
+    """The operand with a dimension for each label, of size 1 for those that it does not have."""
+    kept = [label for label in labels if label in of_operand]
+    operand = mint.permute(operand, tuple(of_operand.index(label) for label in kept))
+    sizes = dict(zip(kept, operand.shape, strict=True))
+    return mint.reshape(operand, tuple(sizes.get(label, 1) for label in labels))
 
 
 # ===--- results whose size depends on values ---===
@@ -396,9 +415,21 @@ def unique_consecutive(input, return_inverse=False, return_counts=False, dim=Non
 def _whole_masks(index):
     if isinstance(index, Tensor):
         return index.contiguous() if index.dtype == ms.bool_ else index
-    if isinstance(index, tuple):
-        return tuple(_whole_masks(part) for part in index)
-    return index
+    if not isinstance(index, tuple):
+        return index
+    parts = []
+    for part in index:
+        if isinstance(part, Tensor) and part.dtype == ms.bool_ and part.ndim > 1:
+            # Of a mask of several dimensions beside other parts MindSpore reads a wrong one.
+            parts += nonzero(part, as_tuple=True)
+        else:
+            parts.append(_whole_masks(part))
+    return tuple(parts)
+
+
+def _names_nothing(index):
+    parts = index if isinstance(index, tuple) else (index,)
+    return any(isinstance(part, Tensor) and part.numel() == 0 for part in parts)
 
 
 def _is_view(index):
@@ -408,17 +439,60 @@ def _is_view(index):
     return all(isinstance(part, kinds) and not isinstance(part, bool) for part in parts)
 
 
+def _has_no_bfloat16(index):
+    """Whether MindSpore writes to such places in other dtypes only."""
+    if not isinstance(index, tuple):
+        return not isinstance(index, int)
+    has_steps = any(isinstance(part, slice) and part.step not in (None, 1) for part in index)
+    return has_steps or all(isinstance(part, int) for part in index)
+
+
 _getitem, _setitem = Tensor.__getitem__, Tensor.__setitem__
+
+
+def _in_steps(self, index):
+    """The tensor in the steps of the index, and what is left of that.
+
+    MindSpore's gradient of most steps is refused: "input memory out of bounds".
+    """
+    parts = list(index) if isinstance(index, tuple) else [index]
+    if not any(isinstance(part, slice) and part.step not in (None, 1) for part in parts):
+        return self, index
+    taken = [_dimensions(part) for part in parts]
+    dim = 0
+    for i, part in enumerate(parts):
+        if isinstance(part, slice) and isinstance(part.step, int) and part.step > 1:
+            begin, end, step = part.indices(self.shape[dim])
+            self = slice_ext_view_op(self, dim, begin, max(begin, end), step)
+            parts[i] = slice(None)
+        dim += self.ndim - sum(taken) if part is Ellipsis else taken[i]
+    return self, tuple(parts)
+
+
+def _dimensions(part):
+    """How many an index's part is for; those of "..." are what the others leave."""
+    if part is None or part is Ellipsis or isinstance(part, bool):
+        return 0
+    return part.ndim if isinstance(part, Tensor) and part.dtype == ms.bool_ else 1
 
 
 @_method
 def __getitem__(self, index):
-    return _getitem(self, _whole_masks(index))
+    self, index = _in_steps(self, _whole_masks(index))
+    return _getitem(self, index)
 
 
 @_method
 def __setitem__(self, index, value):
     index = _whole_masks(index)
+    if self.numel() == 0 or _names_nothing(index):  # which MindSpore refuses
+        return self
+    value = _beside(value, self)
+    if self.dtype == ms.bfloat16 and _has_no_bfloat16(index):
+        wide = self.astype(ms.float32)
+        _setitem(wide, index, value.astype(ms.float32) if isinstance(value, Tensor) else value)
+        self.copy_(wide)
+        return self
     if self.is_contiguous() or _is_view(index):
         return _setitem(self, index, value)
     whole = self.contiguous()  # MindSpore would write to a copy and forget it
@@ -439,6 +513,9 @@ def nonzero(input, *, as_tuple=False):
 
 @_replaces("where")
 def where(condition, *arguments, **keywords):
+    if len(arguments) == 2:
+        input, other = arguments
+        return _where(condition, _beside(input, other), _beside(other, input))
     if arguments or keywords:
         return _where(condition, *arguments, **keywords)
     return nonzero(condition, as_tuple=True)
@@ -450,6 +527,121 @@ _one_hot = F.one_hot
 @_replaces("nn.functional.one_hot")
 def one_hot(tensor, num_classes=-1):
     return _one_hot(tensor, int(mint.max(tensor)) + 1 if num_classes == -1 else num_classes)
+
+
+# ===--- arguments that PyTorch takes, too ---===
+
+
+def _of_0_dim(path: str) -> None:
+    """The function along a dimension takes a tensor of none, too."""
+    original = _original(path)
+
+    def compute(input, dim):
+        if input.ndim:
+            return original(input, dim)
+        results = original(mint.reshape(input, (1,)), dim)
+        if isinstance(results, tuple):
+            return tuple([mint.reshape(result, ()) for result in results])
+        return mint.reshape(results, ())
+
+    _REPLACED.append((original, _named_as(original, compute)))
+
+
+for _name in ("cummax", "cummin"):
+    _of_0_dim(_name)
+
+_cumprod, _flip, _linspace = mint.cumprod, mint.flip, mint.linspace
+_ones, _permute, _zeros = mint.ones, mint.permute, mint.zeros
+_repeat_interleave, _searchsorted = mint.repeat_interleave, mint.searchsorted
+_sort, _squeeze, _unfold = mint.sort, mint.squeeze, F.unfold
+
+
+@_replaces("cumprod")
+def cumprod(input, dim, dtype=None):
+    if input.ndim:
+        return _cumprod(input, dim, dtype=dtype)
+    return mint.reshape(_cumprod(mint.reshape(input, (1,)), dim, dtype=dtype), ())
+
+
+@_replaces("flip")
+def flip(input, dims):
+    dims = (dims,) if isinstance(dims, int) else dims
+    return _flip(input, dims) if input.ndim and len(dims) else mint.clone(input)
+
+
+@_replaces("linspace")
+def linspace(start, end, steps, *, dtype=None):
+    if steps == 0:
+        return _zeros((0,), dtype=dtype or ms.float32)
+    return _linspace(start, end, steps, dtype=dtype)
+
+
+def _size(size):
+    """In one tuple, or number by number."""
+    return size[0] if len(size) == 1 else size
+
+
+@_replaces("ones")
+def ones(*size, dtype=None, **keywords):
+    return _ones(_size(size), dtype=dtype) if size else _ones(dtype=dtype, **keywords)
+
+
+@_replaces("zeros")
+def zeros(*size, dtype=None, **keywords):
+    return _zeros(_size(size), dtype=dtype) if size else _zeros(dtype=dtype, **keywords)
+
+
+@_replaces("permute")
+def permute(input, dims):
+    return _permute(input, tuple(dims))
+
+
+@_replaces("repeat_interleave")
+def repeat_interleave(input, repeats=None, dim=None, *, output_size=None):
+    if repeats is None:  # of each place as often as it says
+        input, repeats = mint.arange(input.shape[0]), input
+    return _repeat_interleave(input, repeats, dim, output_size=output_size)
+
+
+@_replaces("searchsorted")
+def searchsorted(sorted_sequence, values, *, out_int32=False, right=False, side=None, sorter=None):
+    if not isinstance(values, Tensor):
+        values = Tensor(values, sorted_sequence.dtype)
+    return _searchsorted(
+        sorted_sequence, values, out_int32=out_int32, right=right, side=side, sorter=sorter
+    )
+
+
+@_replaces("sort")
+def sort(input, dim=-1, descending=False, stable=False):
+    return _sort(input, dim=dim, descending=descending, stable=stable)
+
+
+@_replaces("squeeze")
+def squeeze(input, dim=None):
+    if dim is None:
+        dim = tuple([i for i in range(input.ndim) if input.shape[i] == 1])
+    return _squeeze(input, dim)
+
+
+@_replaces("nn.functional.unfold")
+def unfold(input, kernel_size, dilation=1, padding=0, stride=1):
+    if input.ndim == 4:
+        return _unfold(input, kernel_size, dilation, padding, stride)
+    return _unfold(input.unsqueeze(0), kernel_size, dilation, padding, stride)[0]
+
+
+_cdist, _elu = mint.cdist, F.elu
+
+
+@_replaces("cdist")
+def cdist(x1, x2, p=2.0, compute_mode="use_mm_for_euclid_dist_if_necessary"):
+    return _cdist(x1, x2, float(p), compute_mode)
+
+
+@_replaces("nn.functional.elu")
+def elu(input, alpha=1.0, inplace=False):
+    return _elu(input, float(alpha), inplace)
 
 
 # ===--- random numbers, losses ---===
@@ -650,7 +842,7 @@ def _beside(number: Any, tensor: Any) -> Any:
 
 
 _add, _div, _float_power, _fmod = mint.add, mint.div, mint.float_power, mint.fmod
-_mul, _pow, _remainder, _sub = mint.mul, mint.pow, mint.remainder, mint.sub
+_mul, _pow, _sub = mint.mul, mint.pow, mint.sub
 
 
 def _times(other, alpha, input):
@@ -659,6 +851,18 @@ def _times(other, alpha, input):
     if not isinstance(factor, Tensor):
         return _beside(other, input), alpha
     return (other.astype(ms.float64) if isinstance(other, Tensor) else other) * factor, 1
+
+
+def _is_short(number: Any) -> bool:
+    """Whether float16 and bfloat16 have the number, as far as a graph can tell."""
+    return -8 <= number <= 8 and number * 16 == number * 16 // 1
+
+
+def _is_wide(number: Any, tensor: Any) -> bool:
+    """Whether PyTorch's product is of float32 and the number, which MindSpore rounds first."""
+    if not isinstance(number, (int, float)) or not isinstance(tensor, Tensor):
+        return False
+    return tensor.dtype in (ms.float16, ms.bfloat16) and not _is_short(number)
 
 
 @_replaces("add")
@@ -673,34 +877,125 @@ def sub(input, other, *, alpha=1):
     return _sub(_beside(input, other), other, alpha=alpha)
 
 
-@_replaces("addcmul", ms.float64)
+_RANKS = {  # of two the larger counts, of two equal ones the next
+    **{ms.bool_: 0, ms.uint8: 1, ms.int8: 1, ms.int16: 2, ms.int32: 3, ms.int64: 4},
+    **{ms.float16: 5, ms.bfloat16: 5, ms.float32: 6, ms.float64: 7},
+}
+_NEXT = {1: ms.int16, 5: ms.float32}
+
+
+def _kind(dtype):
+    return 0 if dtype == ms.bool_ else 1 if dtype in _INTEGERS else 2
+
+
+def _common(tensors):
+    """PyTorch's dtype of several: a tensor of no dimension counts for its kind of number alone."""
+    dtype = None
+    for tensor in sorted(tensors, key=lambda tensor: tensor.ndim == 0):
+        if dtype is None:
+            dtype, ndim = tensor.dtype, tensor.ndim
+        elif tensor.ndim == 0 < ndim and _kind(tensor.dtype) <= _kind(dtype):
+            continue
+        elif tensor.dtype != dtype:
+            ranks = _RANKS[dtype], _RANKS[tensor.dtype]
+            if ranks[0] == ranks[1]:
+                dtype = _NEXT[ranks[0]]
+            else:
+                dtype = dtype if ranks[0] > ranks[1] else tensor.dtype
+    return dtype
+
+
+def _promotes(path: str) -> Callable:
+    """The function takes tensors of several dtypes, as PyTorch's does, in their common one."""
+    original = _original(path)
+
+    def decorate(function: Callable) -> Callable:
+        def compute(*arguments, **keywords):
+            tensors = [x for x in arguments if isinstance(x, Tensor)]
+            dtypes = [x.dtype for x in tensors]
+            if not tensors or not dtypes.count(dtypes[0]) < len(dtypes):
+                return function(*arguments, **keywords)
+            dtype = _common(tensors)
+            arguments = [
+                x.astype(dtype) if isinstance(x, Tensor) and x.dtype != dtype else x
+                for x in arguments
+            ]
+            return function(*arguments, **keywords)
+
+        _REPLACED.append((original, _named_as(original, compute)))
+        return function
+
+    return decorate
+
+
+_addcdiv, _addcmul, _gcd = mint.addcdiv, mint.addcmul, mint.gcd
+_logaddexp, _logaddexp2 = mint.logaddexp, mint.logaddexp2
+_mse_loss, _outer = F.mse_loss, mint.outer
+
+
+@_promotes("addcmul")
 def addcmul(input, tensor1, tensor2, *, value=1):
+    if input.dtype != ms.float64:
+        return _addcmul(input, tensor1, tensor2, value=value)
     return input + tensor1 * tensor2 * _number(value, input)
 
 
-@_replaces("addcdiv", ms.float64)
+@_promotes("addcdiv")
 def addcdiv(input, tensor1, tensor2, *, value=1):
-    return input + tensor1 / tensor2 * _number(value, input)
+    if input.dtype != ms.float64:
+        return _addcdiv(input, tensor1, tensor2, value=value)
+    return input + _number(value, input) * (tensor1 / tensor2)
+
+
+@_promotes("gcd")
+def gcd(input, other):
+    if input.dtype in (ms.int8, ms.uint8):
+        return _gcd(input.astype(ms.int16), other.astype(ms.int16)).astype(input.dtype)
+    return _gcd(input, other)
+
+
+@_promotes("logaddexp2")
+def logaddexp2(input, other):
+    return _logaddexp2(input, other)
+
+
+@_promotes("nn.functional.mse_loss")
+def mse_loss(input, target, reduction="mean"):
+    return _mse_loss(input, target, reduction)
+
+
+@_replaces("outer")  # of two dtypes MindSpore has no gradient
+def outer(input, vec2):
+    if input.dtype == vec2.dtype:
+        return _outer(input, vec2)
+    return mint.unsqueeze(input, 1) * vec2
 
 
 @_replaces("mul")
 def mul(input, other):
+    if _is_wide(other, input):
+        return _mul(input.astype(ms.float32), other).astype(input.dtype)
+    if _is_wide(input, other):
+        return _mul(input, other.astype(ms.float32)).astype(other.dtype)
     return _mul(_beside(input, other), _beside(other, input))
 
 
 @_replaces("div")
 def div(input, other, *, rounding_mode=None):
+    if _is_wide(other, input):
+        wide = _div(input.astype(ms.float32), other, rounding_mode=rounding_mode)
+        return wide.astype(input.dtype)
     return _div(_beside(input, other), _beside(other, input), rounding_mode=rounding_mode)
 
 
-@_replaces("fmod")
+@_promotes("fmod")
 def fmod(input, other):
     return _fmod(input, _beside(other, input))
 
 
-@_replaces("remainder")
+@_replaces("remainder")  # MindSpore's is x - y * floor(x / y): NaN where y is infinite
 def remainder(input, other):
-    return _remainder(_beside(input, other), _beside(other, input))
+    return floor_mod_op(_beside(input, other), _beside(other, input))
 
 
 @_replaces("pow")
@@ -710,20 +1005,28 @@ def pow_(input, exponent):
 
 @_replaces("float_power")
 def float_power(input, exponent):
-    return _float_power(_beside(input, exponent), _beside(exponent, input))
+    def wide(number):  # the result is one, too
+        return Tensor(number, ms.float64) if isinstance(number, float) else number
+
+    return _float_power(wide(input), wide(exponent))
 
 
 def _exact_method(original: Callable) -> Callable:
     def compute(self, *arguments, **keywords):
-        if arguments and isinstance(arguments[0], float):
-            arguments = (_beside(arguments[0], self), *arguments[1:])
+        if arguments and isinstance(arguments[0], (int, float)):
+            number, *rest = arguments
+            if is_product and _is_wide(number, self):
+                return original(self.astype(ms.float32), *arguments, **keywords).astype(self.dtype)
+            arguments = (_beside(number, self), *rest)
         return original(self, *arguments, **keywords)
 
+    is_product = original.__name__.strip("_") in _PRODUCTS
     return _named_as(original, compute)
 
 
+_PRODUCTS = ("div", "mul", "rmul", "truediv")
 for _name in (
-    *("add", "eq", "ge", "gt", "le", "lt", "mod", "mul", "ne", "pow", "radd", "rmod", "rmul"),
+    *("add", "eq", "ge", "gt", "le", "lt", "mul", "ne", "pow", "radd", "rmul"),
     *("rpow", "rsub", "rtruediv", "sub", "truediv"),
 ):
     _METHODS[f"__{_name}__"] = _exact_method(getattr(Tensor, f"__{_name}__"))
@@ -731,15 +1034,159 @@ for _name in ("add", "div", "eq", "ge", "gt", "le", "lt", "mul", "ne", "pow", "s
     _METHODS[_name] = _exact_method(getattr(Tensor, _name))
 
 
+def _exact_comparison(name: str) -> None:
+    original = _original(name)
+
+    def compute(input, other):
+        return original(input, _beside(other, input))
+
+    _REPLACED.append((original, _named_as(original, compute)))
+
+
+for _name in ("eq", "ge", "gt", "le", "lt", "ne"):
+    _exact_comparison(_name)
+
+
+def _exact_in_place(name: str) -> None:
+    original, function = getattr(Tensor, name), getattr(mint, name.strip("_"))
+
+    def compute(self, *arguments, **keywords):
+        number = arguments[0] if arguments else None
+        if name == "mul_" and _is_wide(number, self):
+            computed = function(self.astype(ms.float32), *arguments, **keywords)
+            return self.copy_(computed.astype(self.dtype))
+        rest = arguments[1:]
+        return original(self, *([_beside(number, self)] if arguments else []), *rest, **keywords)
+
+    _METHODS[name] = _named_as(original, compute)
+
+
+for _name in ("add_", "floor_divide_", "mul_", "remainder_", "sub_"):
+    _exact_in_place(_name)
+
+
 _div_in_place = Tensor.div_
 
 
 @_method
 def div_(self, other, *, rounding_mode=None):
-    if rounding_mode is None:
-        return _div_in_place(self, other)
-    # MindSpore's does nothing.
+    if rounding_mode is None and not _is_wide(other, self):
+        return _div_in_place(self, _beside(other, self))
+    # With a mode MindSpore's does nothing.
     return self.copy_(mint.div(self, other, rounding_mode=rounding_mode))
+
+
+_rtruediv = _METHODS["__rtruediv__"]
+
+
+@_method
+def __rtruediv__(self, other):
+    if not _is_wide(other, self):
+        return _rtruediv(self, other)
+    return mint.mul(mint.reciprocal(self), other)  # as PyTorch rounds
+
+
+@_method
+def __mod__(self, other):
+    return remainder(self, other)
+
+
+@_method
+def __rmod__(self, other):
+    return remainder(other, self)
+
+
+_METHODS["remainder"] = _METHODS["__mod__"]
+
+
+# ===--- numbers that are written ---===
+#
+# MindSpore makes them float32, also beside integers and float64; a tensor keeps them.
+
+
+def _of_dtype(value: Any, dtype: Any) -> Any:
+    is_kept = isinstance(value, (Tensor, bool))
+    return value if is_kept or dtype not in _NOT_FLOAT32 else Tensor(value, dtype)
+
+
+_NOT_FLOAT32 = (ms.float64, *_INTEGERS)
+_fill_in_place, _full, _full_like = Tensor.fill_, mint.full, mint.full_like
+_masked_fill, _masked_fill_in_place = Tensor.masked_fill, Tensor.masked_fill_
+_clamp, _index_fill_in_place = mint.clamp, Tensor.index_fill_
+
+
+@_replaces("full")
+def full(size, fill_value, *, dtype=None):
+    if dtype != ms.float64 or isinstance(fill_value, Tensor):
+        return _full(size, fill_value, dtype=dtype)
+    return _full(size, 0, dtype=dtype).fill_(fill_value)
+
+
+@_replaces("full_like")
+def full_like(input, fill_value, *, dtype=None):
+    if (dtype or input.dtype) != ms.float64 or isinstance(fill_value, Tensor):
+        return _full_like(input, fill_value, dtype=dtype)
+    return _full_like(input, 0, dtype=dtype).fill_(fill_value)
+
+
+_full_of_ops = ops.full
+
+
+def full_of_ops(size, fill_value, *, dtype=None):
+    if dtype == ms.bfloat16:  # MindSpore's own kernel has none
+        return _full(size, fill_value, dtype=dtype)
+    return _full_of_ops(size, fill_value, dtype=dtype)
+
+
+_REPLACED.append((ops.full, _named_as(ops.full, full_of_ops)))
+
+
+@_method
+def fill_(self, value):
+    return _fill_in_place(self, _of_dtype(value, self.dtype))
+
+
+@_method
+def masked_fill(self, mask, value):
+    return _masked_fill(self, mask, _of_dtype(value, self.dtype))
+
+
+@_method
+def masked_fill_(self, mask, value):
+    return _masked_fill_in_place(self, mask, _of_dtype(value, self.dtype))
+
+
+def _bounds(input, min, max):
+    """MindSpore wants both as tensors, or none."""
+    for bound in (min, max):
+        if input.dtype != ms.float64 or isinstance(bound, Tensor) or bound != bound:
+            return min, max
+    return tuple([bound if bound is None else Tensor(bound, input.dtype) for bound in (min, max)])
+
+
+@_replaces("clamp")
+@_method
+def clamp(input, min=None, max=None):
+    min, max = _bounds(input, min, max)
+    return _clamp(input, min, max)
+
+
+# MindSpore's gradient of the gradient reads beyond its inputs, which may end the process.
+@_replaces("nn.functional.threshold")
+def threshold(input, threshold, value, inplace=False):
+    value = _of_dtype(value, input.dtype)
+    output = mint.where(input <= _beside(threshold, input), value, input).astype(input.dtype)
+    return input.copy_(output) if inplace else output
+
+
+@_replaces("nn.functional.threshold_")
+def threshold_(input, threshold, value):
+    return input.copy_(F.threshold(input, threshold, value))
+
+
+@_method
+def index_fill_(self, dim, index, value):
+    return _index_fill_in_place(self, dim, index, _of_dtype(value, self.dtype))
 
 
 def _of_integers(original: Callable) -> Callable:
@@ -790,8 +1237,10 @@ def xlogy(input, other):
     return _xlogy(tensor(input, other), tensor(other, input))
 
 
-@_replaces("logaddexp", ms.float64)
+@_promotes("logaddexp")
 def logaddexp(input, other):
+    if input.dtype != ms.float64:
+        return _logaddexp(input, other)
     larger = mint.maximum(input, other)
     rest = mint.log1p(mint.exp(-mint.abs(input - other)))
     equal = mint.logical_and(mint.isinf(input), input == other)  # whose difference is NaN
@@ -869,7 +1318,6 @@ def _moments(input, dim, correction, keepdim):
     return variance, mean if keepdim else mint.reshape(mean, variance.shape)
 
 
-@_replaces("var", ms.float64)
 def var(input, dim=None, *, correction=1, keepdim=False):
     return _moments(input, dim, correction, keepdim)[0]
 
@@ -881,20 +1329,38 @@ def _root(variance):
     return mint.where(is_zero, mint.zeros_like(variance), root)
 
 
-@_replaces("std", ms.float64)
 def std(input, dim=None, *, correction=1, keepdim=False):
     return _root(var(input, dim, correction=correction, keepdim=keepdim))
 
 
-@_replaces("var_mean", ms.float64)
 def var_mean(input, dim=None, *, correction=1, keepdim=False):
     return _moments(input, dim, correction, keepdim)
 
 
-@_replaces("std_mean", ms.float64)
 def std_mean(input, dim=None, *, correction=1, keepdim=False):
     variance, mean = _moments(input, dim, correction, keepdim)
     return _root(variance), mean
+
+
+def _unbiased(of_float64: Callable) -> None:
+    """The function takes PyTorch's `unbiased` too, in the second place or the third."""
+    original = _original(of_float64.__name__)
+
+    def compute(input, dim=None, unbiased=None, keepdim=False, *, correction=1):
+        if isinstance(dim, bool):
+            unbiased = dim
+            dim = None
+        if unbiased is not None:
+            correction = 1 if unbiased else 0
+        if input.dtype == ms.float64:
+            return of_float64(input, dim, correction=correction, keepdim=keepdim)
+        return original(input, dim, correction=correction, keepdim=keepdim)
+
+    _REPLACED.append((original, _named_as(original, compute)))
+
+
+for _function in (std, std_mean, var, var_mean):
+    _unbiased(_function)
 
 
 @_replaces("diff", ms.float64, ms.int16)
@@ -947,6 +1413,7 @@ for _name in ("amax", "amin"):
 @_method
 def index_fill(self, dim=None, index=None, value=None, *, axis=None):
     dim = axis if dim is None else dim
+    value = _of_dtype(value, self.dtype)
     fill = IndexFillTensor() if isinstance(value, Tensor) else IndexFillScalar()
     return fill(self, dim, index, value)
 

@@ -215,6 +215,186 @@ def test_empty_and_0_dim_tensors():
         assert_equal(mint.std(ms.Tensor(x)), torch.std(torch.tensor(x)))
 
 
+# ===--- what mint does not have, and programs call ---===
+
+
+B, HEADS, ROWS, COLUMNS, SIZE = 2, 4, 6, 8, 16
+WHOLE = ms.Tensor(np.triu(np.ones((2048, 2048), bool), 1))  # which some modes want
+# How far each key is behind the query.
+BEHIND = np.arange(COLUMNS) - np.arange(ROWS)[:, None]
+
+
+def normal(*shape, seed=3):
+    return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
+
+
+def attention(q, k, v, shift=None, hidden=None, kept=None):
+    """In the layout BNSD."""
+    k, v = (x.repeat_interleave(q.shape[1] // x.shape[1], 1) for x in (k, v))
+    scores = (q @ k.mT if shift is None else q @ k.mT + shift) * 0.25
+    if hidden is not None:
+        scores = scores.masked_fill(torch.tensor(hidden), -torch.inf)
+    p = scores.softmax(-1)
+    return (p if kept is None else p * torch.tensor(kept) / 0.75) @ v
+
+
+LAYOUTS = {
+    "BNSD": lambda x: x,
+    "BSND": lambda x: x.transpose(1, 2),
+    "BSH": lambda x: x.transpose(1, 2).flatten(2),
+    "SBH": lambda x: x.permute(2, 0, 1, 3).flatten(2),
+}
+SHIFT = normal(1, HEADS, ROWS, COLUMNS)
+HIDDEN = normal(B, 1, ROWS, COLUMNS) > 1
+KEPT = normal(B, HEADS, ROWS, COLUMNS) > -0.5
+KEPT_BITS = np.packbits(KEPT.ravel(), bitorder="little").reshape(B, HEADS, ROWS, COLUMNS // 8)
+ATTENTIONS = {
+    "plain": ({}, {}),
+    "shift": ({}, {"shift": SHIFT}),
+    "mask": ({"attn_mask": ms.Tensor(HIDDEN)}, {"hidden": HIDDEN}),
+    "bytes": (
+        {"attn_mask": ms.Tensor(HIDDEN[0, 0].astype(np.uint8))},
+        {"hidden": HIDDEN[0, 0]},
+    ),
+    "dropout": ({"drop_mask": ms.Tensor(KEPT_BITS), "keep_prob": 0.75}, {"kept": KEPT}),
+    "band": (
+        {
+            "attn_mask": ms.Tensor(np.zeros((ROWS, COLUMNS), bool)),
+            "pre_tokens": 2,
+            "next_tokens": 1,
+        },
+        {"hidden": (BEHIND > 1) | (BEHIND < -2)},
+    ),
+    "upper left": ({"attn_mask": WHOLE, "sparse_mode": 2}, {"hidden": BEHIND > 0}),
+    "lower right": ({"attn_mask": WHOLE, "sparse_mode": 3}, {"hidden": BEHIND > COLUMNS - ROWS}),
+}
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("kind", ATTENTIONS)
+def test_attention_and_its_gradients(kind, layout, dtype):
+    keywords, expectations = ATTENTIONS[kind]
+    arrays = [
+        normal(B, heads, size, SIZE, seed=heads + size)
+        for heads, size in ((HEADS, ROWS), (2, COLUMNS), (2, COLUMNS))
+    ]
+    tensors = [torch.tensor(a).to(getattr(torch, dtype)).float() for a in arrays]
+    arranged = LAYOUTS[layout]
+    ours = [ms.Tensor(arranged(x).contiguous().numpy()) for x in tensors]
+    if kind == "shift":
+        tensors.append(torch.tensor(SHIFT).to(getattr(torch, dtype)).float())
+        ours.append(ms.Tensor(SHIFT))
+    ours = [x.astype(getattr(ms, dtype)) for x in ours]
+    tensors = [x.requires_grad_() for x in tensors]
+    expectations = {k: v for k, v in expectations.items() if k != "shift"}
+    expected = arranged(attention(*tensors, **expectations))
+    (expected**2).sum().backward()
+
+    def forward(query, key, value, shift=None):
+        return ms.ops.flash_attention_score(
+            *(query, key, value, HEADS, shift),
+            scalar_value=0.25,
+            input_layout=layout,
+            **keywords,
+        )
+
+    tolerance = {"float32": 2e-6, "float16": 5e-3, "bfloat16": 4e-2}[dtype]
+    result = forward(*ours)
+    assert str(result.dtype).lower() == dtype
+    assert_equal(result.astype(ms.float32), expected, tolerance)
+    gradients = ms.grad(
+        lambda *inputs: (forward(*inputs).astype(ms.float32) ** 2).sum(), tuple(range(len(ours)))
+    )(*ours)
+    for i, gradient in enumerate(gradients):
+        other = tensors[i].grad if i == 3 else arranged(tensors[i].grad)
+        assert_equal(gradient.astype(ms.float32), other, 10 * tolerance)
+
+
+def test_attention_of_packed_sequences():
+    q, k, v = (normal(size, heads, SIZE) for size, heads in ((10, HEADS), (12, 2), (12, 2)))
+    parts = ((slice(0, 4), slice(0, 5)), (slice(4, 10), slice(5, 12)))
+    expected = torch.cat(
+        [
+            attention(
+                *(torch.tensor(x[rows]).transpose(0, 1)[None] for x in (q,)),
+                *(torch.tensor(x[columns]).transpose(0, 1)[None] for x in (k, v)),
+            )[0].transpose(0, 1)
+            for rows, columns in parts
+        ]
+    )
+    result = ms.ops.flash_attention_score(
+        *map(ms.Tensor, (q, k, v)),
+        HEADS,
+        scalar_value=0.25,
+        input_layout="TND",
+        actual_seq_qlen=(4, 10),
+        actual_seq_kvlen=(5, 12),
+    )
+    assert_equal(result, expected, 2e-6)
+
+
+def test_a_query_that_sees_no_key_gets_zeros():
+    x = ms.Tensor(normal(1, 2, 4, 8))
+    mask = ms.Tensor(np.ones((4, 4), bool))
+    result = ms.ops.flash_attention_score(x, x, x, 2, attn_mask=mask, input_layout="BNSD")
+    assert result.asnumpy().tolist() == np.zeros((1, 2, 4, 8)).tolist()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+@pytest.mark.parametrize("ndim", [1, 2])
+def test_rms_norm_and_its_gradients(dtype, ndim):
+    arrays = normal(3, 4, 6), normal(*(4, 6)[-ndim:])
+    ours = [ms.Tensor(a).astype(getattr(ms, dtype)) for a in arrays]
+    theirs = [torch.tensor(a).to(getattr(torch, dtype)).float().requires_grad_() for a in arrays]
+    expected = torch.nn.functional.rms_norm(theirs[0], theirs[1].shape, theirs[1], 1e-6)
+    (expected**2).sum().backward()
+    result, scale = ms.ops.rms_norm(*ours)
+    assert str(result.dtype).lower() == dtype
+    assert scale.shape == (3, *(4, 1)[:1] * (2 - ndim), *(1,) * ndim)
+    tolerance = {"float32": 2e-6, "float16": 2e-3, "bfloat16": 2e-2}[dtype]
+    assert_equal(result.astype(ms.float32), expected, tolerance)
+    gradients = ms.grad(
+        lambda x, weight: (ms.ops.rms_norm(x, weight)[0].astype(ms.float32) ** 2).sum(), (0, 1)
+    )(*ours)
+    for gradient, tensor in zip(gradients, theirs, strict=True):
+        assert_equal(gradient.astype(ms.float32), tensor.grad, 10 * tolerance)
+
+
+def test_uniform_numbers_lie_between():
+    ms.manual_seed(3)
+    x = ms.Tensor(np.zeros(10000, np.float32))
+    y = x.uniform(2.0, 4.0).asnumpy()
+    assert 2 <= y.min() < 2.01 < 3.99 < y.max() < 4
+    assert abs(y.mean() - 3) < 0.02
+    assert not x.asnumpy().any()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("shape", [(3, 4), (2, 4, 5), (2, 4, 5, 6)])
+def test_a_bias_is_of_channels(shape, dtype):
+    """As nn.Dense and nn.Conv2d add it."""
+    x, bias = normal(*shape), normal(4, seed=5)
+    a, b = (ms.Tensor(array).astype(getattr(ms, dtype)) for array in (x, bias))
+    t, u = (torch.tensor(array).to(getattr(torch, dtype)) for array in (x, bias))
+    expected = t + u.view(-1, *[1] * (len(shape) - 2))
+    result = ms.ops.bias_add(a, b)
+    assert str(result.dtype).lower() == dtype
+    assert_equal(result.astype(ms.float32), expected.float())
+    gradient = ms.grad(lambda bias: ms.ops.bias_add(a, bias).sum())(b)
+    assert gradient.astype(ms.float32).asnumpy().tolist() == [x.size / 4] * 4
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int64"])
+def test_a_masked_scatter(dtype):
+    x, mask, source = normal(3, 4) * 5, normal(3, 1) > 0, normal(3, 4, seed=4) * 5
+    ours = [ms.Tensor(a).astype(getattr(ms, dtype)) for a in (x, source)]
+    theirs = [torch.tensor(a).to(getattr(torch, dtype)) for a in (x, source)]
+    result = ours[0].masked_scatter(ms.Tensor(mask).expand_as(ours[0]), ours[1])
+    expected = theirs[0].masked_scatter(torch.tensor(mask).expand_as(theirs[0]), theirs[1])
+    assert_equal(result.astype(ms.float32), expected.float())
+
+
 # ===--- in graphs ---===
 
 
@@ -398,6 +578,8 @@ def test_no_operator_is_registered_that_only_breaks_a_route():
     assert not names & {"Any", "AnyExt", "PixelShuffle"}
     # Gradients of maximum() in graph mode: "Tuple to TupleUnfold pattern should have …".
     assert "FillV2" not in names
+    # That of x[::2]: the same text.
+    assert "StridedSliceGrad" not in names
     # In PyNative mode the next operator may use a result of these before its size is known.
     assert not names & {"MaskedSelect", "NonZero", "Unique2", "UniqueConsecutive", "UniqueDim"}
 

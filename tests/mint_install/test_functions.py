@@ -460,3 +460,318 @@ def test_install_says_when_it_comes_too_late(tmp_path):
         " aten_bridge.mint.install() before its first operator, or set MS_OP_PLUGIN_PATH to what"
         " `python -m aten_bridge.mint` prints"
     )
+
+
+# ===--- numbers ---===
+
+LOWEST = float(np.finfo(np.float32).min)
+
+
+@pytest.mark.parametrize("number", [LOWEST, -LOWEST, float("inf"), -float("inf"), 1e-45])
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_numbers_may_be_the_largest_and_the_smallest(number, dtype):
+    if dtype == "bfloat16" and abs(number) == -LOWEST:
+        number = np.sign(number) * torch.finfo(torch.bfloat16).max
+    number = float(number)
+
+    def written(of, tensor, pad, threshold):
+        x = tensor(X)
+        first = tensor(np.array([0]))
+        return (
+            of.full((2,), number, dtype=x.dtype),
+            of.full_like(x, number),
+            of.clamp(x, min=number),
+            of.scatter(x, 0, tensor(PLACES), number),
+            of.where(tensor(X > 0), x, number),
+            pad(x, (1, 2), value=number),
+            threshold(x, 0.0, number),
+            x.masked_fill(tensor(X > 0), number),
+            x.index_fill(0, first, number),
+            x.fill_(number),
+        )
+
+    def ours(array):
+        tensor = ms.Tensor(array)
+        return tensor.astype(getattr(ms, dtype)) if array.dtype == np.float32 else tensor
+
+    def theirs(array):
+        tensor = torch.tensor(array)
+        return tensor.to(getattr(torch, dtype)) if array.dtype == np.float32 else tensor
+
+    of_torch = torch.nn.functional
+    results = written(mint, ours, F.pad, F.threshold)
+    expected = written(torch, theirs, of_torch.pad, of_torch.threshold)
+    for result, other in zip(results, expected, strict=True):
+        assert str(result.dtype).lower() == dtype
+        assert_equal(result.astype(ms.float32), other.float())
+
+
+PLACES = np.array([[0, 2, 1, 0], [1, 1, 2, 0]])
+
+
+@pytest.mark.parametrize(
+    ("dtype", "number"),
+    [("float64", 1 / 3), ("float64", 1e300), ("int64", 2**53 + 1), ("int32", 2**31 - 1)],
+)
+def test_written_numbers_keep_all_digits(dtype, number):
+    def written(tensor):
+        x, mask = tensor((X * 5).astype(dtype)), tensor(X > 0)
+        places = tensor(np.array([0, 2]))
+        filled = tensor(np.zeros((3, 4), dtype))
+        filled[1] = number
+        results = [x.masked_fill(mask, number), x.index_fill(0, places, number), filled]
+        for name, arguments in (
+            ("masked_fill_", (mask, number)),
+            ("index_fill_", (1, places, number)),
+            ("fill_", (number,)),
+        ):
+            results.append(getattr(tensor((X * 5).astype(dtype)), name)(*arguments))
+        return results
+
+    for result, expected in zip(written(ms.Tensor), written(torch.tensor), strict=True):
+        assert_equal(result, expected)
+
+
+@pytest.mark.parametrize("name", ["add_", "sub_", "mul_", "div_", "remainder_", "floor_divide_"])
+def test_methods_that_write_are_exact_beside_numbers_in_float64(name):
+    ours, theirs = (tensor(X.astype(np.float64)) for tensor in (ms.Tensor, torch.tensor))
+    getattr(ours, name)(1 / 3)
+    getattr(theirs, name)(1 / 3)
+    assert_equal(ours, theirs, 1e-15)
+
+
+def test_functions_are_exact_beside_numbers_in_float64():
+    x, t = ms.Tensor(X.astype(np.float64)), torch.tensor(X.astype(np.float64))
+    of_torch = torch.nn.functional
+    for result, expected in (
+        (mint.full((2,), 1 / 3, dtype=ms.float64), torch.full((2,), 1 / 3, dtype=torch.float64)),
+        (mint.full_like(x, 1e300), torch.full_like(t, 1e300)),
+        (mint.where(x > 0, x, 1 / 3), torch.where(t > 0, t, 1 / 3)),
+        (mint.clamp(x, -1 / 3, 1 / 3), torch.clamp(t, -1 / 3, 1 / 3)),
+        (x.clamp(min=1 / 3), t.clamp(min=1 / 3)),
+        (F.threshold(x, 1 / 3, 2 / 3), of_torch.threshold(t, 1 / 3, 2 / 3)),
+        (mint.float_power(mint.abs(x), 1 / 3), torch.float_power(t.abs(), 1 / 3)),
+        (mint.eq(x, X[0, 0].item()), torch.eq(t, X[0, 0].item())),
+    ):
+        assert_equal(result, expected, 1e-15)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: x * (1 / 3),
+        lambda x: 0.3 * x,
+        lambda x: x / 0.3,
+        lambda x: 0.3 / x,
+        lambda x: x * LOWEST,
+        lambda x: x + 1 / 3,
+        lambda x: 1 / 3 - x,
+        lambda x: (x * 1).mul_(0.3),
+        lambda x: (x * 1).div_(0.3),
+    ],
+)
+def test_products_with_numbers_round_as_pytorchs(function, dtype):
+    array = np.array([0, 0.1, 1, 3, 5, 7, 100], np.float32)
+    result = function(ms.Tensor(array).astype(getattr(ms, dtype)))
+    expected = function(torch.tensor(array).to(getattr(torch, dtype)))
+    assert str(result.dtype).lower() == dtype
+    assert_equal(result.astype(ms.float32), expected.float())
+
+
+@pytest.mark.parametrize("divisor", [float("inf"), -float("inf"), 1e-30, 0.7, X])
+def test_remainders_of_any_divisor(divisor):
+    for dtype in (np.float32, np.float64):
+        x, y = (tensor(Y.astype(dtype)) for tensor in (ms.Tensor, torch.tensor))
+        d, e = (
+            tensor(divisor.astype(dtype)) if isinstance(divisor, np.ndarray) else divisor
+            for tensor in (ms.Tensor, torch.tensor)
+        )
+        assert_equal(mint.remainder(x, d), torch.remainder(y, e))
+        assert_equal(x % d, y % e)
+
+
+# ===--- two dtypes ---===
+
+
+def of_dtype(array, dtype):
+    array = np.abs(array) + 1 if dtype == "uint8" else array
+    whole = np.trunc(array * 3) if "int" in dtype else array
+    ours = ms.Tensor(whole).astype(getattr(ms, dtype))
+    return ours, torch.tensor(whole).to(getattr(torch, dtype))
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("add", "sub", "mul", "div", "maximum", "minimum", "fmod", "remainder", "pow", "atan2"),
+        *("addcmul", "addcdiv", "logaddexp", "logaddexp2", "where", "cat", "stack", "outer"),
+        *("nn.functional.mse_loss", "einsum"),
+    ],
+)
+@pytest.mark.parametrize(
+    "dtypes",
+    [
+        *(("float16", "bfloat16"), ("float16", "float32"), ("float64", "bfloat16")),
+        *(("float32", "float64"), ("int32", "float16"), ("float32", "int64"), ("bool", "float32")),
+    ],
+)
+def test_two_dtypes_have_pytorchs_result_and_gradients_of_their_own(name, dtypes):
+    if name in ("sub",) and "bool" in dtypes:
+        return  # PyTorch refuses it
+    (a, t), (b, u) = of_dtype(TARGET + 0.5, dtypes[0]), of_dtype(TARGET[::-1] + 1, dtypes[1])
+    mask = X > 0
+
+    def call(of, x, y, tensor):
+        if name == "nn.functional.mse_loss":
+            return of.nn.functional.mse_loss(x, y)
+        if name in ("cat", "stack"):
+            return getattr(of, name)([x, y])
+        if name in ("addcmul", "addcdiv"):
+            return getattr(of, name)(x, y, y)
+        if name == "where":
+            return of.where(tensor(mask), x, y)
+        if name == "outer":
+            return of.outer(x[0], y[0])
+        return of.einsum("ij,ij->ij", x, y) if name == "einsum" else getattr(of, name)(x, y)
+
+    for tensor in (t, u):
+        if tensor.is_floating_point():
+            tensor.requires_grad_()
+    try:
+        expected = call(torch, t, u, torch.tensor)
+    except RuntimeError:
+        return  # PyTorch refuses these two
+    result = call(mint, a, b, ms.Tensor)
+    assert str(result.dtype).lower() == str(expected.dtype).removeprefix("torch.")
+    tolerance = 1e-6 if "16" not in str(expected.dtype) else 1e-2
+    assert_equal(result.astype(ms.float64), expected.double(), tolerance)
+    if not expected.requires_grad:
+        return
+    try:
+        expected.sum().backward()
+    except RuntimeError:
+        return  # of which PyTorch has no gradient
+    places = [i for i, tensor in enumerate((t, u)) if tensor.grad is not None]
+    gradient = ms.grad(lambda x, y: call(mint, x, y, ms.Tensor).sum(), tuple(places))(a, b)
+    gradient = gradient if isinstance(gradient, tuple) else (gradient,)
+    for i, one in zip(places, gradient, strict=True):
+        assert str(one.dtype).lower() == dtypes[i]
+        other = (t, u)[i].grad
+        tolerance = 1e-5 if "16" not in "".join(dtypes) else 2e-2
+        assert_equal(one.astype(ms.float64), other.double(), tolerance)
+
+
+def test_einsum_says_that_a_sum_wants_one_dtype():
+    with pytest.raises(TypeError) as error:
+        mint.einsum("ij,jk->ik", ms.Tensor(X), ms.Tensor(Z.astype(np.float64)))
+    text = "einsum: expected operands of one dtype, got Float32 and Float64"
+    assert str(error.value) == text
+
+
+# ===--- arguments as PyTorch takes them ---===
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda of, F, t: of.std(t(X), 1, False),
+        lambda of, F, t: of.std(t(X), unbiased=False),
+        lambda of, F, t: of.var(t(X), 0, True, True),
+        lambda of, F, t: of.var(t(X.astype("d")), False),
+        lambda of, F, t: of.var_mean(t(X), 1, unbiased=False)[1],
+        lambda of, F, t: of.std_mean(t(X), 1, correction=0)[0],
+        lambda of, F, t: of.squeeze(t(X[None, :, None])),
+        lambda of, F, t: of.squeeze(t(X)),
+        lambda of, F, t: of.sort(t(X), 0, True)[1],
+        lambda of, F, t: of.flip(t(np.float32([1, 2])[0:1].reshape(())), ()),
+        lambda of, F, t: of.flip(t(X), ()),
+        lambda of, F, t: of.permute(t(X), [-1, 0]),
+        lambda of, F, t: of.repeat_interleave(t(np.array([2, 0, 1]))),
+        lambda of, F, t: of.searchsorted(t(np.sort(X[0])), 0.3).reshape(()),
+        lambda of, F, t: of.ones(2, 3),
+        lambda of, F, t: of.zeros(2),
+        lambda of, F, t: of.linspace(0, 1, 0),
+        lambda of, F, t: of.cumprod(t(np.array(2.5)), 0),
+        lambda of, F, t: of.cummax(t(np.array(2.5)), 0)[1],
+        lambda of, F, t: of.cdist(t(X), t(Y), 1),
+        lambda of, F, t: F.elu(t(X), 2),
+        lambda of, F, t: F.unfold(t(real(3, 8, 8)), 3),
+        lambda of, F, t: F.interpolate(t(real(1, 3, 8, 8)), size=3, mode="area"),
+    ],
+)
+def test_arguments_are_pytorchs(call):
+    result = call(mint, F, ms.Tensor)
+    expected = call(torch, torch.nn.functional, torch.tensor)
+    assert_equal(result, expected, 2e-6)
+
+
+# ===--- places ---===
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(
+    "index",
+    [
+        np.s_[:, ::2],
+        np.s_[:, 1:4:2, 0],
+        np.s_[::2, ::3],
+        np.s_[-1, ::2],
+        np.s_[None, ::2, 1],
+        np.s_[..., 1::2],
+        np.s_[:, -4:-1:2],
+        np.s_[:, 9::2],
+    ],
+    ids=str,
+)
+def test_the_gradient_of_steps(index, dtype):
+    check(lambda x: x[index], lambda x: x[index], real(4, 6, 5).astype(dtype))
+
+
+def test_steps_are_views_that_can_be_written():
+    ours, theirs = ms.Tensor(real(4, 6)), torch.tensor(real(4, 6))
+    ours[:, 1::2].add_(1)
+    theirs[:, 1::2].add_(1)
+    assert_equal(ours, theirs)
+
+
+@pytest.mark.parametrize("mask", [real(4, 6) > 0, np.zeros((4, 6), bool)], ids=["some", "none"])
+@pytest.mark.parametrize("rest", [np.s_[:], np.s_[1:], np.s_[::2], 0, None, ...], ids=str)
+def test_a_mask_of_two_dimensions_beside_other_parts(mask, rest):
+    def part(x, tensor):
+        return x[tensor(mask), rest]
+
+    expected = part(torch.tensor(real(4, 6, 5)), torch.tensor)
+    assert_equal(part(ms.Tensor(real(4, 6, 5)), ms.Tensor), expected)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int64", "bool"])
+@pytest.mark.parametrize(
+    ("shape", "index"),
+    [
+        *(((3, 0), index) for index in (np.s_[:], np.s_[:, 1:1], np.s_[0, 3:3], np.s_[::2])),
+        *(((0, 4), index) for index in (np.s_[1:1, 0], np.s_[None, 1:1], np.s_[-1:0])),
+        *(((3, 4), index) for index in (np.s_[:], np.s_[::2], np.s_[0, 1], np.s_[2:2], np.s_[...])),
+        ((3, 4), np.array([], int)),
+    ],
+)
+def test_a_number_is_written_to_places_that_may_be_none(shape, index, dtype):
+    ours = ms.Tensor(np.ones(shape, np.float32)).astype(getattr(ms, dtype))
+    theirs = torch.ones(shape, dtype=getattr(torch, dtype))
+    is_array = isinstance(index, np.ndarray)
+    ours[ms.Tensor(index) if is_array else index] = 0
+    theirs[torch.tensor(index) if is_array else index] = 0
+    assert_equal(ours.astype(ms.float32), theirs.float())
+
+
+# ===--- gradients of gradients ---===
+
+
+def test_the_second_gradient_of_threshold():
+    """MindSpore's reads beyond its inputs, which ended the process."""
+
+    def first(x):
+        return ms.grad(lambda x: (F.threshold(x, 0.1, 20.0) ** 3).sum())(x).sum()
+
+    gradient = ms.grad(first)(ms.Tensor(X))
+    assert_equal(gradient, torch.tensor(np.where(X > 0.1, 6 * X, 0)), 1e-6)

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -100,6 +101,22 @@ TEST(PluginTest, ListsNumbersAndDtypesComeFromInputs) {
   none.input("float32", {}, &real, true).none().output("float64", {6}, found.data());
   EXPECT_EQ(none.run("Values"), "");
   EXPECT_EQ(found, (std::vector<double>{3, 4, 0.1, 0.2, 0.3, -1}));
+}
+
+TEST(PluginTest, TheLargestNumbersOfDtypesStayInTheirRange) {
+  // The shortest decimals are 3.4028235e38 and 3.3895314e38, which both are more.
+  constexpr float kLargest = std::numeric_limits<float>::max();
+  constexpr float kLargestBFloat16 = 0x1.fep127F;
+  std::vector<float> list = {-kLargest, kLargestBFloat16};
+  for (float real : {kLargest, -kLargest, kLargestBFloat16, -kLargestBFloat16, 65504.0F,
+                     std::numeric_limits<float>::infinity()}) {
+    std::vector<double> found(4);
+    PluginCall call;
+    call.input("int64", {0}, nullptr, true).none().input("float32", {2}, list.data(), true);
+    call.input("float32", {}, &real, true).none().output("float64", {4}, found.data());
+    EXPECT_EQ(call.run("Values"), "");
+    EXPECT_EQ(found, (std::vector<double>{-kLargest, kLargestBFloat16, real, -1}));
+  }
 }
 
 TEST(PluginTest, WrongValuesAreNamed) {
