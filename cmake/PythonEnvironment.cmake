@@ -1,5 +1,7 @@
 # Sets Python3_EXECUTABLE to an interpreter that has PyTorch and MindSpore: that of the environment
-# in use if it has them, else that of a private environment in build/, made once for all presets.
+# in use if it has them, else that of a private environment in build/, made once for all presets that
+# name the same ATEN_BRIDGE_ENVIRONMENT. ATEN_BRIDGE_NEEDED_PACKAGES are further ones that it has to
+# have, in the versions of ATEN_BRIDGE_REQUIREMENTS.
 
 # Found anew each time, unless named: another environment may have been activated since.
 if(NOT DEFINED CACHE{Python3_EXECUTABLE})
@@ -18,7 +20,8 @@ endif()
 set(result_file ${CMAKE_BINARY_DIR}/python.txt)
 execute_process(
   COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_LIST_DIR}/python_environment.py
-    ${PROJECT_SOURCE_DIR}/build/environment ${PROJECT_SOURCE_DIR}/requirements.txt ${result_file}
+    ${PROJECT_SOURCE_DIR}/build/${ATEN_BRIDGE_ENVIRONMENT}
+    ${PROJECT_SOURCE_DIR}/${ATEN_BRIDGE_REQUIREMENTS} ${result_file} ${ATEN_BRIDGE_NEEDED_PACKAGES}
   RESULT_VARIABLE failed)
 if(failed)
   message(FATAL_ERROR "There is no Python environment to work in; the reason stands above.")

@@ -1,10 +1,11 @@
 """Finds or makes the Python environment that examples and tests run in.
 
-    python python_environment.py <directory> <requirements.txt> <result file>
+    python python_environment.py <directory> <requirements.txt> <result file> [<package> ...]
 
 Writes the path of the interpreter to use to the result file: the running one if its environment
-has PyTorch and MindSpore already (nothing is downloaded then), else the one of a private virtual
-environment in <directory>, which is made once. Prints a sentence and exits with 1 if it cannot.
+has PyTorch and MindSpore already, and the packages named in the versions of requirements.txt
+(nothing is downloaded then), else the one of a private virtual environment in <directory>, which is
+made once. Prints a sentence and exits with 1 if it cannot.
 
 Standard library only, and syntax of Python 3.6, so that an old interpreter can say so.
 """
@@ -76,6 +77,17 @@ def unsuitable():
         return "its MindSpore is not 2.10"
     if numpy is None or numpy >= (2,):
         return "MindSpore 2.10 needs numpy 1.x"
+    return ""
+
+
+def lacking(requirements, packages):
+    """Why it cannot be used by those who need these packages as requirements.txt has them."""
+    with open(requirements) as file:
+        pinned = dict(re.findall(r"^([\w-]+)==([\w.]+)", file.read(), re.MULTILINE))
+    for package in packages:
+        wanted = tuple(int(part) for part in re.findall(r"\d+", pinned[package])[:3])
+        if version_of(package) != wanted:
+            return "it has no {} {}".format(package, pinned[package])
     return ""
 
 
@@ -179,8 +191,8 @@ def install(directory, requirements, python):
     shutil.rmtree(temporary, ignore_errors=True)
 
 
-def main(directory, requirements, result_file):
-    reason = unsuitable()
+def main(directory, requirements, result_file, *packages):
+    reason = unsuitable() or lacking(requirements, packages)
     if reason:
         python = make(directory, requirements)
         print("Using the private environment in {} ({}: {}).".format(directory, sys.prefix, reason))

@@ -63,6 +63,19 @@ def test_an_unsuitable_environment_is_named(environment, versions, reason):
     assert environment.unsuitable() == reason
 
 
+@pytest.mark.parametrize(
+    ("version", "reason"),
+    [((0, 5, 0), ""), ((0, 4, 0), "it has no mindone 0.5.0"), (None, "it has no mindone 0.5.0")],
+)
+def test_packages_that_a_preset_needs_are_looked_for_in_their_versions(
+    environment, tmp_path, version, reason
+):
+    requirements = tmp_path / "requirements.txt"
+    requirements.write_text("mindone==0.5.0  # a comment\ntorch==2.11.0\n")
+    environment.version_of = {"mindone": version}.get
+    assert environment.lacking(requirements, ["mindone"]) == reason
+
+
 def test_wrong_python_version(environment, tmp_path, requirements):
     environment.sys = types.SimpleNamespace(version_info=(3, 13, 0), executable="python3.13")
     assert failure_of(environment, tmp_path / "environment", requirements) == (
