@@ -1,0 +1,79 @@
+"""Nothing that is right without the library is wrong with it: a part of views.py."""
+
+import argparse
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import views
+
+SECONDS = 120  # then no other function is begun
+
+
+def commit() -> str:
+    """Another part with each commit; outside a checkout always the same."""
+    found = subprocess.run(
+        ["git", "rev-parse", "HEAD"],
+        cwd=Path(__file__).parent,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return found.stdout.strip()
+
+
+def test_what_is_right_without_the_library_is_right_with_it():
+    results = views.ask_all(views.parse(["--seed", commit(), "--seconds", str(SECONDS)]))
+    assert results["cases"] != []
+    assert views.broken(results) == []
+
+
+def a_case(**more) -> dict:
+    case = {"name": "ops.max", "group": "ops", "make": None, "call": "ops.max(x, 1)"}
+    return {**case, "results": [], **more}
+
+
+def array(*numbers):
+    return [np.array(numbers, np.float32)]
+
+
+def test_a_view_that_is_read_as_if_it_were_whole_is_broken():
+    keys = {"forward whole": array(1, 2), "forward transposed": array(1, 2)}
+    read_wrongly = {**keys, "forward transposed": array(2, 1)}
+    of_setting = {"without": keys, "alone": read_wrongly, "install": keys}
+    rows = views.verdicts(a_case(), "pynative", of_setting)
+    assert views.broken({"rows": rows}) == [
+        "ops.max(x, 1), pynative, alone: forward transposed: float32 [2] 2 1, not float32 [2] 1 2"
+    ]
+
+
+def test_what_is_wrong_without_the_library_is_not_broken():
+    wrong = {"forward whole": array(1, 2), "forward transposed": array(2, 1)}
+    rows = views.verdicts(a_case(), "graph", {"without": wrong, "alone": wrong, "install": wrong})
+    assert views.broken({"rows": rows}) == []
+
+
+def test_an_error_and_the_end_of_the_process_are_broken():
+    keys = {"forward whole": array(1), "forward offset": array(1)}
+    faults = {"forward whole": "SIGSEGV ends the process", "forward offset": "no kernel"}
+    rows = views.verdicts(a_case(), "graph", {"without": keys, "alone": keys, "install": faults})
+    assert views.broken({"rows": rows}) == [
+        "ops.max(x, 1), graph, install: forward whole, forward offset: "
+        "error: SIGSEGV ends the process, not float32 [1] 1"
+    ]
+
+
+def test_rounding_is_not_broken():
+    assert views.same(array(1, 1000), array(1.00001, 1000.01))
+    assert not views.same(array(1, 2), array(1, 2.01))
+    assert not views.same(array(1), [np.array([1.0])])
+
+
+def test_views_have_the_values_of_the_whole_tensor():
+    values = views.values()
+    for name in ("x", "vector", "image", "ids", "mask"):
+        for kind in views.KINDS:
+            base, text = views.base_and_view(name, values[name], kind)
+            mint = argparse.Namespace(permute=np.transpose, broadcast_to=np.broadcast_to)
+            view = eval(text, {"mint": mint, name: base})
+            np.testing.assert_array_equal(view, views.as_kind(values[name], kind))
