@@ -48,6 +48,7 @@ class Results:
         self.instructions = self.of("instructions.json")
         self.operators = self.of("operator_speed.json")
         self.threads = self.of("thread_speed.json")
+        self.training = self.of("training_speed.json")
         self.medians = {  # processor time
             row["run_name"]: row["cpu_time"]
             for row in self.calls["benchmarks"]
@@ -330,6 +331,27 @@ def threads(results):
     )
 
 
+def training(results):
+    if not results.training:
+        return NO_MINDSPORE
+    times = results.training["times"]
+    sides = list(times["TransformerEncoder.step"])
+    rows = []
+    for part, seconds in times.items():
+        network, _, name = part.partition(".")
+        values = [f"{seconds[side] * 1e3:.1f}" if side in seconds else "" for side in sides]
+        ratios = [
+            f"{seconds[side] / seconds['PyTorch']:.2f}" if side in seconds else ""
+            for side in sides[1:]
+        ]
+        rows.append([f"{network}, {name}", *values, *ratios])
+    head = ["ms", *sides, *(f"{side} / PyTorch" for side in sides[1:])]
+    return table(head, rows) + (
+        f"\nOther programs had {results.training['disturbed']:.0%} of the processors while this was"
+        " measured.\n"
+    )
+
+
 def gradients(results):
     texts = {
         "forward kernel": ("call/leaky_relu", "call_on/conv2d"),
@@ -382,6 +404,7 @@ TABLES = {
     "gradients": gradients,
     "operators": operators,
     "threads": threads,
+    "training": training,
 }
 
 
@@ -469,11 +492,39 @@ def draw_operators(results, figure):
     figure.tight_layout()
 
 
+def draw_training(results, figure):
+    times = results.training["times"]
+    networks = list(dict.fromkeys(part.partition(".")[0] for part in times))
+    figure.set_size_inches(9, 3.6)
+    axes = axes_of(figure, columns=len(networks))
+    colors = {"PyTorch": ORANGE, "PyNative": LIGHT, "blocking": BLUE, "graph": DARK}
+    for one, network in zip(axes, networks, strict=True):
+        sides = list(times[f"{network}.step"])
+        for i, side in enumerate(sides):
+            bottom = 0.0
+            # The gradients' time has the loss in it. A graph is one step.
+            parts = [times[f"{network}.{name}"].get(side) for name in ("gradients", "optimizer")]
+            parts = parts if None not in parts else [times[f"{network}.step"][side]]
+            for part, alpha in zip(parts, (1.0, 0.55), strict=False):
+                height = part * 1e3
+                one.bar(i, height, bottom=bottom, color=colors[side], alpha=alpha, width=0.65)
+                bottom += height
+            one.text(i, bottom, f" {bottom:.0f}", ha="center", va="bottom", fontsize="small")
+        one.set(title=network, ylabel="ms" if network == networks[0] else "")
+        one.set_xticks(range(len(sides)), sides)
+        one.margins(y=0.12)
+    figure.suptitle(
+        "A training step: loss and gradients, and (pale) the optimizer", x=0.02, ha="left"
+    )
+    figure.tight_layout()
+
+
 # Drawn where their file is there.
 PICTURES = {
     "slots.svg": (draw_slots, "call_benchmark.json"),
     "elements.svg": (draw_elements, "call_benchmark.json"),
     "operators.svg": (draw_operators, "operator_speed.json"),
+    "training.svg": (draw_training, "training_speed.json"),
 }
 
 
