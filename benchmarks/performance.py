@@ -500,22 +500,13 @@ def draw_training(results, figure):
     colors = {"PyTorch": ORANGE, "PyNative": LIGHT, "blocking": BLUE, "graph": DARK}
     for one, network in zip(axes, networks, strict=True):
         sides = list(times[f"{network}.step"])
-        for i, side in enumerate(sides):
-            bottom = 0.0
-            # The gradients' time has the loss in it. A graph is one step.
-            parts = [times[f"{network}.{name}"].get(side) for name in ("gradients", "optimizer")]
-            parts = parts if None not in parts else [times[f"{network}.step"][side]]
-            for part, alpha in zip(parts, (1.0, 0.55), strict=False):
-                height = part * 1e3
-                one.bar(i, height, bottom=bottom, color=colors[side], alpha=alpha, width=0.65)
-                bottom += height
-            one.text(i, bottom, f" {bottom:.0f}", ha="center", va="bottom", fontsize="small")
+        heights = [times[f"{network}.step"][side] * 1e3 for side in sides]
+        one.bar(sides, heights, color=[colors[side] for side in sides], width=0.65)
+        for side, height in zip(sides, heights, strict=True):
+            one.text(side, height, f"{height:.1f}", ha="center", va="bottom", fontsize="small")
         one.set(title=network, ylabel="ms" if network == networks[0] else "")
-        one.set_xticks(range(len(sides)), sides)
         one.margins(y=0.12)
-    figure.suptitle(
-        "A training step: loss and gradients, and (pale) the optimizer", x=0.02, ha="left"
-    )
+    figure.suptitle("A training step: loss, gradients and Adam", x=0.02, ha="left")
     figure.tight_layout()
 
 

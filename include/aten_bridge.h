@@ -3576,6 +3576,10 @@ struct CustomHost {
 
   static const char* advice() { return ""; }
 
+  static void invoke(const KernelBase& kernel, const Arguments& arguments) {
+    kernel.invoke(arguments);
+  }
+
   struct Call {
     Call(CallFrame& /*frame*/, void* /*extra*/) {}
     void refine(int /*input*/, Operand& /*operand*/) const {}
@@ -3595,6 +3599,81 @@ struct PluginHost {
                : "; for the line that it belongs to, run the program with `python -m "
                  "aten_bridge.mint --blocking`, or call mindspore.runtime.launch_blocking() "
                  "before the first operator";
+  }
+
+  /// In the place of MindSpore's kernels the library's have to take what they take: where ATen has
+  /// no kernel for a dtype, it is computed in a wider one. uint64 is exact below 2^63.
+  static void invoke(const KernelBase& kernel, const Arguments& arguments) {
+    try {
+      kernel.invoke(arguments);
+    } catch (const c10::NotImplementedError&) {
+      if (!invoke_wider(kernel, arguments, wider_unsigned) &&
+          !invoke_wider(kernel, arguments, wider_number)) {
+        throw;
+      }
+    }
+  }
+
+  static at::ScalarType wider_unsigned(at::ScalarType type) {
+    switch (static_cast<int>(type)) {  // which PyTorch has from 2.3 on, by these numbers
+      case 27:                         // uint16
+        return at::kInt;
+      case 28:  // uint32
+      case 29:  // uint64
+        return at::kLong;
+      default:
+        return type;
+    }
+  }
+
+  static at::ScalarType wider_number(at::ScalarType type) {
+    switch (type) {
+      case at::kHalf:
+      case at::kBFloat16:
+        return at::kFloat;
+      case at::kBool:
+      case at::kByte:
+      case at::kChar:
+      case at::kShort:
+      case at::kInt:
+      case at::kLong:
+        return at::kDouble;
+      default:
+        return type;
+    }
+  }
+
+  /// False if that does not help either; the operands are as they were.
+  [[gnu::cold]] static bool invoke_wider(const KernelBase& kernel, const Arguments& arguments,
+                                         at::ScalarType (*wider)(at::ScalarType)) {
+    std::vector<std::pair<Operand*, at::Tensor>> narrow;
+    bool done = false;
+    try {
+      for (int i = 0; i < arguments.size(); ++i) {
+        Operand& operand = arguments.operands[i];
+        if (operand.view.defined() &&
+            wider(operand.view.scalar_type()) != operand.view.scalar_type()) {
+          narrow.emplace_back(&operand, operand.view);
+          operand.view = operand.view.to(wider(operand.view.scalar_type()));
+        }
+      }
+      if (!narrow.empty() && arguments.list_begin < 0) {
+        kernel.invoke(arguments);
+        for (const auto& [operand, view] : narrow) {
+          const bool is_written =
+              operand >= arguments.operands + arguments.inputs || arguments.outputs == 0;
+          if (is_written) {
+            view.copy_(operand->view);
+          }
+        }
+        done = true;
+      }
+    } catch (const std::exception&) {  // the first error says more
+    }
+    for (auto& [operand, view] : narrow) {
+      operand->view = view;
+    }
+    return done;
   }
 
   class Call {
@@ -4297,7 +4376,7 @@ int run(const KernelBase& kernel, KeptOperands& kept, int nparam, void** params,
     }
     std::vector<std::vector<int64_t>> sizes;
     arguments.result_sizes = &sizes;
-    kernel.invoke(arguments);
+    Host::invoke(kernel, arguments);
     device.finish();
     check_outputs(info, arguments);
     if constexpr (Host::kIsPlugin) {

@@ -89,7 +89,13 @@ ATEN_BRIDGE_EXPORT(MishGradExt, [](const Tensor& dy, const Tensor& x, Tensor& dx
   dx.copy_(at::mish_backward(dy, x));
 });
 // Not relu_out() and selu(), which make a tensor of their own.
-ATEN_BRIDGE_EXPORT(ReLU, [](const Tensor& x, Tensor& y) { at::clamp_min_out(y, x, 0); });
+ATEN_BRIDGE_EXPORT(ReLU, [](const Tensor& x, Tensor& y) {
+  if (x.scalar_type() == at::kBool) {
+    y.copy_(x);
+  } else {
+    at::clamp_min_out(y, x, 0);
+  }
+});
 ATEN_BRIDGE_EXPORT(SeLUExt,
                    [](const Tensor& x, Tensor& y) { at::elu_out(y, x, kSeluAlpha, kSeluScale); });
 ATEN_BRIDGE_EXPORT(SeluGrad, [](const Tensor& dy, const Tensor& y, Tensor& dx) {

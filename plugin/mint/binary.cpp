@@ -98,7 +98,13 @@ ATEN_BRIDGE_EXPORT(LogAddExp, at::logaddexp_out);
 ATEN_BRIDGE_EXPORT(LogAddExp2, at::logaddexp2_out);
 ATEN_BRIDGE_EXPORT(Maximum, at::maximum_out);
 ATEN_BRIDGE_EXPORT(Minimum, at::minimum_out);
-ATEN_BRIDGE_EXPORT(Xlogy, binary<at::xlogy_out>);
+ATEN_BRIDGE_EXPORT(Xlogy, [](const Tensor& x, const Tensor& other, Tensor& y) {
+  if (y.is_complex()) {  // which PyTorch refuses, MindSpore does not
+    y.copy_(x.mul(other.log()).masked_fill_(x.eq(0), 0));
+  } else {
+    binary<at::xlogy_out>(x, other, y);
+  }
+});
 
 // What MindSpore has too: its own read views as if they were whole tensors once a library of
 // kernels is loaded, and lack bfloat16.
@@ -110,8 +116,14 @@ ATEN_BRIDGE_EXPORT(AddExt, [](const Tensor& x, const Tensor& other, const Scalar
 ATEN_BRIDGE_EXPORT(Sub, [](const Tensor& x, const Tensor& other, Tensor& y) {
   at::sub_out(y, x, other);
 });
-ATEN_BRIDGE_EXPORT(SubExt, [](const Tensor& x, const Tensor& other, const Scalar& alpha,
-                              Tensor& y) { at::sub_out(y, x, other, alpha); });
+ATEN_BRIDGE_EXPORT(SubExt,
+                   [](const Tensor& x, const Tensor& other, const Scalar& alpha, Tensor& y) {
+                     if (y.scalar_type() == at::kBool) {  // PyTorch refuses it, MindSpore does not
+                       at::logical_xor_out(y, x, other);
+                     } else {
+                       at::sub_out(y, x, other, alpha);
+                     }
+                   });
 ATEN_BRIDGE_EXPORT(AddN, [](TensorList tensors, Tensor& y) {
   y.copy_(tensors.front());
   for (const Tensor& x : tensors.slice(1)) {

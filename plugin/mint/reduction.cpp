@@ -116,9 +116,14 @@ ATEN_BRIDGE_EXPORT(ReduceMin,
                    [](const Tensor& x, OptionalIntArrayRef dim, bool keepdim, Tensor& y) {
                      at::amin_out(y, x, dim.value_or(IntArrayRef()), keepdim);
                    });
-ATEN_BRIDGE_EXPORT(MeanExt,
-                   [](const Tensor& x, OptionalIntArrayRef dim, bool keepdim, OptionalDtype,
-                      Tensor& y) { at::mean_out(y, x, dim, keepdim, y.scalar_type()); });
+ATEN_BRIDGE_EXPORT(MeanExt, [](const Tensor& x, OptionalIntArrayRef dim, bool keepdim,
+                               OptionalDtype, Tensor& y) {
+  if (at::isIntegralType(y.scalar_type(), /*includeBool=*/true)) {
+    y.copy_(at::mean(x, dim, keepdim, at::kDouble));
+  } else {
+    at::mean_out(y, x, dim, keepdim, y.scalar_type());
+  }
+});
 ATEN_BRIDGE_EXPORT(MedianExt, [](const Tensor& x, Tensor& y) { y.copy_(at::median(x)); });
 ATEN_BRIDGE_EXPORT(MedianDim,
                    [](const Tensor& x, int64_t dim, bool keepdim, Tensor& values, Tensor& indices) {

@@ -33,8 +33,8 @@
 #include <ATen/ops/reciprocal.h>
 #include <ATen/ops/round.h>
 #include <ATen/ops/rsqrt.h>
+#include <ATen/ops/sgn.h>
 #include <ATen/ops/sigmoid.h>
-#include <ATen/ops/sign.h>
 #include <ATen/ops/sin.h>
 #include <ATen/ops/sinc.h>
 #include <ATen/ops/sinh.h>
@@ -77,7 +77,7 @@ ATEN_BRIDGE_EXPORT(Neg, at::neg_out);
 ATEN_BRIDGE_EXPORT(Reciprocal, at::reciprocal_out);
 ATEN_BRIDGE_EXPORT(Rsqrt, at::rsqrt_out);
 ATEN_BRIDGE_EXPORT(Sigmoid, at::sigmoid_out);
-ATEN_BRIDGE_EXPORT(Sign, at::sign_out);
+ATEN_BRIDGE_EXPORT(Sign, [](const Tensor& x, Tensor& y) { at::sgn_out(y, x); });
 ATEN_BRIDGE_EXPORT(Sin, at::sin_out);
 ATEN_BRIDGE_EXPORT(Sinc, at::sinc_out);
 ATEN_BRIDGE_EXPORT(Sinh, at::sinh_out);

@@ -29,6 +29,7 @@ from mindspore.ops.auto_generate import (
     gen_ops_prim,
     slice_ext_view_op,
 )
+from mindspore.ops.primitive import constexpr
 
 # MindSpore's own, by the function that stands in for it, and the methods of tensors.
 _REPLACED: list[tuple[Callable, Callable]] = []
@@ -367,7 +368,6 @@ def _array(tensor: Tensor) -> np.ndarray:
 
 _masked_select = mint.masked_select
 _nonzero = mint.nonzero
-_unique_consecutive = mint.unique_consecutive
 _where = mint.where
 
 
@@ -394,36 +394,24 @@ def bincount(input, weights=None, minlength=0):
     return Tensor(counts.astype(np.float32) if single else counts)
 
 
-# These three have MindSpore's own kernels, which take views for whole tensors.
-
-
 @_replaces("masked_select")
 @_method
 def masked_select(input, mask):
-    input, mask = input.contiguous(), mask.contiguous()
     if input.dtype == ms.bfloat16:
         return _masked_select(input.astype(ms.float32), mask).astype(ms.bfloat16)
     return _masked_select(input, mask)
 
 
-@_replaces("unique_consecutive")
-@_method
-def unique_consecutive(input, return_inverse=False, return_counts=False, dim=None):
-    return _unique_consecutive(input.contiguous(), return_inverse, return_counts, dim)
-
-
-def _whole_masks(index):
-    if isinstance(index, Tensor):
-        return index.contiguous() if index.dtype == ms.bool_ else index
+def _without_large_masks(index):
+    """Of a mask of several dimensions beside other parts MindSpore reads a wrong one."""
     if not isinstance(index, tuple):
         return index
     parts = []
     for part in index:
         if isinstance(part, Tensor) and part.dtype == ms.bool_ and part.ndim > 1:
-            # Of a mask of several dimensions beside other parts MindSpore reads a wrong one.
             parts += nonzero(part, as_tuple=True)
         else:
-            parts.append(_whole_masks(part))
+            parts.append(part)
     return tuple(parts)
 
 
@@ -478,13 +466,13 @@ def _dimensions(part):
 
 @_method
 def __getitem__(self, index):
-    self, index = _in_steps(self, _whole_masks(index))
+    self, index = _in_steps(self, _without_large_masks(index))
     return _getitem(self, index)
 
 
 @_method
 def __setitem__(self, index, value):
-    index = _whole_masks(index)
+    index = _without_large_masks(index)
     if self.numel() == 0 or _names_nothing(index):  # which MindSpore refuses
         return self
     value = _beside(value, self)
@@ -504,7 +492,7 @@ def __setitem__(self, index, value):
 @_replaces("nonzero")
 @_method
 def nonzero(input, *, as_tuple=False):
-    input = (input.astype(ms.float32) if input.dtype == ms.bfloat16 else input).contiguous()
+    input = input.astype(ms.float32) if input.dtype == ms.bfloat16 else input
     if as_tuple:
         places = _nonzero(input if input.ndim else mint.reshape(input, (1,)))
         return tuple(places[:, i] for i in range(places.shape[1]))
@@ -888,20 +876,18 @@ def _kind(dtype):
     return 0 if dtype == ms.bool_ else 1 if dtype in _INTEGERS else 2
 
 
-def _common(tensors):
+@constexpr  # graph mode does not read it
+def _common(dtypes, ndims):
     """PyTorch's dtype of several: a tensor of no dimension counts for its kind of number alone."""
-    dtype = None
-    for tensor in sorted(tensors, key=lambda tensor: tensor.ndim == 0):
-        if dtype is None:
-            dtype, ndim = tensor.dtype, tensor.ndim
-        elif tensor.ndim == 0 < ndim and _kind(tensor.dtype) <= _kind(dtype):
+    tensors = sorted(zip(dtypes, ndims, strict=True), key=lambda tensor: tensor[1] == 0)
+    dtype, most = tensors[0]
+    for other, ndim in tensors[1:]:
+        if other == dtype or (ndim == 0 < most and _kind(other) <= _kind(dtype)):
             continue
-        elif tensor.dtype != dtype:
-            ranks = _RANKS[dtype], _RANKS[tensor.dtype]
-            if ranks[0] == ranks[1]:
-                dtype = _NEXT[ranks[0]]
-            else:
-                dtype = dtype if ranks[0] > ranks[1] else tensor.dtype
+        if _RANKS[dtype] == _RANKS[other]:
+            dtype = _NEXT[_RANKS[dtype]]
+        elif _RANKS[dtype] < _RANKS[other]:
+            dtype = other
     return dtype
 
 
@@ -915,7 +901,7 @@ def _promotes(path: str) -> Callable:
             dtypes = [x.dtype for x in tensors]
             if not tensors or not dtypes.count(dtypes[0]) < len(dtypes):
                 return function(*arguments, **keywords)
-            dtype = _common(tensors)
+            dtype = _common(tuple(dtypes), tuple([x.ndim for x in tensors]))
             arguments = [
                 x.astype(dtype) if isinstance(x, Tensor) and x.dtype != dtype else x
                 for x in arguments

@@ -340,6 +340,23 @@ class Several(ms.nn.Cell):
         )
 
 
+def mean_square(x, y):
+    return F.mse_loss(x, y)
+
+
+def sum_and_product(x, y):
+    return mint.addcmul(x, y, y)
+
+
+@pytest.mark.parametrize("function", [mean_square, sum_and_product])
+@pytest.mark.parametrize("dtypes", [("float32", "float16"), ("float16", "float32")])
+def test_functions_of_two_dtypes_in_graphs(function, dtypes):
+    x, y = (X.astype(dtype) for dtype in dtypes)
+    result = ms.jit(function)(ms.Tensor(x), ms.Tensor(y))
+    assert result.dtype == ms.float32
+    np.testing.assert_array_equal(result.asnumpy(), function(ms.Tensor(x), ms.Tensor(y)).asnumpy())
+
+
 def test_graphs(mode):
     x = real(4, 8).astype(np.float64)
     t = torch.tensor(x, requires_grad=True)

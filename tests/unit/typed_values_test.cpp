@@ -215,8 +215,8 @@ TEST(AttributeTest, FloatIsTheDoubleOfItsShortestDecimal) {
   }
   EXPECT_EQ(kernel_gets(1.0 / 3), 0.33333334);
   EXPECT_EQ(kernel_gets(16777217), 16777216);
-  EXPECT_EQ(kernel_gets(FLT_MAX), 3.4028235e38);
-  EXPECT_EQ(kernel_gets(-FLT_MAX), -3.4028235e38);
+  EXPECT_EQ(kernel_gets(FLT_MAX), FLT_MAX);  // its shortest decimal lies beyond it
+  EXPECT_EQ(kernel_gets(-FLT_MAX), -FLT_MAX);
   EXPECT_EQ(static_cast<float>(kernel_gets(1e-45)), std::numeric_limits<float>::denorm_min());
   EXPECT_EQ(kernel_gets(std::numeric_limits<double>::infinity()),
             std::numeric_limits<double>::infinity());
