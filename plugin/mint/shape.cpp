@@ -67,7 +67,7 @@ ATEN_BRIDGE_EXPORT(Slice, [](const Tensor& x, IntArrayRef begin, IntArrayRef, Te
   }
   y.copy_(part);
 });
-ATEN_BRIDGE_EXPORT(Squeeze, reshape<IntArrayRef>);
+ATEN_BRIDGE_EXPORT(Squeeze, reshape<OptionalIntArrayRef>);  // None in graphs that squeeze all
 ATEN_BRIDGE_EXPORT(StridedSlice, strided_slice);
 // In graph mode only: what may be written elsewhere.
 ATEN_BRIDGE_EXPORT(TensorMove, [](const Tensor& x, Tensor& y) { y.copy_(x); });

@@ -584,6 +584,19 @@ def test_no_operator_is_registered_that_only_breaks_a_route():
     assert not names & {"MaskedSelect", "NonZero", "Unique2", "UniqueConsecutive", "UniqueDim"}
 
 
+class Squeezed(ms.nn.Cell):
+    def construct(self, x):
+        return ms.ops.squeeze(x), x.cov()
+
+
+def test_all_dimensions_of_size_1_are_left_out(mode):
+    """Which of them is None to the kernel in graph mode."""
+    x = np.arange(6, dtype=np.float32).reshape(2, 3)
+    squeezed, covariance = Squeezed()(ms.Tensor(x.reshape(2, 3)))
+    np.testing.assert_array_equal(squeezed.asnumpy(), x)
+    np.testing.assert_allclose(covariance.asnumpy(), np.cov(x), rtol=1e-6)
+
+
 def test_errors_are_sentences():
     with pytest.raises(RuntimeError) as error:
         mint.inverse(ms.Tensor(np.zeros((2, 2), np.float32))).asnumpy()
