@@ -65,5 +65,5 @@ def test_complex_xlogy():
 
 
 def test_what_no_dtype_helps_is_refused_by_its_own_error():
-    with pytest.raises(RuntimeError, match='^Erf: "erf_vml_cpu" not implemented for \'Complex'):
+    with pytest.raises(RuntimeError, match=r'^Erf: "erf_vml_cpu" not implemented'):
         mint.erf(ms.Tensor(np.array([1j], np.complex64))).asnumpy()
