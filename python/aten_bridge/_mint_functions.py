@@ -979,8 +979,14 @@ def fmod(input, other):
     return _fmod(input, _beside(other, input))
 
 
+_remainder = mint.remainder
+
+
 @_replaces("remainder")  # MindSpore's is x - y * floor(x / y): NaN where y is infinite
 def remainder(input, other):
+    dtypes = [x.dtype for x in (input, other) if isinstance(x, Tensor)]
+    if ms.uint16 in dtypes or ms.uint32 in dtypes or ms.uint64 in dtypes:  # FloorMod refuses them
+        return _remainder(input, other)
     return floor_mod_op(_beside(input, other), _beside(other, input))
 
 

@@ -340,6 +340,12 @@ class Several(ms.nn.Cell):
         )
 
 
+@pytest.mark.parametrize("dtype", ["uint16", "uint32", "uint64", "int64"])
+def test_remainders_of_whole_numbers(dtype):
+    x, y = np.array([7, 8, 200], dtype), np.array([4, 3, 7], dtype)
+    np.testing.assert_array_equal(mint.remainder(ms.Tensor(x), ms.Tensor(y)).asnumpy(), x % y)
+
+
 def mean_square(x, y):
     return F.mse_loss(x, y)
 
