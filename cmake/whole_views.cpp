@@ -377,8 +377,8 @@ Launch launch_at(const std::byte* place) {
   return launch;
 }
 
-bool is_of_mindspore(const dl_phdr_info& library) {
-  return std::string_view(library.dlpi_name).find("libmindspore_") != std::string_view::npos;
+bool is_of_mindspore(std::string_view library) {
+  return library.find("libmindspore_") != std::string_view::npos;
 }
 
 /// Finds Launch() in the virtual table of the kernels of plugins, whose place is known.
@@ -411,7 +411,7 @@ struct Binding {
   bool was_bound = false;  // by another library with this source
 
   static int find_in_library(dl_phdr_info* library, std::size_t /*size*/, void* binding) {
-    if (is_of_mindspore(*library)) {
+    if (is_of_mindspore(library->dlpi_name)) {
       const Relocations relocations(*library);
       relocations.for_each_place_of(kGetKernelModType, [&](std::byte* type) {
         const auto address = reinterpret_cast<ElfW(Addr)>(type + launch_behind_type);
@@ -433,7 +433,7 @@ struct Binding {
     if (address == mindspore.launch) {
       inherited.push_back(entry);
     } else if (dladdr(reinterpret_cast<void*>(address), &launch) != 0 &&
-               std::string_view(launch.dli_fname).find("libmindspore_") != std::string_view::npos) {
+               is_of_mindspore(launch.dli_fname)) {
       own.push_back(entry);
     } else {
       was_bound = true;

@@ -9,7 +9,7 @@ import mindspore as ms
 import numpy as np
 import pytest
 import torch
-from checks import assert_equal
+from checks import assert_equal, run
 from mindspore import mint
 from mindspore.mint.nn import functional as F
 
@@ -400,18 +400,6 @@ LEFT = """
 import mindspore as ms
 print(ms.mint.tanh(ms.Tensor(0.0)).item(), ms.mint.exp(ms.Tensor(0.0)).item())
 """
-
-
-def run(*arguments, **variables):
-    environment = {k: v for k, v in os.environ.items() if k != "MS_OP_PLUGIN_PATH"}
-    environment.update(variables)
-    environment["ATEN_BRIDGE_MINT"] = os.environ["MS_OP_PLUGIN_PATH"]
-    return subprocess.run(
-        [sys.executable, *arguments],
-        capture_output=True,
-        text=True,
-        env=environment,
-    )
 
 
 def test_a_program_runs_with_the_library_and_the_functions(tmp_path):

@@ -1,13 +1,11 @@
 """Programs start as they do without the library, and go on after an error."""
 
 import contextlib
-import os
-import subprocess
-import sys
 
 import mindspore as ms
 import numpy as np
 import pytest
+from checks import run
 from mindspore import mint, nn
 
 # What MindSpore wants before its first operator, and refuses after it.
@@ -48,15 +46,6 @@ ADVICE = (
     "; for the line that it belongs to, run the program with `python -m aten_bridge.mint"
     " --blocking`, or call mindspore.runtime.launch_blocking() before the first operator"
 )
-
-
-def run(*arguments, **variables):
-    environment = {k: v for k, v in os.environ.items() if k != "MS_OP_PLUGIN_PATH"}
-    environment["ATEN_BRIDGE_MINT"] = os.environ["MS_OP_PLUGIN_PATH"]
-    environment.update(variables)
-    return subprocess.run(
-        [sys.executable, *arguments], capture_output=True, text=True, env=environment
-    )
 
 
 @pytest.fixture
