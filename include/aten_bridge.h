@@ -3597,8 +3597,8 @@ struct PluginHost {
     return getpid() == static_cast<pid_t>(syscall(SYS_gettid))
                ? ""
                : "; for the line that it belongs to, run the program with `python -m "
-                 "aten_bridge.mint --blocking`, or call mindspore.runtime.launch_blocking() "
-                 "before the first operator";
+                 "aten_bridge.mint`, or call mindspore.runtime.launch_blocking() before the "
+                 "first operator";
   }
 
   /// In the place of MindSpore's kernels the library's have to take what they take: where ATen has

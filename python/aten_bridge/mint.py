@@ -3,10 +3,11 @@
     python -m aten_bridge.mint train.py
 
 runs a program with the library of kernels and with the functions that stand in for those of mint
-that no kernel can mend, and with OMP_WAIT_POLICY=passive unless the variable is set, which is
-faster beside MindSpore's threads. With `--blocking` before the program's name each operator is
-waited for, so that an error is raised by the line that it belongs to. In a program
-`aten_bridge.mint.install()` does the same but for the variable, and
+that no kernel can mend, with OMP_WAIT_POLICY=passive unless the variable is set, which is faster
+beside MindSpore's threads, and makes MindSpore wait for each operator: an error is raised by the
+line that it belongs to, and small operators take a fraction of the time. `--queues` before the
+program's name leaves MindSpore the queues between its threads. In a program
+`aten_bridge.mint.install()` does the same but for the variable and the waiting, and
 
     export MS_OP_PLUGIN_PATH=$(python -m aten_bridge.mint)
 
@@ -193,12 +194,12 @@ def _check_names_left(names: str, kernels: ctypes.CDLL) -> None:
 
 def main(*arguments: str) -> None:
     """Prints the path of the library, or runs a program after `install()`."""
-    is_blocking = arguments[:1] == ("--blocking",)
-    program, *arguments = arguments[is_blocking:] or (None,)
+    has_queues = arguments[:1] == ("--queues",)
+    program, *arguments = arguments[has_queues:] or (None,)
     try:
         if program is None:
-            if is_blocking:
-                raise ValueError("--blocking: expected a program after it")
+            if has_queues:
+                raise ValueError("--queues: expected a program after it")
             check_interface()
             print(library())
             return
@@ -210,7 +211,7 @@ def main(*arguments: str) -> None:
         install()
     except (FileNotFoundError, InterfaceError, RuntimeError, ValueError) as error:
         sys.exit(f"aten_bridge: {error}.")
-    if is_blocking:
+    if not has_queues:
         import mindspore
 
         mindspore.runtime.launch_blocking()

@@ -51,7 +51,7 @@ KINDS = ("transposed", "offset", "stepped", "expanded")
 # at wrong places is off by much more.
 TOLERANCE = {"float16": 1e-2, "bfloat16": 3e-2, "float64": 1e-5, "complex128": 1e-5}
 BEGIN, END = "<!-- begin: tests/mint/views.py -->\n", "<!-- end -->\n"
-SECONDS = 60  # for one call, or one compilation
+SECONDS = 20  # for one call; twice that for one compilation
 POSITIONAL, KEYWORDS, IN_GRAPH = 3, 2, 2  # cases of a function
 
 # Names that no case is made of.
@@ -69,9 +69,8 @@ LEFT_OUT = {
     r"(to_dlpack|from_dlpack|data_ptr|from_numpy|storage|untyped_storage|set_device_address"
     r"|offload.*|get_bytes|convert_bytes_to_tensor|flush_from_cache|wait_pipeline|param_info"
     r"|set_param_info|hooks|.*_hook|parent_tensor_|index_of_parent_|pin_memory|move_to|device"
-    r"|assign_value.*|symbolic_shape|set_|stride|strides|storage_offset|is_contiguous)$": (
-        "the tensor's memory, not its values"
-    ),
+    r"|assign_value.*|symbolic_shape|set_|stride|strides|storage_offset|is_contiguous|const_arg"
+    r"|is_shared)$": ("the tensor's memory, not its values"),
     r"(empty|empty_like|new_empty|Empty.*)$": "values that nobody has set",
 }
 
@@ -449,6 +448,23 @@ def can_be_view(name: str) -> bool:
     return name != "parameter"
 
 
+def writes(case: dict) -> bool:
+    """Whether the call writes its first argument."""
+    short = case["name"].rpartition(".")[2]
+    return (short.endswith("_") and not short.endswith("__")) or short == "__setitem__"
+
+
+def kind_for(case: dict, name: str, kind: str) -> str:
+    """Nobody can write a tensor whose elements share memory; PyTorch refuses it."""
+    if kind == "expanded" and writes(case):
+        call = ast.parse(case["call"], mode="eval").body
+        of_method = call.func.value if case["name"].startswith("Tensor.") else None
+        written = of_method or call.args[0]
+        if isinstance(written, ast.Name) and written.id == name:
+            return "repeated"
+    return kind
+
+
 def as_kind(array, kind):
     """The values: of "expanded" and its whole counterpart, the first of all rows."""
     if kind in ("expanded", "repeated") and array.ndim > 0:
@@ -734,7 +750,7 @@ class Calls:
 
     def tensors(self, case, kind):
         """The arguments, as views of larger tensors."""
-        return [self.view(name, kind) for name in names_in(case["call"])]
+        return [self.view(name, kind_for(case, name, kind)) for name in names_in(case["call"])]
 
     def view(self, name, kind):
         ms = self.ms
@@ -869,8 +885,8 @@ class Calls:
         lines, given, parameters_of_graph, outputs = [], [], [], []
 
         def views(what, n, key):
-            kind = key.split()[1]
             for name in names_of_call:
+                kind = kind_for(case, name, key.split()[1])
                 variable = f"{name}_{n}" if what == "gradient" else f"{name}_f{n}"
                 if name == "parameter":
                     raise TypeError("parameters are written")
@@ -1273,9 +1289,7 @@ def verdicts(case: dict, mode: str, of_setting: dict) -> list[dict]:
 def ask_all(options) -> dict:
     """The results of all cases, by servers in as many threads as there are jobs."""
     start = time.time()
-    results = {"rows": [], "cases": [], "unfitted": [], "only with it": [], "ended": []}
-    results["unsteady"] = []
-    results["seconds"] = {}
+    answers = known_answers(options)
     lock = threading.Lock()
     first = {setting: Server(setting) for setting in options.settings}
     everything, left = first["without"].names, first["without"].left
@@ -1286,11 +1300,9 @@ def ask_all(options) -> dict:
         and re.search(options.only, name)
         and zlib.crc32(f"{options.seed}{name}".encode()) % options.part[1] == options.part[0]
     ]
-    results["names"] = {name: everything[name] for name in chosen}
-    results["left out"] = left
     # Neighbours take long together; and with another seed, others come before the time is over.
     chosen.sort(key=lambda name: zlib.crc32(f"{options.seed}{name}".encode()))
-    queue = collections.deque(chosen)
+    queue = collections.deque(name for name in chosen if name not in answers)
 
     def work(servers):
         while queue and (not options.seconds or time.time() - start < options.seconds):
@@ -1304,16 +1316,18 @@ def ask_all(options) -> dict:
                     for setting, server in servers.items():
                         server.close()
                         servers[setting] = Server(setting)
+                answer["seconds"] = round(time.time() - begun, 2)
                 with lock:
-                    for part, more in answer.items():
-                        results[part] += more
-                    results["seconds"][name] = round(time.time() - begun, 2)
+                    answers[name] = answer
+                    if options.results:
+                        with options.results.open("a") as file:
+                            file.write(json.dumps([name, answer]) + "\n")
                     if options.verbose:
                         bad = sum(is_broken(row) for row in answer.get("rows", ()))
                         print(
-                            f"{len(results['seconds'])}/{len(chosen)} {name}: "
+                            f"{len(answers)}/{len(chosen)} {name}: "
                             f"{len(answer.get('cases', ()))} cases, {bad} broken, "
-                            f"{results['seconds'][name]} s",
+                            f"{answer['seconds']} s",
                             file=sys.stderr,
                             flush=True,
                         )
@@ -1328,9 +1342,23 @@ def ask_all(options) -> dict:
         thread.start()
     for thread in threads:
         thread.join()
-    results["not asked"] = list(queue)
-    results["wall"] = round(time.time() - start, 1)
-    return results
+    return {
+        "names": {name: everything[name] for name in chosen},
+        "left out": left,
+        "not asked": list(queue),
+        "wall": round(time.time() - start, 1),
+        **{
+            part: [line for name in chosen for line in answers.get(name, {}).get(part, ())]
+            for part in ("rows", "cases", "unfitted", "only with it", "ended", "unsteady")
+        },
+    }
+
+
+def known_answers(options) -> dict:
+    """By name, the answers that a run before has left in the file of results."""
+    if not options.results or not options.results.exists():
+        return {}
+    return dict(map(json.loads, options.results.read_text().splitlines()))
 
 
 def one(servers, name, group, options) -> dict:
@@ -1362,8 +1390,7 @@ def one(servers, name, group, options) -> dict:
 
 def has_gradient(case: dict) -> bool:
     """Not of calls that write their arguments."""
-    short = case["name"].rpartition(".")[2]
-    if (short.endswith("_") and not short.endswith("__")) or short == "__setitem__":
+    if writes(case):
         return False
     floats = [n for n in names_in(case["call"]) if can_be_view(n) and values()[n].dtype.kind == "f"]
     return bool(floats) and any(is_real for _, _, is_real in case["results"])
@@ -1484,7 +1511,11 @@ def parse(arguments=None) -> argparse.Namespace:
     parser.add_argument("--kinds", type=listed, default=KINDS)
     parser.add_argument("--settings", type=listed, default=SETTINGS)
     parser.add_argument("--groups", type=listed, default=GROUPS[:-1], help="also: primitives")
-    parser.add_argument("--results", type=Path, help="a file for all answers, as JSON")
+    parser.add_argument(
+        "--results",
+        type=Path,
+        help="a file that keeps each name's answer; one that it has is not asked again",
+    )
     parser.add_argument("--verbose", action="store_true")
     parser.add_argument("--write", action="store_true", help="put the table into the page")
     options = parser.parse_args(arguments)
@@ -1498,8 +1529,6 @@ def main() -> None:
         serve(options.serve)
         return
     results = ask_all(options)
-    if options.results:
-        options.results.write_text(json.dumps(results, indent=1))
     print(markdown(results))
     print(sentence(results))
     for heading, lines in (("Broken", broken(results)), ("Differs", differing(results))):

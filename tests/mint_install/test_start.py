@@ -43,8 +43,8 @@ TEXT = (
     " [2, 2])"
 )
 ADVICE = (
-    "; for the line that it belongs to, run the program with `python -m aten_bridge.mint"
-    " --blocking`, or call mindspore.runtime.launch_blocking() before the first operator"
+    "; for the line that it belongs to, run the program with `python -m aten_bridge.mint`"
+    ", or call mindspore.runtime.launch_blocking() before the first operator"
 )
 
 
@@ -64,24 +64,27 @@ def test_settings_may_come_after_install(program, before):
     assert done.stdout == "0.0\n", done.stderr
 
 
-@pytest.mark.parametrize("options", [(), ("--blocking",)])
+@pytest.mark.parametrize("options", [(), ("--queues",)])
 def test_settings_of_a_program_that_the_module_runs(program, options):
     done = run("-m", "aten_bridge.mint", *options, program(SETTINGS))
     assert done.stdout == "0.0\n", done.stderr
 
 
 def test_an_error_is_raised_later_and_says_how_to_see_its_line(program):
-    done = run("-m", "aten_bridge.mint", program(LATE_ERROR))
+    done = run("-m", "aten_bridge.mint", "--queues", program(LATE_ERROR))
     assert done.stdout == f"later\n{TEXT}{ADVICE}\n", done.stderr
-    done = run("-m", "aten_bridge.mint", "--blocking", program(LATE_ERROR))
+
+
+def test_an_error_is_raised_by_its_line_in_a_program_that_the_module_runs(program):
+    done = run("-m", "aten_bridge.mint", program(LATE_ERROR))
     assert done.stdout == f"{TEXT}\n", done.stderr
 
 
-def test_blocking_wants_a_program():
-    done = run("-m", "aten_bridge.mint", "--blocking")
+def test_queues_want_a_program():
+    done = run("-m", "aten_bridge.mint", "--queues")
     assert (done.returncode, done.stderr) == (
         1,
-        "aten_bridge: --blocking: expected a program after it.\n",
+        "aten_bridge: --queues: expected a program after it.\n",
     )
 
 

@@ -470,6 +470,7 @@ def answer(name: str, kind: str) -> dict:
         from aten_bridge.mint import install
 
         install()
+        ms.runtime.launch_blocking()  # as `python -m aten_bridge.mint` does
     family = families.FAMILIES[name]
     answer: dict = {"name": name, "kind": kind}
     stage = "model"
