@@ -22,6 +22,7 @@
 #include <ATen/ops/take.h>
 #include <ATen/ops/tile.h>
 #include <ATen/ops/topk.h>
+#include <ATen/ops/where.h>
 #include <ATen/ops/zeros.h>
 #include <ATen/ops/zeros_like.h>
 
@@ -51,11 +52,30 @@ int64_t row_without_gradient(OptionalInt padding, int64_t rows) {
   return !padding.has_value() ? -1 : *padding < 0 ? *padding + rows : *padding;
 }
 
+// MindSpore counts negative entries from the end, also where ATen refuses them: these calls are
+// made again with their places, so that all others pay nothing.
+template <class Body>
+void with_places(const Tensor& index, int64_t size, const Body& body) {
+  try {
+    body(index.to(at::kLong));
+  } catch (const c10::Error&) {
+    const Tensor negative = index.lt(0).logical_and(index.ge(-size));
+    if (!negative.any().item<bool>()) {
+      throw;
+    }
+    body(at::where(negative, index.add(size), index).to(at::kLong));
+  }
+}
+
+int64_t size_of(const Tensor& x, int64_t dim) { return x.dim() == 0 ? 1 : x.size(dim); }
+
 template <class Source>
 void scatter(const Tensor& x, int64_t dim, const Tensor& index, const Source& source, int64_t how,
              Tensor& y) {
-  y.copy_(x);
-  scatter_reduce(y, dim, index, source, how);
+  with_places(index, size_of(x, dim), [&](const Tensor& places) {
+    y.copy_(x);
+    scatter_reduce(y, dim, places, source, how);
+  });
 }
 
 }  // namespace
@@ -158,11 +178,14 @@ ATEN_BRIDGE_EXPORT(TensorScatterUpdate,
                      y.index_put_(places(index.unbind(-1)), values);
                    });
 ATEN_BRIDGE_EXPORT(GatherD, [](const Tensor& x, int64_t dim, const Tensor& index, Tensor& y) {
-  at::gather_out(y, x, dim, index.to(at::kLong));
+  with_places(index, size_of(x, dim),
+              [&](const Tensor& places) { at::gather_out(y, x, dim, places); });
 });
 ATEN_BRIDGE_EXPORT(GatherDGradV2, [](const Tensor& x, int64_t dim, const Tensor& index,
                                      const Tensor& dy, Tensor& dx) {
-  at::scatter_add_out(dx, at::zeros_like(x), dim, index.to(at::kLong), dy);
+  with_places(index, size_of(x, dim), [&](const Tensor& places) {
+    at::scatter_add_out(dx, at::zeros_like(x), dim, places, dy);
+  });
 });
 ATEN_BRIDGE_EXPORT(MaskedFill, [](const Tensor& x, const Tensor& mask, const Tensor& value) {
   return at::masked_fill(x, mask, value);

@@ -80,6 +80,11 @@ LEFT_OUT = {
 
 def values() -> dict[str, np.ndarray]:
     """The tensors that calls are made of, by the names they have there."""
+    arrays = usual_values()
+    return counted_from_end(arrays) if os.environ.get("VIEWS_NEGATIVE") else arrays
+
+
+def usual_values() -> dict[str, np.ndarray]:
     random = np.random.default_rng(16)
 
     def real(*shape):
@@ -144,6 +149,18 @@ def values() -> dict[str, np.ndarray]:
         "gradient": real(4, 6),
         "gradient2": real(6),
     }
+
+
+def counted_from_end(arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """With every second index negative, as MindSpore takes it in more places than PyTorch."""
+    sizes = {"index": 4, "ints": 4, "rows": 4, "labels": 6, "ids": 7, "places": 4}
+    changed = {}
+    for name, size in {**sizes, **{f"{name}32": size for name, size in sizes.items()}}.items():
+        if name in arrays:
+            array = arrays[name].copy()
+            array.flat[::2] -= array.dtype.type(size)
+            changed[name] = array
+    return {**arrays, **changed}
 
 
 # Arguments, tried in this order; "x" stands for itself in methods: x.max(1).
@@ -1516,6 +1533,9 @@ def parse(arguments=None) -> argparse.Namespace:
         type=Path,
         help="a file that keeps each name's answer; one that it has is not asked again",
     )
+    parser.add_argument(
+        "--negative", action="store_true", help="every second index counts from the end"
+    )
     parser.add_argument("--verbose", action="store_true")
     parser.add_argument("--write", action="store_true", help="put the table into the page")
     options = parser.parse_args(arguments)
@@ -1525,6 +1545,8 @@ def parse(arguments=None) -> argparse.Namespace:
 
 def main() -> None:
     options = parse()
+    if options.negative:
+        os.environ["VIEWS_NEGATIVE"] = "1"  # of the servers too
     if options.serve:
         serve(options.serve)
         return
