@@ -51,6 +51,31 @@ def test_an_error_and_the_end_of_the_process_are_broken():
     ]
 
 
+def test_what_pytorch_refuses_may_be_refused():
+    keys = {"forward whole": array(1), "forward offset": array(1)}
+    faults = dict.fromkeys(keys, "supports types: Float16, Float32, BFloat16. But got Int64.")
+    crash = dict.fromkeys(keys, "SIGSEGV ends the process")
+    of_setting = {"without": keys, "alone": faults, "install": crash}
+    for name, call, expected in (
+        ("Tensor.std", "ints.std()", "as PyTorch"),
+        ("Tensor.std", "x.std()", "wrong"),
+        ("Tensor.std", "ints.std(axis=1, ddof=1)", "wrong"),  # of other names
+        ("ops.std", "ops.std(ints)", "wrong"),
+    ):
+        rows = views.verdicts(a_case(name=name, call=call), "pynative", of_setting)
+        assert [(row["alone"], row["install"]) for row in rows] == [(expected, "wrong")] * 2
+
+
+def test_a_gradient_of_pytorchs_results_is_not_compared_with_that_of_others():
+    of_rows = [np.array([1.0], np.float32)]
+    before = {"forward whole": of_rows, "gradient whole whole": of_rows}
+    x = views.values()["x"]
+    after = {"forward whole": [np.diag(x), x], "gradient whole whole": "The shape should be {4}"}
+    case = a_case(name="Tensor.diag", call="x.diag()")
+    rows = views.verdicts(case, "pynative", {"without": before, "alone": after})
+    assert [row["alone"] for row in rows] == ["differs", "as PyTorch"]
+
+
 def test_rounding_is_not_broken():
     assert views.same(array(1, 1000), array(1.00001, 1000.01))
     assert not views.same(array(1, 2), array(1, 2.01))

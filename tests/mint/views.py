@@ -1219,23 +1219,35 @@ def brief(result) -> str:
     )
 
 
-def of_pytorch(case: dict, key: str) -> list | None:
-    """What PyTorch's function of the same name gives, as far as there is one."""
+def of_pytorch(case: dict, key: str) -> list | str | None:
+    """What PyTorch's function of the same name gives, as far as there is one; or its refusal."""
     import torch
 
     if case["make"]:
         return None
     prefix = case["name"].partition(".")[0]
+    what, kind, *_ = key.split()
+    given = {name: values()[name] for name in names_in(case["call"])}
+    refusal = None
     for root in (torch, torch.nn.functional) if prefix == "ops" else (torch,):
-        known = {name: torch.tensor(values()[name].copy()) for name in names_in(case["call"])}
+        known = {name: torch.tensor(as_kind(a, kind).copy()) for name, a in given.items()}
         scope = {"mint": root, "ops": root, "ms": torch, **known}
         with contextlib.suppress(Exception), warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            if key.startswith("forward"):
-                found = [*leaves(eval(case["call"], scope)), *known.values()]
-            else:
-                inputs = [x.requires_grad_() for x in known.values() if x.is_floating_point()]
+            inputs = [
+                x.requires_grad_(what == "gradient")
+                for x in known.values()
+                if x.is_floating_point()
+            ]
+            try:
                 scope["r"] = eval(case["call"], scope)
+            except RuntimeError as error:  # not of the arguments' names and types
+                if prefix != "ops":  # whose functions often do something else
+                    refusal = first_line(error)
+                continue
+            if what == "forward":
+                found = [*leaves(scope["r"]), *known.values()]
+            else:
                 total = 0
                 for place, shape, is_float in case["results"]:
                     if is_float:
@@ -1246,7 +1258,7 @@ def of_pytorch(case: dict, key: str) -> list | None:
                 x.detach().numpy() if isinstance(x, torch.Tensor) else type(x).__name__
                 for x in found
             ]
-    return None
+    return refusal
 
 
 def judge(case: dict, key: str, before, after) -> str:
@@ -1254,10 +1266,30 @@ def judge(case: dict, key: str, before, after) -> str:
     if key.split()[1] != "whole" or isinstance(before, str) or isinstance(after, str):
         return "unknown"
     expected = of_pytorch(case, key)
-    if expected is None:
+    if expected is None or isinstance(expected, str):
         return "unknown"
     right = [same(results, expected[: len(results)]) for results in (before, after)]
     return {(True, False): "MindSpore", (False, True): "library"}.get(tuple(right), "unknown")
+
+
+def is_as_pytorch(case: dict, before: dict, results: dict, key: str) -> bool:
+    """Whether the library refuses what PyTorch refuses, or gives PyTorch's results.
+
+    MindSpore divides integers by zero, inverts what has no inverse. Of methods it has two kinds, of
+    which it takes PyTorch's where there is a kernel; their gradients are for other results.
+    """
+    fault = results[key]
+    if "ends the process" in fault or fault == "no answer in time":
+        return False
+    forward = reference_of(f"forward {key.split()[1]}")
+    if isinstance(of_pytorch(case, forward), str):
+        return True
+    if not key.startswith("gradient") or "forward whole" not in results:
+        return False
+    whole = results["forward whole"], before["forward whole"]
+    return not isinstance(whole[0], str) and judge(case, "forward whole", whole[1], whole[0]) == (
+        "library"
+    )
 
 
 def verdicts(case: dict, mode: str, of_setting: dict) -> list[dict]:
@@ -1285,7 +1317,8 @@ def verdicts(case: dict, mode: str, of_setting: dict) -> list[dict]:
             mine = results[key]
             of_whole = results.get(reference_of(key), "")
             if isinstance(mine, str):
-                row[setting] = "wrong"
+                is_right = was_right and is_as_pytorch(case, before, results, key)
+                row[setting] = "as PyTorch" if is_right else "wrong"
             elif was_right and same(mine, reference):
                 row[setting] = "right"
             elif is_whole and was_right:
@@ -1459,6 +1492,7 @@ def counts(results: dict) -> list[list]:
                         sum(row["without"] == "right" and row.get(s) == "wrong" for row in rows)
                         for s in ("alone", "install")
                     ),
+                    sum(row.get("install") == "as PyTorch" for row in rows),
                     *(
                         sum(row["without"] == "wrong" and row.get("install") == was for row in rows)
                         for was in ("wrong", "right")
@@ -1487,6 +1521,7 @@ HEAD = (
     "calls right without the library",
     "broken by it alone",
     "broken by it after install()",
+    "refused, as PyTorch does",
     "wrong in both",
     "mended",
 )
