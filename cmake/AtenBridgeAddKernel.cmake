@@ -111,6 +111,10 @@ function(aten_bridge_add_kernel target)
     target_link_options(${target} PRIVATE ${OpenMP_CXX_FLAGS})
   endif()
 
+  add_custom_command(TARGET ${target} POST_BUILD VERBATIM
+    COMMAND ${CMAKE_COMMAND} -DNM=${CMAKE_NM} -DLIBRARY=$<TARGET_FILE:${target}>
+      -P ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/CheckExports.cmake)
+
   _aten_bridge_add_python_headers(${target} ${arg_SOURCES})
   if(arg_INSTALL_DIR)
     install(TARGETS ${target} LIBRARY DESTINATION ${arg_INSTALL_DIR})

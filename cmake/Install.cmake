@@ -12,6 +12,7 @@ install(FILES
   ${PROJECT_SOURCE_DIR}/cmake/FindLibtorch.cmake
   ${PROJECT_SOURCE_DIR}/cmake/AtenBridgeAddKernel.cmake
   ${PROJECT_SOURCE_DIR}/cmake/AtenBridgeFindPython.cmake
+  ${PROJECT_SOURCE_DIR}/cmake/CheckExports.cmake
   ${PROJECT_SOURCE_DIR}/cmake/kernel.map
   ${PROJECT_SOURCE_DIR}/cmake/whole_views.cpp
   DESTINATION ${package_dir})

@@ -79,6 +79,10 @@
 #include <utility>
 #endif
 
+#define ATEN_BRIDGE_VERSION_MAJOR 0
+#define ATEN_BRIDGE_VERSION_MINOR 1
+#define ATEN_BRIDGE_VERSION_PATCH 0
+
 /// Marks what a kernel library shows to its host: a C function written by hand needs it.
 #define ATEN_BRIDGE_PUBLIC __attribute__((visibility("default"), used))
 
@@ -1001,6 +1005,7 @@ class CpuCall {
   static c10::Device device() { return at::kCPU; }
   static c10::Allocator* allocator() { return c10::GetCPUAllocator(); }
   static bool reaches(const void* /*memory*/) { return true; }
+  static bool is_of_host(const void* /*memory*/) { return true; }
   void finish() const {}
   static void around_state(const CallFrame& /*frame*/, bool /*is_made*/) {}
   static std::string leftover() { return {}; }
@@ -1270,6 +1275,9 @@ class CudaCall {
   c10::Device device() const { return to_device(device_); }
   static c10::Allocator* allocator() { return c10::cuda::CUDACachingAllocator::get(); }
   bool reaches(const void* memory) const { return find_device(memory) == device_; }
+
+  /// Whether it is memory of the CPU, and of nothing else.
+  static bool is_of_host(const void* memory) { return find_device(memory) == kHostMemory; }
 
   void finish() const {
     const cudaError_t error = take_error();
@@ -1748,9 +1756,14 @@ class CheckRun {
   }
 
   void match_sizes(const OperandCheck& check, const OperandName& name, const Slot& slot) {
+    constexpr auto is_rest = [](const SizeCheck& size) { return size.is_rest(); };
     const auto* begin = check.sizes_.data();
     const auto* end = begin + check.size_count_;
-    const auto* rest = std::find_if(begin, end, [](const SizeCheck& s) { return s.is_rest(); });
+    const auto* rest = std::find_if(begin, end, is_rest);
+    if (rest != end && std::any_of(rest + 1, end, is_rest)) {
+      add_pattern_fault(check, name);
+      return;
+    }
     const int front = static_cast<int>(rest - begin);
     const int back = rest == end ? 0 : static_cast<int>(end - rest) - 1;
     bool fits = rest == end ? slot.ndim == front : slot.ndim >= front + back;
@@ -1784,15 +1797,25 @@ class CheckRun {
     report_.add(Status::kShape, {name.text(), ": expected ", ranks, ", got ", described(slot)});
   }
 
+  [[gnu::cold]] static std::string pattern(const OperandCheck& check) {
+    std::string text;
+    for (std::size_t i = 0; i < check.size_count_; ++i) {
+      text.append(text.empty() ? "" : ", ").append(check.sizes_[i].text());
+    }
+    return '[' + text + ']';
+  }
+
   [[gnu::cold, gnu::noinline]] void add_sizes_fault(const OperandCheck& check,
                                                     const OperandName& name, const Slot& slot,
                                                     const std::string& because) {
-    std::string pattern;
-    for (std::size_t i = 0; i < check.size_count_; ++i) {
-      pattern.append(pattern.empty() ? "" : ", ").append(check.sizes_[i].text());
-    }
-    report_.add(Status::kShape, {name.text(), ": expected sizes [", pattern, "]", because, ", got ",
-                                 described(slot)});
+    report_.add(Status::kShape, {name.text(), ": expected sizes ", pattern(check), because,
+                                 ", got ", described(slot)});
+  }
+
+  [[gnu::cold, gnu::noinline]] void add_pattern_fault(const OperandCheck& check,
+                                                      const OperandName& name) {
+    report_.add(Status::kShape, {name.text(), ": expected \"...\" once in the sizes of its check, ",
+                                 "got ", pattern(check), "; correct the kernel's export"});
   }
 
   /// Whether a size is what its check says; adds to `because` what a name stands for.
@@ -1948,13 +1971,14 @@ struct Binding {
 /// One operand during a call: the host's memory and the tensor that the kernel works on.
 struct Operand {
   OperandName name;
-  Slot slot;
+  Slot slot;  // of this call: says nothing of `view` before set_view() or renew()
   at::Tensor view;
-  // Of `view` before the body:
+  // Of `view` before the body, all written by set_view():
   const c10::TensorImpl* impl = nullptr;
   const c10::StorageImpl* storage = nullptr;
   const void* data = nullptr;
   c10::DispatchKeySet keys;
+  DType dtype = DType::kNone;
   bool is_again = false;                 // as in the last call, but for the memory
   alignas(16) unsigned char number[16];  // of one whose element is fetched from a device
 };
@@ -3044,9 +3068,12 @@ struct KernelInfo {
   bool is_data_dependent;  // the sizes of the results are known after the call
 };
 
-/// A kernel whatever its function.
+/// A kernel whatever its function. It stays where it is made: `info` points into it.
 class KernelBase {
  public:
+  KernelBase(const KernelBase&) = delete;
+  KernelBase& operator=(const KernelBase&) = delete;
+
   KernelInfo info;
 
   /// Calls the kernel's function.
@@ -3194,6 +3221,7 @@ class Kernel final : public KernelBase {
   static constexpr bool kTakesFrame = PlanType::count(Kind::kFrame) > 0;
   static constexpr bool kHasInstance = kHasState || kAttributes > 0;
   static constexpr bool kIsDataDependent = kDataDependent;
+  static constexpr bool kIsGradient = false;
   static constexpr int kInputs = PlanType::inputs(std::tuple_size_v<CallTuple>);
   static constexpr int kListBegin = PlanType::list_begin(std::tuple_size_v<CallTuple>);
   static constexpr int kResults = Result<ResultType>::kCount;
@@ -3904,17 +3932,26 @@ inline bool has_layout(const c10::TensorImpl& tensor, const Slot& slot, at::IntA
 /// Whether the operand at `index` is that of the last call again, perhaps elsewhere in memory: then
 /// there is nothing to check, and its view has only to be pointed there.
 inline bool is_again(const CallFrame& frame, int index, const Operand& operand) {
-  const Slot& slot = operand.slot;
-  if (slot.is_none() || !can_repoint(operand)) {
+  if (operand.dtype == DType::kNone || !can_repoint(operand)) {
     return false;
   }
   const c10::TensorImpl* impl = operand.impl;
   const c10::Storage& storage = impl->unsafe_storage();
-  return frame.is_dense(index, slot.dtype, impl->sizes().data(), static_cast<int>(impl->dim())) &&
-         (slot.numel == 0 || frame.data(index) != nullptr) && impl->numel() == slot.numel &&
-         impl->is_contiguous() && impl->storage_offset() == 0 &&
-         storage.nbytes() == static_cast<std::size_t>(slot.numel) * dtype_itemsize(slot.dtype) &&
-         impl->dtype() == c10::scalarTypeToTypeMeta(scalar_type(slot.dtype));
+  const int64_t numel = impl->numel();
+  return frame.is_dense(index, operand.dtype, impl->sizes().data(),
+                        static_cast<int>(impl->dim())) &&
+         (numel == 0 || frame.data(index) != nullptr) && impl->is_contiguous() &&
+         impl->storage_offset() == 0 &&
+         storage.nbytes() == static_cast<std::size_t>(numel) * dtype_itemsize(operand.dtype) &&
+         impl->dtype() == c10::scalarTypeToTypeMeta(scalar_type(operand.dtype));
+}
+
+/// The slot of an operand that is_again(): what its view is like, at this call's memory.
+inline void renew(const CallFrame& frame, int index, Operand& operand) {
+  operand.slot = {frame.data(index),     frame.sizes(index), static_cast<int>(operand.impl->dim()),
+                  operand.impl->numel(), operand.dtype,
+                  /*strides=*/nullptr,
+                  /*offset=*/0};
 }
 
 /// Points the storage of the operand's view at its memory.
@@ -3943,8 +3980,10 @@ template <bool kMayBeStrided>
       operand.keys = operand.impl->key_set();
     }
     operand.data = slot.data;
+    operand.dtype = operand.view.defined() ? slot.dtype : DType::kNone;
     return;
   }
+  operand.dtype = slot.dtype;
   c10::TensorImpl* impl = operand.view.unsafeGetTensorImpl();
   c10::StorageImpl* storage = impl->unsafe_storage().unsafeGetStorageImpl();
   repoint(operand, device);
@@ -3984,8 +4023,7 @@ void bind_operands(const KernelInfo& kernel, const CallFrame& frame,
     const bool is_number = binding.kind == Kind::kNumber;
     operand.is_again = !is_number && check == nullptr && is_again(frame, i, operand);
     if (operand.is_again) {
-      operand.slot.data = frame.data(i);
-      operand.slot.sizes = frame.sizes(i);
+      renew(frame, i, operand);
       device.locate(operand.slot, operand.name, report);
       continue;
     }
@@ -5048,8 +5086,8 @@ class GradientBase : public KernelBase {
   }
 
  protected:
-  constexpr GradientBase(const KernelInfo& kernel, int forward_inputs)
-      : KernelBase(kernel), forward_inputs_(forward_inputs), of_function_(!kernel.is_gradient) {}
+  constexpr GradientBase(int forward_inputs, bool of_function)
+      : KernelBase(KernelInfo{}), forward_inputs_(forward_inputs), of_function_(of_function) {}
   ~GradientBase() = default;
 
   /// What the forward kernel returns.
@@ -5110,6 +5148,7 @@ class GradientKernel final : public GradientBase {
   static constexpr bool kTakesFrame = false;
   static constexpr bool kHasInstance = Forward::kHasInstance;
   static constexpr bool kIsDataDependent = false;
+  static constexpr bool kIsGradient = true;
   static constexpr bool kChanges = false;
   static constexpr int kOutputs = tensors();
   static constexpr int kResults = kOutputs;
@@ -5129,8 +5168,12 @@ class GradientKernel final : public GradientBase {
  public:
   static constexpr std::array<Binding, kInputs> kBindings = bindings();
 
-  explicit constexpr GradientKernel(Forward forward)
-      : GradientBase(forward.info, Forward::kInputs), forward_(std::move(forward)) {
+  /// `make_forward` returns the kernel that is differentiated.
+  template <class MakeForward>
+  explicit constexpr GradientKernel(const MakeForward& make_forward)
+      : GradientBase(Forward::kInputs, /*of_function=*/!Forward::kIsGradient),
+        forward_(make_forward()) {
+    info = forward_.info;
     info.bindings = kBindings.data();
     info.checks = checks();
     info.inputs = kInputs;
@@ -5181,7 +5224,7 @@ constexpr auto make_gradient_kernel(const char* operator_name, ErrorMode error_m
       return make_kernel(operator_name, error_mode, std::forward<F>(function), options...);
     }
   };
-  return GradientKernel<decltype(make_forward())>(make_forward());
+  return GradientKernel<decltype(make_forward())>(make_forward);
 }
 
 template <class DeviceCall, class Host, class... Argument>
@@ -5412,7 +5455,7 @@ inline HookMemory& hook_memory(const KernelBase& kernel) {
         HostAttributes(extra).get(kCountedAttribute, is_counted)) {
       std::vector<KnownInput> inputs = unknown_inputs(static_cast<std::size_t>(info.inputs));
       for (std::size_t i = 0; i < inputs.size(); ++i) {
-        const DTypeInfo* dtype = find_dtype(dtypes[i]);
+        const DTypeInfo* dtype = dtypes[i] == nullptr ? nullptr : find_dtype(dtypes[i]);
         inputs[i].sizes.assign(shapes[i], shapes[i] + (shapes[i] == nullptr ? 0 : ndims[i]));
         inputs[i].typed = dtype != nullptr;
         inputs[i].dtype = dtype == nullptr ? DType::kNone : dtype->dtype;
@@ -5435,6 +5478,9 @@ inline HookMemory& hook_memory(const KernelBase& kernel) {
 //
 // What aten_bridge.mindspore, the Python module, asks a kernel through ctypes. It has what the
 // hooks lack, all inputs with shapes and dtypes at once, and it can report errors in Python.
+
+/// Of the structures below and of what Describe says: the module refuses another one.
+constexpr int kPythonInterface = 1;
 
 /// One input: a tensor, None, or a number. The module declares the same structures.
 struct PythonInput {
@@ -5550,13 +5596,13 @@ class PythonAttributes final : public Attributes {
   json += '"';
 }
 
-/// What a kernel is, in JSON: {"inputs": [["tensor", "x"], ...], "outputs": 1, "meta": true,
-/// "attributes": [["negative_slope", "a float", false], ...]}, of a gradient kernel "gradient":
-/// true, of one for CUDA "device": "cuda"; an input has its name from its check or "", an attribute
-/// whether the operator must set it. Valid until the thread's next call.
+/// What a kernel is, in JSON: {"interface": 1, "inputs": [["tensor", "x"], ...], "outputs": 1,
+/// "meta": true, "attributes": [["negative_slope", "a float", false], ...]}, of a gradient kernel
+/// "gradient": true, of one for CUDA "device": "cuda"; an input has its name from its check or "",
+/// an attribute whether the operator must set it. Valid until the thread's next call.
 [[gnu::cold]] inline const char* describe(const KernelBase& kernel, at::DeviceType device) {
   const KernelInfo& info = kernel.info;
-  std::string text = "{\"inputs\": [";
+  std::string text = "{\"interface\": " + std::to_string(kPythonInterface) + ", \"inputs\": [";
   for (int i = 0; i < info.inputs; ++i) {
     const Binding& binding = info.bindings[i];
     const OperandCheck* check = find_check(info, Role::kInput, i);
@@ -5591,6 +5637,19 @@ class PythonAttributes final : public Attributes {
   json.append(required ? ", true]" : ", false]");
 }
 
+/// In the place of a number of inputs: who asks wants to know of the attributes only.
+constexpr int kAttributesAlone = -1;
+
+/// Throws `Error` with all that is wrong with the attributes. Calls no function of the kernel's.
+[[gnu::cold]] inline void check_attributes(const KernelBase& kernel, const Attributes& attributes) {
+  check_pytorch(kernel.info.operator_name);
+  Report report(kernel.info.operator_name);
+  if (kernel.info.has_instance) {
+    kernel.make_instance(attributes, report);
+  }
+  report.raise_if_failed();
+}
+
 /// The outputs in JSON, [["float32", [2, -1]], ...], or, with `*failed`, the text of an error.
 /// Valid until the thread's next call.
 [[gnu::cold]] inline const char* infer_for_python(const KernelBase& kernel,
@@ -5599,6 +5658,11 @@ class PythonAttributes final : public Attributes {
                                                   int attribute_count, int* failed) noexcept {
   thread_local std::string text;
   try {
+    if (input_count == kAttributesAlone) {
+      check_attributes(kernel, PythonAttributes(attributes, attribute_count));
+      *failed = 0;
+      return "[]";
+    }
     std::vector<KnownInput> known;
     for (int i = 0; i < input_count; ++i) {
       bool is_tensor = false;

@@ -36,13 +36,15 @@ auto reporting(const char* name, const Body& body) {
   }
 }
 
+/// A library for CUDA may have functions for the CPU too, which say so in each call.
 template <class DeviceCall>
 void check_ms_ext_device(const char* name, c10::Device device) {
   constexpr bool kIsCpu = DeviceCall::kType == at::kCPU;
-  if (device.type() != DeviceCall::kType) {
-    throw Error(Status::kDevice,
-                std::string(name) + ": expected device " + (kIsCpu ? "cpu" : "cuda") + ", got " +
-                    device.str() + "; this library was built for " + (kIsCpu ? "the CPU" : "CUDA"));
+  if (device.type() != DeviceCall::kType && device.type() != at::kCPU) {
+    throw Error(Status::kDevice, std::string(name) + ": expected device " +
+                                     (kIsCpu ? "cpu" : "cuda or cpu") + ", got " + device.str() +
+                                     "; this library was built for " +
+                                     (kIsCpu ? "the CPU" : "CUDA"));
   }
 }
 
@@ -51,6 +53,11 @@ template <class DeviceCall>
 std::vector<at::Tensor> ms_ext_tensors(CallFrame frame, const std::vector<int>* indices,
                                        c10::Device device) {
   check_ms_ext_device<DeviceCall>(frame.operator_name(), device);
+  if constexpr (DeviceCall::kType != at::kCPU) {
+    if (device.is_cpu()) {
+      return ms_ext_tensors<CpuCall>(frame, indices, device);
+    }
+  }
   DeviceCall call(frame);
   locate_slots(frame, call, indices);
   call.enter();
@@ -60,9 +67,14 @@ std::vector<at::Tensor> ms_ext_tensors(CallFrame frame, const std::vector<int>* 
 /// Copies dense elements to the host's buffer, and waits until they are there.
 template <class DeviceCall>
 void ms_ext_copy(void* output, const at::Tensor& dense) {
-  if constexpr (DeviceCall::kType == at::kCPU) {
+  if (dense.is_cpu()) {
+    if (!DeviceCall::is_of_host(output)) {
+      throw Error(Status::kDevice,
+                  "output_memcpy: expected memory of the CPU, as the tensor's, got memory of a "
+                  "CUDA device; copy a tensor of that device");
+    }
     std::memmove(output, dense.const_data_ptr(), dense.nbytes());
-  } else {
+  } else if constexpr (DeviceCall::kType != at::kCPU) {
     const at::Tensor buffer =
         make_tensor(output, dense.device(), dense.nbytes(),
                     /*allocator=*/nullptr, dense.scalar_type(), dense.sizes());
@@ -109,7 +121,7 @@ std::vector<at::Tensor> get_torch_tensors(int nparam, void** params, int* ndims,
 /// Copies the elements of `tensor`, in row-major order, to the host's buffer at `output`, which
 /// must have room for them: its size is not known here. Strides, pending conjugation and negation
 /// are resolved first; no dtype is converted. On CUDA the copy is done when it returns. Throws a
-/// std::runtime_error for a tensor that is not dense on this library's device.
+/// std::runtime_error for a tensor that is not dense, or not on the buffer's device.
 template <class DeviceCall = ATEN_BRIDGE_CALL>
 void output_memcpy(void* output, const at::Tensor& tensor) {
   aten_bridge::detail::reporting("output_memcpy", [&] {

@@ -5,6 +5,8 @@
 #include <ATen/ops/constant_pad_nd.h>
 #include <ATen/ops/embedding_dense_backward.h>
 #include <ATen/ops/embedding_renorm.h>
+#include <ATen/ops/fft_fftshift.h>
+#include <ATen/ops/fft_ifftshift.h>
 #include <ATen/ops/flip.h>
 #include <ATen/ops/gather.h>
 #include <ATen/ops/index_add.h>
@@ -166,6 +168,14 @@ ATEN_BRIDGE_EXPORT(TopkExt, [](const Tensor& x, int64_t k, int64_t dim, bool lar
 
 ATEN_BRIDGE_EXPORT(Concat, [](TensorList tensors, int64_t dim, Tensor& y) {
   at::cat_out(y, tensors, dim);
+});
+// MindSpore's own kernels shift once more with each Resize(), and of views graph mode resizes them
+// with each call.
+ATEN_BRIDGE_EXPORT(FFTShift, [](const Tensor& x, OptionalIntArrayRef dims) {
+  return at::fft_fftshift(x, dims);
+});
+ATEN_BRIDGE_EXPORT(IFFTShift, [](const Tensor& x, OptionalIntArrayRef dims) {
+  return at::fft_ifftshift(x, dims);
 });
 // What a tensor as an index asks for: x[i], x[i, j], x[i, j] = values.
 ATEN_BRIDGE_EXPORT(Gather, gather);

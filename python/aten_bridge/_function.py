@@ -32,6 +32,9 @@ class _Attribute(ctypes.Structure):
     )
 
 
+_INTERFACE = 1  # kPythonInterface of aten_bridge.h
+_ATTRIBUTES_ALONE = -1  # kAttributesAlone of aten_bridge.h
+
 # PythonAttribute::Type of aten_bridge.h.
 _BOOL, _INT, _FLOAT, _STRING, _INTS, _FLOATS, _INT_LISTS, _FLOAT_LISTS = range(8)
 
@@ -126,6 +129,13 @@ class Function:
             self._infer.restype = ctypes.c_char_p
             describe.restype = ctypes.c_char_p
             fields = json.loads(describe().decode())
+            interface = fields.get("interface", 0)
+            if interface != _INTERFACE:
+                raise ImportError(
+                    f"{self.full_name}: expected a library of interface {_INTERFACE}, got "
+                    f"{interface}; build it again with the aten_bridge.h that this Python module "
+                    "came with, or use the module that came with the library's"
+                )
             self.description = Description(
                 inputs=[kind for kind, _ in fields["inputs"]],
                 outputs=fields["outputs"],
@@ -169,20 +179,20 @@ class Function:
             if shape is not None:
                 given.ndim = len(shape)
                 given.sizes = (ctypes.c_int64 * len(shape))(*shape)
-        failed, text = self._call_infer(inputs, marshalled)
+        failed, text = self._call_infer(inputs, len(inputs), marshalled)
         if failed and "import torch" in text and import_pytorch():
-            failed, text = self._call_infer(inputs, marshalled)
+            failed, text = self._call_infer(inputs, len(inputs), marshalled)
         if failed:
             # Where PyTorch is imported, its meta functions of some operators are Python functions,
             # whose errors have a traceback.
             raise ValueError(text.partition("\n\nAt:\n  ")[0])
         return [(dtype, sizes) for dtype, sizes in json.loads(text)]
 
-    def _call_infer(self, inputs: ctypes.Array[_Input], marshalled: Marshalled) -> tuple[bool, str]:
+    def _call_infer(
+        self, inputs: ctypes.Array[_Input] | None, count: int, marshalled: Marshalled
+    ) -> tuple[bool, str]:
         failed = ctypes.c_int(0)
-        text = self._infer(
-            inputs, len(inputs), marshalled.array, marshalled.count, ctypes.byref(failed)
-        )
+        text = self._infer(inputs, count, marshalled.array, marshalled.count, ctypes.byref(failed))
         return bool(failed.value), text.decode(errors="replace")
 
     def attribute_faults(self, given: dict[str, Any]) -> dict[str, str]:
@@ -210,17 +220,16 @@ class Function:
         return faults
 
     def _type_faults(self, attributes: dict[str, Any]) -> dict[str, str]:
-        """What the library says of the attributes when it is given no inputs yet."""
-        try:
-            self.infer([], [], Marshalled(attributes, self.description.attribute_types))
-        except ValueError as error:
-            text = str(error).removeprefix(f"{self.name}: ")
-            if text.startswith("expected PyTorch "):
-                raise ImportError(f"{self.full_name}: {text}") from None
-            # One fault after another; the others are about inputs.
-            faults = (
-                re.match(r"attribute '(.*?)': (.*)", fault, re.DOTALL)
-                for fault in text.split(f"\n{self.name}: ")
-            )
-            return {fault[1]: fault[2] for fault in faults if fault}
-        return {}
+        """What the library says of the attributes, one after another."""
+        marshalled = Marshalled(attributes, self.description.attribute_types)
+        failed, text = self._call_infer(None, _ATTRIBUTES_ALONE, marshalled)
+        if not failed:
+            return {}
+        text = text.removeprefix(f"{self.name}: ")
+        if text.startswith("expected PyTorch "):
+            raise ImportError(f"{self.full_name}: {text}")
+        faults = (
+            re.match(r"attribute '(.*?)': (.*)", fault, re.DOTALL)
+            for fault in text.split(f"\n{self.name}: ")
+        )
+        return {fault[1]: fault[2] for fault in faults if fault}

@@ -230,6 +230,8 @@ def _loading_fault(path: str, text: str) -> str:
 def split(path_and_name: Any) -> tuple[str, str]:
     """An absolute path, of a kind that MindSpore can use, and a name."""
     example = 'such as "./leaky_relu.so:LeakyRelu"'
+    if isinstance(path_and_name, os.PathLike):
+        path_and_name = os.fspath(path_and_name)
     if not isinstance(path_and_name, str):
         raise TypeError(
             f"expected the path of a library and the name of a kernel, {example}, got "

@@ -22,6 +22,7 @@ import json
 import math
 import numbers
 import struct
+import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -39,7 +40,7 @@ __all__ = ["Kernel", "kernel"]
 
 
 def kernel(
-    path_and_name: str,
+    path_and_name: str | Path,
     /,
     *,
     grad: str | tuple[str, ...] | ops.Primitive | Callable | None = None,
@@ -54,8 +55,9 @@ def kernel(
     kernel's operators tell their shapes in its Python part alone, such as those of a convolution.
 
     Args:
-        path_and_name: The library and the name of the kernel, such as "./leaky_relu.so:LeakyRelu".
-            The path is taken from the current folder at once, "~" is the home folder.
+        path_and_name: The library and the name of the kernel, as a text or a path:
+            "./leaky_relu.so:LeakyRelu". The path is taken from the current folder at once, "~" is
+            the home folder.
         grad: What computes the gradient: the name of a gradient kernel, in the same library or
             with a path of its own; a tuple of such names, for the gradient, the gradient of the
             gradient and so on; an operator; or a function as MindSpore's `bprop`, which takes
@@ -256,6 +258,9 @@ def _source_folder() -> Path:
     return Path(folder.name)
 
 
+_bprop_numbers = itertools.count()
+
+
 @functools.cache
 def _bprop_maker(parameters: str, arguments: str, gradients: str) -> Callable:
     """A function that makes a `bprop` of these texts.
@@ -270,7 +275,7 @@ def _bprop_maker(parameters: str, arguments: str, gradients: str) -> Callable:
         f"        return ({gradients})\n"
         "    return bprop\n"
     )
-    file = _source_folder() / f"bprop_{_bprop_maker.cache_info().currsize}.py"
+    file = _source_folder() / f"bprop_{next(_bprop_numbers)}.py"
     file.write_text(source)
     namespace: dict[str, Any] = {"__name__": __name__}
     exec(compile(source, str(file), "exec"), namespace)
@@ -377,6 +382,19 @@ def _no_tensor(value: Any) -> _Fault:
     )
 
 
+def _foreign_array(value: Any) -> _Fault | None:
+    """What to do with an array of another library."""
+    if isinstance(value, np.ndarray | np.generic):
+        return _Fault("expected a tensor, got a NumPy array; give it as mindspore.Tensor(array)")
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(value, torch.Tensor):
+        return _Fault(
+            "expected a tensor of MindSpore's, got one of PyTorch's; give it as "
+            "mindspore.Tensor(tensor.detach().cpu().numpy())"
+        )
+    return None
+
+
 def _no_tuple(value: Any, dtype: Any = None) -> _Fault:
     return _Fault(
         f"expected a tuple of one tensor or more, got {_brief(value, dtype)}; give numbers to "
@@ -460,7 +478,7 @@ def _read_call(arguments: Sequence[Any]) -> _Inputs:
             else:
                 reader.add(_no_tuple(argument))
         else:
-            reader.add(_no_tensor(argument))
+            reader.add(_foreign_array(argument) or _no_tensor(argument))
     return reader.inputs()
 
 
@@ -475,7 +493,7 @@ class Kernel(ops.Custom):
 
     def __init__(
         self,
-        path_and_name: str,
+        path_and_name: str | Path,
         grad: Any = None,
         out_shape: Any = None,
         out_dtype: Any = None,

@@ -1,9 +1,10 @@
 """What a kernel library is for the loader: what it needs, what it shows, how it is opened."""
 
 import re
+import sys
 
 import pytest
-from conftest import TORCH, run
+from conftest import CMAKE, SOURCE, TORCH, run
 
 LIBRARIES = {
     "examples/leaky_relu/leaky_relu.so": {
@@ -53,6 +54,36 @@ def test_shows_its_entry_points_only(library):
         *entry_points,
         "aten_bridge_last_error",
     }
+
+
+def test_a_library_that_shows_nothing_is_built_with_a_warning(tmp_path):
+    (tmp_path / "CMakeLists.txt").write_text(
+        "cmake_minimum_required(VERSION 3.25)\nproject(hidden LANGUAGES CXX)\n"
+        f"add_subdirectory({SOURCE} bridge)\n"
+        "aten_bridge_add_kernel(hidden SOURCES hidden.cpp)\n"
+        "aten_bridge_add_kernel(shown SOURCES shown.cpp)\n"
+    )
+    (tmp_path / "hidden.cpp").write_text('extern "C" int Kernel() { return 0; }\n')
+    shown = 'extern "C" __attribute__((visibility("default"))) int Kernel() { return 0; }\n'
+    (tmp_path / "shown.cpp").write_text(shown)
+    python = f"-DPython3_EXECUTABLE={sys.executable}"
+    run(CMAKE, "-S", tmp_path, "-B", tmp_path / "build", python)
+    built = run(CMAKE, "--build", tmp_path / "build")
+    text = " ".join((built.stdout + built.stderr).split())
+    assert (
+        "hidden.so exports no function, so that no host finds a kernel in it. Export one with "
+        "ATEN_BRIDGE_EXPORT, or mark a C function of your own with ATEN_BRIDGE_PUBLIC." in text
+    )
+    assert "shown.so exports" not in text
+
+
+def test_the_version_stands_once(build):
+    header = (SOURCE / "include/aten_bridge.h").read_text()
+    numbers = re.findall(r"#define ATEN_BRIDGE_VERSION_\w+ (\d+)", header)
+    module = (SOURCE / "python/pyproject.toml").read_text()
+    assert re.search(r'^version = "(.*)"$', module, re.MULTILINE)[1] == ".".join(numbers)
+    cache = (build / "CMakeCache.txt").read_text()
+    assert f"CMAKE_PROJECT_VERSION:STATIC={'.'.join(numbers)}\n" in cache
 
 
 def test_neither_helpers_nor_variables_are_seen_unless_they_are_marked(build):

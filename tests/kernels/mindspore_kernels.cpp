@@ -8,6 +8,7 @@
 #include <ATen/ops/full_like.h>
 #include <ATen/ops/leaky_relu.h>
 #include <ATen/ops/leaky_relu_backward.h>
+#include <ATen/ops/mul.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/scalar_tensor.h>
 #include <ATen/ops/tensor.h>
@@ -204,6 +205,17 @@ ATEN_BRIDGE_EXPORT(Repeat, repeat, meta());
 ATEN_BRIDGE_EXPORT(SumOfGiven, sum_of_given, meta());
 ATEN_BRIDGE_EXPORT(Join, join, meta());
 
+// Reads the list that it is given: of a call it has one tensor or more.
+ATEN_BRIDGE_EXPORT(
+    Weigh,
+    [](at::TensorList xs, const std::vector<double>& weights) {
+      Tensor sum = at::zeros_like(xs[0]);
+      for (std::size_t i = 0; i < weights.size(); ++i) {
+        sum.add_(xs[i].mul(weights[i]));
+      }
+      return sum;
+    },
+    attr("weights"), meta());
 ATEN_BRIDGE_EXPORT(TopK, top_k, attr("k"), meta());
 ATEN_BRIDGE_EXPORT(
     TopKUnchecked, [](const Tensor& x, int64_t k) { return at::topk(x, k); }, attr("k"), meta());

@@ -42,3 +42,8 @@ extern "C" int NegateInPlace(int nparam, void** params, int* ndims, int64_t** sh
   tensors[1].copy_(tensors[0]);
   return 0;
 }
+
+// A tutorial's source is often a Python module too, which would need libtorch_python.
+PYBIND11_MODULE(test_tutorial, module) {
+  module.def("negated", [](const torch::Tensor& x) { return -x; });
+}

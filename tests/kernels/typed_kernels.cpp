@@ -375,6 +375,9 @@ ATEN_BRIDGE_EXPORT(
     input("list").sizes("N"), output("y").sizes("N", "..."),
     meta([](const Tensor& x) { return x; }));
 ATEN_BRIDGE_EXPORT(
+    CheckedTwice, [](const Tensor& /*x*/, Tensor& y) { y.zero_(); },
+    input("x").sizes("...", "C", "..."));
+ATEN_BRIDGE_EXPORT(
     CheckedScalar, [](const Tensor& /*x*/, Tensor& y) { y.zero_(); }, input("x").sizes());
 
 ATEN_BRIDGE_EXPORT(TransposeAndSum, transpose_and_sum, meta());

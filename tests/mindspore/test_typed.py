@@ -1,12 +1,17 @@
 """Attributes and numbers: what a kernel gets of what Python gives."""
 
+import inspect
+import threading
+from pathlib import Path
+
 import mindspore as ms
 import numpy as np
 import pytest
+import torch
 from host import MINDSPORE, Net, assert_same, bridge_error, custom, error_text
 from mindspore import nn
 
-from aten_bridge.mindspore import kernel
+from aten_bridge.mindspore import _bprop_maker, kernel
 
 both_modes = pytest.mark.usefixtures("mode")
 
@@ -355,6 +360,24 @@ def test_argument_that_no_kernel_can_have(value, fault):
     )
 
 
+@pytest.mark.parametrize(
+    ("make", "fault"),
+    [
+        (np.asarray, ", got a NumPy array; give it as mindspore.Tensor(array)"),
+        (
+            torch.tensor,
+            " of MindSpore's, got one of PyTorch's; give it as"
+            " mindspore.Tensor(tensor.detach().cpu().numpy())",
+        ),
+    ],
+    ids=["NumPy", "PyTorch"],
+)
+def test_an_array_of_another_library(make, fault):
+    assert error_text(TypeError, lambda: typed("SumOfGiven")(X, make([1.0]), X)) == (
+        f"SumOfGiven: input 1: expected a tensor{fault}"
+    )
+
+
 @both_modes
 def test_inputs_of_the_wrong_number():
     assert error_text(TypeError, lambda: Net(typed("SumOfGiven"))(X, "text")) == (
@@ -364,3 +387,47 @@ def test_inputs_of_the_wrong_number():
     assert error_text(TypeError, lambda: Net(typed("Join"))(X)) == (
         "Join: expected at least 2 inputs, got 1"
     )
+
+
+# ===--- making an operator ---===
+
+
+def test_making_an_operator_runs_no_body():
+    weigh = typed("Weigh", weights=[2.0])  # whose body reads the first tensor of a list
+    assert_same(Net(weigh)((X, X)), 2 * X.asnumpy())
+    assert error_text(TypeError, lambda: typed("Weigh", weights=[2])) == (
+        "Weigh: attribute 'weights': expected a list of floats, such as [1.0, 2.0], got the list of ints [2]"
+    )
+
+
+def test_the_library_may_be_a_path():
+    leaky_relu = kernel(Path(f"{MINDSPORE}:LeakyRelu"), negative_slope=0.5)
+    assert_same(leaky_relu(X), np.array([1, -1, 3], np.float32))
+
+
+def test_a_library_of_another_interface(monkeypatch):
+    monkeypatch.setattr("aten_bridge._function._INTERFACE", 2)
+    assert error_text(ImportError, lambda: typed("LeakyRelu")) == (
+        f"{MINDSPORE}:LeakyRelu: expected a library of interface 2, got 1; build it again with the "
+        "aten_bridge.h that this Python module came with, or use the module that came with the "
+        "library's"
+    )
+
+
+def test_threads_do_not_share_the_file_of_a_bprop():
+    barrier = threading.Barrier(8)
+    makers = {}
+
+    def make(n):
+        barrier.wait()
+        for m in range(20):
+            names = f"a{n}_{m}"
+            makers[names] = _bprop_maker(f"{names}, ", names, "gradients, ")
+
+    threads = [threading.Thread(target=make, args=(n,)) for n in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for names, maker in makers.items():
+        assert f"def bprop({names}, out, dout)" in inspect.getsource(maker)

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <new>
+#include <numeric>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -117,6 +118,45 @@ TEST(KeptViewsTest, ACallLikeTheLastButForOneFaultIsRefused) {
             "Copy: input 0: expected a dtype, got null with shape [2, 3]");
   EXPECT_EQ(call({values, values}, {2, 2}, {"none", "float32"}),
             "Copy: input 0: expected a tensor, got None");
+}
+
+TEST(KeptViewsTest, ARefusedCallLeavesNothingBehind) {
+  const auto copy = kernel("Copy").function();
+  std::vector<float> x(16);
+  std::iota(x.begin(), x.end(), 1.0F);
+  std::vector<float> y(16);
+  const auto call = [&](Ints x_sizes, const char* x_dtype, Ints y_sizes,
+                        const char* y_dtype) -> std::string {
+    void* params[] = {x.data(), y.data()};
+    int ndims[] = {static_cast<int>(x_sizes.size()), static_cast<int>(y_sizes.size())};
+    int64_t* shapes[] = {x_sizes.data(), y_sizes.data()};
+    const char* dtypes[] = {x_dtype, y_dtype};
+    try {
+      copy(2, params, ndims, shapes, dtypes, nullptr, nullptr);
+      return "";
+    } catch (const std::runtime_error& error) {
+      return error.what();
+    }
+  };
+  const auto good = [&] {
+    y.assign(16, 0.0F);
+    EXPECT_EQ(call({4, 4}, "float32", {4, 4}, "float32"), "");
+    EXPECT_EQ(y, x);
+  };
+  good();
+  const std::string refused =
+      ": expected bool|uint8|int8|uint16|int16|uint32|int32|uint64|int64|float16|bfloat16|float32"
+      "|float64|complex64|complex128|float8e4m3fn|float8e5m2, got \"quack\" with shape [4, 4]";
+  for (const Ints& sizes : {Ints{2, 2, 4}, Ints{16}, Ints{1, 2, 2, 2, 2}, Ints{}}) {
+    EXPECT_EQ(call({4, 4}, "quack", sizes, "float32"), "Copy: input 0" + refused);
+    good();
+    EXPECT_EQ(call(sizes, "float32", {4, 4}, "quack"), "Copy: output 0" + refused);
+    good();
+    if (!sizes.empty()) {
+      EXPECT_NE(call(sizes, "float32", {3, 5}, "int32"), "") << "copy_() cannot broadcast it";
+      good();
+    }
+  }
 }
 
 TEST(KeptViewsTest, AKernelMayCallAnotherOfItsType) {

@@ -95,6 +95,14 @@ TEST(CheckTest, SizesAreNumbersNamesAndTheRest) {
             "CheckedSizes: input 0 'x': expected sizes [N, 3, ..., C], got float32 [2, 4, 4]");
 }
 
+TEST(CheckTest, TheRestIsOneOnly) {
+  Call call = typed("CheckedTwice");
+  input_of_ones(call, {2, 3}).output<float>({1});
+  EXPECT_EQ(call.run().error(),
+            "CheckedTwice: input 0 'x': expected \"...\" once in the sizes of its check, got "
+            "[..., C, ...]; correct the kernel's export");
+}
+
 TEST(CheckTest, NameStandsForOneSizeInAllOperands) {
   EXPECT_EQ(sizes_error({2, 3, 4}, {4, 5}, {{2}, {1}}, {7, 1}),
             "CheckedSizes: input 1 'weight': expected sizes [C, C] with C = 4 as in input 0 'x', "
@@ -531,8 +539,12 @@ struct PythonAttribute {
   const void* data;
 };
 
+/// All of it but the version of the interface, with which it begins.
 std::string describe(const char* kernel) {
-  return typed_function<const char* (*)()>(std::string(kernel) + "Describe")();
+  std::string text = typed_function<const char* (*)()>(std::string(kernel) + "Describe")();
+  const std::string begin = R"({"interface": 1, )";
+  EXPECT_EQ(text.compare(0, begin.size(), begin), 0) << text;
+  return '{' + text.substr(begin.size());
 }
 
 // The answer, or "failed: " and the error.

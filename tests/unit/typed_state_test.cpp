@@ -222,6 +222,14 @@ TEST_F(WorkspaceTest, MemoryIsPytorchsWhereInitDoesNotKnowTheShape) {
   }
 }
 
+TEST_F(WorkspaceTest, InitIsGivenNoDtype) {
+  Extra counted({{"aten_bridge_counted", Value(true)}});
+  call = HandCall();
+  call.operand(input, {2}, nullptr).operand(found, {4}, "int64");
+  ASSERT_EQ(call.init("Workspaces", &counted), 0);
+  EXPECT_EQ(counted.workspaces, Bytes{});
+}
+
 // Init has no count of the inputs, and must not read beyond them.
 TEST_F(WorkspaceTest, MemoryIsPytorchsWhereNobodyHasCountedTheInputs) {
   Extra uncounted;
