@@ -25,6 +25,7 @@
 #include <ATen/ops/log_sigmoid_forward.h>
 #include <ATen/ops/mish.h>
 #include <ATen/ops/mish_backward.h>
+#include <ATen/ops/mul.h>
 #include <ATen/ops/prelu.h>
 #include <ATen/ops/sigmoid_backward.h>
 #include <ATen/ops/softmax.h>
@@ -144,5 +145,9 @@ ATEN_BRIDGE_EXPORT(SoftmaxBackward, [](const Tensor& dy, const Tensor& y, int64_
 });
 ATEN_BRIDGE_EXPORT(SoftShrinkGrad, at::softshrink_backward_out);
 ATEN_BRIDGE_EXPORT(TanhGrad, [](const Tensor& y, const Tensor& dy, Tensor& dx) {
-  at::tanh_backward_out(dx, dy, y);
+  if (dx.is_complex()) {  // MindSpore conjugates dy and dx itself
+    at::mul_out(dx, dy, y.square().neg_().add_(1));
+  } else {
+    at::tanh_backward_out(dx, dy, y);
+  }
 });

@@ -88,10 +88,10 @@ ATEN_BRIDGE_EXPORT(Tanh, at::tanh_out);
 ATEN_BRIDGE_EXPORT(Trunc, at::trunc_out);
 
 ATEN_BRIDGE_EXPORT(RsqrtGrad, [](const Tensor& y, const Tensor& dy, Tensor& dx) {
-  at::mul_out(dx, y.pow(3).mul_(-0.5), dy);
+  at::mul_out(dx, y.pow(3).mul_(-0.5).conj(), dy);
 });
 ATEN_BRIDGE_EXPORT(SqrtGrad, [](const Tensor& y, const Tensor& dy, Tensor& dx) {
-  at::div_out(dx, dy, y.mul(2));
+  at::div_out(dx, dy, y.mul(2).conj());
 });
 
 ATEN_BRIDGE_EXPORT(IsFinite, [](const Tensor& x, Tensor& y) { y.copy_(at::isfinite(x)); });

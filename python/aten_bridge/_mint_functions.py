@@ -19,14 +19,18 @@ from typing import Any
 import mindspore as ms
 import numpy as np
 from mindspore import Tensor, mint, ops
+from mindspore.common.api import _pynative_executor
 from mindspore.mint.nn import functional as F
+from mindspore.nn.loss.loss import _check_cross_entropy_inputs
 from mindspore.ops.auto_generate import (
     IndexFillScalar,
     IndexFillTensor,
     LinalgVectorNorm,
     MaxPoolWithIndices,
+    expand_dims_view_op,
     floor_mod_op,
     gen_ops_prim,
+    select_ext_view_op,
     slice_ext_view_op,
 )
 from mindspore.ops.primitive import constexpr
@@ -34,6 +38,8 @@ from mindspore.ops.primitive import constexpr
 # MindSpore's own, by the function that stands in for it, and the methods of tensors.
 _REPLACED: list[tuple[Callable, Callable]] = []
 _METHODS: dict[str, Callable] = {}
+# Of operators, in PyNative mode, and of layers.
+_WITHIN: list[tuple[type, str, Callable]] = []
 
 _FLOATING = (ms.float16, ms.bfloat16, ms.float32, ms.float64)
 _INTEGERS = (ms.int8, ms.int16, ms.int32, ms.int64, ms.uint8)
@@ -89,6 +95,8 @@ def install() -> None:
                     setattr(module, attribute, standing_in[id(value)])
     for name, function in _METHODS.items():
         setattr(Tensor, name, function)
+    for kind, name, function in _WITHIN:
+        setattr(kind, name, function)
 
 
 def _number(value: float, like: Tensor) -> Tensor:
@@ -430,9 +438,8 @@ def _is_view(index):
 def _has_no_bfloat16(index):
     """Whether MindSpore writes to such places in other dtypes only."""
     if not isinstance(index, tuple):
-        return not isinstance(index, int)
-    has_steps = any(isinstance(part, slice) and part.step not in (None, 1) for part in index)
-    return has_steps or all(isinstance(part, int) for part in index)
+        return True
+    return any(isinstance(part, slice) and part.step not in (None, 1) for part in index)
 
 
 _getitem, _setitem = Tensor.__getitem__, Tensor.__setitem__
@@ -464,10 +471,66 @@ def _dimensions(part):
     return part.ndim if isinstance(part, Tensor) and part.dtype == ms.bool_ else 1
 
 
+def _view(self, index):
+    """What the index names, if views of MindSpore's can name it; else nothing."""
+    if not _is_view(index):
+        return None
+    parts = index if isinstance(index, tuple) else (index,)
+    rest = self.ndim - sum(map(_dimensions, parts))
+    if rest < 0 or parts.count(Ellipsis) > 1:
+        return None
+    dim = 0
+    for part in parts:
+        if part is None:
+            self = expand_dims_view_op(self, dim)
+            dim += 1
+        elif part is Ellipsis:
+            dim += rest
+        elif isinstance(part, int):
+            if not -self.shape[dim] <= part < self.shape[dim]:
+                return None
+            self = select_ext_view_op(self, dim, part)
+        else:
+            begin, end, step = part.indices(self.shape[dim])
+            if step < 1:
+                return None
+            self = slice_ext_view_op(self, dim, begin, max(begin, end), step)
+            dim += 1
+    return self
+
+
 @_method
 def __getitem__(self, index):
-    self, index = _in_steps(self, _without_large_masks(index))
+    index = _without_large_masks(index)
+    if self.dtype == ms.bfloat16:  # of slices MindSpore has the gradient in other dtypes only
+        view = _view(self, index)
+        if view is not None:
+            view.parent_tensor_, view.index_of_parent_ = self, index  # as MindSpore does
+            return view
+    self, index = _in_steps(self, index)
     return _getitem(self, index)
+
+
+def _set_bfloat16(self, index, value):
+    """What MindSpore does with other dtypes: in place, but for what a gradient is taken of."""
+    if isinstance(value, Tensor):
+        value = value.astype(ms.float32)
+    is_recorded = _pynative_executor.requires_grad()
+    view = None if is_recorded else _view(self, index)
+    if view is not None:
+        wide = view.astype(ms.float32)
+        _setitem(wide, ..., value)
+        view.copy_(wide)
+        return self
+    wide = self.astype(ms.float32)
+    _setitem(wide, index, value)
+    written = wide.astype(ms.bfloat16)
+    if not is_recorded:
+        return self.copy_(written)
+    self.assign_value(written)
+    if self.parent_tensor_ is not None and _is_view(self.index_of_parent_):
+        self.parent_tensor_[self.index_of_parent_] = self
+    return self
 
 
 @_method
@@ -476,11 +539,8 @@ def __setitem__(self, index, value):
     if self.numel() == 0 or _names_nothing(index):  # which MindSpore refuses
         return self
     value = _beside(value, self)
-    if self.dtype == ms.bfloat16 and _has_no_bfloat16(index):
-        wide = self.astype(ms.float32)
-        _setitem(wide, index, value.astype(ms.float32) if isinstance(value, Tensor) else value)
-        self.copy_(wide)
-        return self
+    if self.dtype == ms.bfloat16 and (_is_view(index) or _has_no_bfloat16(index)):
+        return _set_bfloat16(self, index, value)
     if self.is_contiguous() or _is_view(index):
         return _setitem(self, index, value)
     whole = self.contiguous()  # MindSpore would write to a copy and forget it
@@ -702,6 +762,47 @@ def layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-5):
     output = (input - mean) * mint.rsqrt(variance + _number(eps, input))
     output = output if weight is None else output * weight
     return output if bias is None else output + bias
+
+
+_layer_norm_of_ops = gen_ops_prim.LayerNorm.__call__
+
+
+def layer_norm_of_ops(self, input_x, gamma, beta):
+    """What mindspore.nn and ops normalise with. A kernel would not know the gradient's epsilon."""
+    if input_x.dtype != ms.bfloat16:
+        return _layer_norm_of_ops(self, input_x, gamma, beta)
+    wide = [x.astype(ms.float32) for x in (input_x, gamma, beta)]
+    output, mean, variance = _layer_norm_of_ops(self, *wide)
+    return output.astype(ms.bfloat16), mean, variance
+
+
+_WITHIN.append((gen_ops_prim.LayerNorm, "__call__", layer_norm_of_ops))
+
+
+_cross_entropy, _check_of_layer = ops.cross_entropy, _check_cross_entropy_inputs
+
+
+@constexpr
+def check_of_layer(logits_shape, labels_shape, logits_ndim, labels_ndim, logits, labels, name=None):
+    """What the layer of mindspore.nn refuses, but for bfloat16."""
+    dtypes = [ms.float32 if dtype == ms.bfloat16 else dtype for dtype in (logits, labels)]
+    return _check_of_layer(logits_shape, labels_shape, logits_ndim, labels_ndim, *dtypes, name)
+
+
+_REPLACED.append((_check_of_layer, check_of_layer))
+
+
+def cross_entropy_of_ops(
+    input, target, weight=None, ignore_index=-100, reduction="mean", label_smoothing=0.0
+):
+    rest = weight, ignore_index, reduction, label_smoothing
+    target = target.astype(ms.float32) if target.dtype == ms.bfloat16 else target
+    if input.dtype != ms.bfloat16:
+        return _cross_entropy(input, target, *rest)
+    return _cross_entropy(input.astype(ms.float32), target, *rest).astype(ms.bfloat16)
+
+
+_REPLACED.append((_cross_entropy, _named_as(_cross_entropy, cross_entropy_of_ops)))
 
 
 _pad = F.pad
@@ -959,6 +1060,8 @@ def outer(input, vec2):
 
 @_replaces("mul")
 def mul(input, other):
+    if _is_complex(input) or _is_complex(other):
+        return input * other
     if _is_wide(other, input):
         return _mul(input.astype(ms.float32), other).astype(input.dtype)
     if _is_wide(input, other):
@@ -968,6 +1071,8 @@ def mul(input, other):
 
 @_replaces("div")
 def div(input, other, *, rounding_mode=None):
+    if _is_complex(input) or _is_complex(other):
+        return input / other
     if _is_wide(other, input):
         wide = _div(input.astype(ms.float32), other, rounding_mode=rounding_mode)
         return wide.astype(input.dtype)
@@ -1003,8 +1108,69 @@ def float_power(input, exponent):
     return _float_power(wide(input), wide(exponent))
 
 
+def _is_complex(value: Any) -> bool:
+    return isinstance(value, Tensor) and value.dtype in (ms.complex64, ms.complex128)
+
+
+def _gradient_of(operand: Any, of_broadcast: Tensor) -> Tensor | None:
+    """The operand's own, of that of what it is broadcast to."""
+    if not isinstance(operand, Tensor):
+        return None
+    gradient = of_broadcast if _is_complex(operand) else ops.real(of_broadcast)
+    dims = list(range(gradient.ndim - operand.ndim))
+    for i in range(-operand.ndim, 0):
+        if operand.shape[i] != gradient.shape[i]:
+            dims.append(gradient.ndim + i)
+    gradient = mint.sum(gradient, tuple(dims)) if dims else gradient
+    return mint.reshape(gradient, operand.shape).astype(operand.dtype)
+
+
+def _conjugate(value: Any) -> Any:
+    return ops.conj(value) if _is_complex(value) else value
+
+
+class _OfComplex(ms.common._Function):
+    """MindSpore has no gradient of products and quotients, or one without the conjugates."""
+
+    @staticmethod
+    def forward(ctx, compute, *operands):
+        ctx.save_for_backward(*[x for x in operands if isinstance(x, Tensor)])
+        ctx.numbers = [None if isinstance(x, Tensor) else x for x in operands]
+        return compute(*operands)
+
+    @classmethod
+    def backward(cls, ctx, gradient):
+        tensors = iter(ctx.saved_tensors)
+        operands = [next(tensors) if number is None else number for number in ctx.numbers]
+        gradients = cls.gradients(gradient, *operands)
+        return None, *map(_gradient_of, operands, gradients)
+
+
+class _Product(_OfComplex):
+    @staticmethod
+    def gradients(gradient, input, other):
+        return gradient * _conjugate(other), gradient * _conjugate(input)
+
+
+class _Quotient(_OfComplex):
+    @staticmethod
+    def gradients(gradient, input, other):
+        of_input = gradient / _conjugate(other)
+        return of_input, -of_input * _conjugate(input / other)
+
+
+class _ReverseQuotient(_OfComplex):
+    @staticmethod
+    def gradients(gradient, other, input):
+        return _Quotient.gradients(gradient, input, other)[::-1]
+
+
 def _exact_method(original: Callable) -> Callable:
     def compute(self, *arguments, **keywords):
+        if arguments and (_is_complex(self) or _is_complex(arguments[0])):
+            if kind is None or keywords or not _pynative_executor.requires_grad():
+                return original(self, *arguments, **keywords)
+            return kind.apply(original, self, *arguments)
         if arguments and isinstance(arguments[0], (int, float)):
             number, *rest = arguments
             if is_product and _is_wide(number, self):
@@ -1012,11 +1178,16 @@ def _exact_method(original: Callable) -> Callable:
             arguments = (_beside(number, self), *rest)
         return original(self, *arguments, **keywords)
 
-    is_product = original.__name__.strip("_") in _PRODUCTS
+    name = original.__name__.strip("_")
+    kind, is_product = _COMPLEX.get(name), name in _PRODUCTS
     return _named_as(original, compute)
 
 
 _PRODUCTS = ("div", "mul", "rmul", "truediv")
+_COMPLEX = {
+    **{"mul": _Product, "rmul": _Product, "div": _Quotient, "truediv": _Quotient},
+    "rtruediv": _ReverseQuotient,
+}
 for _name in (
     *("add", "eq", "ge", "gt", "le", "lt", "mul", "ne", "pow", "radd", "rmul"),
     *("rpow", "rsub", "rtruediv", "sub", "truediv"),
@@ -1044,7 +1215,10 @@ def _exact_in_place(name: str) -> None:
 
     def compute(self, *arguments, **keywords):
         number = arguments[0] if arguments else None
-        if name == "mul_" and _is_wide(number, self):
+        if name == "mul_" and (_is_complex(self) or _is_complex(number)):
+            if _pynative_executor.requires_grad():
+                return self.copy_(mint.clone(self) * number)
+        elif name == "mul_" and _is_wide(number, self):
             computed = function(self.astype(ms.float32), *arguments, **keywords)
             return self.copy_(computed.astype(self.dtype))
         rest = arguments[1:]
@@ -1062,10 +1236,27 @@ _div_in_place = Tensor.div_
 
 @_method
 def div_(self, other, *, rounding_mode=None):
+    if rounding_mode is None and _is_complex(self) and _pynative_executor.requires_grad():
+        return self.copy_(mint.clone(self) / other)
     if rounding_mode is None and not _is_wide(other, self):
         return _div_in_place(self, _beside(other, self))
     # With a mode MindSpore's does nothing.
     return self.copy_(mint.div(self, other, rounding_mode=rounding_mode))
+
+
+def _complex_in_place(name: str, in_place: str) -> None:
+    original = getattr(Tensor, name)
+
+    def compute(self, other):
+        if _is_complex(self) and _pynative_executor.requires_grad():
+            return getattr(self, in_place)(other)
+        return original(self, other)
+
+    _METHODS[name] = _named_as(original, compute)
+
+
+for _name, _in_place in (("__imul__", "mul_"), ("__itruediv__", "div_")):
+    _complex_in_place(_name, _in_place)
 
 
 _rtruediv = _METHODS["__rtruediv__"]
@@ -1109,6 +1300,8 @@ _clamp, _index_fill_in_place = mint.clamp, Tensor.index_fill_
 
 @_replaces("full")
 def full(size, fill_value, *, dtype=None):
+    if isinstance(fill_value, Tensor) and fill_value.dtype == ms.bfloat16:
+        fill_value = fill_value.astype(ms.float32)  # MindSpore has no number of a bfloat16
     if dtype != ms.float64 or isinstance(fill_value, Tensor):
         return _full(size, fill_value, dtype=dtype)
     return _full(size, 0, dtype=dtype).fill_(fill_value)
@@ -1126,7 +1319,7 @@ _full_of_ops = ops.full
 
 def full_of_ops(size, fill_value, *, dtype=None):
     if dtype == ms.bfloat16:  # MindSpore's own kernel has none
-        return _full(size, fill_value, dtype=dtype)
+        return full(size, fill_value, dtype=dtype)
     return _full_of_ops(size, fill_value, dtype=dtype)
 
 

@@ -3,6 +3,7 @@
 import mindspore as ms
 import numpy as np
 import pytest
+import torch
 from mindspore import mint
 
 A = np.array([[1, 200, 3], [40, 5, 60]])
@@ -62,6 +63,20 @@ def test_complex_xlogy():
     np.testing.assert_allclose(
         mint.xlogy(ms.Tensor(x), ms.Tensor(y)).asnumpy(), expected, rtol=1e-6
     )
+
+
+@pytest.mark.parametrize("name", ["exp", "log", "reciprocal", "rsqrt", "sigmoid", "sqrt", "tanh"])
+def test_gradients_of_complex_numbers(name):
+    z = np.array([3 + 4j, -2j, 0.5 - 1j], np.complex64)
+    x = torch.tensor(z, requires_grad=True)
+    torch.view_as_real(getattr(torch, name)(x)).sum().backward()
+
+    def total(x):
+        y = getattr(mint, name)(x)
+        return (ms.ops.real(y) + ms.ops.imag(y)).sum()
+
+    gradient = ms.grad(total)(ms.Tensor(z))
+    np.testing.assert_allclose(gradient.asnumpy(), x.grad.resolve_conj().numpy(), rtol=1e-4)
 
 
 def test_what_no_dtype_helps_is_refused_by_its_own_error():

@@ -1193,6 +1193,11 @@ WEIGHT_NORM = (
     "utils/weight_norm.py",
     "ops.assign(self.weight_norm_cell.weight",
 )
+FLOAT16 = (
+    "computes attention in float16",
+    "diffusers/models/layers_compat.py",
+    "query.to(ms.float16)",
+)
 BADDBMM = (
     "adds a mask of four dimensions to three by `baddbmm`, which PyTorch refuses too",
     "diffusers/models/attention_processor.py",
@@ -1265,10 +1270,29 @@ DIFFERS = {
         "diffusers/models/transformers/transformer_ltx.py",
         "self.norm_out = mint.nn.LayerNorm(inner_dim, eps=1e-6)",
     ),
+    "AutoencoderKLWan": (
+        "does not scale the scores of attention, and computes it in float16",
+        "diffusers/models/autoencoders/autoencoder_kl_wan.py",
+        'FlashAttentionScore(1, input_layout="BNSD")',
+    ),
+    "QwenImageTransformer2DModel": (
+        "leaves the rotary embedding out of the gradient, and computes attention in float16",
+        "diffusers/models/transformers/transformer_qwenimage.py",
+        "with ms._no_grad():",
+    ),
+    "MochiTransformer3DModel": (
+        "computes attention in float16",
+        "diffusers/models/embeddings.py",
+        "q.to(ms.float16)",
+    ),
     **dict.fromkeys(
-        ("AutoencoderOobleck", "encodec", "sew", "unispeech", "unispeech_sat", "wav2vec2"),
+        ("ChromaTransformer2DModel", "FluxTransformer2DModel", "WanTransformer3DModel"), FLOAT16
+    ),
+    **dict.fromkeys(
+        ("AutoencoderOobleck", "encodec", "hubert", "sew", "unispeech", "unispeech_sat"),
         WEIGHT_NORM,
     ),
+    "wav2vec2": WEIGHT_NORM,
 }
 
 
