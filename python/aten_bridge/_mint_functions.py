@@ -1606,6 +1606,30 @@ def index_fill(self, dim=None, index=None, value=None, *, axis=None):
 # ===--- matrices ---===
 
 
+def _of_other_ranks(name: str, ndim: int) -> None:
+    """Tensors that PyTorch's method does not take go to MindSpore's function, as they did.
+
+    MindSpore has two methods of the name, of which it takes PyTorch's where there is a kernel.
+    """
+    original, function = getattr(Tensor, name), getattr(ops, name)
+
+    def compute(self, *arguments, **keywords):
+        tensors = (self, *arguments, *keywords.values())
+        is_of_pytorch = all(one.ndim == ndim for one in tensors if isinstance(one, Tensor))
+        return (original if is_of_pytorch else function)(self, *arguments, **keywords)
+
+    _METHODS[name] = _named_as(original, compute)
+
+
+for _name in ("dot", "outer"):
+    _of_other_ranks(_name, 1)
+
+
+@_method
+def addbmm(self, batch1, batch2, *, beta=1, alpha=1):
+    return ops.addbmm(self, batch1, batch2, beta=beta, alpha=alpha)
+
+
 def _plus(input, product, beta, alpha):
     product = product if alpha == 1 else product * _number(alpha, product)
     return product if beta == 0 else product + input * _number(beta, input)

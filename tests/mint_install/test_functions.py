@@ -786,3 +786,21 @@ def test_the_second_gradient_of_threshold():
 
     gradient = ms.grad(first)(ms.Tensor(X))
     assert_equal(gradient, torch.tensor(np.where(X > 0.1, 6 * X, 0)), 1e-6)
+
+
+def test_methods_of_ranks_that_pytorchs_do_not_take():
+    generator = np.random.default_rng(3)
+    square, x, y = (generator.normal(size=shape) for shape in ((4, 4), (4, 6), (6, 4)))
+
+    def tensor(array):
+        return ms.Tensor(array.astype(np.float32))
+
+    for result, expected in (
+        (tensor(x).dot(tensor(y)), x @ y),
+        (tensor(x[0]).dot(other=tensor(x[1])), x[0] @ x[1]),
+        (tensor(square).outer(tensor(x[0])), np.outer(square, x[0])),
+        (tensor(x[0]).outer(vec2=tensor(x[1])), np.outer(x[0], x[1])),
+        (tensor(square).addbmm(tensor(x), tensor(y)), square + (x @ y).sum(0)),  # as MindSpore's
+        (tensor(square).addbmm(tensor(x[None]), tensor(y[None]), alpha=2), square + 2 * x @ y),
+    ):
+        np.testing.assert_allclose(result.asnumpy(), expected, rtol=1e-5, atol=1e-5)
