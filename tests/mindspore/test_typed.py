@@ -396,8 +396,8 @@ def test_making_an_operator_runs_no_body():
     weigh = typed("Weigh", weights=[2.0])  # whose body reads the first tensor of a list
     assert_same(Net(weigh)((X, X)), 2 * X.asnumpy())
     assert error_text(TypeError, lambda: typed("Weigh", weights=[2])) == (
-        "Weigh: attribute 'weights': expected a list of floats, such as [1.0, 2.0], got the list of "
-        "ints [2]"
+        "Weigh: attribute 'weights': expected a list of floats, such as [1.0, 2.0], got the list "
+        "of ints [2]"
     )
 
 
