@@ -1,6 +1,7 @@
 // Other shapes and orders of the same elements. MindSpore has these too, and in graph mode its own
 // take views for whole tensors.
 #include <algorithm>
+#include <vector>
 
 #include "mint.h"
 
@@ -54,10 +55,24 @@ Tensor strided_slice(const Tensor& x, IntArrayRef begin, IntArrayRef end, IntArr
   return y;
 }
 
+// Of a tensor, a number that the outputs' sizes say too, and a dimension: as many parts as there
+// are outputs, one behind the other.
+void split(const aten_bridge::CallFrame& frame) {
+  const std::vector<Tensor> operands = aten_bridge::tensors(frame);
+  const Tensor& x = operands.at(0);
+  const int64_t dim = operands.at(2).item<int64_t>();
+  int64_t begin = 0;
+  for (auto i = static_cast<std::size_t>(frame.input_count()); i < operands.size(); ++i) {
+    operands[i].copy_(x.narrow(dim, begin, operands[i].size(dim)));
+    begin += operands[i].size(dim);
+  }
+}
+
 }  // namespace
 
 ATEN_BRIDGE_EXPORT(BroadcastTo,
                    [](const Tensor& x, IntArrayRef, Tensor& y) { y.copy_(x.expand_as(y)); });
+ATEN_BRIDGE_EXPORT(Chunk, split);  // in graph mode only, as SplitTensor
 ATEN_BRIDGE_EXPORT(ExpandDims, reshape<int64_t>);
 ATEN_BRIDGE_EXPORT(Reshape, reshape<IntArrayRef>);
 ATEN_BRIDGE_EXPORT(Slice, [](const Tensor& x, IntArrayRef begin, IntArrayRef, Tensor& y) {
@@ -67,6 +82,7 @@ ATEN_BRIDGE_EXPORT(Slice, [](const Tensor& x, IntArrayRef begin, IntArrayRef, Te
   }
   y.copy_(part);
 });
+ATEN_BRIDGE_EXPORT(SplitTensor, split);
 ATEN_BRIDGE_EXPORT(Squeeze, reshape<OptionalIntArrayRef>);  // None in graphs that squeeze all
 ATEN_BRIDGE_EXPORT(StridedSlice, strided_slice);
 // In graph mode only: what may be written elsewhere.

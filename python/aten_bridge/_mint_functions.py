@@ -20,8 +20,10 @@ import mindspore as ms
 import numpy as np
 from mindspore import Tensor, mint, ops
 from mindspore.common.api import _pynative_executor
+from mindspore.graph._parse import standard_method
 from mindspore.mint.nn import functional as F
 from mindspore.nn.loss.loss import _check_cross_entropy_inputs
+from mindspore.ops import tensor_method
 from mindspore.ops.auto_generate import (
     IndexFillScalar,
     IndexFillTensor,
@@ -32,7 +34,9 @@ from mindspore.ops.auto_generate import (
     gen_ops_prim,
     select_ext_view_op,
     slice_ext_view_op,
+    transpose_ext_view_op,
 )
+from mindspore.ops.functional import isconstant
 from mindspore.ops.primitive import constexpr
 
 # MindSpore's own, by the function that stands in for it, and the methods of tensors.
@@ -52,6 +56,17 @@ def _original(path: str) -> Any:
     return found
 
 
+def _is_known(*values: Any) -> bool:
+    """Whether graph mode knows what they are: it learns that of members of objects when it runs.
+
+    By then both sides of a branch by their dtypes are compiled, and the result may be wrong.
+    """
+    for value in values:  # noqa: SIM110  graph mode has no all()
+        if not isconstant(isinstance(value, Tensor)):
+            return False
+    return True
+
+
 def _named_as(original: Callable, function: Callable) -> Callable:
     """Not functools.wraps(): graph mode looks up names in the module that a function says."""
     for name in ("__name__", "__doc__"):
@@ -69,7 +84,7 @@ def _replaces(path: str, *dtypes: Any) -> Callable:
 
         def choose(*arguments, **keywords):
             first = arguments[0] if arguments else keywords.get(name)
-            if isinstance(first, Tensor) and first.dtype in dtypes:
+            if _is_known(first) and isinstance(first, Tensor) and first.dtype in dtypes:
                 return function(*arguments, **keywords)
             return original(*arguments, **keywords)
 
@@ -956,12 +971,16 @@ def _is_wide(number: Any, tensor: Any) -> bool:
 
 @_replaces("add")
 def add(input, other, *, alpha=1):
+    if not _is_known(input, other):  # nor with a keyword
+        return _add(input, other) if alpha == 1 else _add(input, other * alpha)
     other, alpha = _times(other, alpha, input)
     return _add(_beside(input, other), other, alpha=alpha)
 
 
 @_replaces("sub")
 def sub(input, other, *, alpha=1):
+    if not _is_known(input, other):  # nor with a keyword
+        return _sub(input, other) if alpha == 1 else _sub(input, other * alpha)
     other, alpha = _times(other, alpha, input)
     return _sub(_beside(input, other), other, alpha=alpha)
 
@@ -998,6 +1017,8 @@ def _promotes(path: str) -> Callable:
 
     def decorate(function: Callable) -> Callable:
         def compute(*arguments, **keywords):
+            if not _is_known(*arguments):
+                return original(*arguments, **keywords)
             tensors = [x for x in arguments if isinstance(x, Tensor)]
             dtypes = [x.dtype for x in tensors]
             if not tensors or not dtypes.count(dtypes[0]) < len(dtypes):
@@ -1060,6 +1081,8 @@ def outer(input, vec2):
 
 @_replaces("mul")
 def mul(input, other):
+    if not _is_known(input, other):
+        return _mul(input, other)
     if _is_complex(input) or _is_complex(other):
         return input * other
     if _is_wide(other, input):
@@ -1071,6 +1094,8 @@ def mul(input, other):
 
 @_replaces("div")
 def div(input, other, *, rounding_mode=None):
+    if rounding_mode is None and not _is_known(input, other):
+        return _div(input, other)
     if _is_complex(input) or _is_complex(other):
         return input / other
     if _is_wide(other, input):
@@ -1089,6 +1114,8 @@ _remainder = mint.remainder
 
 @_replaces("remainder")  # MindSpore's is x - y * floor(x / y): NaN where y is infinite
 def remainder(input, other):
+    if not _is_known(input, other):
+        return _remainder(input, other)
     dtypes = [x.dtype for x in (input, other) if isinstance(x, Tensor)]
     if ms.uint16 in dtypes or ms.uint32 in dtypes or ms.uint64 in dtypes:  # FloorMod refuses them
         return _remainder(input, other)
@@ -1097,6 +1124,8 @@ def remainder(input, other):
 
 @_replaces("pow")
 def pow_(input, exponent):
+    if not _is_known(input, exponent):
+        return _pow(input, exponent)
     return _pow(_beside(input, exponent), _beside(exponent, input))
 
 
@@ -1352,6 +1381,8 @@ def _bounds(input, min, max):
 @_replaces("clamp")
 @_method
 def clamp(input, min=None, max=None):
+    if not _is_known(input, min, max):
+        return _clamp(input, min, max)
     min, max = _bounds(input, min, max)
     return _clamp(input, min, max)
 
@@ -1653,3 +1684,28 @@ def inv(input):
 @_replaces("linalg.qr", ms.float64)
 def qr(A, mode="reduced"):
     return ops.qr(A, mode)
+
+
+# ===--- methods of tensors in graph mode ---===
+#
+# What MindSpore's compiler takes for them, where that is not what they do in PyNative mode.
+
+_expand = standard_method.expand
+_transpose = tensor_method.deprecated_tensor_transpose
+
+
+def expand(input, size, *sizes):
+    """To numbers, too: MindSpore's takes a tensor of them only."""
+    if isinstance(size, Tensor):
+        return _expand(input, size)
+    return ops.broadcast_to(input, (size, *sizes) if isinstance(size, int) else tuple(size))
+
+
+def transpose(input, *axes):
+    """Two numbers are the dimensions to swap: MindSpore takes them for the order of all."""
+    if len(axes) == 2 and isinstance(axes[0], int) and isinstance(axes[1], int):
+        return transpose_ext_view_op(input, axes[0], axes[1])
+    return _transpose(input, *axes)
+
+
+_REPLACED += [(_expand, expand), (_transpose, transpose)]

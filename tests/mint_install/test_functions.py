@@ -775,6 +775,74 @@ def test_a_number_is_written_to_places_that_may_be_none(shape, index, dtype):
     assert_equal(ours.astype(ms.float32), theirs.float())
 
 
+# ===--- methods in graph mode ---===
+
+
+class Shaped(ms.nn.Cell):
+    """What graph mode refuses or, of x.transpose(0, 1), takes for something else."""
+
+    def construct(self, x):
+        size = x.shape[1]
+        expanded = x[:, None].expand(-1, 2, size), x.expand((5, 3, 4)), x.expand([2, -1, -1])
+        swapped = x.transpose(0, 1), x.transpose(-1, -2), x[None].transpose(0, 2)
+        return (*expanded, *swapped, x[None].transpose(2, 0, 1), x[None].transpose((1, 2, 0)))
+
+
+class Weighed(ms.nn.Cell):
+    def construct(self, x):
+        total = 0.0
+        for i, result in enumerate(Shaped()(x * x)):
+            total = total + (i + 1) * result.sum()
+        return total
+
+
+def test_methods_that_graph_mode_has_otherwise(mode):
+    x = torch.tensor(X, requires_grad=True)
+
+    def expected(x):
+        expanded = x[:, None].expand(-1, 2, 4), x.expand(5, 3, 4), x.expand(2, -1, -1)
+        swapped = x.T, x.T, x[None].transpose(0, 2)
+        return (*expanded, *swapped, x[None].permute(2, 0, 1), x[None].permute(1, 2, 0))
+
+    assert_equal(Shaped()(ms.Tensor(X)), expected(x))
+    sum((i + 1) * result.sum() for i, result in enumerate(expected(x * x))).backward()
+    assert_equal(ms.grad(Weighed())(ms.Tensor(X)), x.grad, 1e-6)
+
+
+class Holder:
+    def __init__(self, value):
+        self.value = value
+
+
+class Held(ms.nn.Cell):
+    """Graph mode does not know the dtype of an object's member."""
+
+    def construct(self, x):
+        value = Holder(x * 2).value
+        sums = mint.add(value, x), mint.add(value, 1.5), mint.sub(value, x)
+        products = mint.mul(value, 2.0), mint.div(value, x), mint.div(value, 2.0)
+        rest = mint.remainder(value, x + 3), mint.clamp(value, -0.5, 0.5), F.mse_loss(value, x)
+        return (*sums, *products, *rest)
+
+
+class HeldOfSeveral(ms.nn.Cell):
+    """One of several results of an operator, beside others of which MindSpore's own is wrong."""
+
+    def construct(self, x, weight):
+        return F.layer_norm(Holder(x).value, (4,), weight, weight)
+
+
+def test_members_of_objects_in_graph_mode(mode):
+    x, weight = torch.tensor(X), torch.tensor(Y[0])
+    functional = torch.nn.functional
+    sums = 3 * x, 2 * x + 1.5, 2 * x - x
+    rest = torch.remainder(2 * x, x + 3), (2 * x).clamp(-0.5, 0.5), functional.mse_loss(2 * x, x)
+    expected = (*sums, 4 * x, torch.full((3, 4), 2.0), x, *rest)
+    assert_equal(Held()(ms.Tensor(X)), expected, 1e-5)
+    expected = functional.layer_norm(x, (4,), weight, weight)
+    assert_equal(HeldOfSeveral()(ms.Tensor(X), ms.Tensor(Y[0])), expected, 1e-5)
+
+
 # ===--- gradients of gradients ---===
 
 

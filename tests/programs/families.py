@@ -1295,14 +1295,37 @@ DIFFERS = {
     "wav2vec2": WEIGHT_NORM,
 }
 
+# What MindSpore's compiler does not take as Python does, with or without the library.
+DIFFERS_IN_GRAPHS = {
+    "distilbert": (
+        "has a variable in one branch alone, which the compiler refuses",
+        "transformers/models/distilbert/modeling_distilbert.py",
+        "sa_output, sa_weights = sa_output",
+    ),
+    "vit": (
+        "takes tensors from objects of Python's, through which a graph has no gradient",
+        "transformers/models/vit/modeling_vit.py",
+        "sequence_output = encoder_outputs.last_hidden_state",
+    ),
+    **{
+        name: (
+            "writes its configuration: the compiler takes every branch by it, for any shapes",
+            f"transformers/models/{name}/modeling_{name}.py",
+            'self.config.problem_type = "regression"',
+        )
+        for name in ("convnext", "resnet")
+    },
+}
 
-def proof(name: str) -> str:
+
+def proof(name: str, kind: str) -> str:
     """Where the program is not PyTorch's: the line in the mindone that is installed, or nothing."""
-    if name not in DIFFERS:
+    differs = {"float32": DIFFERS, "graph": DIFFERS_IN_GRAPHS}.get(kind, {})
+    if name not in differs:
         return ""
     import mindone
 
-    sentence, path, code = DIFFERS[name]
+    sentence, path, code = differs[name]
     lines = (Path(mindone.__path__[0]) / path).read_text().splitlines()
     number = next(i for i, line in enumerate(lines, 1) if code in line)
     return f"{sentence}: `{path}:{number}`"

@@ -188,7 +188,7 @@ def verdict(answer: dict) -> str:
     wrong = fault(answer)
     if not wrong:
         return RIGHT
-    proof = families.proof(answer["name"]) if answer["kind"] == "float32" else ""
+    proof = families.proof(answer["name"], answer["kind"])
     return f"the program {proof}" if proof else f"**wrong**: {wrong}".replace("|", "\\|")
 
 
