@@ -1435,8 +1435,30 @@ def one(servers, name, group, options) -> dict:
                 if setting != "without":
                     wanted = known if known else keys[:1]
                     of_setting[setting] = servers[setting].run(case, mode, wanted)
-            rows += verdicts(case, mode, of_setting)
+            found = verdicts(case, mode, of_setting)
+            if any(is_broken(row) for row in found):
+                mark_unsteady(found, servers["without"], case, mode, of_setting["without"])
+            rows += found
     return {"rows": rows, "cases": [title(case) for case in cases], "unsteady": unsteady}
+
+
+AGAIN = 8
+
+
+def mark_unsteady(rows, server, case, mode, before) -> None:
+    """Makes wrong without the library what comes out otherwise when it is asked again.
+
+    The gradient of logit() reads memory that MindSpore has given away, in one call of three.
+    """
+    for _ in range(AGAIN):
+        again = server.run(case, mode, list(before), True)
+        for row in rows:
+            results = again.get(row["key"], ""), before[row["key"]]
+            if row["without"] == "right" and (
+                isinstance(results[0], str) or not same(results[0], results[1])
+            ):
+                row["without"] = "wrong"
+                row["text without"] = "other values each time"
 
 
 def has_gradient(case: dict) -> bool:
