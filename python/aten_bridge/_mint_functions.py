@@ -1698,14 +1698,16 @@ def expand(input, size, *sizes):
     """To numbers, too: MindSpore's takes a tensor of them only."""
     if isinstance(size, Tensor):
         return _expand(input, size)
-    return ops.broadcast_to(input, (size, *sizes) if isinstance(size, int) else tuple(size))
+    if isinstance(size, int):
+        return ops.broadcast_to(input, (size, *sizes) if sizes else (size,))
+    return ops.broadcast_to(input, tuple(size))
 
 
 def transpose(input, *axes):
     """Two numbers are the dimensions to swap: MindSpore takes them for the order of all."""
-    if len(axes) == 2 and isinstance(axes[0], int) and isinstance(axes[1], int):
+    if axes and len(axes) == 2 and isinstance(axes[0], int) and isinstance(axes[1], int):
         return transpose_ext_view_op(input, axes[0], axes[1])
-    return _transpose(input, *axes)
+    return _transpose(input, *axes) if axes else _transpose(input)  # a graph has None for ()
 
 
 _REPLACED += [(_expand, expand), (_transpose, transpose)]

@@ -785,7 +785,8 @@ class Shaped(ms.nn.Cell):
         size = x.shape[1]
         expanded = x[:, None].expand(-1, 2, size), x.expand((5, 3, 4)), x.expand([2, -1, -1])
         swapped = x.transpose(0, 1), x.transpose(-1, -2), x[None].transpose(0, 2)
-        return (*expanded, *swapped, x[None].transpose(2, 0, 1), x[None].transpose((1, 2, 0)))
+        orders = x.transpose(), x[None].transpose(2, 0, 1), x[None].transpose((1, 2, 0))
+        return (*expanded, *swapped, *orders, x[0, :1].expand(3))
 
 
 class Weighed(ms.nn.Cell):
@@ -802,7 +803,8 @@ def test_methods_that_graph_mode_has_otherwise(mode):
     def expected(x):
         expanded = x[:, None].expand(-1, 2, 4), x.expand(5, 3, 4), x.expand(2, -1, -1)
         swapped = x.T, x.T, x[None].transpose(0, 2)
-        return (*expanded, *swapped, x[None].permute(2, 0, 1), x[None].permute(1, 2, 0))
+        orders = x.T, x[None].permute(2, 0, 1), x[None].permute(1, 2, 0)
+        return (*expanded, *swapped, *orders, x[0, :1].expand(3))
 
     assert_equal(Shaped()(ms.Tensor(X)), expected(x))
     sum((i + 1) * result.sum() for i, result in enumerate(expected(x * x))).backward()
