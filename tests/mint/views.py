@@ -56,7 +56,7 @@ POSITIONAL, KEYWORDS, IN_GRAPH = 3, 2, 2  # cases of a function
 
 # What MindSpore makes impossible, by the text of its error.
 IMPOSSIBLE = {
-    # From libmindspore_cpu.so, before a plugin is asked, of Reshape and ReduceSum in the gradient of
+    # From libmindspore_cpu.so, before a plugin is asked: of Reshape and ReduceSum in a gradient of
     # ops.tile(x, labels) in a graph. MindSpore's own, to which they could be left, lack bfloat16.
     "doesn't support the dynamic tuple": (
         "a plugin's kernel takes no tuple of a length that is known when a graph runs only"
