@@ -121,6 +121,14 @@ TEST(CudaWithoutGpu, SaysSo) {
   EXPECT_EQ(tutorial.run().error(), "get_torch_tensors" + error.substr(4));
 }
 
+TEST(CudaTutorial, HasFunctionsForTheCpuToo) {
+  Call transpose = tutorial_library().call("TransposeOnCpu");
+  transpose.input<float>({2, 3}, {1, 2, 3, 4, 5, 6}).output<float>({3, 2});
+  const Result result = transpose.run();
+  EXPECT_EQ(result.error(), "");
+  EXPECT_EQ(result.output<float>(0), (Floats{1, 4, 2, 5, 3, 6}));
+}
+
 //===--- streams and devices ---===//
 
 TEST_F(CudaCall, RunsOnTheStreamOfTheHost) {
@@ -270,6 +278,14 @@ TEST_F(CudaCall, RefusesMemoryOfTheCpu) {
   tutorial.input<float>({3}, {1, 2, 3}).output<float>({3});
   EXPECT_EQ(tutorial.run().error(),
             "get_torch_tensors: slot 0" + fault + "\nget_torch_tensors: slot 1" + fault);
+}
+
+TEST_F(CudaCall, TensorsOfTheCpuAreNotCopiedToADevice) {
+  Call copy = tutorial_library().call("CopyFromCpu");
+  copy.on(*cuda).input<float>({3}, {1, 2, 3}).output<float>({3});
+  EXPECT_EQ(copy.run().error(),
+            "output_memcpy: expected memory of the CPU, as the tensor's, got memory of a CUDA "
+            "device; copy a tensor of that device");
 }
 
 TEST_F(CudaCall, KernelsForTheCpuRefuseMemoryOfADevice) {

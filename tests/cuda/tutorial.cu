@@ -24,3 +24,18 @@ extern "C" int Transpose(int nparam, void** params, int* ndims, int64_t** shapes
   output_memcpy(params[1], tensors[0].t());
   return 0;
 }
+
+// One for the CPU beside them: each call says where its operands are.
+extern "C" int TransposeOnCpu(int nparam, void** params, int* ndims, int64_t** shapes,
+                              const char** dtypes, void* stream, void* extra) {
+  std::vector<int> slots = {0};
+  auto tensors = get_torch_tensors(nparam, params, ndims, shapes, dtypes, slots, c10::kCPU);
+  output_memcpy(params[1], tensors[0].t());
+  return 0;
+}
+
+extern "C" int CopyFromCpu(int nparam, void** params, int* ndims, int64_t** shapes,
+                           const char** dtypes, void* stream, void* extra) {
+  output_memcpy(params[1], torch::zeros({3}));
+  return 0;
+}
