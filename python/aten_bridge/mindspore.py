@@ -447,6 +447,13 @@ def _read_infer(arguments: Sequence[dict[str, Any]]) -> _Inputs:
                 reader.add(_no_tuple(value, dtype))
         elif dtype in _NAMES:
             reader.add(_number_text(_NAMES[dtype], value))
+        elif isinstance(dtype, type(ms.tuple_) | type(ms.list_)):
+            reader.add(
+                _Fault(
+                    "expected a tuple of a length that is known when the graph is compiled, got "
+                    "one of any length; leave out mutable()'s dynamic_len"
+                )
+            )
         else:
             reader.add(_no_tensor(value))
     return reader.inputs()

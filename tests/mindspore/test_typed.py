@@ -389,6 +389,24 @@ def test_inputs_of_the_wrong_number():
     )
 
 
+def test_a_tuple_of_any_length():
+    class Joined(nn.Cell):
+        def construct(self, x, others):
+            return self.join(x, others, x)
+
+    net = Joined()
+    net.join = typed("Join")
+    ms.set_context(mode=ms.GRAPH_MODE)
+    try:
+        text = error_text(TypeError, lambda: net(X, ms.mutable((X, X), dynamic_len=True)))
+    finally:
+        ms.set_context(mode=ms.PYNATIVE_MODE)
+    assert text.partition("\n")[0] == (  # MindSpore adds where it was
+        "Join: input 1: expected a tuple of a length that is known when the graph is compiled, got "
+        "one of any length; leave out mutable()'s dynamic_len"
+    )
+
+
 # ===--- making an operator ---===
 
 
