@@ -636,7 +636,7 @@ def test_name_that_the_library_does_not_have(cpu, tmp_path):
     assert error_text(AttributeError, lambda: typed("LeakyRelo")) == (
         f"{MINDSPORE}: expected the kernel 'LeakyRelo', got a library with 'Checked', "
         "'Copy', 'Counter', 'EchoBool', 'EchoDtype', 'EchoFloat', 'EchoFloatLists', 'EchoFloats', "
-        "'EchoInt', 'EchoIntLists' and 25 more; did you mean 'LeakyRelu'?"
+        "'EchoInt', 'EchoIntLists' and 26 more; did you mean 'LeakyRelu'?"
     )
     assert error_text(
         AttributeError, lambda: typed("LeakyRelu", grad="LeakyReluGradient")
@@ -669,7 +669,8 @@ def test_attribute_whose_name_is_taken(cpu, tmp_path):
         for name in ("func_type", "alpha", "data_format", "grad", "aten_bridge_x", "alpha")
     )
     description = (
-        f'{{"inputs": [["tensor", ""]], "outputs": 1, "meta": true, "attributes": [{attributes}]}}'
+        '{"interface": 1, "inputs": [["tensor", ""]], "outputs": 1, "meta": true, '
+        f'"attributes": [{attributes}]}}'
     )
     library = compiled(
         tmp_path,
@@ -702,8 +703,11 @@ SUCH_AS = 'such as "./leaky_relu.so:LeakyRelu"'
 
 
 def test_argument_that_is_no_path_and_name():
-    assert error_text(TypeError, lambda: kernel(MINDSPORE)) == (
-        f"expected the path of a library and the name of a kernel, {SUCH_AS}, got {MINDSPORE!r}"
+    assert error_text(TypeError, lambda: kernel(3)) == (
+        f"expected the path of a library and the name of a kernel, {SUCH_AS}, got 3"
+    )
+    assert error_text(ValueError, lambda: kernel(MINDSPORE)) == (
+        f"'{MINDSPORE}': expected the path of a library, a colon and the name of a kernel, {SUCH_AS}"
     )
     for text in ("leaky_relu.so", "leaky_relu.so:", ":LeakyRelu"):
         assert error_text(ValueError, functools.partial(kernel, text)) == (
