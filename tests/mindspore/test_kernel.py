@@ -707,7 +707,8 @@ def test_argument_that_is_no_path_and_name():
         f"expected the path of a library and the name of a kernel, {SUCH_AS}, got 3"
     )
     assert error_text(ValueError, lambda: kernel(MINDSPORE)) == (
-        f"'{MINDSPORE}': expected the path of a library, a colon and the name of a kernel, {SUCH_AS}"
+        f"'{MINDSPORE}': expected the path of a library, a colon and the name of a kernel, "
+        f"{SUCH_AS}"
     )
     for text in ("leaky_relu.so", "leaky_relu.so:", ":LeakyRelu"):
         assert error_text(ValueError, functools.partial(kernel, text)) == (
