@@ -79,10 +79,9 @@ def test_pip_installs_the_python_module(tmp_path):
     options = ["--no-index", "--no-deps", "--no-build-isolation", "--target", target]
     run(sys.executable, "-m", "pip", "install", *options, tmp_path / "python")
     assert (target / "aten_bridge/mindspore.py").is_file()
-    version = re.search(
-        r"project\(aten_bridge\s+VERSION (\S+)", (SOURCE / "CMakeLists.txt").read_text()
-    )
-    assert (target / f"aten_bridge-{version.group(1)}.dist-info").is_dir()
+    header = (SOURCE / "include/aten_bridge.h").read_text()
+    version = ".".join(re.findall(r"#define ATEN_BRIDGE_VERSION_\w+ (\d+)", header))
+    assert (target / f"aten_bridge-{version}.dist-info").is_dir()
 
 
 def test_an_environment_inside_the_project_is_found_after_installation_too(tmp_path):
