@@ -135,8 +135,10 @@ def test_exponential_draws_pytorchs_distribution():
 def test_layer_norm_of_float64_refuses_what_float32_does():
     with pytest.raises(ValueError, match="LayerNorm"):
         mint.nn.functional.layer_norm(ms.Tensor(np.eye(2, 4)), (5,)).asnumpy()
-    with contextlib.suppress(ValueError):  # which MindSpore now and then raises twice
-        ms.runtime.synchronize()
+    for _ in range(3):  # MindSpore now and then raises it again, at the next operators
+        with contextlib.suppress(ValueError):
+            ms.runtime.synchronize()
+            (ms.Tensor(X.astype(np.float64)) * 0.7).asnumpy()
 
 
 # ===--- numbers ---===
