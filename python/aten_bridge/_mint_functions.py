@@ -1661,6 +1661,15 @@ def addbmm(self, batch1, batch2, *, beta=1, alpha=1):
     return ops.addbmm(self, batch1, batch2, beta=beta, alpha=alpha)
 
 
+_baddbmm = Tensor.baddbmm
+
+
+@_method
+def baddbmm(self, batch1, batch2, *, beta=1, alpha=1):
+    takes = _baddbmm if batch1.ndim == 3 else ops.baddbmm
+    return takes(self, batch1, batch2, beta=beta, alpha=alpha)
+
+
 def _plus(input, product, beta, alpha):
     product = product if alpha == 1 else product * _number(alpha, product)
     return product if beta == 0 else product + input * _number(beta, input)

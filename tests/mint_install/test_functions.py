@@ -872,5 +872,7 @@ def test_methods_of_ranks_that_pytorchs_do_not_take():
         (tensor(x[0]).outer(vec2=tensor(x[1])), np.outer(x[0], x[1])),
         (tensor(square).addbmm(tensor(x), tensor(y)), square + (x @ y).sum(0)),  # as MindSpore's
         (tensor(square).addbmm(tensor(x[None]), tensor(y[None]), alpha=2), square + 2 * x @ y),
+        (tensor(square).baddbmm(tensor(x), tensor(y), beta=2), 2 * square + x @ y),
+        (tensor(square).baddbmm(tensor(x[None]), tensor(y[None])), (square + x @ y)[None]),
     ):
         np.testing.assert_allclose(result.asnumpy(), expected, rtol=1e-5, atol=1e-5)
