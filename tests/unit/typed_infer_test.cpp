@@ -543,7 +543,7 @@ struct PythonAttribute {
 std::string describe(const char* kernel) {
   std::string text = typed_function<const char* (*)()>(std::string(kernel) + "Describe")();
   const std::string begin = R"({"interface": 1, )";
-  EXPECT_EQ(text.compare(0, begin.size(), begin), 0) << text;
+  EXPECT_EQ(text.substr(0, begin.size()), begin);
   return '{' + text.substr(begin.size());
 }
 
