@@ -1756,7 +1756,7 @@ class CheckRun {
   }
 
   void match_sizes(const OperandCheck& check, const OperandName& name, const Slot& slot) {
-    constexpr auto is_rest = [](const SizeCheck& size) { return size.is_rest(); };
+    const auto is_rest = [](const SizeCheck& size) { return size.is_rest(); };
     const auto* begin = check.sizes_.data();
     const auto* end = begin + check.size_count_;
     const auto* rest = std::find_if(begin, end, is_rest);
