@@ -1311,6 +1311,24 @@ def __rmod__(self, other):
 _METHODS["remainder"] = _METHODS["__mod__"]
 
 
+def _complex_as_before(name: str) -> None:
+    """PyTorch's operator has no gradient of complex numbers in MindSpore, whose own has one."""
+    function, method = getattr(ops, name), getattr(Tensor, name)
+
+    @_replaces(name, ms.complex64, ms.complex128)
+    def compute(input):
+        return function(input)
+
+    def compute_method(self):
+        return function(self) if _is_known(self) and _is_complex(self) else method(self)
+
+    _METHODS[name] = _named_as(method, compute_method)
+
+
+for _name in ("acos", "acosh", "asin", "asinh", "atan"):
+    _complex_as_before(_name)
+
+
 # ===--- numbers that are written ---===
 #
 # MindSpore makes them float32, also beside integers and float64; a tensor keeps them.
@@ -1637,15 +1655,16 @@ def index_fill(self, dim=None, index=None, value=None, *, axis=None):
 # ===--- matrices ---===
 
 
-def _of_other_ranks(name: str, ndim: int) -> None:
+def _of_other_ranks(name: str, ndim: int, has_base: bool = False) -> None:
     """Tensors that PyTorch's method does not take go to MindSpore's function, as they did.
 
-    MindSpore has two methods of the name, of which it takes PyTorch's where there is a kernel.
+    MindSpore has two methods of the name, of which it takes PyTorch's where there is a kernel. A
+    base, to which the operator adds, has a rank of its own.
     """
     original, function = getattr(Tensor, name), getattr(ops, name)
 
     def compute(self, *arguments, **keywords):
-        tensors = (self, *arguments, *keywords.values())
+        tensors = (*arguments, *keywords.values(), *(() if has_base else (self,)))
         is_of_pytorch = all(one.ndim == ndim for one in tensors if isinstance(one, Tensor))
         return (original if is_of_pytorch else function)(self, *arguments, **keywords)
 
@@ -1654,20 +1673,8 @@ def _of_other_ranks(name: str, ndim: int) -> None:
 
 for _name in ("dot", "outer"):
     _of_other_ranks(_name, 1)
-
-
-@_method
-def addbmm(self, batch1, batch2, *, beta=1, alpha=1):
-    return ops.addbmm(self, batch1, batch2, beta=beta, alpha=alpha)
-
-
-_baddbmm = Tensor.baddbmm
-
-
-@_method
-def baddbmm(self, batch1, batch2, *, beta=1, alpha=1):
-    takes = _baddbmm if batch1.ndim == 3 else ops.baddbmm
-    return takes(self, batch1, batch2, beta=beta, alpha=alpha)
+for _name in ("addbmm", "baddbmm"):
+    _of_other_ranks(_name, 3, has_base=True)
 
 
 def _plus(input, product, beta, alpha):
