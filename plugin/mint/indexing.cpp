@@ -95,7 +95,8 @@ ATEN_BRIDGE_EXPORT(Embedding, [](const Tensor& indices, const Tensor& weight, Op
     at::embedding_renorm_(renormed, indices.contiguous(), *max_norm, norm_type);
   }
   Tensor rows = y.view({indices.numel(), weight.size(1)});
-  at::index_select_out(rows, weight, 0, indices.reshape(-1));
+  with_places(indices.reshape(-1), weight.size(0),
+              [&](const Tensor& places) { at::index_select_out(rows, weight, 0, places); });
 });
 ATEN_BRIDGE_EXPORT(EmbeddingDenseBackward, [](const Tensor& dy, const Tensor& indices, int64_t rows,
                                               OptionalInt padding, bool scale_by_frequency,
@@ -119,7 +120,8 @@ ATEN_BRIDGE_EXPORT(IndexFillTensor,
                      return at::index_fill(x, dim, index.to(at::kLong), value);
                    });
 ATEN_BRIDGE_EXPORT(IndexSelect, [](const Tensor& x, int64_t dim, const Tensor& index, Tensor& y) {
-  at::index_select_out(y, x, dim, index);
+  with_places(index, size_of(x, dim),
+              [&](const Tensor& places) { at::index_select_out(y, x, dim, places); });
 });
 ATEN_BRIDGE_EXPORT(Kthvalue,
                    [](const Tensor& x, int64_t k, int64_t dim, bool keepdim, Tensor& values,
@@ -170,12 +172,12 @@ ATEN_BRIDGE_EXPORT(Concat, [](TensorList tensors, int64_t dim, Tensor& y) {
   at::cat_out(y, tensors, dim);
 });
 // MindSpore's own kernels shift once more with each Resize(), and of views graph mode resizes them
-// with each call.
+// with each call. What has no dimensions is refused by ATen's and returned by MindSpore's.
 ATEN_BRIDGE_EXPORT(FFTShift, [](const Tensor& x, OptionalIntArrayRef dims) {
-  return at::fft_fftshift(x, dims);
+  return x.dim() == 0 ? x.clone() : at::fft_fftshift(x, dims);
 });
 ATEN_BRIDGE_EXPORT(IFFTShift, [](const Tensor& x, OptionalIntArrayRef dims) {
-  return at::fft_ifftshift(x, dims);
+  return x.dim() == 0 ? x.clone() : at::fft_ifftshift(x, dims);
 });
 // What a tensor as an index asks for: x[i], x[i, j], x[i, j] = values.
 ATEN_BRIDGE_EXPORT(Gather, gather);

@@ -72,7 +72,7 @@ void split(const aten_bridge::CallFrame& frame) {
 
 ATEN_BRIDGE_EXPORT(BroadcastTo,
                    [](const Tensor& x, IntArrayRef, Tensor& y) { y.copy_(x.expand_as(y)); });
-ATEN_BRIDGE_EXPORT(Chunk, split);  // in graph mode only, as SplitTensor
+ATEN_BRIDGE_EXPORT(Chunk, split);  // called in graphs only, as SplitTensor
 ATEN_BRIDGE_EXPORT(ExpandDims, reshape<int64_t>);
 ATEN_BRIDGE_EXPORT(Reshape, reshape<IntArrayRef>);
 ATEN_BRIDGE_EXPORT(Slice, [](const Tensor& x, IntArrayRef begin, IntArrayRef, Tensor& y) {

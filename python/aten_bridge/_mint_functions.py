@@ -519,6 +519,8 @@ def __getitem__(self, index):
     index = _without_large_masks(index)
     if self.dtype == ms.bfloat16:  # of slices MindSpore has the gradient in other dtypes only
         view = _view(self, index)
+        if view is self:  # x[...]
+            return self
         if view is not None:
             view.parent_tensor_, view.index_of_parent_ = self, index  # as MindSpore does
             return view
@@ -1096,7 +1098,7 @@ def mul(input, other):
 def div(input, other, *, rounding_mode=None):
     if rounding_mode is None and not _is_known(input, other):
         return _div(input, other)
-    if _is_complex(input) or _is_complex(other):
+    if rounding_mode is None and (_is_complex(input) or _is_complex(other)):
         return input / other
     if _is_wide(other, input):
         wide = _div(input.astype(ms.float32), other, rounding_mode=rounding_mode)
@@ -1322,7 +1324,8 @@ def _complex_as_before(name: str) -> None:
     def compute_method(self):
         return function(self) if _is_known(self) and _is_complex(self) else method(self)
 
-    _METHODS[name] = _named_as(method, compute_method)
+    for path in (name, "arc" + name[1:]):
+        _METHODS[path] = _named_as(getattr(Tensor, path), compute_method)
 
 
 for _name in ("acos", "acosh", "asin", "asinh", "atan"):
@@ -1655,17 +1658,18 @@ def index_fill(self, dim=None, index=None, value=None, *, axis=None):
 # ===--- matrices ---===
 
 
-def _of_other_ranks(name: str, ndim: int, has_base: bool = False) -> None:
+def _of_other_ranks(name: str, ndim: int, base: int | None = None) -> None:
     """Tensors that PyTorch's method does not take go to MindSpore's function, as they did.
 
     MindSpore has two methods of the name, of which it takes PyTorch's where there is a kernel. A
-    base, to which the operator adds, has a rank of its own.
+    base, to which the operator adds, may have fewer dimensions than the result.
     """
     original, function = getattr(Tensor, name), getattr(ops, name)
 
     def compute(self, *arguments, **keywords):
-        tensors = (*arguments, *keywords.values(), *(() if has_base else (self,)))
-        is_of_pytorch = all(one.ndim == ndim for one in tensors if isinstance(one, Tensor))
+        is_of_pytorch = self.ndim == ndim if base is None else self.ndim <= base
+        for one in (*arguments, *keywords.values()):
+            is_of_pytorch = is_of_pytorch and (not isinstance(one, Tensor) or one.ndim == ndim)
         return (original if is_of_pytorch else function)(self, *arguments, **keywords)
 
     _METHODS[name] = _named_as(original, compute)
@@ -1673,8 +1677,8 @@ def _of_other_ranks(name: str, ndim: int, has_base: bool = False) -> None:
 
 for _name in ("dot", "outer"):
     _of_other_ranks(_name, 1)
-for _name in ("addbmm", "baddbmm"):
-    _of_other_ranks(_name, 3, has_base=True)
+_of_other_ranks("addbmm", 3, base=2)
+_of_other_ranks("baddbmm", 3, base=3)
 
 
 def _plus(input, product, beta, alpha):
@@ -1700,6 +1704,23 @@ def inv(input):
 @_replaces("linalg.qr", ms.float64)
 def qr(A, mode="reduced"):
     return ops.qr(A, mode)
+
+
+# ===--- parts of tensors ---===
+
+
+_split = Tensor.split
+
+
+@_method
+def split(self, *arguments, **keywords):
+    """Of an empty dimension there is one part, of which PyTorch's operator makes none here."""
+    if 0 not in self.shape:
+        return _split(self, *arguments, **keywords)
+    names = {"split_size": "split_size_or_sections", "dim": "axis"}
+    return ops.split(
+        self, *arguments, **{names.get(name, name): keywords[name] for name in keywords}
+    )
 
 
 # ===--- methods of tensors in graph mode ---===

@@ -194,6 +194,8 @@ def _check_names_left(names: str, kernels: ctypes.CDLL) -> None:
 
 def main(*arguments: str) -> None:
     """Prints the path of the library, or runs a program after `install()`."""
+    if arguments[:1] == ("--blocking",):  # what is done without it too
+        arguments = arguments[1:]
     has_queues = arguments[:1] == ("--queues",)
     program, *arguments = arguments[has_queues:] or (None,)
     try:

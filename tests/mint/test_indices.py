@@ -61,6 +61,32 @@ def test_scatter(mode):
     np.testing.assert_array_equal(result.asnumpy(), expected)
 
 
+def select(x, index):
+    return x.index_select(0, index)
+
+
+def embed(x, index):
+    return mint.nn.functional.embedding(index, x)
+
+
+@pytest.mark.parametrize("function", [select, embed])
+def test_rows(mode, function):
+    rows = np.array([-1, 0, 1, -3])
+    result = mode(function)(ms.Tensor(X), ms.Tensor(rows))
+    np.testing.assert_array_equal(result.asnumpy(), X[rows])
+    with pytest.raises(RuntimeError, match="index out of range in self"):
+        mode(function)(ms.Tensor(X), ms.Tensor(rows - 1)).asnumpy()
+
+
+def fftshift(x):
+    return ops.fftshift(x), ops.ifftshift(x)
+
+
+def test_a_number_is_shifted_to_itself(mode):
+    for result in mode(fftshift)(ms.Tensor(3.0)):
+        assert (result.shape, result.item()) == ((), 3.0)
+
+
 def test_trapz_counts_from_the_end():
     np.testing.assert_allclose(ops.trapz(ms.Tensor(X)).asnumpy(), np.trapz(X), rtol=1e-6)
 

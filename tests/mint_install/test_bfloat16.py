@@ -168,3 +168,15 @@ def test_full_of_a_tensor(full):
     value = torch.finfo(torch.bfloat16).min
     result = full((2, 3), ours(value), dtype=ms.bfloat16)
     assert_equal(result, torch.full((2, 3), value, dtype=torch.bfloat16))
+
+
+@pytest.mark.parametrize("whole", [..., ()], ids=["...", "()"])
+def test_a_part_that_is_the_whole_is_written_in_a_gradient(whole):
+    def total(x):
+        y = x * 1
+        part = y[whole]
+        part[0] = 5
+        return y.float().sum()
+
+    gradient = ms.grad(total)(ours(np.array([1.0, 2.0], np.float32)))
+    np.testing.assert_array_equal(gradient.float().asnumpy(), [0, 1])

@@ -88,7 +88,13 @@ def test_products_in_graph_mode():
     assert_equal(compute(ms.Tensor(X), ms.Tensor(Y)), expected, 1e-5)
 
 
-@pytest.mark.parametrize("name", ["acos", "acosh", "asin", "asinh", "atan"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("acos", "acosh", "asin", "asinh", "atan"),
+        *("arccos", "arccosh", "arcsin", "arcsinh", "arctan"),
+    ],
+)
 def test_inverse_functions_have_gradients(name):
     """MindSpore has no gradient of those that PyTorch has, which it takes beside the library."""
 

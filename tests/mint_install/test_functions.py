@@ -874,5 +874,25 @@ def test_methods_of_ranks_that_pytorchs_do_not_take():
         (tensor(square).addbmm(tensor(x[None]), tensor(y[None]), alpha=2), square + 2 * x @ y),
         (tensor(square).baddbmm(tensor(x), tensor(y), beta=2), 2 * square + x @ y),
         (tensor(square).baddbmm(tensor(x[None]), tensor(y[None])), (square + x @ y)[None]),
+        (tensor(square[None]).addbmm(tensor(x[None]), tensor(y[None])), (square + x @ y)[None]),
+        (
+            tensor(square[None, None]).baddbmm(tensor(x[None]), tensor(y[None])),
+            (square + x @ y)[None, None],
+        ),
     ):
         np.testing.assert_allclose(result.asnumpy(), expected, rtol=1e-5, atol=1e-5)
+
+
+def test_an_empty_dimension_is_one_part():  # in a graph MindSpore refuses it
+    x = ms.Tensor(np.zeros((0, 5), np.float32))
+    found = (*x.split(2), *x.split(2, 0), *x.split(split_size=3, dim=1))
+    assert [part.shape for part in found] == [(0, 5), (0, 5), (0, 3), (0, 2)]
+
+
+def test_complex_numbers_have_no_rounding_mode():
+    x, y = (ms.Tensor(np.array([value], np.complex64)) for value in (7 + 3j, 2 + 0j))
+    for mode in ("floor", "trunc"):
+        with pytest.raises(RuntimeError):
+            mint.div(x, y, rounding_mode=mode).asnumpy()
+    with pytest.raises(ValueError, match="bogus"):
+        mint.div(x, y, rounding_mode="bogus").asnumpy()

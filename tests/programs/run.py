@@ -189,7 +189,9 @@ def verdict(answer: dict) -> str:
     if not wrong:
         return RIGHT
     proof = families.proof(answer["name"], answer["kind"])
-    return f"the program {proof}" if proof else f"**wrong**: {wrong}".replace("|", "\\|")
+    if proof and families.is_expected(answer):
+        return f"the program {proof}"
+    return f"**wrong**: {wrong}".replace("|", "\\|")
 
 
 def small(value: float | None) -> str:
