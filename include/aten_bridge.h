@@ -1996,6 +1996,35 @@ struct KeptOperands {
   bool in_use = false;
 };
 
+/// The operands of a thread's calls, by the object of the host's that a call is for, such as
+/// MindSpore's `extra`: each place of a network has one, and shapes of its own. The object is
+/// nothing but a number here; two that fall together undo each other's views, which costs time
+/// alone.
+class KeptByPlace {
+ public:
+  [[gnu::noinline]] KeptByPlace() = default;
+  [[gnu::noinline]] ~KeptByPlace() = default;
+  KeptByPlace(const KeptByPlace&) = delete;
+  KeptByPlace& operator=(const KeptByPlace&) = delete;
+
+  KeptOperands& of(const void* object) {
+    constexpr std::uint64_t kSpread = 0x9e3779b97f4a7c15;
+    const auto number = static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(object));
+    std::unique_ptr<KeptOperands>& kept = kept_[number * kSpread >> (64 - kBits)];
+    return kept == nullptr ? make(kept) : *kept;
+  }
+
+ private:
+  static constexpr int kBits = 5;
+
+  [[gnu::cold, gnu::noinline]] static KeptOperands& make(std::unique_ptr<KeptOperands>& kept) {
+    kept = std::make_unique<KeptOperands>();
+    return *kept;
+  }
+
+  std::array<std::unique_ptr<KeptOperands>, 1U << kBits> kept_;
+};
+
 /// What the host keeps for one operator of a graph (MindSpore's AotKernelData): it deletes the
 /// object through the destructor, which must therefore be the first virtual function.
 class Instance {
@@ -2504,15 +2533,6 @@ inline bool is_number(NumberType type, const Slot& slot) {
 /// it gets is that input's view.
 template <class P>
 struct Parameter {
-  static_assert(Value<Plain<P>>::kSupported &&
-                    (!std::is_reference_v<P> || std::is_const_v<std::remove_reference_t<P>>),
-                "aten_bridge: a kernel's parameters are const at::Tensor& or at::Tensor for an "
-                "input, const std::optional<at::Tensor>& for an input that may be None, "
-                "at::TensorList for any number of inputs, at::Tensor& for an output, "
-                "aten_bridge::Workspace<T> for a workspace, and for attributes and numbers bool, "
-                "int64_t (not int), double (not float), at::Scalar, at::ScalarType, std::string, "
-                "std::vector of int64_t or double, at::IntArrayRef, and std::optional of these; or "
-                "const aten_bridge::CallFrame& alone.");
   static constexpr Kind kKind = Kind::kValue;
 };
 
@@ -2597,6 +2617,49 @@ struct Parameter<const CallFrame&> {
   }
 };
 
+/// What a std::optional or a std::vector is made of.
+template <class T>
+struct ElementOf {
+  using Type = T;
+};
+template <class T>
+struct ElementOf<std::optional<T>> : ElementOf<T> {};
+template <class T>
+struct ElementOf<std::vector<T>> : ElementOf<T> {};
+
+/// One parameter of a kernel, so that what a compiler says of it names its number and its type.
+template <std::size_t kNumber, class P>
+struct KernelParameter {
+  using Element = typename ElementOf<Plain<P>>::Type;
+  static constexpr bool kIsInteger = std::is_integral_v<Element> &&
+                                     !std::is_same_v<Element, int64_t> &&
+                                     !std::is_same_v<Element, bool>;
+  static constexpr bool kIsFloat = std::is_same_v<Element, float>;
+
+  static_assert(
+      !kIsInteger,
+      "aten_bridge: the integers of a kernel are int64_t, its parameter number kNumber of "
+      "KernelParameter<kNumber, type> has another one; write int64_t.");
+  static_assert(!kIsFloat,
+                "aten_bridge: the floating-point numbers of a kernel are double, its parameter "
+                "number kNumber of KernelParameter<kNumber, type> is a float; write double.");
+  static_assert(kIsInteger || kIsFloat || Parameter<P>::kKind != Kind::kValue ||
+                    (Value<Plain<P>>::kSupported &&
+                     (!std::is_reference_v<P> || std::is_const_v<std::remove_reference_t<P>>)),
+                "aten_bridge: a kernel's parameters are const at::Tensor& or at::Tensor for an "
+                "input, const std::optional<at::Tensor>& for an input that may be None, "
+                "at::TensorList for any number of inputs, at::Tensor& for an output, "
+                "aten_bridge::Workspace<T> for a workspace, and for attributes and numbers bool, "
+                "int64_t (not int), double (not float), at::Scalar, at::ScalarType, std::string, "
+                "std::vector of int64_t or double, at::IntArrayRef, and std::optional of these; or "
+                "const aten_bridge::CallFrame& alone.");
+};
+
+template <class Indices, class... P>
+struct KernelParameters;
+template <std::size_t... I, class... P>
+struct KernelParameters<std::index_sequence<I...>, P...> : KernelParameter<I + 1, P>... {};
+
 /// Where the argument of a parameter comes from: its kind, and its number within that kind.
 struct Place {
   Kind kind = Kind::kFrame;
@@ -2606,7 +2669,7 @@ struct Place {
 /// What a list of parameters takes from a call when the first `attributes` of its values are
 /// attributes. Numbers are inputs.
 template <class... P>
-struct Plan {
+struct Plan : KernelParameters<std::index_sequence_for<P...>, P...> {
   static constexpr int kParameters = sizeof...(P);
 
   static constexpr int count([[maybe_unused]] Kind kind) {
@@ -3176,7 +3239,7 @@ inline void check_returned(const Arguments& arguments, const at::Tensor* const* 
 }
 
 // Defined below.
-[[noreturn]] void rethrow_state_error(const char* operator_name, const c10::Error& error);
+[[noreturn]] void rethrow_state_error(const char* operator_name, const std::exception& error);
 template <class DeviceCall, class Host>
 int run(const KernelBase& kernel, KeptOperands& kept, int nparam, void** params, int* ndims,
         int64_t** shapes, const char** dtypes, void* stream, void* extra);
@@ -3369,7 +3432,7 @@ class Kernel final : public KernelBase {
         first.list = meta_inputs(arguments);
         try {
           Body<F>::template make<AttributeTuple>(instance.object, first);
-        } catch (const c10::Error& error) {
+        } catch (const std::exception& error) {
           rethrow_state_error(info.operator_name, error);
         }
         arguments.around_state(*arguments.frame, /*is_made=*/true);
@@ -3562,10 +3625,10 @@ struct Exported {
 
   int call(int nparam, void** params, int* ndims, int64_t** shapes, const char** dtypes,
            void* stream, void* extra) const {
-    // Of this thread, and of all kernels of this type, which take operands of the same kinds.
-    thread_local KeptOperands kept;
-    return run<DeviceCall, Host>(kernel, kept, nparam, params, ndims, shapes, dtypes, stream,
-                                 extra);
+    // Of all kernels of this type, which take operands of the same kinds.
+    thread_local KeptByPlace kept;
+    return run<DeviceCall, Host>(kernel, kept.of(extra), nparam, params, ndims, shapes, dtypes,
+                                 stream, extra);
   }
 
   InferredSizes infer_shape(const int* ndims, int64_t** shapes, void* extra) const {
@@ -4198,6 +4261,19 @@ inline void check_outputs(const KernelInfo& kernel, const Arguments& arguments) 
   return text;
 }
 
+/// What an exception says. The C++ backtrace of PyTorch's is of use to who debugs PyTorch, whose
+/// own variable asks for it; where PyTorch is imported, meta functions of some operators are in
+/// Python, and throw with a traceback.
+[[gnu::cold]] inline std::string exception_text(const std::exception& error) {
+  if (const auto* of_pytorch = dynamic_cast<const c10::Error*>(&error)) {
+    const char* show = std::getenv("TORCH_SHOW_CPP_STACKTRACES");
+    const bool backtrace = show != nullptr && std::strcmp(show, "1") == 0;
+    return backtrace ? of_pytorch->what() : of_pytorch->what_without_backtrace();
+  }
+  const std::string text = error.what() == nullptr ? "" : error.what();
+  return text.substr(0, text.find("\n\nAt:\n"));
+}
+
 struct Failure {
   Status status;
   std::string text;
@@ -4212,10 +4288,7 @@ struct Failure {
   } catch (const Error& error) {
     failure = {error.status(), error.what()};
   } catch (const c10::Error& error) {
-    // The C++ backtrace is of use to who debugs PyTorch; PyTorch's own variable asks for it.
-    const char* show = std::getenv("TORCH_SHOW_CPP_STACKTRACES");
-    const bool backtrace = show != nullptr && std::strcmp(show, "1") == 0;
-    const std::string text = backtrace ? error.what() : error.what_without_backtrace();
+    const std::string text = exception_text(error);
     failure.status = text.rfind("CUDA", 0) == 0 ? Status::kCuda : Status::kAten;
     failure.text += text + operands;
     if (text.find("stream is capturing") != std::string::npos ||
@@ -4227,9 +4300,7 @@ struct Failure {
     }
   } catch (const std::exception& error) {
     failure.status = Status::kException;
-    const std::string text = error.what() == nullptr ? "" : error.what();
-    // Where PyTorch is imported, meta functions of some operators are in Python, with a traceback.
-    failure.text += text.substr(0, text.find("\n\nAt:\n")) + operands;
+    failure.text += exception_text(error) + operands;
   } catch (...) {
     failure.text += join({"the kernel threw an object of type ", exception_type_text(),
                           ", which is not a std::exception", operands});
@@ -4816,10 +4887,11 @@ class StandIns {
 }
 
 /// Whether an error of PyTorch's is about the data of a meta tensor: each way to it has words of
-/// its own.
+/// its own, the last of them PyTorch's Python part.
 [[gnu::cold]] inline bool is_about_data(const std::string& text) {
   return text.find("meta tensor") != std::string::npos ||
-         text.find("aten::_local_scalar_dense") != std::string::npos;
+         text.find("aten::_local_scalar_dense") != std::string::npos ||
+         text.find("data-independent implementation") != std::string::npos;
 }
 
 /// What an error of PyTorch's means to who infers shapes: the end of the text, in the author's
@@ -4898,9 +4970,12 @@ class StandIns {
   try {
     outputs = all_known ? infer_known(kernel, instance.get(), inputs)
                         : infer_unknown(kernel, instance.get(), inputs);
-  } catch (const c10::Error& error) {
-    const std::string text = error.what_without_backtrace();
-    throw Error(Status::kAten, join({name, ": ", meta_fault(text, inputs_text(inputs))}));
+  } catch (const Error&) {
+    throw;
+  } catch (const std::exception& error) {
+    const bool is_pytorchs = dynamic_cast<const c10::Error*>(&error) != nullptr;
+    throw Error(is_pytorchs ? Status::kAten : Status::kException,
+                join({name, ": ", meta_fault(exception_text(error), inputs_text(inputs))}));
   }
   if (depends_on_number(inputs, outputs)) {
     throw Error(Status::kShape,
@@ -4916,8 +4991,8 @@ class StandIns {
 
 /// Passes on the error of a state's constructor, which cannot see the data of inputs.
 [[noreturn, gnu::cold]] inline void rethrow_state_error(const char* operator_name,
-                                                        const c10::Error& error) {
-  if (!is_about_data(error.what_without_backtrace())) {
+                                                        const std::exception& error) {
+  if (!is_about_data(exception_text(error))) {
     throw;
   }
   throw Error(Status::kAten,

@@ -19,14 +19,18 @@ CXX_STANDARD = os.environ.get("CXX_STANDARD", "17")
 COMPILE_FAIL = sorted((SOURCE / "tests/compile_fail").glob("*.cpp"))
 
 
-def expected_sentence(source):
-    """The compile error that a source of COMPILE_FAIL is there for: its first comment."""
+def expected_texts(source):
+    """The compile error that a source of COMPILE_FAIL is there for, and what else must be shown.
+
+    It is the source's first comment, behind "expect:" and, or not, "shows:".
+    """
     lines = itertools.takewhile(
         lambda line: line.startswith("// "), source.read_text().splitlines()
     )
-    marker, _, sentence = " ".join(line[3:] for line in lines).partition("expect: ")
+    marker, _, texts = " ".join(line[3:] for line in lines).partition("expect: ")
     assert marker == ""
-    return sentence
+    sentence, _, shown = texts.partition(" shows: ")
+    return sentence, shown
 
 
 @pytest.fixture(scope="session")
@@ -51,10 +55,10 @@ def run(*command, check=True, **options):
     return done
 
 
-def compile_only(compiler, source, *flags):
+def compile_only(compiler, source, *flags, include=SOURCE / "include"):
     """Checks a source that includes aten_bridge.h; makes no object file unless flags say so."""
     return run(
-        *[compiler, "-Wall", "-Wextra", "-Werror", f"-I{SOURCE}/include"],
+        *[compiler, "-Wall", "-Wextra", "-Werror", f"-I{include}"],
         *["-isystem", TORCH / "include", *flags, source],
         check=False,
     )

@@ -3,7 +3,7 @@
 import shutil
 
 import pytest
-from conftest import COMPILE_FAIL, CXX_STANDARD, SOURCE, compile_only, expected_sentence
+from conftest import COMPILE_FAIL, CXX_STANDARD, SOURCE, compile_only, expected_texts
 
 NEWER_STANDARDS = [standard for standard in ("17", "20") if standard >= CXX_STANDARD]
 
@@ -29,8 +29,9 @@ def test_compiles_without_a_warning(compiler, standard, optimisation, tmp_path):
 def test_a_signature_that_cannot_work_is_a_sentence(compiler, source):
     if shutil.which(compiler) is None:
         pytest.skip(f"{compiler} is not installed")
-    sentence = expected_sentence(source)
+    sentence, shown = expected_texts(source)
     done = compile_only(compiler, source, f"-std=c++{CXX_STANDARD}", "-fsyntax-only")
     assert done.returncode != 0
     lines = done.stdout.replace('\\"', '"').splitlines()  # clang quotes the text
     assert any(line.rstrip('"').endswith(sentence) for line in lines)
+    assert shown in done.stdout

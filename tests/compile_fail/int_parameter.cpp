@@ -1,9 +1,6 @@
-// expect: aten_bridge: a kernel's parameters are const at::Tensor& or at::Tensor for an input,
-// const std::optional<at::Tensor>& for an input that may be None, at::TensorList for any number of
-// inputs, at::Tensor& for an output, aten_bridge::Workspace<T> for a workspace, and for attributes
-// and numbers bool, int64_t (not int), double (not float), at::Scalar, at::ScalarType, std::string,
-// std::vector of int64_t or double, at::IntArrayRef, and std::optional of these; or const
-// aten_bridge::CallFrame& alone.
+// expect: aten_bridge: the integers of a kernel are int64_t, its parameter number kNumber of
+// KernelParameter<kNumber, type> has another one; write int64_t.
+// shows: KernelParameter<2, const std::optional<int>
 #include <aten_bridge.h>
 
 void kernel(const at::Tensor& x, const std::optional<int>& count, at::Tensor& y);

@@ -2,13 +2,17 @@
 // new, and what a kernel keeps stays what it was.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdlib>
+#include <deque>
 #include <new>
 #include <numeric>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "libraries.h"
@@ -37,26 +41,67 @@ namespace {
 
 using aten_bridge::testing::Call;
 using aten_bridge::testing::Result;
+using aten_bridge::testing::detail::Attributes;
+using aten_bridge::testing::detail::Extra;
+using aten_bridge::testing::detail::Value;
 using Ints = std::vector<int64_t>;
 
-Call spoil(float value, int64_t how) {
-  Call call = kernel("Spoil");
-  call.input<float>({2, 3}, {value, 2, 3, 4, 5, 6}).output<int64_t>({11}).attribute("how", how);
-  return call;
-}
+struct Operand {
+  void* data;
+  Ints sizes;
+  const char* dtype;
+};
+
+/// One place of a network, whose calls share an `extra`. Nothing is kept of a call but its views.
+class Place {
+ public:
+  explicit Place(const std::string& name) : function_(kernel(name).function()) {}
+
+  /// The operator's attributes from now on.
+  void set(Attributes attributes) { extra_.emplace(std::move(attributes)); }
+
+  /// The text of the error, or "". Without Init: the attributes are read in each call.
+  std::string call(std::vector<Operand> operands) {
+    std::vector<void*> params;
+    std::vector<int> ndims;
+    std::vector<int64_t*> shapes;
+    std::vector<const char*> dtypes;
+    for (Operand& operand : operands) {
+      params.push_back(operand.data);
+      ndims.push_back(static_cast<int>(operand.sizes.size()));
+      shapes.push_back(operand.sizes.data());
+      dtypes.push_back(operand.dtype);
+    }
+    try {
+      function_(static_cast<int>(params.size()), params.data(), ndims.data(), shapes.data(),
+                dtypes.data(), /*stream=*/nullptr, &*extra_);
+      return "";
+    } catch (const std::runtime_error& error) {
+      return error.what();
+    }
+  }
+
+ private:
+  aten_bridge::testing::HostFunction function_;
+  std::optional<Extra> extra_{std::in_place};
+};
 
 TEST(KeptViewsTest, AreLikeNewInTheNextCall) {
   // rank, size, strides, offset, requires_grad, is_neg or named, bytes, first element
   Ints expected = {2, 2, 3, 1, 0, 0, 0, 24, 1, 0, 0};
-  std::vector<Call> calls;  // which keep the memory
+  Place place("Spoil");
+  std::deque<std::vector<float>> inputs;  // what is kept of one goes on to show it
   for (const int64_t how : {0, 1, 2, 3, 4, 5, 8, 9, 10, 11, 12, 13, 14, 15, 6, 0, 7, 0}) {
-    calls.push_back(spoil(static_cast<float>(expected[8]), how));
-    const Result result = calls.back().run_here();
+    inputs.push_back({static_cast<float>(expected[8]), 2, 3, 4, 5, 6});
+    Ints result(11);
+    place.set({{"how", Value(how)}});
+    const std::string error =
+        place.call({{inputs.back().data(), {2, 3}, "float32"}, {result.data(), {11}, "int64"}});
     if (how == 10) {
-      EXPECT_EQ(result.error(),
-                "Spoil: on purpose (input 0: float32 [2, 3]; output 0: int64 [11])");
+      EXPECT_EQ(error, "Spoil: on purpose (input 0: float32 [2, 3]; output 0: int64 [11])");
     } else {
-      EXPECT_EQ(result.output<int64_t>(0), expected) << "after " << calls.size() << " calls";
+      EXPECT_EQ(error, "");
+      EXPECT_EQ(result, expected) << "after " << inputs.size() << " calls";
     }
     // What a kernel keeps shows the memory of the call that it was kept from.
     expected[9] = how == 6 ? expected[8] : expected[9];
@@ -66,27 +111,24 @@ TEST(KeptViewsTest, AreLikeNewInTheNextCall) {
 }
 
 TEST(KeptViewsTest, FollowShapesRanksAndDtypes) {
+  Place place("Copy");
+  const auto copy = [&](auto values, const char* dtype, const Ints& sizes, auto copied,
+                        const char* to_dtype) {
+    const auto expected = copied;
+    copied.assign(copied.size(), 0);
+    EXPECT_EQ(place.call({{values.data(), sizes, dtype}, {copied.data(), sizes, to_dtype}}), "");
+    EXPECT_EQ(copied, expected);
+  };
+  using Floats = std::vector<float>;
+  using Doubles = std::vector<double>;
+  float value = 0;
   for (int times = 0; times < 2; ++times) {
-    EXPECT_EQ(
-        kernel("Copy").input<float>({2}, {1, 2}).output<float>({2}).run_here().output<float>(0),
-        (std::vector<float>{1, 2}));
-    EXPECT_EQ(kernel("Copy").input<float>({}, {3}).output<float>({}).run_here().output<float>(0),
-              (std::vector<float>{3}));
-    EXPECT_EQ(kernel("Copy")
-                  .input<int64_t>({1, 2, 1, 1, 1, 1}, {4, 5})
-                  .output<int64_t>({1, 2, 1, 1, 1, 1})
-                  .run_here()
-                  .output<int64_t>(0),
-              (Ints{4, 5}));
-    EXPECT_EQ(kernel("Copy").input<float>({0, 3}, {}).output<double>({0, 3}).run_here().error(),
-              "");
-    EXPECT_EQ(kernel("Copy")
-                  .input<bool>({2, 1}, {true, false})
-                  .output<double>({2, 1})
-                  .run_here()
-                  .output<double>(0),
-              (std::vector<double>{1, 0}));
-    EXPECT_EQ(kernel("Copy").input_none().output<float>({1}).run_here().error(),
+    copy(Floats{1, 2}, "float32", {2}, Floats{1, 2}, "float32");
+    copy(Floats{3}, "float32", {}, Floats{3}, "float32");
+    copy(Ints{4, 5}, "int64", {1, 2, 1, 1, 1, 1}, Ints{4, 5}, "int64");
+    copy(Floats{}, "float32", {0, 3}, Doubles{}, "float64");
+    copy(std::vector<unsigned char>{1, 0}, "bool", {2, 1}, Doubles{1, 0}, "float64");
+    EXPECT_EQ(place.call({{nullptr, {}, "none"}, {&value, {1}, "float32"}}),
               "Copy: input 0: expected a tensor, got None");
   }
 }
@@ -157,6 +199,37 @@ TEST(KeptViewsTest, ARefusedCallLeavesNothingBehind) {
       good();
     }
   }
+}
+
+/// In the second round of calls through both places by turns, with a second input or without.
+int64_t allocations_by_turns(Place& first, bool has_second, Place& other, bool others_has_second) {
+  std::vector<float> values(4);
+  const auto call = [&](Place& place, bool has) {
+    const Operand given = {values.data(), {2, 2}, "float32"};
+    const Operand none = {nullptr, {0, 0}, "none"};
+    return place.call({given, has ? given : none, given});
+  };
+  EXPECT_EQ(call(first, has_second), "");
+  EXPECT_EQ(call(other, others_has_second), "");
+  const int64_t before = allocations;
+  call(first, has_second);
+  call(other, others_has_second);
+  return allocations - before;
+}
+
+TEST(KeptViewsTest, EachPlaceOfANetworkHasItsOwn) {
+  Place first("AddIfGiven");
+  const int64_t expected = (allocations_by_turns(first, true, first, true) +
+                            allocations_by_turns(first, false, first, false)) /
+                           2;
+  EXPECT_GT(allocations_by_turns(first, true, first, false), expected) << "a view is made again";
+  // Two places may share their views, as their addresses fall.
+  std::vector<int64_t> found;
+  std::deque<Place> others;
+  for (int i = 0; i < 8; ++i) {
+    found.push_back(allocations_by_turns(first, true, others.emplace_back("AddIfGiven"), false));
+  }
+  EXPECT_EQ(*std::min_element(found.begin(), found.end()), expected);
 }
 
 TEST(KeptViewsTest, AKernelMayCallAnotherOfItsType) {
