@@ -4,6 +4,9 @@ include(CMakePackageConfigHelpers)
 set(package_dir ${CMAKE_INSTALL_DATADIR}/cmake/aten_bridge)
 install(TARGETS aten_bridge aten_bridge_testing EXPORT aten_bridgeTargets)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/ DESTINATION include)
+if(TARGET aten_bridge_single_header)
+  install(FILES ${single_header} DESTINATION include/single)
+endif()
 # For PYTHONPATH; pip install ./python does it for one environment.
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/python/aten_bridge
   DESTINATION ${CMAKE_INSTALL_DATADIR}/aten_bridge/python FILES_MATCHING PATTERN *.py)

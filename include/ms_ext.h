@@ -37,10 +37,10 @@ auto reporting(const char* name, const Body& body) {
 }
 
 /// A library for CUDA may have functions for the CPU too, which say so in each call.
-template <class DeviceCall>
+template <class Device>
 void check_ms_ext_device(const char* name, c10::Device device) {
-  constexpr bool kIsCpu = DeviceCall::kType == at::kCPU;
-  if (device.type() != DeviceCall::kType && device.type() != at::kCPU) {
+  constexpr bool kIsCpu = Device::kType == at::kCPU;
+  if (device.type() != Device::kType && device.type() != at::kCPU) {
     throw Error(Status::kDevice, std::string(name) + ": expected device " +
                                      (kIsCpu ? "cpu" : "cuda or cpu") + ", got " + device.str() +
                                      "; this library was built for " +
@@ -49,37 +49,37 @@ void check_ms_ext_device(const char* name, c10::Device device) {
 }
 
 /// Views of the slots at `indices`; of all where it is null.
-template <class DeviceCall>
+template <class Device>
 std::vector<at::Tensor> ms_ext_tensors(CallFrame frame, const std::vector<int>* indices,
                                        c10::Device device) {
-  check_ms_ext_device<DeviceCall>(frame.operator_name(), device);
-  if constexpr (DeviceCall::kType != at::kCPU) {
+  check_ms_ext_device<Device>(frame.operator_name(), device);
+  if constexpr (Device::kType != at::kCPU) {
     if (device.is_cpu()) {
-      return ms_ext_tensors<CpuCall>(frame, indices, device);
+      return ms_ext_tensors<CpuDevice>(frame, indices, device);
     }
   }
-  DeviceCall call(frame);
-  locate_slots(frame, call, indices);
-  call.enter();
+  Device current(frame.operator_name(), frame.stream());
+  locate_slots(frame, current, indices);
+  enter(frame, current);
   return indices == nullptr ? tensors(frame) : tensors(frame, *indices);
 }
 
 /// Copies dense elements to the host's buffer, and waits until they are there.
-template <class DeviceCall>
+template <class Device>
 void ms_ext_copy(void* output, const at::Tensor& dense) {
   if (dense.is_cpu()) {
-    if (!DeviceCall::is_of_host(output)) {
+    if (!Device::is_of_host(output)) {
       throw Error(Status::kDevice,
                   "output_memcpy: expected memory of the CPU, as the tensor's, got memory of a "
                   "CUDA device; copy a tensor of that device");
     }
     std::memmove(output, dense.const_data_ptr(), dense.nbytes());
-  } else if constexpr (DeviceCall::kType != at::kCPU) {
+  } else if constexpr (Device::kType != at::kCPU) {
     const at::Tensor buffer =
         make_tensor(output, dense.device(), dense.nbytes(),
                     /*allocator=*/nullptr, dense.scalar_type(), dense.sizes());
     buffer.copy_(dense);
-    DeviceCall::wait(dense.device());
+    Device::wait(dense.device());
   }
 }
 
@@ -94,11 +94,11 @@ void ms_ext_copy(void* output, const at::Tensor& dense) {
 ///
 /// Throws a std::runtime_error that names every slot that is wrong. `nparam` is taken for the
 /// number of inputs and outputs: in a call with workspaces name the slots, as below.
-template <class DeviceCall = ATEN_BRIDGE_CALL>
+template <class Device = ATEN_BRIDGE_DEVICE>
 std::vector<at::Tensor> get_torch_tensors(int nparam, void** params, int* ndims, int64_t** shapes,
                                           const char** dtypes, c10::Device device) {
   return aten_bridge::detail::reporting("get_torch_tensors", [&] {
-    return aten_bridge::detail::ms_ext_tensors<DeviceCall>(
+    return aten_bridge::detail::ms_ext_tensors<Device>(
         {"get_torch_tensors", nparam, params, ndims, shapes, dtypes, /*stream=*/nullptr,
          /*extra=*/nullptr},
         /*indices=*/nullptr, device);
@@ -106,12 +106,12 @@ std::vector<at::Tensor> get_torch_tensors(int nparam, void** params, int* ndims,
 }
 
 /// The same for the slots at `indices`, in that order; the others are not looked at.
-template <class DeviceCall = ATEN_BRIDGE_CALL>
+template <class Device = ATEN_BRIDGE_DEVICE>
 std::vector<at::Tensor> get_torch_tensors(int nparam, void** params, int* ndims, int64_t** shapes,
                                           const char** dtypes, const std::vector<int>& indices,
                                           c10::Device device) {
   return aten_bridge::detail::reporting("get_torch_tensors", [&] {
-    return aten_bridge::detail::ms_ext_tensors<DeviceCall>(
+    return aten_bridge::detail::ms_ext_tensors<Device>(
         {"get_torch_tensors", nparam, params, ndims, shapes, dtypes, /*stream=*/nullptr,
          /*extra=*/nullptr},
         &indices, device);
@@ -122,7 +122,7 @@ std::vector<at::Tensor> get_torch_tensors(int nparam, void** params, int* ndims,
 /// must have room for them: its size is not known here. Strides, pending conjugation and negation
 /// are resolved first; no dtype is converted. On CUDA the copy is done when it returns. Throws a
 /// std::runtime_error for a tensor that is not dense, or not on the buffer's device.
-template <class DeviceCall = ATEN_BRIDGE_CALL>
+template <class Device = ATEN_BRIDGE_DEVICE>
 void output_memcpy(void* output, const at::Tensor& tensor) {
   aten_bridge::detail::reporting("output_memcpy", [&] {
     using aten_bridge::Error;
@@ -132,7 +132,7 @@ void output_memcpy(void* output, const at::Tensor& tensor) {
                                        (tensor.defined() ? "layout " + c10::str(tensor.layout())
                                                          : std::string("an undefined one")));
     }
-    aten_bridge::detail::check_ms_ext_device<DeviceCall>("output_memcpy", tensor.device());
+    aten_bridge::detail::check_ms_ext_device<Device>("output_memcpy", tensor.device());
     if (tensor.numel() == 0) {
       return;
     }
@@ -142,7 +142,7 @@ void output_memcpy(void* output, const at::Tensor& tensor) {
                       aten_bridge::detail::count_text(tensor.numel(), "element") + ", got null");
     }
     const at::Tensor dense = tensor.detach().resolve_conj().resolve_neg().contiguous();
-    aten_bridge::detail::ms_ext_copy<DeviceCall>(output, dense);
+    aten_bridge::detail::ms_ext_copy<Device>(output, dense);
   });
 }
 

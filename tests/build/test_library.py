@@ -78,7 +78,7 @@ def test_a_library_that_shows_nothing_is_built_with_a_warning(tmp_path):
 
 
 def test_the_version_stands_once(build):
-    header = (SOURCE / "include/aten_bridge.h").read_text()
+    header = (SOURCE / "include/aten_bridge/config.h").read_text()
     numbers = re.findall(r"#define ATEN_BRIDGE_VERSION_\w+ (\d+)", header)
     module = (SOURCE / "python/pyproject.toml").read_text()
     assert re.search(r'^version = "(.*)"$', module, re.MULTILINE)[1] == ".".join(numbers)

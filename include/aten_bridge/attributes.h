@@ -1,0 +1,168 @@
+// Attributes: where their values come from, and what error texts call them.
+//
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef ATEN_BRIDGE_ATTRIBUTES_H_
+#define ATEN_BRIDGE_ATTRIBUTES_H_
+
+#include <aten_bridge/errors.h>
+
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#pragma GCC visibility push(hidden)
+
+namespace aten_bridge {
+
+/// All that an attribute can be.
+using AttributeValue =
+    std::variant<bool, int64_t, double, std::string, std::vector<bool>, std::vector<int64_t>,
+                 std::vector<double>, std::vector<std::string>, std::vector<std::vector<int64_t>>,
+                 std::vector<std::vector<double>>>;
+
+/// Where the values of a kernel's attributes come from: a seam between the hosts and all that
+/// stands below.
+class Attributes {
+ public:
+  virtual ~Attributes() = default;
+  virtual bool has(const char* name) const = 0;
+
+  /// What error texts say of one that is not there: how an operator gets it.
+  virtual std::string advice(const char* name) const = 0;
+
+  /// Returns false, and leaves `value` alone, if the attribute is not there or of another type:
+  /// hosts convert nothing, and neither does the bridge.
+  template <class T>
+  bool get(const char* name, T& value) const {
+    AttributeValue read(std::in_place_type<T>);
+    const bool found = get_as(name, read);
+    if (found) {
+      value = *std::get_if<T>(&read);
+    }
+    return found;
+  }
+
+ private:
+  /// The same for the type that `value` has.
+  virtual bool get_as(const char* name, AttributeValue& value) const = 0;
+};
+
+}  // namespace aten_bridge
+
+namespace aten_bridge::detail {
+
+/// The double that the shortest decimal for `value` names (of subnormals one of 6 digits): 0.01 for
+/// 0.01f, not 0.00999999977648. Never beyond the largest number of a dtype that `value` is.
+inline double widen(float value) {
+  // The shortest decimals of the largest bfloat16 and float32 lie beyond them.
+  if (std::fabs(value) >= 0x1.fep127F) {
+    return value;
+  }
+  // No two decimals of up to 6 digits are one float. What people write is found here, in 3 ns
+  // instead of 140 by text; quotients of such whole numbers are what strtod() gives.
+  for (const double scale : {1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6}) {
+    const double whole = std::nearbyint(value * scale);
+    if (std::fabs(whole) < 1e6 && static_cast<float>(whole / scale) == value) {
+      return whole / scale;
+    }
+  }
+  char text[32];
+  for (int digits = 6;; ++digits) {  // 9 name every float
+    std::snprintf(text, sizeof(text), "%.*g", digits, static_cast<double>(value));
+    if (digits == 9 || std::strtof(text, nullptr) == value) {
+      return std::strtod(text, nullptr);
+    }
+  }
+}
+
+inline std::vector<double> widen(const std::vector<float>& values) {
+  std::vector<double> wide;
+  wide.reserve(values.size());
+  for (const float value : values) {
+    wide.push_back(widen(value));
+  }
+  return wide;
+}
+
+inline std::vector<std::vector<double>> widen(const std::vector<std::vector<float>>& lists) {
+  std::vector<std::vector<double>> wide;
+  wide.reserve(lists.size());
+  for (const std::vector<float>& list : lists) {
+    wide.push_back(widen(list));
+  }
+  return wide;
+}
+
+/// What an attribute is, for error texts: "the int 1", "the list of floats [0.5, 1]".
+[[gnu::cold]] inline std::string attribute_text(const Attributes& attributes, const char* name) {
+  const auto number = [](auto value) {
+    char text[32];
+    std::snprintf(text, sizeof(text), "%.9g", static_cast<double>(value));
+    return std::is_integral_v<decltype(value)> ? std::to_string(static_cast<int64_t>(value))
+                                               : std::string(text);
+  };
+  const auto list = [](const auto& values, const auto& element) {
+    std::string text = "[";
+    for (const auto& value : values) {
+      text.append(text.size() == 1 ? "" : ", ").append(element(value));
+    }
+    return text + "]";
+  };
+  const auto row = [&](const auto& values) { return list(values, number); };
+  const auto quoted = [](const std::string& value) { return join({"\"", value, "\""}); };
+  const auto truth = [](bool value) { return std::string(value ? "True" : "False"); };
+  bool flag = false;
+  int64_t integer = 0;
+  double real = 0;
+  std::string string;
+  std::vector<bool> flags;
+  std::vector<std::string> strings;
+  std::vector<int64_t> integers;
+  std::vector<double> reals;
+  std::vector<std::vector<int64_t>> integer_lists;
+  std::vector<std::vector<double>> real_lists;
+  if (attributes.get(name, flag)) {
+    return "the bool " + truth(flag);
+  }
+  if (attributes.get(name, integer)) {
+    return "the int " + number(integer);
+  }
+  if (attributes.get(name, real)) {
+    return "the float " + number(real);
+  }
+  if (attributes.get(name, strings) && !strings.empty()) {
+    return "the list of strs " + list(strings, quoted);
+  }
+  if (attributes.get(name, string)) {
+    return "the str " + quoted(string);
+  }
+  if (attributes.get(name, integers)) {
+    return "the list of ints " + row(integers);
+  }
+  if (attributes.get(name, reals)) {
+    return "the list of floats " + row(reals);
+  }
+  if (attributes.get(name, integer_lists)) {
+    return "the list of lists of ints " + list(integer_lists, row);
+  }
+  if (attributes.get(name, real_lists)) {
+    return "the list of lists of floats " + list(real_lists, row);
+  }
+  if (attributes.get(name, flags)) {
+    return "the list of bools " + list(flags, truth);
+  }
+  return "something that is none of bool, int, float, str, and lists of ints or of floats";
+}
+
+}  // namespace aten_bridge::detail
+
+#pragma GCC visibility pop
+
+#endif  // ATEN_BRIDGE_ATTRIBUTES_H_

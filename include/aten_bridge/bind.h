@@ -1,0 +1,276 @@
+// Binding: the operands of a call are counted, checked, and get their views.
+//
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef ATEN_BRIDGE_BIND_H_
+#define ATEN_BRIDGE_BIND_H_
+
+#include <aten_bridge/host.h>
+#include <aten_bridge/numbers.h>
+#include <aten_bridge/outputs.h>
+#include <aten_bridge/views.h>
+#include <c10/core/ScalarTypeToTypeMeta.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#pragma GCC visibility push(hidden)
+
+namespace aten_bridge::detail {
+
+/// The check of a parameter; null if there is none.
+inline const OperandCheck* find_check(const KernelInfo& kernel, Role role, int parameter) {
+  if (kernel.is_gradient && role == Role::kOutput) {
+    return nullptr;  // the checks are those of the forward kernel
+  }
+  for (int i = 0; i < kernel.check_count; ++i) {
+    if (kernel.checks[i].role() == role && parameter-- == 0) {
+      return &kernel.checks[i];
+    }
+  }
+  return nullptr;
+}
+
+inline OperandName operand_name(const OperandCheck* check, Role role, int index) {
+  return {role, index, check == nullptr ? nullptr : check->name()};
+}
+
+[[gnu::cold]] inline void add_count_fault(bool has_list, int inputs, int outputs,
+                                          const std::string& got, const char* what_to_compare,
+                                          Report& report) {
+  report.add(Status::kCount,
+             {"expected ", has_list ? "at least " : "", count_text(inputs, "input"), " and ",
+              count_text(outputs, "output"), ", got ", got, "; compare ", what_to_compare});
+}
+
+/// Takes `count` for the number of inputs and outputs, and divides them. False, with the report,
+/// if the kernel does not have as many.
+inline bool divide_slots(const KernelInfo& kernel, int count, Arguments& arguments,
+                         Report& report) {
+  const bool has_list = kernel.list_begin >= 0;
+  const int fixed = kernel.inputs + kernel.outputs - (has_list ? 1 : 0);
+  const int each = kernel.lists_outputs ? 2 : 1;  // slots of a tensor of the list
+  if (has_list ? count < fixed || (count - fixed) % each != 0 : count != fixed) {
+    add_count_fault(has_list, fixed - kernel.outputs, kernel.outputs, count_text(count, "slot"),
+                    kernel.words->operands, report);
+    return false;
+  }
+  arguments.list_begin = kernel.list_begin;
+  arguments.list_size = has_list ? (count - fixed) / each : 0;
+  arguments.outputs = kernel.outputs + (kernel.lists_outputs ? arguments.list_size : 0);
+  arguments.inputs = count - arguments.outputs;
+  return true;
+}
+
+/// The same where the host tells how many of them are inputs. A kernel without outputs writes its
+/// inputs. There may be more outputs than it has: where an operator is made of others,
+/// MindSpore 2.10 now and then gives one of them the outputs of all, its own first (3 in 100 calls
+/// of mint.div with a rounding mode, whose part Trunc got 2).
+inline bool take_told_counts(const KernelInfo& kernel, int inputs, int outputs,
+                             Arguments& arguments, Report& report) {
+  const bool has_list = kernel.list_begin >= 0;
+  const int fixed = kernel.inputs - (has_list ? 1 : 0);
+  if ((has_list ? inputs < fixed : inputs != fixed) || outputs < kernel.outputs) {
+    add_count_fault(has_list, fixed, kernel.outputs,
+                    std::to_string(inputs) + " and " + std::to_string(outputs),
+                    kernel.words->operands, report);
+    return false;
+  }
+  arguments.list_begin = kernel.list_begin;
+  arguments.list_size = has_list ? inputs - fixed : 0;
+  arguments.outputs = kernel.outputs;
+  arguments.inputs = inputs;
+  return true;
+}
+
+/// How many operands there are where so many are inputs.
+inline int operand_count(const KernelInfo& kernel, int inputs) {
+  const int listed = kernel.lists_outputs ? std::max(0, inputs - kernel.inputs + 1) : 0;
+  return inputs + kernel.outputs + listed;
+}
+
+/// Adds what is wrong with an input or output for its parameter.
+[[gnu::noinline]] inline void check_operand(const Binding& binding, const OperandCheck* check,
+                                            CheckRun& checks, const Operand& operand,
+                                            Report& report) {
+  const Slot& slot = operand.slot;
+  if (slot.is_none()) {
+    if (!binding.optional) {
+      report.add(Status::kDtype,
+                 {operand.name.text(), ": expected a ",
+                  binding.kind == Kind::kNumber ? "number" : "tensor", ", got None"});
+    }
+    return;
+  }
+  if (binding.kind == Kind::kNumber && !is_number(binding.number, slot)) {
+    report.add(slot.numel == 1 ? Status::kDtype : Status::kShape,
+               {operand.name.text(), number_fault(binding.number, slot)});
+  }
+  if (check != nullptr) {
+    checks(*check, operand.name, slot);
+  }
+}
+
+/// Whether the view of an earlier call can be pointed at other memory: nobody else has it, or a
+/// tensor over the same storage, and no kernel made something else of it than of another shape.
+/// (One that has got names has another key.)
+inline bool can_repoint(const Operand& operand) {
+  const c10::TensorImpl* impl = operand.view.unsafeGetTensorImpl();
+  if (impl != operand.impl || !operand.view.defined() || operand.view.use_count() != 1 ||
+      operand.view.weak_use_count() != 1) {
+    return false;
+  }
+  const c10::Storage& storage = impl->unsafe_storage();
+  return storage.unsafeGetStorageImpl() == operand.storage && storage.use_count() == 1 &&
+         storage.data() == operand.data && impl->key_set() == operand.keys &&
+         impl->autograd_meta() == nullptr && !impl->is_wrapped_number();
+}
+
+/// Whether the tensor lies in memory as the slot says.
+inline bool has_layout(const c10::TensorImpl& tensor, const Slot& slot, at::IntArrayRef sizes) {
+  if (tensor.sizes() != sizes || tensor.storage_offset() != slot.offset) {
+    return false;
+  }
+  int64_t stride = 1;
+  for (std::size_t i = sizes.size(); i-- > 0;) {
+    if (tensor.strides()[i] != (slot.strides == nullptr ? stride : slot.strides[i])) {
+      return false;
+    }
+    stride *= std::max<int64_t>(sizes[i], 1);
+  }
+  return true;
+}
+
+/// Whether the operand at `index` is that of the last call again, perhaps elsewhere in memory: then
+/// there is nothing to check, and its view has only to be pointed there.
+template <class Host>
+bool is_again(const Host& host, int index, const Operand& operand) {
+  if (operand.dtype == DType::kNone || !can_repoint(operand)) {
+    return false;
+  }
+  const c10::TensorImpl* impl = operand.impl;
+  const c10::Storage& storage = impl->unsafe_storage();
+  const int64_t numel = impl->numel();
+  return host.is_again(index, operand.dtype, impl->sizes().data(), static_cast<int>(impl->dim())) &&
+         (numel == 0 || host.data(index) != nullptr) && impl->is_contiguous() &&
+         impl->storage_offset() == 0 &&
+         storage.nbytes() == static_cast<std::size_t>(numel) * dtype_itemsize(operand.dtype) &&
+         impl->dtype() == c10::scalarTypeToTypeMeta(scalar_type(operand.dtype));
+}
+
+/// The slot of an operand that is_again(): what its view is like, at this call's memory.
+template <class Host>
+void renew(const Host& host, int index, Operand& operand) {
+  operand.slot = {host.data(index),      host.sizes(index), static_cast<int>(operand.impl->dim()),
+                  operand.impl->numel(), operand.dtype,
+                  /*strides=*/nullptr,
+                  /*offset=*/0};
+}
+
+/// Points the storage of the operand's view at its memory.
+inline void repoint(Operand& operand, c10::Device device) {
+  if (operand.data != operand.slot.data) {
+    operand.data = operand.slot.data;
+    operand.view.unsafeGetTensorImpl()
+        ->unsafe_storage()
+        .unsafeGetStorageImpl()
+        ->set_data_ptr_noswap(c10::DataPtr(operand.slot.data, device));
+  }
+}
+
+/// Points the operand's view at its memory, or makes a new one.
+template <bool kMayBeStrided>
+[[gnu::noinline]] void set_view(Operand& operand, c10::Device device, c10::Allocator* allocator,
+                                Report& report) {
+  const Slot& slot = operand.slot;
+  const at::ScalarType type = scalar_type(slot.dtype);
+  if (type == at::ScalarType::Undefined || !can_repoint(operand) ||
+      operand.impl->device() != device) {
+    operand.view = make_view<kMayBeStrided>(slot, operand.name, device, allocator, report);
+    operand.impl = operand.view.unsafeGetTensorImpl();
+    if (operand.view.defined()) {
+      operand.storage = operand.impl->unsafe_storage().unsafeGetStorageImpl();
+      operand.keys = operand.impl->key_set();
+    }
+    operand.data = slot.data;
+    operand.dtype = operand.view.defined() ? slot.dtype : DType::kNone;
+    return;
+  }
+  operand.dtype = slot.dtype;
+  c10::TensorImpl* impl = operand.view.unsafeGetTensorImpl();
+  c10::StorageImpl* storage = impl->unsafe_storage().unsafeGetStorageImpl();
+  repoint(operand, device);
+  storage->set_nbytes(slot_bytes(slot));
+  const caffe2::TypeMeta meta = c10::scalarTypeToTypeMeta(type);
+  if (impl->dtype() != meta) {
+    impl->set_storage_and_dtype(c10::Storage(impl->unsafe_storage()), meta);
+  }
+  const at::IntArrayRef sizes(slot.sizes, static_cast<std::size_t>(slot.ndim));
+  if (!has_layout(*impl, slot, sizes)) {
+    impl->set_storage_offset(slot.offset);
+    if (!kMayBeStrided || slot.strides == nullptr) {
+      impl->set_sizes_contiguous(sizes);
+    } else {
+      impl->set_sizes_and_strides(sizes, at::IntArrayRef(slot.strides, sizes.size()));
+    }
+  }
+}
+
+/// Fills the operands from the call; adds to the report all that are wrong.
+template <class Host, class Device>
+void bind_operands(const KernelInfo& kernel, const Host& host, Device& device, Arguments& arguments,
+                   Report& report) {
+  CheckRun checks(report);
+  constexpr Binding kOutputBinding;
+  const int size = arguments.size();
+  for (int i = 0; i < size; ++i) {
+    const bool is_input = i < arguments.inputs;
+    const Role role = is_input ? Role::kInput : Role::kOutput;
+    const int parameter = is_input ? input_parameter(arguments, i) : i - arguments.inputs;
+    const OperandCheck* check =
+        kernel.check_count == 0 ? nullptr : find_check(kernel, role, parameter);
+    Operand& operand = arguments.operands[i];
+    operand.name = operand_name(check, role, is_input ? i : parameter);
+    const Binding& binding = is_input ? kernel.bindings[parameter] : kOutputBinding;
+    const bool is_number = binding.kind == Kind::kNumber;
+    operand.is_again = !is_number && check == nullptr && is_again(host, i, operand);
+    if (operand.is_again) {
+      renew(host, i, operand);
+      device.locate(operand.slot, operand.name, report);
+      continue;
+    }
+    if (!host.read(i, operand.name, operand.slot, report) ||
+        !(is_number ? device.fetch(operand.slot, operand.number, operand.name, report)
+                    : device.locate(operand.slot, operand.name, report))) {
+      continue;
+    }
+    if (is_number) {
+      host.refine(i, binding, operand);
+    }
+    if (operand.slot.is_none() || is_number || check != nullptr) {
+      check_operand(binding, check, checks, operand, report);
+    }
+  }
+  report.raise_if_failed();
+  device.enter();
+  for (int i = 0; i < size; ++i) {
+    Operand& operand = arguments.operands[i];
+    if (operand.is_again && operand.impl->device() == device.device()) {
+      repoint(operand, device.device());
+      continue;
+    }
+    const bool is_fetched = operand.slot.data == operand.number;
+    set_view<Host::kStridesInputs>(operand, is_fetched ? c10::Device(at::kCPU) : device.device(),
+                                   Device::allocator(), report);
+  }
+  report.raise_if_failed();
+  fill_list(arguments);
+}
+
+}  // namespace aten_bridge::detail
+
+#pragma GCC visibility pop
+
+#endif  // ATEN_BRIDGE_BIND_H_

@@ -1,0 +1,161 @@
+// Errors: what failed, and the texts, which name the operator and every operand that is wrong.
+//
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef ATEN_BRIDGE_ERRORS_H_
+#define ATEN_BRIDGE_ERRORS_H_
+
+#include <aten_bridge/config.h>
+
+#include <cstdint>
+#include <initializer_list>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+
+#pragma GCC visibility push(hidden)
+
+namespace aten_bridge {
+
+/// Classes of failure: the codes that a kernel returns under ATEN_BRIDGE_ERRORS_RETURN.
+enum class Status : int {
+  kOk = 0,
+  kCount = 1,        ///< more or fewer operands than the kernel has
+  kDtype = 2,        ///< an operand's dtype
+  kShape = 3,        ///< an operand's rank or sizes
+  kDevice = 4,       ///< memory of another device than the kernel was built for
+  kNullPointer = 5,  ///< no memory where there should be some
+  kAttribute = 6,    ///< an attribute is missing or of another type
+  kOutput = 7,       ///< the kernel did not leave its result in the host's buffer
+  kAten = 8,         ///< ATen refused: a c10::Error
+  kCuda = 9,         ///< a CUDA call or launch failed
+  kException = 10,   ///< another std::exception
+  kUnknown = 11,     ///< something thrown that is not a std::exception
+};
+
+}  // namespace aten_bridge
+
+namespace aten_bridge::detail {
+
+/// How a failure reaches a host that knows two ways: by a std::runtime_error or by a `Status`.
+enum class ErrorMode : bool { kThrow, kReturn };
+
+}  // namespace aten_bridge::detail
+
+namespace aten_bridge {
+
+/// What the bridge throws. The text names the operator and every operand that is wrong.
+class Error : public std::runtime_error {
+ public:
+  Error(Status status, const std::string& text) : std::runtime_error(text), status_(status) {}
+  Status status() const noexcept { return status_; }
+
+ private:
+  Status status_;
+};
+
+}  // namespace aten_bridge
+
+namespace aten_bridge::detail {
+
+/// The texts, one after the other.
+[[gnu::cold, gnu::noinline]] inline std::string join(
+    std::initializer_list<std::string_view> texts) {
+  std::string joined;
+  for (const std::string_view text : texts) {
+    joined += text;
+  }
+  return joined;
+}
+
+}  // namespace aten_bridge::detail
+
+namespace aten_bridge {
+
+/// Collects the faults of one call, so that all of them are reported at once, a line each.
+class Report {
+ public:
+  /// `operator_name` opens every line; it must outlive the report.
+  explicit Report(const char* operator_name) noexcept : operator_name_(operator_name) {}
+
+  /// Adds "<operator name>: <fault>". The first fault gives the report its status.
+  [[gnu::cold, gnu::noinline]] void add(Status status,
+                                        std::initializer_list<std::string_view> fault) {
+    if (ok()) {
+      status_ = status;
+    }
+    text_ += detail::join({text_.empty() ? "" : "\n", operator_name_, ": ", detail::join(fault)});
+  }
+
+  bool ok() const noexcept { return status_ == Status::kOk; }
+
+  /// Throws `Error` with all that was added.
+  [[noreturn, gnu::cold, gnu::noinline]] void raise() const { throw Error(status_, text_); }
+
+  /// The same if anything was added.
+  void raise_if_failed() const {
+    if (!ok()) {
+      raise();
+    }
+  }
+
+ private:
+  const char* operator_name_;
+  Status status_ = Status::kOk;
+  std::string text_;
+};
+
+/// Whether an operand is read or written. `kSlot` is for kernels that take the operands as they
+/// come and do not say which are inputs.
+enum class Role : std::uint8_t { kInput, kOutput, kSlot };
+
+/// How error texts name an operand: "input 0", "output 1", "slot 2", "input 1 'weight'".
+struct OperandName {
+  Role role = Role::kSlot;
+  int index = 0;
+  const char* label = nullptr;  ///< the author's name for it, from the kernel's checks
+
+  std::string text() const {
+    const char* role_text =
+        role == Role::kInput ? "input " : (role == Role::kOutput ? "output " : "slot ");
+    const std::string number = std::to_string(index);
+    return label == nullptr ? detail::join({role_text, number})
+                            : detail::join({role_text, number, " '", label, "'"});
+  }
+};
+
+}  // namespace aten_bridge
+
+namespace aten_bridge::detail {
+
+/// Text of the last failure in this thread and this library; empty before the first.
+inline std::string& last_error_text() {
+  thread_local std::string text;
+  return text;
+}
+
+/// "[2, 3]"; "[]" for a scalar.
+[[gnu::cold]] inline std::string shape_text(const int64_t* sizes, int ndim) {
+  std::string text = "[";
+  for (int i = 0; i < ndim; ++i) {
+    text.append(i == 0 ? "" : ", ").append(std::to_string(sizes[i]));
+  }
+  return text + "]";
+}
+
+/// "1 input", "2 outputs".
+[[gnu::cold]] inline std::string count_text(int64_t count, const char* noun) {
+  return join({std::to_string(count), " ", noun, count == 1 ? "" : "s"});
+}
+
+}  // namespace aten_bridge::detail
+
+/// The full text of the last failure in the calling thread, whatever the host made of it; "" if
+/// there was none. Each kernel library exports its own. Valid until the next failure.
+extern "C" ATEN_BRIDGE_PUBLIC inline const char* aten_bridge_last_error() {
+  return aten_bridge::detail::last_error_text().c_str();
+}
+
+#pragma GCC visibility pop
+
+#endif  // ATEN_BRIDGE_ERRORS_H_

@@ -1,0 +1,400 @@
+// A kernel: a function with its options, behind KernelBase.
+//
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef ATEN_BRIDGE_KERNEL_H_
+#define ATEN_BRIDGE_KERNEL_H_
+
+#include <aten_bridge/exceptions.h>
+#include <aten_bridge/kernel_base.h>
+#include <aten_bridge/options.h>
+#include <aten_bridge/outputs.h>
+#include <aten_bridge/signature.h>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#pragma GCC visibility push(hidden)
+
+namespace aten_bridge::detail {
+
+/// What the host keeps for a kernel with attributes or state.
+template <class AttributeTuple, class Object>
+class KernelInstance final : public Instance {
+ public:
+  explicit KernelInstance(AttributeTuple values) : Instance(&values_), values_(std::move(values)) {}
+
+  std::mutex mutex;              // of `object`
+  std::optional<Object> object;  // the state, made before the first call
+
+ private:
+  AttributeTuple values_;
+};
+
+/// How many of the checks are for inputs, or for outputs.
+template <Role kRole, class CheckTuple>
+inline constexpr int kCheckCount = 0;
+template <Role kRole, Role... kRoles>
+inline constexpr int kCheckCount<kRole, std::tuple<CheckOption<kRoles>...>> =
+    (0 + ... + (kRoles == kRole ? 1 : 0));
+
+/// Of which operator and host a kernel is.
+struct KernelOrigin {
+  const char* operator_name;
+  ErrorMode error_mode;
+  const Words* words;
+};
+
+/// A kernel as ATEN_BRIDGE_EXPORT makes it.
+template <class F, class AttrTuple, class MetaTuple, class WorkspaceTuple, class CheckTuple,
+          bool kRecords, bool kDataDependent>
+class Kernel final : public KernelBase {
+  using Call = typename Body<F>::Call;
+  using PlanType = typename Call::PlanType;
+  using AttributePlan = typename Body<F>::AttributePlan;
+  using ResultType = typename Call::ResultType;
+
+  static constexpr bool kHasState = Body<F>::kHasState;
+  static constexpr int kAttributes = static_cast<int>(std::tuple_size_v<AttrTuple>);
+  static_assert(kAttributes <= AttributePlan::count(Kind::kValue),
+                "aten_bridge: there are more aten_bridge::attr options than parameters of types "
+                "that attributes have.");
+  static_assert(!kHasState || kAttributes == AttributePlan::count(Kind::kValue),
+                "aten_bridge: each value that the state is made from is an attribute: add an "
+                "aten_bridge::attr option for it.");
+  using AttributeTuple = First<typename AttributePlan::Values, std::tuple_size_v<AttrTuple>>;
+  using CallTuple = std::conditional_t<kHasState, std::tuple<>, AttributeTuple>;
+  using InstanceType = KernelInstance<AttributeTuple, typename Body<F>::Object>;
+
+  static constexpr std::size_t kChecks = std::tuple_size_v<CheckTuple>;
+
+ public:
+  static constexpr bool kTakesCall = PlanType::count(Kind::kCall) > 0;
+  static constexpr bool kHasInstance = kHasState || kAttributes > 0;
+  static constexpr bool kIsDataDependent = kDataDependent;
+  static constexpr bool kIsGradient = false;
+  static constexpr int kInputs = PlanType::inputs(std::tuple_size_v<CallTuple>);
+  static constexpr int kListBegin = PlanType::list_begin(std::tuple_size_v<CallTuple>);
+  static constexpr int kResults = Result<ResultType>::kCount;
+  static constexpr int kOutputs = PlanType::count(Kind::kOutput) + kResults;
+  static constexpr bool kListsOutputs = false;
+  static constexpr bool kChanges = Body<F>::kChanges;
+  static constexpr bool kSeveralOutputs = kOutputs > 1;
+  static constexpr int kWorkspaces = PlanType::count(Kind::kWorkspace);
+  static constexpr auto kBindings =
+      PlanType::template bindings<kInputs>(std::tuple_size_v<CallTuple>);
+
+ private:
+  static_assert(!kTakesCall || PlanType::kParameters == 1,
+                "aten_bridge: a kernel over a CallFrame has no other parameter.");
+  static_assert(!kTakesCall || std::is_void_v<ResultType>,
+                "aten_bridge: a kernel over a CallFrame returns void.");
+  static_assert(!kTakesCall || (std::tuple_size_v<AttrTuple> + std::tuple_size_v<MetaTuple> +
+                                std::tuple_size_v<WorkspaceTuple> + kChecks) == 0,
+                "aten_bridge: a kernel over a CallFrame has no options.");
+  static_assert(kResults == 0 || kOutputs == kResults,
+                "aten_bridge: a kernel either writes its at::Tensor& parameters or returns its "
+                "results, not both.");
+  static_assert(PlanType::count(Kind::kInputList) <= 1,
+                "aten_bridge: a kernel has at most one at::TensorList: nothing says where one ends "
+                "and the next begins.");
+  static_assert(kWorkspaces == std::tuple_size_v<WorkspaceTuple>,
+                "aten_bridge: each Workspace parameter needs an aten_bridge::workspace option, and "
+                "each option a parameter.");
+  static_assert(std::tuple_size_v<MetaTuple> <= 1,
+                "aten_bridge: a kernel has at most one aten_bridge::meta option.");
+  static_assert(kTakesCall || kCheckCount<Role::kInput, CheckTuple> <= kInputs,
+                "aten_bridge: there are more aten_bridge::input options than inputs.");
+  static_assert(kTakesCall || kCheckCount<Role::kOutput, CheckTuple> <= kOutputs,
+                "aten_bridge: there are more aten_bridge::output options than outputs.");
+
+ public:
+  constexpr Kernel(const KernelOrigin& origin, F function, AttrTuple attrs, MetaTuple meta,
+                   WorkspaceTuple workspaces, const CheckTuple& checks)
+      : KernelBase({origin.operator_name, origin.error_mode, origin.words, kBindings.data(),
+                    nullptr, static_cast<int>(kChecks), kInputs, kOutputs, kListBegin,
+                    /*lists_outputs=*/false, kWorkspaces, kTakesCall, kHasInstance,
+                    std::tuple_size_v<MetaTuple> != 0,
+                    /*is_gradient=*/false, kRecords, kDataDependent}),
+        function_(std::move(function)),
+        attrs_(std::move(attrs)),
+        meta_(std::move(meta)),
+        workspaces_(std::move(workspaces)),
+        checks_(std::apply(
+            [](const auto&... check) { return std::array<OperandCheck, kChecks>{check...}; },
+            checks)) {
+    info.checks = checks_.data();
+  }
+
+  const OperandCheck* checks() const { return checks_.data(); }
+
+  void invoke(const Arguments& arguments) const override {
+    with_function(arguments, [&](auto& function) {
+      if constexpr (std::is_void_v<ResultType>) {
+        Call::template call<CallTuple>(function, arguments);
+      } else if constexpr (kResults == 0) {
+        const auto returned = address_array(Call::template call<CallTuple>(function, arguments));
+        check_returned(arguments, returned.data(), static_cast<int>(returned.size()));
+      } else {
+        const auto results = result_array(Call::template call<CallTuple>(function, arguments));
+        if constexpr (kDataDependent) {
+          copy_data_dependent_results(arguments, results.data(), kResults);
+        } else {
+          copy_results(arguments, results.data(), kResults);
+        }
+      }
+    });
+  }
+
+  /// What the function returns.
+  std::vector<at::Tensor> results(const Arguments& arguments) const {
+    std::vector<at::Tensor> results;
+    with_function(arguments, [&](auto& function) {
+      results = to_vector(result_array(Call::template call<CallTuple>(function, arguments)));
+    });
+    return results;
+  }
+
+  [[gnu::cold]] std::unique_ptr<Instance> make_instance(
+      [[maybe_unused]] const Attributes& attributes,
+      [[maybe_unused]] Report& report) const override {
+    return make_instance(attributes, report, std::make_index_sequence<kAttributes>());
+  }
+
+  [[gnu::cold]] std::vector<at::Tensor> infer(
+      [[maybe_unused]] const Arguments& arguments) const override {
+    if constexpr (std::is_same_v<MetaTuple, std::tuple<MetaSelf>>) {
+      static_assert(!kHasState && kWorkspaces == 0,
+                    "aten_bridge: a kernel with state or workspaces touches data, so that "
+                    "aten_bridge::meta() needs a function: aten_bridge::meta(function).");
+      if constexpr (kResults == 0) {
+        Call::template call<CallTuple>(function_, arguments);
+        std::vector<at::Tensor> outputs;
+        outputs.reserve(kOutputs);
+        for (int i = 0; i < kOutputs; ++i) {
+          outputs.push_back(arguments.output(i).view);
+        }
+        return outputs;
+      } else {
+        return to_vector(result_array(Call::template call<CallTuple>(function_, arguments)));
+      }
+    } else if constexpr (std::tuple_size_v<MetaTuple> != 0) {
+      return infer_by(std::get<0>(meta_).function, arguments);
+    } else {
+      throw Error(Status::kShape,
+                  join({info.operator_name, ": expected ", info.words->results,
+                        " where the operator is made, or a kernel with a meta function, got "
+                        "neither; add aten_bridge::meta(function) or aten_bridge::meta() to the "
+                        "kernel's export"}));
+    }
+  }
+
+  void measure_workspaces([[maybe_unused]] const Arguments& arguments,
+                          [[maybe_unused]] int64_t* elements,
+                          [[maybe_unused]] ElementLayout* layouts) const override {
+    if constexpr (kWorkspaces > 0) {
+      constexpr auto kLayouts = PlanType::template element_layouts<kWorkspaces>();
+      std::copy(kLayouts.begin(), kLayouts.end(), layouts);
+      std::apply(
+          [&](const auto&... option) {
+            ((*elements++ = measure(option.elements, arguments)), ...);
+          },
+          workspaces_);
+    }
+  }
+
+  [[gnu::cold]] void visit_attributes([[maybe_unused]] AttributeVisitor& visitor) const override {
+    visit_attributes(visitor, std::make_index_sequence<kAttributes>());
+  }
+
+ private:
+  /// Calls `use` with the function, or with the state, which the first call makes.
+  template <class Use>
+  void with_function(const Arguments& arguments, const Use& use) const {
+    if constexpr (kHasState) {
+      auto& instance = static_cast<InstanceType&>(*arguments.instance);
+      std::unique_lock<std::mutex> lock(instance.mutex);
+      if (!instance.object.has_value()) {
+        arguments.around_state(info.operator_name, arguments.stream, /*is_made=*/false);
+        Arguments first;
+        first.kernel = &info;
+        first.instance = &instance;
+        first.list = meta_inputs(arguments);
+        try {
+          Body<F>::template make<AttributeTuple>(instance.object, first);
+        } catch (const std::exception& error) {
+          rethrow_state_error(info.operator_name, error);
+        }
+        arguments.around_state(info.operator_name, arguments.stream, /*is_made=*/true);
+      }
+      if constexpr (Call::kConst) {
+        lock.unlock();
+      }
+      use(*instance.object);
+    } else {
+      use(function_);
+    }
+  }
+
+  template <std::size_t... I>
+  std::unique_ptr<Instance> make_instance([[maybe_unused]] const Attributes& attributes,
+                                          [[maybe_unused]] Report& report,
+                                          std::index_sequence<I...> /*indices*/) const {
+    return std::make_unique<InstanceType>(
+        AttributeTuple{read_attribute<std::tuple_element_t<I, AttributeTuple>>(
+            attributes, std::get<I>(attrs_), report)...});
+  }
+
+  template <std::size_t... I>
+  void visit_attributes([[maybe_unused]] AttributeVisitor& visitor,
+                        std::index_sequence<I...> /*indices*/) const {
+    (visitor.visit(
+         std::get<I>(attrs_).name, Value<std::tuple_element_t<I, AttributeTuple>>::kText,
+         kIsRequired<std::tuple_element_t<I, AttributeTuple>, std::tuple_element_t<I, AttrTuple>>),
+     ...);
+  }
+
+  /// Whether a meta function, or one for a workspace, takes what this kernel takes.
+  template <class G>
+  static constexpr bool takes_the_same() {
+    using Other = typename Signature<G>::PlanType;
+    constexpr std::size_t kValues = std::min<std::size_t>(std::tuple_size_v<typename Other::Values>,
+                                                          std::tuple_size_v<AttributeTuple>);
+    constexpr int kOtherInputs = Other::inputs(kAttributes);
+    if constexpr (Other::count(Kind::kOutput) + Other::count(Kind::kWorkspace) +
+                          Other::count(Kind::kCall) ==
+                      0 &&
+                  kOtherInputs <= kInputs &&
+                  std::is_same_v<First<typename Other::Values, kValues>,
+                                 First<AttributeTuple, kValues>>) {
+      constexpr auto kOther = Other::template bindings<kOtherInputs>(kAttributes);
+      for (int i = 0; i < kOtherInputs; ++i) {
+        if (kOther[static_cast<std::size_t>(i)] != kBindings[static_cast<std::size_t>(i)]) {
+          return false;
+        }
+      }
+      return true;
+    }
+    return false;
+  }
+
+  template <class G>
+  static std::vector<at::Tensor> infer_by(const G& function, const Arguments& arguments) {
+    static_assert(takes_the_same<G>(),
+                  "aten_bridge: a meta function takes the inputs and attributes that its kernel "
+                  "takes, with the same types and in the same order, and no outputs.");
+    static_assert(Result<typename Signature<G>::ResultType>::kCount == kOutputs,
+                  "aten_bridge: a meta function returns one at::Tensor for each output of its "
+                  "kernel, several in a std::tuple.");
+    return to_vector(
+        result_array(Signature<G>::template call<AttributeTuple>(function, arguments)));
+  }
+
+  template <class G>
+  static int64_t measure(const G& function, const Arguments& arguments) {
+    static_assert(takes_the_same<G>(),
+                  "aten_bridge: the function of a workspace takes the inputs and attributes that "
+                  "its kernel takes, with the same types and in the same order, and no outputs.");
+    static_assert(std::is_integral_v<typename Signature<G>::ResultType>,
+                  "aten_bridge: the function of a workspace returns its number of elements.");
+    return static_cast<int64_t>(Signature<G>::template call<AttributeTuple>(function, arguments));
+  }
+
+  template <std::size_t N>
+  static std::vector<at::Tensor> to_vector(const std::array<at::Tensor, N>& tensors) {
+    return {tensors.begin(), tensors.end()};
+  }
+
+  F function_;
+  AttrTuple attrs_;
+  MetaTuple meta_;
+  WorkspaceTuple workspaces_;
+  std::array<OperandCheck, kChecks> checks_;
+};
+
+// Which of the options are of one kind; a tuple of one or of none.
+template <class Option>
+constexpr std::tuple<> attr_only(const Option& /*option*/) {
+  return {};
+}
+template <class Default>
+constexpr std::tuple<Attr<Default>> attr_only(const Attr<Default>& option) {
+  return {option};
+}
+template <class Option>
+constexpr std::tuple<> meta_only(const Option& /*option*/) {
+  return {};
+}
+template <class G>
+constexpr std::tuple<Meta<G>> meta_only(const Meta<G>& option) {
+  return {option};
+}
+constexpr std::tuple<MetaSelf> meta_only(const MetaSelf& option) { return {option}; }
+template <class Option>
+constexpr std::tuple<> workspace_only(const Option& /*option*/) {
+  return {};
+}
+template <class G>
+constexpr std::tuple<WorkspaceOption<G>> workspace_only(const WorkspaceOption<G>& option) {
+  return {option};
+}
+template <class Option>
+constexpr std::tuple<> check_only(const Option& /*option*/) {
+  return {};
+}
+template <Role kRole>
+constexpr std::tuple<CheckOption<kRole>> check_only(const CheckOption<kRole>& option) {
+  return {option};
+}
+
+/// Whether one of the options is aten_bridge::autograd().
+template <class... Option>
+inline constexpr bool kRecords = (false || ... || std::is_same_v<Option, Autograd>);
+/// The same of aten_bridge::data_dependent().
+template <class... Option>
+inline constexpr bool kDataDependent = (false || ... || std::is_same_v<Option, DataDependent>);
+
+template <class F, class... Option>
+constexpr auto make_kernel(const KernelOrigin& origin, F&& function, const Option&... options) {
+  auto attrs = std::tuple_cat(attr_only(options)...);
+  auto metas = std::tuple_cat(meta_only(options)...);
+  auto workspaces = std::tuple_cat(workspace_only(options)...);
+  auto checks = std::tuple_cat(check_only(options)...);
+  static_assert(std::tuple_size_v<decltype(attrs)> + std::tuple_size_v<decltype(metas)> +
+                        std::tuple_size_v<decltype(workspaces)> +
+                        std::tuple_size_v<decltype(checks)> + (kRecords<Option...> ? 1 : 0) +
+                        (kDataDependent<Option...> ? 1 : 0) ==
+                    sizeof...(options),
+                "aten_bridge: behind the function of a kernel stand options: aten_bridge::attr, "
+                "meta, workspace, input, output and autograd.");
+  return Kernel<std::decay_t<F>, decltype(attrs), decltype(metas), decltype(workspaces),
+                decltype(checks), kRecords<Option...>, kDataDependent<Option...>>(
+      origin, std::forward<F>(function), attrs, metas, workspaces, checks);
+}
+
+/// Whether no input is read as a list or a dtype.
+template <std::size_t N>
+constexpr bool reads_numbers_only(const std::array<Binding, N>& bindings) {
+  for (const Binding& binding : bindings) {  // NOLINT: std::all_of is not constexpr in C++17
+    if (binding.number >= NumberType::kInts && binding.kind == Kind::kNumber) {
+      return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace aten_bridge::detail
+
+#pragma GCC visibility pop
+
+#endif  // ATEN_BRIDGE_KERNEL_H_

@@ -1,0 +1,97 @@
+// The waist: all that ordinary code knows of a kernel.
+//
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef ATEN_BRIDGE_KERNEL_BASE_H_
+#define ATEN_BRIDGE_KERNEL_BASE_H_
+
+#include <aten_bridge/attributes.h>
+#include <aten_bridge/checks.h>
+#include <aten_bridge/operands.h>
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#pragma GCC visibility push(hidden)
+
+namespace aten_bridge::detail {
+
+/// What a host calls things, for error texts.
+struct Words {
+  const char* results;        ///< who says how large results are: "out_shape and out_dtype"
+  const char* resized;        ///< the cure where a kernel resized its output
+  const char* changed_dtype;  ///< the cure where it changed its dtype
+  const char* operands;       ///< what to compare with the kernel where the count is another
+};
+
+/// What the ordinary code below needs to know about a kernel.
+struct KernelInfo {
+  const char* operator_name;
+  ErrorMode error_mode;
+  const Words* words;          // of its host
+  const Binding* bindings;     // of its input parameters
+  const OperandCheck* checks;  // of some of its inputs and outputs
+  int check_count;
+  int inputs;  // parameters; an at::TensorList counts as one
+  int outputs;
+  int list_begin;      // which of the inputs is the at::TensorList; -1: there is none
+  bool lists_outputs;  // there is an output more for each tensor of the list
+  int workspaces;
+  bool takes_call;    // the kernel gets the host's call as it is, and there are no bindings
+  bool has_instance;  // attributes or state
+  bool has_meta;
+  bool is_gradient;        // the outputs are the gradients of the inputs that are tensors
+  bool records;            // a graph for autograd
+  bool is_data_dependent;  // the sizes of the results are known after the call
+};
+
+/// Sees a kernel's attributes, one by one.
+class AttributeVisitor {
+ public:
+  AttributeVisitor() = default;
+  AttributeVisitor(const AttributeVisitor&) = delete;
+  AttributeVisitor& operator=(const AttributeVisitor&) = delete;
+
+  /// `type` is what error texts call it, such as "a list of ints"; one that is not required has a
+  /// default.
+  virtual void visit(const char* name, const char* type, bool is_required) = 0;
+
+ protected:
+  ~AttributeVisitor() = default;
+};
+
+/// A kernel whatever its function. It stays where it is made: `info` points into it.
+class KernelBase {
+ public:
+  KernelBase(const KernelBase&) = delete;
+  KernelBase& operator=(const KernelBase&) = delete;
+
+  KernelInfo info;
+
+  /// Calls the kernel's function.
+  virtual void invoke(const Arguments& arguments) const = 0;
+
+  /// Reads the attributes, each once; adds those that are wrong to the report.
+  virtual std::unique_ptr<Instance> make_instance(const Attributes& attributes,
+                                                  Report& report) const = 0;
+
+  /// The outputs as meta tensors, from inputs and outputs that are meta tensors.
+  virtual std::vector<at::Tensor> infer(const Arguments& arguments) const = 0;
+
+  /// Writes how many elements the workspaces have, and how large one of them is.
+  virtual void measure_workspaces(const Arguments& arguments, int64_t* elements,
+                                  ElementLayout* layouts) const = 0;
+
+  virtual void visit_attributes(AttributeVisitor& visitor) const = 0;
+
+ protected:
+  explicit constexpr KernelBase(const KernelInfo& kernel_info) : info(kernel_info) {}
+  ~KernelBase() = default;  // nobody deletes a kernel
+};
+
+}  // namespace aten_bridge::detail
+
+#pragma GCC visibility pop
+
+#endif  // ATEN_BRIDGE_KERNEL_BASE_H_

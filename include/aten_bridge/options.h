@@ -1,0 +1,157 @@
+// Options of a kernel: attr(), meta(), workspace(), state(), autograd(), data_dependent().
+//
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef ATEN_BRIDGE_OPTIONS_H_
+#define ATEN_BRIDGE_OPTIONS_H_
+
+#include <aten_bridge/values.h>
+
+#include <cstdint>
+#include <initializer_list>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#pragma GCC visibility push(hidden)
+
+namespace aten_bridge::detail {
+
+/// aten_bridge::meta(function) and aten_bridge::meta().
+template <class F>
+struct Meta {
+  F function;
+};
+struct MetaSelf {};
+
+/// aten_bridge::autograd().
+struct Autograd {};
+
+/// aten_bridge::data_dependent().
+struct DataDependent {};
+
+/// aten_bridge::gradient(function).
+template <class F>
+struct GradientOf {
+  F function;
+};
+
+/// aten_bridge::workspace(elements).
+template <class F>
+struct WorkspaceOption {
+  F elements;
+};
+
+struct ConstantElements {
+  int64_t elements;
+  int64_t operator()() const { return elements; }
+};
+
+/// aten_bridge::state<T(P...)>(): a T that is made from P..., once for each instance.
+template <class>
+struct State;
+template <class T, class... P>
+struct State<T(P...)> {
+  static_assert(std::is_constructible_v<T, P...>,
+                "aten_bridge: state<T(P...)>() needs a T that can be made from P...: name the "
+                "types of the constructor's parameters.");
+  using Object = T;
+};
+
+}  // namespace aten_bridge::detail
+
+namespace aten_bridge {
+
+/// Option: the next of the kernel's parameters that is a value (not a tensor) is the attribute
+/// `name` of the operator. Its type is the parameter's: bool, int64_t, double, std::string,
+/// at::Scalar, at::ScalarType (the dtype's name, such as "float32"), a std::vector of int64_t or
+/// double, a std::vector of such vectors, at::IntArrayRef, or std::optional of these, which is
+/// empty where the operator has no such attribute. The host converts nothing: an int is an error
+/// where a float is expected. It has floats as float32; the kernel gets the double of the shortest
+/// decimal that names the float32: 0.01 for Python's 0.01 (MindSpore 2.10).
+inline constexpr detail::Attr<detail::NoDefault> attr(const char* name) { return {name, {}}; }
+
+/// The same with a default, for operators that do not set it.
+template <class T>
+constexpr detail::Attr<T> attr(const char* name, T fallback) {
+  return {name, std::move(fallback)};
+}
+template <class T>
+auto attr(const char* name, std::initializer_list<T> fallback) {
+  return detail::Attr<detail::DefaultList<T>>{name, {fallback.begin(), fallback.end()}};
+}
+template <class T>
+auto attr(const char* name, std::initializer_list<std::initializer_list<T>> fallback) {
+  std::vector<detail::DefaultList<T>> lists;
+  for (const std::initializer_list<T>& list : fallback) {
+    lists.emplace_back(list.begin(), list.end());
+  }
+  return detail::Attr<decltype(lists)>{name, std::move(lists)};
+}
+/// For `attr("name", {})`.
+inline constexpr detail::Attr<detail::EmptyList> attr(const char* name, detail::EmptyList empty) {
+  return {name, empty};
+}
+
+/// Option: `function` tells the shapes and dtypes of the outputs. It takes what the kernel takes,
+/// without outputs and workspaces (parameters at the end may be left out), and returns what a
+/// functional kernel would, but its tensors are meta tensors: they have a shape and a dtype, and
+/// no data. A size that the host does not know yet is tried with several values.
+template <class F>
+constexpr detail::Meta<F> meta(F function) {
+  return {std::move(function)};
+}
+
+/// Option: the kernel itself can be run on meta tensors. True for what is composed of ATen's
+/// operators, false for what touches data. An output parameter starts as an empty tensor of the
+/// dtype of the first input, for an _out function to resize.
+constexpr detail::MetaSelf meta() { return {}; }
+
+/// Option: operators in the kernel record a graph, so that the kernel can ask PyTorch's autograd
+/// for gradients. Without it they run below autograd.
+constexpr detail::Autograd autograd() { return {}; }
+
+/// Option, of kernels of a plugin: the sizes of the results depend on the values of the inputs, as
+/// those of nonzero do. The function returns its results; the host has room for the largest.
+constexpr detail::DataDependent data_dependent() { return {}; }
+
+/// In place of the function of ATEN_BRIDGE_EXPORT_GRAD: the gradient of `function`, for the
+/// gradient of a gradient.
+template <class F>
+constexpr detail::GradientOf<std::decay_t<F>> gradient(F&& function) {
+  return {std::forward<F>(function)};
+}
+
+/// Option: the next Workspace<T> parameter has as many elements as `elements` returns, which takes
+/// what the kernel takes, without outputs and workspaces (parameters at the end may be left out),
+/// or has always as many. It is asked before each call, and may be asked without data before the
+/// first. The memory is the host's where it knew the size in time, else PyTorch's.
+template <class F>
+constexpr auto workspace(F elements) {
+  if constexpr (std::is_integral_v<F>) {
+    return detail::WorkspaceOption<detail::ConstantElements>{{elements}};
+  } else {
+    return detail::WorkspaceOption<F>{std::move(elements)};
+  }
+}
+
+/// In place of the function: a kernel with state. `state<T(P...)>()` makes one T for each operator
+/// of a network, in its first call, from P...: its attributes in the order of the attr options
+/// and, where the last P is at::TensorList, the inputs of that first call as meta tensors, without
+/// data; the list, not the tensors, ends with the constructor. T's operator() is the kernel. One
+/// that is not const is called by one thread at a time.
+///
+/// MindSpore 2.10 has one T for each place of a graph that calls the operator, and in PyNative mode
+/// one for each operator and shapes of its inputs. In graphs with dynamic shapes later calls have
+/// other shapes than the first. T is destroyed at the latest when the program ends. A host that
+/// calls no Init has a new T at each call.
+template <class Made>
+constexpr detail::State<Made> state() {
+  return {};
+}
+
+}  // namespace aten_bridge
+
+#pragma GCC visibility pop
+
+#endif  // ATEN_BRIDGE_OPTIONS_H_

@@ -1,0 +1,158 @@
+// Outputs: how results get into the host's memory, and what a kernel may do to its outputs.
+//
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef ATEN_BRIDGE_OUTPUTS_H_
+#define ATEN_BRIDGE_OUTPUTS_H_
+
+#include <aten_bridge/kernel_base.h>
+#include <aten_bridge/operands.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#pragma GCC visibility push(hidden)
+
+namespace aten_bridge::detail {
+
+/// " as out_shape and out_dtype or the meta function say, got ".
+[[gnu::cold]] inline std::string as_allocated(const KernelInfo& kernel) {
+  return join({" as ", kernel.words->results, " or the meta function say, got "});
+}
+
+/// Copies what a kernel returned to the host's buffers, after a check of dtypes and shapes.
+inline void copy_results(const Arguments& arguments, const at::Tensor* results, int count) {
+  Report report(arguments.kernel->operator_name);
+  for (int i = 0; i < count; ++i) {
+    const at::Tensor& result = results[i];
+    const Operand& operand = arguments.output(i);
+    const at::Tensor& output = operand.view;
+    if (!result.defined() || result.scalar_type() != output.scalar_type() ||
+        result.sizes() != output.sizes()) {
+      report.add(Status::kOutput,
+                 {operand.name.text(), ": expected ", operand.slot.text(),
+                  as_allocated(*arguments.kernel), tensor_text(result), " from the kernel"});
+    } else if (result.device() != output.device()) {
+      report.add(Status::kDevice,
+                 {operand.name.text(), ": expected a tensor on ", output.device().str(),
+                  ", got one on ", result.device().str(), " from the kernel"});
+    }
+  }
+  report.raise_if_failed();
+  for (int i = 0; i < count; ++i) {
+    arguments.output(i).view.copy_(results[i]);
+  }
+}
+
+/// Copies what a kernel returned to the begin of the host's buffers, which have room for more.
+inline void copy_data_dependent_results(const Arguments& arguments, const at::Tensor* results,
+                                        int count) {
+  Report report(arguments.kernel->operator_name);
+  for (int i = 0; i < count; ++i) {
+    const at::Tensor& result = results[i];
+    const Operand& operand = arguments.output(i);
+    if (!result.defined() || result.scalar_type() != operand.view.scalar_type() ||
+        result.numel() > operand.slot.numel) {
+      report.add(Status::kOutput,
+                 {operand.name.text(), ": expected ", operand.slot.text(), " or less of it, got ",
+                  tensor_text(result), " from the kernel"});
+    }
+  }
+  report.raise_if_failed();
+  for (int i = 0; i < count; ++i) {
+    const at::Tensor& view = arguments.output(i).view;
+    view.flatten().slice(0, 0, results[i].numel()).copy_(results[i].flatten());
+    arguments.result_sizes->push_back(results[i].sizes().vec());
+  }
+}
+
+/// What a kernel returns by reference is one of its output parameters; anything else would be lost.
+inline void check_returned(const Arguments& arguments, const at::Tensor* const* returned,
+                           int count) {
+  const Operand* outputs = arguments.operands + arguments.inputs;
+  for (int i = 0; i < count; ++i) {
+    const bool is_output = std::any_of(outputs, outputs + arguments.outputs,
+                                       [&](const Operand& o) { return &o.view == returned[i]; });
+    if (!is_output) {
+      throw Error(Status::kOutput,
+                  std::string(arguments.kernel->operator_name) +
+                      ": expected the kernel to return its output parameter, got a reference to "
+                      "another tensor; return at::Tensor by value, or write the parameter");
+    }
+  }
+}
+
+/// Where the tensor's first element is; null if it has no storage.
+inline const void* first_element(const at::Tensor& tensor) {
+  const c10::Storage& storage = tensor.unsafeGetTensorImpl()->unsafe_storage();
+  return !storage ? nullptr
+                  : static_cast<const char*>(storage.data()) +
+                        tensor.storage_offset() * static_cast<int64_t>(tensor.itemsize());
+}
+
+/// Whether a kernel kept the contract: the result is in the host's memory, with the sizes and the
+/// dtype that the host allocated it for, row-major. An alias of the view will do.
+inline bool output_is_intact(const Operand& output) {
+  const at::Tensor& view = output.view;
+  const Slot& slot = output.slot;
+  return view.defined() && view.layout() == at::kStrided &&
+         view.sizes() == at::IntArrayRef(slot.sizes, static_cast<std::size_t>(slot.ndim)) &&
+         view.scalar_type() == scalar_type(slot.dtype) && view.is_contiguous() &&
+         (slot.numel == 0 || first_element(view) == slot.data) && !view.is_conj() && !view.is_neg();
+}
+
+/// What the kernel did to an output that is not intact.
+[[gnu::cold, gnu::noinline]] inline std::string output_fault(const KernelInfo& kernel,
+                                                             const Operand& output) {
+  const at::Tensor& view = output.view;
+  const Slot& slot = output.slot;
+  const std::string in_memory = ": expected the result in the host's memory, got ";
+  const std::string cure = "; write with an _out function or with copy_()";
+  if (view.unsafeGetTensorImpl() != output.impl) {
+    return join({in_memory, "another tensor assigned to the parameter", cure});
+  }
+  const std::string other =
+      join({": expected ", slot.text(), as_allocated(kernel), tensor_text(view)});
+  if (view.sizes() != at::IntArrayRef(slot.sizes, static_cast<std::size_t>(slot.ndim))) {
+    return join({other, " because the kernel resized it; ", kernel.words->resized});
+  }
+  if (view.scalar_type() != scalar_type(slot.dtype)) {
+    return join({other, " because the kernel changed its dtype; ", kernel.words->changed_dtype});
+  }
+  if (slot.numel > 0 && first_element(view) != slot.data) {
+    return join({in_memory, "other memory because the kernel replaced the tensor's storage", cure});
+  }
+  return join({": expected row-major values, got strides ",
+               shape_text(view.strides().data(), static_cast<int>(view.dim())),
+               view.is_conj() || view.is_neg() ? " and a pending conjugation or negation" : "",
+               " because the kernel changed the tensor's layout", cure});
+}
+
+/// Throws what the kernel did to its outputs.
+[[noreturn, gnu::cold, gnu::noinline]] inline void refuse_outputs(const KernelInfo& kernel,
+                                                                  const Arguments& arguments) {
+  Report report(kernel.operator_name);
+  for (int i = 0; i < arguments.outputs; ++i) {
+    const Operand& output = arguments.output(i);
+    if (!output_is_intact(output)) {
+      report.add(Status::kOutput, {output.name.text(), output_fault(kernel, output)});
+    }
+  }
+  report.raise();
+}
+
+inline void check_outputs(const KernelInfo& kernel, const Arguments& arguments) {
+  for (int i = 0; i < arguments.outputs; ++i) {
+    if (!output_is_intact(arguments.output(i))) {
+      refuse_outputs(kernel, arguments);
+    }
+  }
+}
+
+}  // namespace aten_bridge::detail
+
+#pragma GCC visibility pop
+
+#endif  // ATEN_BRIDGE_OUTPUTS_H_

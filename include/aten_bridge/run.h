@@ -1,0 +1,198 @@
+// One call of a kernel, from one of a host.
+//
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef ATEN_BRIDGE_RUN_H_
+#define ATEN_BRIDGE_RUN_H_
+
+#include <aten_bridge/bind.h>
+#include <aten_bridge/failure.h>
+#include <aten_bridge/host.h>
+#include <aten_bridge/outputs.h>
+#include <aten_bridge/scope.h>
+#include <aten_bridge/workspaces.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#pragma GCC visibility push(hidden)
+
+namespace aten_bridge::detail {
+
+/// Takes the operands for a call, and gives them back.
+class OperandsInUse {
+ public:
+  OperandsInUse(KeptOperands& kept, Arguments& arguments, bool keeps_views)
+      : kept_(kept), arguments_(arguments), keeps_views_(keeps_views) {
+    kept_.in_use = true;
+    arguments_.list.swap(kept_.list);
+  }
+  ~OperandsInUse() {
+    arguments_.list.clear();
+    arguments_.list.swap(kept_.list);
+    if (!keeps_views_ && arguments_.operands != nullptr) {
+      for (int i = 0; i < arguments_.size(); ++i) {
+        arguments_.operands[i].view.reset();
+      }
+    }
+    kept_.in_use = false;
+  }
+  OperandsInUse(const OperandsInUse&) = delete;
+  OperandsInUse& operator=(const OperandsInUse&) = delete;
+
+ private:
+  KeptOperands& kept_;
+  Arguments& arguments_;
+  bool keeps_views_;
+};
+
+/// A kernel without outputs writes its inputs: the host's outputs must be these.
+template <class Host>
+[[gnu::cold]] void check_in_place(const KernelInfo& kernel, const Host& host, int inputs) {
+  Report report(kernel.operator_name);
+  for (int i = inputs; i < host.size(); ++i) {
+    bool is_input = false;
+    for (int j = 0; j < inputs; ++j) {
+      is_input = is_input || host.data(i) == host.data(j);
+    }
+    if (!is_input) {
+      report.add(Status::kOutput, {OperandName{Role::kOutput, i - inputs}.text(),
+                                   ": expected the memory of an input, which the kernel writes ",
+                                   "in place, got other memory"});
+    }
+  }
+  report.raise_if_failed();
+}
+
+/// Gives a kernel that writes its first input the others as they were before, where these lie in
+/// the same memory: ATen cannot see it, since each view has a storage of its own.
+inline void separate_from_first(const Arguments& arguments) {
+  const auto begin = [](const Operand& operand) {
+    return static_cast<const char*>(operand.slot.data) +
+           operand.slot.offset * static_cast<int64_t>(dtype_itemsize(operand.slot.dtype));
+  };
+  const auto end = [](const Operand& operand) {
+    return static_cast<const char*>(operand.slot.data) + slot_bytes(operand.slot);
+  };
+  const Operand& first = arguments.operands[0];
+  for (int i = 1; i < arguments.inputs; ++i) {
+    Operand& other = arguments.operands[i];
+    if (!first.view.defined() || !other.view.defined() || begin(other) >= end(first) ||
+        begin(first) >= end(other)) {
+      continue;
+    }
+    if (begin(other) != begin(first) || other.view.sizes() != first.view.sizes() ||
+        other.view.strides() != first.view.strides()) {
+      other.view = other.view.clone();
+    }
+  }
+}
+
+/// Takes the numbers of inputs and outputs as the host tells them.
+template <class Host>
+bool take_operands(const KernelInfo& kernel, const Host& host, Arguments& arguments,
+                   Report& report) {
+  if constexpr (Host::kCountsInputs) {
+    const int inputs = host.input_count();
+    return take_told_counts(kernel, inputs, host.size() - inputs, arguments, report);
+  } else {
+    return divide_slots(kernel, host.size(), arguments, report);
+  }
+}
+
+/// What the host keeps for this kernel, or, where it keeps nothing, or could not make it, the same
+/// for this call alone.
+template <class Host>
+Instance* find_instance(const KernelBase& kernel, const Host& host,
+                        std::unique_ptr<Instance>& temporary, Report& report) {
+  if (!kernel.info.has_instance) {
+    return nullptr;
+  }
+  if (Instance* kept = host.instance()) {
+    return kept;
+  }
+  temporary = kernel.make_instance(host.attributes(), report);
+  return temporary.get();
+}
+
+/// One call of a kernel; `of_host` is what the host's C function got.
+template <class Device, class Host, class... OfHost>
+typename Host::Result run(const KernelBase& kernel, KeptByPlace& places, OfHost... of_host) {
+  const KernelInfo& info = kernel.info;
+  std::unique_ptr<KeptOperands> nested;
+  Arguments arguments;
+  int bound = 0;
+  try {
+    check_pytorch(info.operator_name);
+    Host host(info.operator_name, of_host...);
+    const KernelScope scope(info.records);
+    Device device(info.operator_name, host.stream(), info.records);
+    KeptOperands* kept_of_place = &places.of(host.place());
+    if (kept_of_place->in_use) {  // a kernel that calls itself, or another of its type
+      nested = std::make_unique<KeptOperands>();
+      kept_of_place = nested.get();
+    }
+    KeptOperands& kept = *kept_of_place;
+    // What autograd records is over when the call is.
+    const OperandsInUse in_use(kept, arguments, /*keeps_views=*/!info.records);
+    arguments.kernel = &info;
+    arguments.stream = host.stream();
+    arguments.around_state = &Device::around_state;
+    std::unique_ptr<Instance> temporary;
+    std::vector<Memory> workspaces;
+    if (info.takes_call) {
+      arguments.call = host.take_call(device);
+    } else {
+      Report report(info.operator_name);
+      arguments.instance = find_instance(kernel, host, temporary, report);
+      if (!take_operands(info, host, arguments, report)) {
+        report.raise_if_failed();
+      }
+      if constexpr (Host::kWritesInputs) {
+        if (info.outputs == 0) {
+          check_in_place(info, host, arguments.inputs);
+        }
+      }
+      if (kept.operands.size() != static_cast<std::size_t>(arguments.size())) {  // as a rule not
+        kept.operands.resize(static_cast<std::size_t>(arguments.size()));
+      }
+      arguments.operands = kept.operands.data();
+      bind_operands(info, host, device, arguments, report);
+      bound = arguments.size();
+      if constexpr (Host::kWritesInputs) {
+        if (info.outputs == 0 && arguments.inputs > 1) {
+          separate_from_first(arguments);
+        }
+      }
+      if (info.workspaces > 0) {
+        workspaces = take_workspaces(kernel, device, host, arguments);
+        arguments.workspaces = workspaces.data();
+      }
+    }
+    std::vector<std::vector<int64_t>> sizes;
+    arguments.result_sizes = &sizes;
+    Host::invoke(kernel, arguments);
+    device.finish();
+    check_outputs(info, arguments);
+    if constexpr (Host::kSizesAfterRun) {
+      if (info.is_data_dependent) {
+        host.publish_sizes(std::move(sizes));
+      }
+    }
+    return Host::succeed();
+  } catch (...) {
+    return Host::fail(record_failure(info.operator_name, arguments.operands, bound,
+                                     Device::leftover() + Host::advice()),
+                      info.error_mode);
+  }
+}
+
+}  // namespace aten_bridge::detail
+
+#pragma GCC visibility pop
+
+#endif  // ATEN_BRIDGE_RUN_H_

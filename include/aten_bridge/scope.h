@@ -1,0 +1,81 @@
+// The calling thread's state, set aside around a kernel's body.
+//
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef ATEN_BRIDGE_SCOPE_H_
+#define ATEN_BRIDGE_SCOPE_H_
+
+#include <ATen/Parallel.h>
+#include <aten_bridge/torch.h>
+#include <c10/core/AutogradState.h>
+#include <c10/core/InferenceMode.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
+
+#include <optional>
+
+#pragma GCC visibility push(hidden)
+
+namespace aten_bridge::detail {
+
+/// Around the body of a kernel. Inside, operators run below autograd (no graph, 2 dispatches fewer
+/// for each operator) or, where the kernel `records` one, as in a thread of its own; without
+/// autocast and not in inference mode, whatever the calling thread had set. Afterwards grad mode,
+/// inference mode, dispatch keys, thread count and, on x86-64, the treatment of denormals are the
+/// thread's own again, also where the kernel changed them or threw. Settings of the whole process
+/// are left as they are: other threads may be at them.
+class KernelScope {
+ public:
+  explicit KernelScope(bool records = false) {
+    if (autograd_.get_inference_mode()) {
+      normal_mode_.emplace(/*enabled=*/false);
+    }
+    if (records) {
+      c10::impl::_force_tls_local_dispatch_key_set(c10::impl::PODLocalDispatchKeySet());
+      autograd_ = {/*grad_mode=*/true, /*inference_mode=*/false, /*fw_grad_mode=*/true,
+                   /*multithreading_enabled=*/true};
+    } else {
+      below_autograd_.emplace(c10::autograd_dispatch_keyset_with_ADInplaceOrView |
+                              c10::autocast_dispatch_keyset);
+    }
+  }
+
+  ~KernelScope() {
+    below_autograd_.reset();
+    normal_mode_.reset();
+    autograd_ = autograd_before_;
+    const c10::impl::LocalDispatchKeySet keys = c10::impl::tls_local_dispatch_key_set();
+    if (keys.included_ != keys_before_.included_ || keys.excluded_ != keys_before_.excluded_) {
+      c10::impl::_force_tls_local_dispatch_key_set(keys_before_);
+    }
+    if (at::get_num_threads() != thread_count_) {
+      at::set_num_threads(thread_count_);
+    }
+#ifdef __SSE__
+    constexpr unsigned int kFlags = 0x3f;  // what happened, not how to compute
+    const unsigned int mxcsr = __builtin_ia32_stmxcsr();
+    if (((mxcsr ^ mxcsr_) & ~kFlags) != 0) {
+      __builtin_ia32_ldmxcsr((mxcsr & kFlags) | (mxcsr_ & ~kFlags));
+    }
+#endif
+  }
+
+  KernelScope(const KernelScope&) = delete;
+  KernelScope& operator=(const KernelScope&) = delete;
+
+ private:
+#ifdef __SSE__
+  unsigned int mxcsr_ = __builtin_ia32_stmxcsr();  // flush-to-zero, denormals-are-zero, rounding
+#endif
+  c10::AutogradState& autograd_ = c10::AutogradState::get_tls_state();  // the thread's own
+  c10::AutogradState autograd_before_ = autograd_;
+  c10::impl::LocalDispatchKeySet keys_before_ = c10::impl::tls_local_dispatch_key_set();
+  int thread_count_ = at::get_num_threads();
+  std::optional<c10::InferenceMode> normal_mode_;
+  std::optional<c10::impl::ExcludeDispatchKeyGuard> below_autograd_;
+};
+
+}  // namespace aten_bridge::detail
+
+#pragma GCC visibility pop
+
+#endif  // ATEN_BRIDGE_SCOPE_H_

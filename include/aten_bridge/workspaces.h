@@ -1,0 +1,74 @@
+// Workspaces: how much memory a kernel wants, and from whom it gets it.
+//
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef ATEN_BRIDGE_WORKSPACES_H_
+#define ATEN_BRIDGE_WORKSPACES_H_
+
+#include <aten_bridge/host.h>
+#include <aten_bridge/operands.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#pragma GCC visibility push(hidden)
+
+namespace aten_bridge::detail {
+
+/// The bytes of workspace `index`; throws `Error` if they are not to be had.
+inline std::size_t workspace_bytes(const KernelInfo& kernel, int index, int64_t elements,
+                                   const ElementLayout& layout) {
+  int64_t bytes = 0;
+  if (elements < 0 || __builtin_mul_overflow(elements, static_cast<int64_t>(layout.size), &bytes) ||
+      __builtin_add_overflow(bytes, static_cast<int64_t>(layout.slack), &bytes)) {
+    throw Error(Status::kShape, join({kernel.operator_name, ": workspace ", std::to_string(index),
+                                      ": expected a size from 0 to 2^63 bytes, got ",
+                                      count_text(elements, "element")}));
+  }
+  return static_cast<std::size_t>(bytes);
+}
+
+/// What the kernel wants to have: at each call, and before the first, for the host to provide it.
+inline std::vector<std::size_t> measure_workspaces(const KernelBase& kernel,
+                                                   const Arguments& arguments) {
+  const auto count = static_cast<std::size_t>(kernel.info.workspaces);
+  std::vector<int64_t> elements(count);
+  std::vector<ElementLayout> layouts(count);
+  kernel.measure_workspaces(arguments, elements.data(), layouts.data());
+  std::vector<std::size_t> bytes(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    bytes[i] = workspace_bytes(kernel.info, static_cast<int>(i), elements[i], layouts[i]);
+  }
+  return bytes;
+}
+
+/// The host's memory where it is large enough, PyTorch's elsewhere: the host asks for sizes once,
+/// and calls with other shapes may follow.
+template <class Device, class Host>
+[[gnu::noinline]] std::vector<Memory> take_workspaces(const KernelBase& kernel,
+                                                      const Device& device, const Host& host,
+                                                      const Arguments& arguments) {
+  const std::vector<std::size_t> bytes = measure_workspaces(kernel, arguments);
+  std::vector<Memory> workspaces(bytes.size());
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
+    const int index = static_cast<int>(i);
+    workspaces[i].bytes = bytes[i];
+    const HostMemory given =
+        index < host.workspace_count() ? host.host_workspace(index) : HostMemory();
+    if (index < host.workspace_count() && given.bytes >= bytes[i] && device.reaches(given.data)) {
+      workspaces[i].data = given.data;
+    } else {
+      workspaces[i].owner = Device::allocator()->allocate(bytes[i]);
+      workspaces[i].data = workspaces[i].owner.get();
+    }
+  }
+  return workspaces;
+}
+
+}  // namespace aten_bridge::detail
+
+#pragma GCC visibility pop
+
+#endif  // ATEN_BRIDGE_WORKSPACES_H_

@@ -1,0 +1,29 @@
+// Kernels for a host that only the tests have: the same functions as for any other.
+#define ATEN_BRIDGE_HOST ToyHost
+#define ATEN_BRIDGE_ENTRY(Name)                                                         \
+  extern "C" ATEN_BRIDGE_PUBLIC const char* Name(const ToyTensor* tensors, int count) { \
+    return aten_bridge_kernel_##Name.call(tensors, count);                              \
+  }
+
+#include "toy_host.h"
+
+#include <ATen/ops/add.h>
+#include <ATen/ops/leaky_relu.h>
+
+namespace {
+
+using aten_bridge::attr;
+using aten_bridge::input;
+
+void leaky_relu(const at::Tensor& x, double slope, at::Tensor& y) {
+  at::leaky_relu_out(y, x, slope);
+}
+
+at::Tensor add(const at::Tensor& x, const at::Tensor& other) { return at::add(x, other); }
+
+}  // namespace
+
+ATEN_BRIDGE_EXPORT(ToyLeakyRelu, leaky_relu, attr("slope", 0.5), input("x").rank(1, 2));
+ATEN_BRIDGE_EXPORT(ToyLeakyReluOfSlope, leaky_relu, attr("slope"));
+ATEN_BRIDGE_EXPORT(ToyAdd, add);
+ATEN_BRIDGE_EXPORT_GRAD(ToyAddGrad, add);

@@ -1,0 +1,59 @@
+"""aten_bridge.h with everything in it: one file to copy.
+
+    python tools/single_header.py <include folder> <file to write>
+
+Puts each room of aten_bridge/ in the place where it is included first, without its guard.
+"""
+
+import re
+import sys
+from pathlib import Path
+
+INCLUDE = re.compile(r"#include <(aten_bridge/.*)>")
+GUARD = re.compile(r"#(ifndef|define) ATEN_BRIDGE_\w*H_$|#endif  // ATEN_BRIDGE_\w*H_$")
+LICENSE = "//\n// SPDX-License-Identifier: Apache-2.0\n"
+
+
+def expanded(name: str, include: Path, done: set[str], is_conditional: bool = False) -> list[str]:
+    """The lines of a header, and of those that it includes and that are not `done`."""
+    lines: list[str] = []
+    depth = 0  # of conditions
+    text = (include / name).read_text()
+    for line in (text if name == "aten_bridge.h" else text.replace(LICENSE, "")).splitlines():
+        if GUARD.match(line):
+            continue
+        if "ATEN_BRIDGE_CORE_ONLY" not in line:  # to the end of the file
+            depth += line.startswith("#if")
+            depth -= line.startswith("#endif")
+        included = INCLUDE.match(line)
+        if not included:
+            lines.append(line)
+            continue
+        room = included[1]
+        if room in done:
+            continue
+        if is_conditional:
+            raise ValueError(
+                f"{name} is included under a condition and includes {room} first: include that "
+                "without one before"
+            )
+        done.add(room)
+        lines += [f"// ---- {room} ----", ""]
+        lines += expanded(room, include, done, is_conditional=depth > 0)
+    return lines
+
+
+def single_header(include: Path) -> str:
+    lines = expanded("aten_bridge.h", include, set())
+    text = "\n".join(["#ifndef ATEN_BRIDGE_H_", "#define ATEN_BRIDGE_H_", *lines])
+    return re.sub(r"\n{3,}", "\n\n", text) + "\n\n#endif  // ATEN_BRIDGE_H_\n"
+
+
+def main() -> None:
+    include, output = (Path(path) for path in sys.argv[1:])
+    output.parent.mkdir(parents=True, exist_ok=True)
+    output.write_text(single_header(include))
+
+
+if __name__ == "__main__":
+    main()
