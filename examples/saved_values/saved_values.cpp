@@ -27,12 +27,16 @@ Three normalize_meta(const Tensor& x) {
   sizes.back() = 1;
   return {x, x.new_empty(sizes), x.new_empty(sizes)};
 }
-Three normalize_gradient_meta(const Tensor& x, const Tensor& weight, const Tensor& bias) {
-  return {x, weight, bias};
-}
 
 ATEN_BRIDGE_EXPORT(Normalize, normalize, aten_bridge::attr("eps", 1e-5),
                    aten_bridge::meta(normalize_meta),
                    aten_bridge::input("x").dtype(at::kFloat).sizes("...", "C"),
                    aten_bridge::input("weight").sizes("C"), aten_bridge::input("bias").sizes("C"));
+
+// [gradient]
+// The gradients are like the first three inputs; the others need not be named.
+Three normalize_gradient_meta(const Tensor& x, const Tensor& weight, const Tensor& bias) {
+  return {x, weight, bias};
+}
 ATEN_BRIDGE_EXPORT(NormalizeGrad, normalize_gradient, aten_bridge::meta(normalize_gradient_meta));
+// [/gradient]

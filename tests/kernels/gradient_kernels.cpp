@@ -155,8 +155,11 @@ EXPORT_BOTH(Cumsum, cumsum, attr("dim"), meta());
 std::tuple<Tensor, Tensor> topk(const Tensor& x, int64_t k) { return at::topk(x, k); }
 EXPORT_BOTH(Topk, topk, attr("k"), meta());
 
+// [cat]
 Tensor cat(TensorList tensors, int64_t dim) { return at::cat(tensors, dim); }
-EXPORT_BOTH(Cat, cat, attr("dim", 0), meta());
+ATEN_BRIDGE_EXPORT(Cat, cat, attr("dim", 0), meta());
+ATEN_BRIDGE_EXPORT_GRAD(CatGrad, cat, attr("dim", 0));
+// [/cat]
 
 //===--- what else a signature may have ---===//
 

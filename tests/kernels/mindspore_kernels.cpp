@@ -1,5 +1,6 @@
 // Kernels for the tests of aten_bridge.mindspore: attributes, numbers, meta functions, state,
 // workspaces and gradients on the real host.
+#include <ATen/CPUGeneratorImpl.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/add.h>
@@ -10,12 +11,14 @@
 #include <ATen/ops/leaky_relu_backward.h>
 #include <ATen/ops/mul.h>
 #include <ATen/ops/ones.h>
+#include <ATen/ops/rand_like.h>
 #include <ATen/ops/scalar_tensor.h>
 #include <ATen/ops/tensor.h>
 #include <ATen/ops/topk.h>
 #include <ATen/ops/zeros_like.h>
 #include <aten_bridge.h>
 
+#include <cstdint>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -138,6 +141,25 @@ void reverse(const Tensor& x, int64_t copies, aten_bridge::Workspace<float> memo
   }
 }
 
+//===--- random numbers ---===//
+
+// [random]
+// Zeroes each element of x with probability p, and scales the others. Seed and step decide which.
+Tensor seeded_dropout(const Tensor& x, double p, int64_t seed, int64_t step) {
+  // 2^64 divided by the golden ratio: steps that follow each other give seeds far apart.
+  constexpr std::uint64_t kStep = 0x9e3779b97f4a7c15;
+  const auto generator = at::make_generator<at::CPUGeneratorImpl>(
+      static_cast<std::uint64_t>(seed) + static_cast<std::uint64_t>(step) * kStep);
+  const double scale = p < 1 ? 1 / (1 - p) : 0;
+  return x * at::empty_like(x).bernoulli_(1 - p, generator).mul_(scale);
+}
+ATEN_BRIDGE_EXPORT(SeededDropout, seeded_dropout, attr("p", 0.5), attr("seed", 0), meta());
+ATEN_BRIDGE_EXPORT_GRAD(SeededDropoutGrad, seeded_dropout, attr("p", 0.5), attr("seed", 0));
+// [/random]
+
+// From PyTorch's default generator.
+Tensor uniform_like(const Tensor& x) { return at::rand_like(x); }
+
 //===--- gradients ---===//
 
 Tensor leaky_relu_gradient(const Tensor& x, const Tensor& dy, double slope) {
@@ -233,6 +255,8 @@ ATEN_BRIDGE_EXPORT(Counter, aten_bridge::state<Counter(int64_t)>(), attr("start"
 ATEN_BRIDGE_EXPORT(Reverse, reverse, attr("copies", 1),
                    aten_bridge::workspace([](const Tensor& x) { return x.numel(); }),
                    meta([](const Tensor& x, int64_t copies) { return x.repeat({copies}); }));
+
+ATEN_BRIDGE_EXPORT(UniformLike, uniform_like, meta());
 
 ATEN_BRIDGE_EXPORT(LeakyReluGrad, leaky_relu_gradient, attr("negative_slope", 0.01), meta());
 ATEN_BRIDGE_EXPORT(LeakyReluGradWithoutMeta, leaky_relu_gradient, attr("negative_slope", 0.01));

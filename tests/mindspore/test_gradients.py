@@ -333,6 +333,37 @@ def test_gradients_of_a_list(combine):
     assert_gradients(graded("Cat"), torch_cat, combine, X, Y)
 
 
+# [list]
+class Joined(nn.Cell):
+    """The columns of x, of a parameter and of y."""
+
+    def __init__(self, library):
+        super().__init__()
+        self.cat = kernel(f"{library}:Cat", grad="CatGrad", dim=1)
+        self.between = ms.Parameter(ms.Tensor([[0], [0]], ms.float32), name="between")
+
+    def construct(self, x, y):
+        return self.cat((x, self.between, y))
+
+
+# [/list]
+
+
+@both_modes
+def test_gradients_of_a_list_with_a_parameter():
+    joined = Joined(GRADIENTS)
+    x, y = ms.Tensor([[1], [2]], ms.float32), ms.Tensor([[3, 4], [5, 6]], ms.float32)
+    weights = ms.Tensor([[1, 2, 3, 4], [5, 6, 7, 8]], ms.float32)
+    step = ms.value_and_grad(
+        Weighed(joined, weights), (0, 1), joined.trainable_params(), has_aux=True
+    )
+    (_, value), ((of_x, of_y), (of_between,)) = step(x, y)
+    assert_same(value, np.array([[1, 0, 3, 4], [2, 0, 5, 6]], np.float32))
+    assert_same(of_x, np.array([[1], [5]], np.float32))
+    assert_same(of_between, np.array([[2], [6]], np.float32))
+    assert_same(of_y, np.array([[3, 4], [7, 8]], np.float32))
+
+
 def largest(topk, x):
     values, index = topk(x)
     return values * values + index

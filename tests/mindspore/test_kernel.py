@@ -394,7 +394,7 @@ def test_each_place_of_a_graph_has_a_state_of_its_own(mode):
     operator = typed("Counter")
     runs = [Places(operator), Places(operator)]
     counts = [[int(y[0]) for y in net(X)] for net in (runs[0], runs[0], runs[1])]
-    graph = [[0, 0, 0], [1, 1, 1], [0, 0, 0]]  # the equal calls have become one
+    graph = [[0, 0, 0], [1, 1, 1], [0, 0, 0]]  # each place counts for itself
     pynative = [[0, 2, 3], [4, 6, 7], [8, 10, 11]]
     assert counts == (graph if mode == "graph" else pynative)
 
@@ -636,7 +636,7 @@ def test_name_that_the_library_does_not_have(cpu, tmp_path):
     assert error_text(AttributeError, lambda: typed("LeakyRelo")) == (
         f"{MINDSPORE}: expected the kernel 'LeakyRelo', got a library with 'Checked', "
         "'Copy', 'Counter', 'EchoBool', 'EchoDtype', 'EchoFloat', 'EchoFloatLists', 'EchoFloats', "
-        "'EchoInt', 'EchoIntLists' and 26 more; did you mean 'LeakyRelu'?"
+        "'EchoInt', 'EchoIntLists' and 29 more; did you mean 'LeakyRelu'?"
     )
     assert error_text(
         AttributeError, lambda: typed("LeakyRelu", grad="LeakyReluGradient")
