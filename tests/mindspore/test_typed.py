@@ -11,7 +11,8 @@ import torch
 from host import MINDSPORE, Net, assert_same, bridge_error, custom, error_text
 from mindspore import nn
 
-from aten_bridge.mindspore import _bprop_maker, kernel
+from aten_bridge.mindspore import kernel
+from aten_bridge.mindspore._gradient import bprop_maker
 
 both_modes = pytest.mark.usefixtures("mode")
 
@@ -441,7 +442,7 @@ def test_threads_do_not_share_the_file_of_a_bprop():
         barrier.wait()
         for m in range(20):
             names = f"a{n}_{m}"
-            makers[names] = _bprop_maker(f"{names}, ", names, "gradients, ")
+            makers[names] = bprop_maker(f"{names}, ", names, "gradients, ")
 
     threads = [threading.Thread(target=make, args=(n,)) for n in range(8)]
     for thread in threads:

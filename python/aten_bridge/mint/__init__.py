@@ -12,8 +12,8 @@ program's name leaves MindSpore the queues between its threads. In a program
     export MS_OP_PLUGIN_PATH=$(python -m aten_bridge.mint)
 
 gives it the kernels alone. The library is what the variable ATEN_BRIDGE_MINT names, else the one
-that lies beside this module, where `cmake --install` puts it, else the newest in the build folders
-of the repository that this module is in. A MindSpore whose plugins have another interface than the
+that lies beside this package, where `cmake --install` puts it, else the newest in the build folders
+of the repository that this package is in. A MindSpore whose plugins have another interface than the
 library was written for, that of 2.10, is refused.
 """
 
@@ -23,8 +23,6 @@ import ctypes
 import importlib.util
 import os
 import re
-import runpy
-import sys
 from pathlib import Path
 
 __all__ = ["check_interface", "install", "library"]
@@ -83,7 +81,7 @@ def library() -> Path:
                 f"{path}: there is no such file; correct the variable ATEN_BRIDGE_MINT"
             )
         return path
-    here = Path(__file__).resolve().parent
+    here = Path(__file__).resolve().parents[1]
     if (here / NAME).is_file():
         return here / NAME
     built = list((here.parents[1] / "build").glob(f"*/plugin/mint/{NAME}"))
@@ -129,11 +127,11 @@ def install() -> None:
         _check_that_mindspore_uses_it()
     _check_names_left(os.environ.get(LEFT, ""), kernels)
 
-    from aten_bridge import _mint_errors, _mint_functions, _mint_optimizers
+    from aten_bridge.mint import _errors, _functions, _optimizers
 
-    _mint_errors.install()
-    _mint_functions.install()
-    _mint_optimizers.install()
+    _errors.install()
+    _functions.install()
+    _optimizers.install()
 
 
 def _open(path: Path) -> ctypes.CDLL:
@@ -190,38 +188,3 @@ def _check_names_left(names: str, kernels: ctypes.CDLL) -> None:
                 f"{LEFT}: the library has no operator {name!r}; expected names between commas, "
                 "such as Tanh,MatMulExt"
             )
-
-
-def main(*arguments: str) -> None:
-    """Prints the path of the library, or runs a program after `install()`."""
-    if arguments[:1] == ("--blocking",):  # what is done without it too
-        arguments = arguments[1:]
-    has_queues = arguments[:1] == ("--queues",)
-    program, *arguments = arguments[has_queues:] or (None,)
-    try:
-        if program is None:
-            if has_queues:
-                raise ValueError("--queues: expected a program after it")
-            check_interface()
-            print(library())
-            return
-        if not Path(program).is_file():
-            raise FileNotFoundError(f"{program}: there is no such file")
-        # Read when PyTorch's library of threads is loaded. They would wait actively, on processors
-        # that MindSpore's need (docs/performance.md, "Threads").
-        os.environ.setdefault("OMP_WAIT_POLICY", "passive")
-        install()
-    except (FileNotFoundError, InterfaceError, RuntimeError, ValueError) as error:
-        sys.exit(f"aten_bridge: {error}.")
-    if not has_queues:
-        import mindspore
-
-        mindspore.runtime.launch_blocking()
-    # As `python program arguments` has them.
-    sys.argv = [program, *arguments]
-    sys.path[0] = str(Path(program).resolve().parent)
-    runpy.run_path(program, run_name="__main__")
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])

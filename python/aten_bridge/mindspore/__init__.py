@@ -1,0 +1,75 @@
+"""Kernels exported with ATEN_BRIDGE_EXPORT as operators of MindSpore.
+
+    from aten_bridge.mindspore import kernel
+
+    leaky_relu = kernel("./leaky_relu.so:LeakyRelu", negative_slope=0.2, grad="LeakyReluGrad")
+    y = leaky_relu(x)
+
+`kernel` makes an `ops.Custom` that knows what the library says about itself: it checks the library
+and the attributes at once, infers shapes and dtypes with the kernel's meta function, and
+differentiates with a gradient kernel. Facts about MindSpore in the comments are measured on 2.10.0
+(CPU).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from mindspore import ops
+
+from aten_bridge.mindspore._operator import Kernel
+
+__all__ = ["Kernel", "kernel"]
+
+
+def kernel(
+    path_and_name: str | Path,
+    /,
+    *,
+    grad: str | tuple[str, ...] | ops.Primitive | Callable | None = None,
+    out_shape: Any = None,
+    out_dtype: Any = None,
+    **attributes: Any,
+) -> Kernel:
+    """Makes an operator of a kernel.
+
+    Each call makes an operator of its own: kernels with state share none, and neither do a copy
+    made by `copy.deepcopy` and its original. Needs MindSpore 2.10. PyTorch is imported only if a
+    kernel's operators tell their shapes in its Python part alone, such as those of a convolution.
+
+    Args:
+        path_and_name: The library and the name of the kernel, as a text or a path:
+            "./leaky_relu.so:LeakyRelu". The path is taken from the current folder at once, "~" is
+            the home folder.
+        grad: What computes the gradient: the name of a gradient kernel, in the same library or
+            with a path of its own; a tuple of such names, for the gradient, the gradient of the
+            gradient and so on; an operator; or a function as MindSpore's `bprop`, which takes
+            the inputs, the output and the output's gradient, and returns a tuple. A gradient
+            kernel, or an operator, takes the inputs, then one gradient for each output, and gives
+            one gradient for each tensor among the inputs. A gradient kernel gets those of the
+            attributes that it knows, and, without a meta function, has outputs like the inputs.
+        out_shape: The shape of the output, or a function of the inputs' shapes, as in
+            `ops.Custom`; a tuple of shapes for several outputs. For kernels without a meta
+            function, together with `out_dtype`.
+        out_dtype: The dtype of the output, or a function of the inputs' dtypes.
+        **attributes: The kernel's attributes: bool, int, float, str, lists of ints or of floats,
+            lists of such lists, dtypes, and NumPy's equivalents. None stands for no value, and
+            gives the default. Nothing is converted: write 1.0 where a kernel has a float.
+
+    Returns:
+        The operator. It takes tensors, None and Python numbers, and tuples of tensors in place of
+        several tensors. Several outputs are a tuple; those of rank 0 are tensors too.
+
+    Raises:
+        FileNotFoundError: There is no such file.
+        OSError: The file is no library for this machine, or cannot be loaded.
+        ImportError: The process has another PyTorch than the library was built with.
+        AttributeError: The library has no such kernel.
+        TypeError: An attribute is unknown, missing or of another type.
+        ValueError: The path or the name of an attribute cannot be used with MindSpore, or shapes
+            and dtypes are not given where the kernel has no meta function.
+
+    """
+    return Kernel(path_and_name, grad, out_shape, out_dtype, attributes)

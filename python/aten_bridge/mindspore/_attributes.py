@@ -1,0 +1,141 @@
+"""Attributes as MindSpore carries them to a kernel, and what is wrong with those it cannot."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import numbers
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from aten_bridge._function import Function
+from aten_bridge.mindspore._dtypes import NAMES
+
+
+class Uncarriable(Exception):
+    """A value that MindSpore does not carry to a kernel; the text is what was expected and got."""
+
+
+def _plain(value: Any) -> Any:
+    """The plain Python value, where there is one, of NumPy's and MindSpore's."""
+    # MindSpore has no getter for an np.int32, and carries np.bool_ and np.float64 as Python's.
+    if isinstance(value, np.ndarray | np.generic):
+        value = value.tolist()
+    if isinstance(value, np.dtype) or (isinstance(value, type) and issubclass(value, np.generic)):
+        return np.dtype(value).name
+    try:
+        return NAMES.get(value, value)
+    except TypeError:  # not hashable
+        return value
+
+
+def carried_number(value: Any) -> int | float | None:
+    """An int or float as MindSpore carries it, None for other things than numbers."""
+    value = _plain(value)
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        return None
+    if isinstance(value, numbers.Integral):
+        if not -(2**63) <= value < 2**63:
+            raise Uncarriable(f"expected an int from -2^63 to 2^63 - 1, got {value}")
+        return int(value)
+    value = float(value)
+    single = ctypes.c_float(value).value
+    if (math.isinf(single) and not math.isinf(value)) or (single == 0 and value != 0):
+        raise Uncarriable(
+            f"expected a float that a float32 can hold, as which MindSpore carries it, got {value}"
+        )
+    return value
+
+
+def _list(values: Sequence[Any], given: Any) -> list[Any]:
+    """A list of ints, of floats, or of such lists, all of one kind."""
+    result: list[Any] = []
+    for value in values:
+        value = _plain(value)
+        if isinstance(value, list | tuple) and not any(isinstance(v, list | tuple) for v in value):
+            result.append(_list(value, given))
+        else:
+            result.append(carried_number(value))
+    flat = [
+        number for value in result for number in (value if isinstance(value, list) else [value])
+    ]
+    kinds = {type(number) for number in flat}
+    if kinds == {int, float}:
+        raise Uncarriable(f"expected ints or floats, got both in {given!r}; write 1.0 for 1")
+    if type(None) in kinds or len({isinstance(value, list) for value in result}) > 1:
+        raise Uncarriable(
+            f"expected a list of ints, of floats, or of lists of these, got {given!r}"
+        )
+    return result
+
+
+def _carried(value: Any) -> Any:
+    """The value as MindSpore carries it to a kernel: bool, int, float, str or list."""
+    plain = _plain(value)
+    if isinstance(plain, bool | str):
+        return plain
+    if isinstance(plain, list | tuple):
+        return _list(plain, value)
+    number = carried_number(plain)
+    if number is None:
+        raise Uncarriable(
+            "expected a bool, an int, a float, a str, a dtype, or a list of ints or floats or of "
+            f"lists of these, got {value!r} of type {type(value).__name__}"
+        )
+    return number
+
+
+def _attributes_text(function: Function, faults: dict[str, str]) -> str:
+    return "\n".join(
+        f"{function.name}: attribute {name!r}: {fault}" for name, fault in faults.items()
+    )
+
+
+# Names that an attribute cannot have in an operator of MindSpore's (2.10).
+_TAKEN = {
+    # ops.Custom sets them.
+    *("attr_names", "autodiff", "cpp_infer_shape", "cpp_infer_type", "func_name", "func_type"),
+    *("imply_path", "input_names", "multi_output", "output_names", "pure_input_names"),
+    *("reg_op_name", "uniq_name"),
+    # MindSpore writes or reads them where a graph, or a vmap, is compiled.
+    *("batch_rank", "dyn_input_sizes", "input_is_dynamic_shape", "output_is_dynamic_shape"),
+    *("data_format", "primitive_target"),  # the first becomes "format", the second is checked
+    # Parameters of `kernel`.
+    *("grad", "out_shape", "out_dtype"),
+}
+
+
+def check_names(function: Function) -> None:
+    """Raises ValueError if an attribute of the kernel has a name that it cannot have."""
+    names = [] if function.description is None else function.description.attribute_names
+    faults = {}
+    for name in names:
+        if name in _TAKEN or name.startswith("aten_bridge_"):
+            faults[name] = (
+                "expected a name of the kernel's own, got one that MindSpore or kernel() uses "
+                "itself; rename it in the kernel's export"
+            )
+        elif names.count(name) > 1:
+            faults[name] = (
+                "expected one attribute of this name, got several; rename them in the kernel's "
+                "export"
+            )
+    if faults:
+        raise ValueError(_attributes_text(function, faults))
+
+
+def check_attributes(function: Function, given: dict[str, Any]) -> dict[str, Any]:
+    """The attributes as MindSpore carries them. Raises TypeError with all that is wrong."""
+    carried = {}
+    faults = {}
+    for name, value in given.items():
+        try:
+            carried[name] = None if value is None else _carried(value)
+        except Uncarriable as fault:
+            faults[name] = str(fault)
+    faults = function.attribute_faults(carried | dict.fromkeys(faults)) | faults
+    if faults:
+        raise TypeError(_attributes_text(function, faults))
+    return {name: value for name, value in carried.items() if value is not None}

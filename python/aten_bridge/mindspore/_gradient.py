@@ -1,0 +1,159 @@
+"""What MindSpore differentiates an operator with."""
+
+from __future__ import annotations
+
+import atexit
+import functools
+import itertools
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from mindspore import ops
+
+from aten_bridge._function import Description, Function
+from aten_bridge.mindspore._inputs import Inputs, is_tensor
+
+
+@functools.cache
+def _source_folder() -> Path:
+    """A folder that goes when the program ends."""
+    folder = tempfile.TemporaryDirectory(prefix="aten_bridge_")
+    atexit.register(folder.cleanup)
+    return Path(folder.name)
+
+
+_bprop_numbers = itertools.count()
+
+
+@functools.cache
+def bprop_maker(parameters: str, arguments: str, gradients: str) -> Callable:
+    """A function that makes a `bprop` of these texts.
+
+    Graph mode compiles the source of a `bprop`: it must be in a file, with one parameter for each
+    input, and what it calls must be in its closure or module (MindSpore 2.10).
+    """
+    source = (
+        "def make(gradient, zeros_like):\n"
+        f"    def bprop({parameters}out, dout):\n"
+        f"        gradients = gradient({arguments})\n"
+        f"        return ({gradients})\n"
+        "    return bprop\n"
+    )
+    file = _source_folder() / f"bprop_{next(_bprop_numbers)}.py"
+    file.write_text(source)
+    namespace: dict[str, Any] = {"__name__": __name__}
+    exec(compile(source, str(file), "exec"), namespace)
+    return namespace["make"]
+
+
+class MissingGradient(ops.PrimitiveWithInfer):
+    """The gradient of an operator that has none: an error where a graph needs it.
+
+    Without a `bprop` MindSpore 2.10 says "Illegal primitive: Primitive Custom's bprop not defined".
+    """
+
+    def __init__(self, text: str):
+        super().__init__("MissingGradient")
+        self._text = text
+
+    def __infer__(self, *args: dict[str, Any]) -> dict[str, Any]:
+        raise ValueError(self._text)
+
+
+def is_names(grad: Any) -> bool:
+    names = (grad,) if isinstance(grad, str) else grad
+    return isinstance(names, tuple) and bool(names) and all(isinstance(n, str) for n in names)
+
+
+def _has_gradient(
+    function: Function, texts: Sequence[str], gradient: Description | None
+) -> list[bool]:
+    """For each input of the function, whether such a gradient kernel has an output for it.
+
+    A kernel of a fixed number of outputs may have one for each tensor that could be given, also
+    where None is, as those of ATEN_BRIDGE_EXPORT_GRAD have; one over a CallFrame has none for None.
+    """
+    given = [is_tensor(text) for text in texts]
+    kinds = function.parameter_kinds(len(texts))
+    if kinds is None:
+        return given
+    possible = [kind.startswith("tensor") for kind in kinds]
+    if gradient is not None and (gradient.is_gradient or sum(possible) == gradient.outputs):
+        return possible
+    return [a and b for a, b in zip(given, possible, strict=True)]
+
+
+def outputs_like_inputs(
+    forward: Function, output_count: int, gradient: Description | None, inputs: Inputs
+) -> list[tuple[str, Sequence[int]]]:
+    """The outputs of a gradient kernel that does not tell them: those of the forward inputs."""
+    count = len(inputs.texts) - output_count
+    mask = _has_gradient(forward, inputs.texts[:count], gradient)
+    return [
+        ("float32", [0]) if shape is None else (text, shape)
+        for text, shape, has in zip(inputs.texts, inputs.shapes, mask, strict=False)
+        if has
+    ]
+
+
+def make_bprop(
+    function: Function,
+    gradient: ops.Primitive,
+    of_gradient: Function | None,
+    inputs: Inputs,
+    output_count: int | None,
+) -> Callable:
+    """A `bprop` for a network with such inputs and a tuple of so many outputs; None: one.
+
+    It calls the operator `gradient`, which has the function `of_gradient` if it is a kernel.
+    """
+    texts, _, layout = inputs
+    description = None if of_gradient is None else of_gradient.description
+    mask = _has_gradient(function, texts, description)
+    outputs = 0 if description is None or description.is_gradient else description.outputs
+    if outputs not in (0, sum(mask)):  # 0: any number
+        raise ValueError(
+            f"{of_gradient.name}: expected as many outputs as {function.name} has tensors among "
+            f"its inputs, {sum(mask)}, got {outputs}"
+        )
+    names = [
+        name
+        for i, length in enumerate(layout)
+        for name in ([f"a{i}"] if length is None else [f"a{i}[{j}]" for j in range(length)])
+    ]
+    gradients = (f"gradients[{i}]" for i in itertools.count())
+    if sum(mask) == 1:
+        gradients = iter(["gradients"])
+    results = []
+    for name, text, has in zip(names, texts, mask, strict=True):
+        result = next(gradients) if has else f"zeros_like({name})"  # a tensor for a number
+        results.append(result if is_tensor(text) else "None")
+    entries = iter(results)
+    tuples = [
+        next(entries)
+        if length is None
+        else f"({''.join(f'{next(entries)}, ' for _ in range(length))})"
+        for length in layout
+    ]
+    douts = ["dout"]
+    if output_count is not None:
+        douts = [f"dout[{i}]" for i in range(output_count)]
+    make = bprop_maker(
+        "".join(f"a{i}, " for i in range(len(layout))),
+        ", ".join([*names, *douts]),
+        "".join(f"{entry}, " for entry in tuples),
+    )
+    return make(gradient, ops.zeros_like)
+
+
+def missing_gradient(function: Function, is_gradient: bool) -> str:
+    """What to say, and to do, where an operator without a gradient is differentiated."""
+    cure = 'name one with grad="...", as in kernel("./a.so:Cube", grad="CubeGrad")'
+    if is_gradient:
+        cure = 'name one more, as in kernel("./a.so:Cube", grad=("CubeGrad", "CubeGradGrad"))'
+    return (
+        f"{function.name}: expected an operator with a gradient kernel where a network is "
+        f"differentiated, got one without; {cure}"
+    )

@@ -1,0 +1,128 @@
+"""Shapes and dtypes of the outputs, before a call and for a graph."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import mindspore as ms
+from mindspore.common.dtype import TensorType, Type
+
+from aten_bridge._function import Function
+from aten_bridge.mindspore._inputs import Fault, Inputs
+
+
+class Outcome(NamedTuple):
+    """The result of an inference."""
+
+    shape: Any
+    dtype: Any
+    inputs_text: str
+    outputs_text: str
+    is_dynamic: bool
+
+
+def check_out(function: Function, out_shape: Any, out_dtype: Any, is_gradient: bool) -> None:
+    """Raises ValueError unless shapes and dtypes are known in one way."""
+    description = function.description
+    if (out_shape is None) != (out_dtype is None):
+        given, missing = ("out_shape", "out_dtype")[:: 1 if out_dtype is None else -1]
+        raise ValueError(
+            f"{function.name}: expected out_shape and out_dtype together, got {given} alone; "
+            f"give {missing} too, or neither for a kernel with a meta function"
+        )
+    if out_shape is None and not is_gradient and not (description and description.has_meta):
+        raise ValueError(
+            f"{function.name}: expected out_shape and out_dtype, or a kernel with a meta "
+            "function, got neither; give both to kernel(), or export the kernel with "
+            "aten_bridge::meta() or aten_bridge::meta(function)"
+        )
+
+
+def make_outcome(inputs: Inputs, shapes: list[list[int]], dtypes: list[Any]) -> Outcome:
+    one = len(shapes) == 1
+    return Outcome(
+        shape=shapes[0] if one else tuple(shapes),
+        dtype=dtypes[0] if one else tuple(dtypes),
+        inputs_text=";".join(inputs.texts),
+        outputs_text=f"{shapes} {dtypes}",
+        is_dynamic=inputs.is_dynamic,
+    )
+
+
+def _check_gpu(function: Function) -> None:
+    target = ms.get_context("device_target")
+    if target != "GPU":
+        raise ValueError(
+            f"{function.name}: expected a program on the GPU, got device_target {target!r}; the "
+            "kernel was built for CUDA: use one that was built for the CPU"
+        )
+
+
+def check_inputs(function: Function, inputs: Inputs, is_gradient: bool) -> None:
+    """Raises TypeError with all that is wrong with the inputs of a call."""
+    description = function.description
+    if description is not None and description.device == "cuda":
+        _check_gpu(function)
+    if not is_gradient and (description is None or description.takes_frame):
+        return  # what it takes is its own affair
+    name = function.name
+    faults = [
+        f"{name}: input {i}: {text}"
+        for i, text in enumerate(inputs.texts)
+        if isinstance(text, Fault)
+    ]
+    count_fault = function.count_fault(len(inputs.texts))
+    if faults or count_fault:
+        raise TypeError("\n".join(filter(None, [count_fault, *faults])))
+
+
+def check_static(function: Function, inputs: Inputs) -> None:
+    """Raises ValueError where a graph does not know a size yet."""
+    if inputs.is_dynamic:
+        operands = "; ".join(
+            f"input {i}: {text}{'' if shape is None else f' {list(shape)}'}"
+            for i, (text, shape) in enumerate(zip(inputs.texts, inputs.shapes, strict=True))
+        )
+        raise ValueError(
+            f"{function.name}: expected inputs of known sizes, or a kernel with a meta "
+            f"function, got {operands}; export the kernel with aten_bridge::meta() or "
+            "aten_bridge::meta(function)"
+        )
+
+
+def given_outcome(
+    function: Function,
+    out_shape: Any,
+    out_dtype: Any,
+    inputs: Inputs,
+    arguments: Sequence[dict[str, Any]],
+) -> Outcome:
+    """What `out_shape` and `out_dtype` say of the arguments of __infer__."""
+    name = function.name
+    check_static(function, inputs)
+    shape, dtype = out_shape, out_dtype
+    if callable(shape):
+        shape = shape(*(argument["shape"] for argument in arguments))
+    if callable(dtype):
+        dtype = dtype(*(argument["dtype"] for argument in arguments))
+    if not isinstance(shape, tuple | list):
+        raise TypeError(f"{name}: expected out_shape to be a shape, got {shape!r}")
+    several = any(isinstance(element, tuple | list) for element in shape)
+    shapes = list(shape) if several else [shape]
+    dtypes = list(dtype) if isinstance(dtype, tuple | list) else [dtype]
+    if len(shapes) != len(dtypes):
+        raise ValueError(
+            f"{name}: expected as many shapes as dtypes, got {len(shapes)} from out_shape and "
+            f"{len(dtypes)} from out_dtype"
+        )
+    for element in dtypes:
+        if not isinstance(element, Type):
+            raise TypeError(
+                f"{name}: expected out_dtype to be a dtype, such as mindspore.float32, got "
+                f"{element!r}"
+            )
+    tensor_types = [
+        element if isinstance(element, TensorType) else TensorType(element) for element in dtypes
+    ]
+    return make_outcome(inputs, [list(element) for element in shapes], tensor_types)

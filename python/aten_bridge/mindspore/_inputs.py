@@ -1,0 +1,180 @@
+"""The inputs of a call, read in both of MindSpore's modes."""
+
+from __future__ import annotations
+
+import numbers
+import struct
+import sys
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import mindspore as ms
+import numpy as np
+from mindspore.common.dtype import TensorType
+
+from aten_bridge.mindspore._attributes import Uncarriable, carried_number
+from aten_bridge.mindspore._dtypes import DTYPES, NAMES
+
+
+class Inputs(NamedTuple):
+    """The inputs of a call, those in tuples one by one."""
+
+    texts: tuple[str, ...]  # as `kInputsAttribute` has them, or a Fault
+    shapes: tuple[tuple[int, ...] | None, ...]  # of tensors
+    layout: tuple[int | None, ...]  # for each argument: None, or the length of a tuple
+
+    @property
+    def is_dynamic(self) -> bool:
+        return any(shape and min(shape) < 0 for shape in self.shapes)
+
+
+class Fault(str):
+    """In place of an input's text: what was expected and got."""
+
+
+def is_tensor(text: str) -> bool:
+    return not text.startswith(("none", "#"))
+
+
+def _number_text(dtype: str, value: Any) -> str:
+    # The header reads a value of these three; others are not known to come from Python.
+    if value is None or dtype not in ("bool", "int64", "float32"):
+        return f"#{dtype}"
+    try:
+        value = carried_number(value) if dtype != "bool" else value
+    except Uncarriable as fault:
+        return Fault(fault)
+    if dtype == "float32":
+        value = struct.unpack("<i", struct.pack("<f", value))[0]
+    return f"#{dtype}={int(value)}"
+
+
+def _tensor_text(dtype: Any, shape: Sequence[int]) -> str:
+    return NAMES.get(dtype) or Fault(
+        f'expected {"|".join(DTYPES)}, got "{str(dtype).lower()}" with shape {list(shape)}'
+    )
+
+
+def _brief(value: Any, dtype: Any = None) -> str:
+    """A value for an error text; graph mode may know no more than the dtype of a tensor."""
+    if isinstance(value, tuple | list):
+        dtypes = dtype if isinstance(dtype, tuple | list) else [None] * len(value)
+        texts = [_brief(*element) for element in zip(value, dtypes, strict=True)]
+        return f"({', '.join(texts)}{',' if len(texts) == 1 else ''})"
+    if isinstance(value, ms.Tensor) or isinstance(dtype, TensorType):
+        return "Tensor"
+    return repr(value)
+
+
+def _no_tensor(value: Any) -> Fault:
+    return Fault(
+        f"expected a tensor, None or a number, got {_brief(value)}; give it to kernel() as an "
+        "attribute"
+    )
+
+
+def _foreign_array(value: Any) -> Fault | None:
+    """What to do with an array of another library."""
+    if isinstance(value, np.ndarray | np.generic):
+        return Fault("expected a tensor, got a NumPy array; give it as mindspore.Tensor(array)")
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(value, torch.Tensor):
+        return Fault(
+            "expected a tensor of MindSpore's, got one of PyTorch's; give it as "
+            "mindspore.Tensor(tensor.detach().cpu().numpy())"
+        )
+    return None
+
+
+def _no_tuple(value: Any, dtype: Any = None) -> Fault:
+    return Fault(
+        f"expected a tuple of one tensor or more, got {_brief(value, dtype)}; give numbers to "
+        "kernel() as an attribute, and None as an argument of its own"
+    )
+
+
+class _Reader:
+    """Collects the inputs of a call."""
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+        self.shapes: list[tuple[int, ...] | None] = []
+        self.layout: list[int | None] = []
+
+    def add(self, text: str, shape: tuple[int, ...] | None = None) -> None:
+        self.texts.append(text)
+        self.shapes.append(shape)
+        self.layout.append(None)
+
+    def add_tuple(self, tensors: list[tuple[str, tuple[int, ...]]]) -> None:
+        for text, shape in tensors:
+            self.texts.append(text)
+            self.shapes.append(shape)
+        self.layout.append(len(tensors))
+
+    def inputs(self) -> Inputs:
+        return Inputs(tuple(self.texts), tuple(self.shapes), tuple(self.layout))
+
+
+def read_infer(arguments: Sequence[dict[str, Any]]) -> Inputs:
+    """The inputs as MindSpore gives them to __infer__: their shapes, dtypes and known values."""
+    reader = _Reader()
+    for argument in arguments:
+        dtype, shape, value = argument["dtype"], argument["shape"], argument["value"]
+        if isinstance(dtype, TensorType):
+            shape = tuple(shape)
+            reader.add(_tensor_text(dtype.element_type(), shape), shape)
+        elif dtype is None:
+            reader.add("none")
+        elif isinstance(dtype, tuple | list):
+            if dtype and all(isinstance(element, TensorType) for element in dtype):
+                reader.add_tuple(
+                    [
+                        (_tensor_text(element.element_type(), sizes), tuple(sizes))
+                        for element, sizes in zip(dtype, shape, strict=True)
+                    ]
+                )
+            else:
+                reader.add(_no_tuple(value, dtype))
+        elif dtype in NAMES:
+            reader.add(_number_text(NAMES[dtype], value))
+        elif isinstance(dtype, type(ms.tuple_) | type(ms.list_)):
+            reader.add(
+                Fault(
+                    "expected a tuple of a length that is known when the graph is compiled, got "
+                    "one of any length; leave out mutable()'s dynamic_len"
+                )
+            )
+        else:
+            reader.add(_no_tensor(value))
+    return reader.inputs()
+
+
+def read_call(arguments: Sequence[Any]) -> Inputs:
+    """The same from the arguments of a call in PyNative mode."""
+    reader = _Reader()
+    for argument in arguments:
+        if isinstance(argument, ms.Tensor):
+            shape = argument.shape
+            reader.add(_tensor_text(argument.dtype, shape), shape)
+        elif argument is None:
+            reader.add("none")
+        elif isinstance(argument, bool | np.bool_):
+            reader.add(_number_text("bool", argument))
+        elif isinstance(argument, numbers.Integral):
+            reader.add(_number_text("int64", argument))
+        elif isinstance(argument, numbers.Real):
+            reader.add(_number_text("float32", argument))
+        elif isinstance(argument, tuple | list):
+            if argument and all(isinstance(element, ms.Tensor) for element in argument):
+                reader.add_tuple(
+                    [
+                        (_tensor_text(element.dtype, element.shape), element.shape)
+                        for element in argument
+                    ]
+                )
+            else:
+                reader.add(_no_tuple(argument))
+        else:
+            reader.add(_foreign_array(argument) or _no_tensor(argument))
+    return reader.inputs()

@@ -1,0 +1,314 @@
+"""The operator: an `ops.Custom` over a kernel."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import mindspore as ms
+from mindspore import nn, ops
+
+from aten_bridge._function import Function, Marshalled
+from aten_bridge._library import open_library, or_list, split
+from aten_bridge.mindspore._attributes import check_attributes, check_names
+from aten_bridge.mindspore._dtypes import TENSOR_TYPES
+from aten_bridge.mindspore._gradient import (
+    MissingGradient,
+    is_names,
+    make_bprop,
+    missing_gradient,
+    outputs_like_inputs,
+)
+from aten_bridge.mindspore._infer import (
+    Outcome,
+    check_inputs,
+    check_out,
+    check_static,
+    given_outcome,
+    make_outcome,
+)
+from aten_bridge.mindspore._inputs import Inputs, is_tensor, read_call, read_infer
+
+# Written by the module into each operator, for the library and for MindSpore's cache.
+_INPUTS = "aten_bridge_inputs"  # kInputsAttribute of aten_bridge.h
+_COUNTED = "aten_bridge_counted"  # kCountedAttribute of aten_bridge.h
+_OUTPUTS = "aten_bridge_outputs"
+_CALL = "aten_bridge_call"
+_SERIAL_NUMBER = "aten_bridge_serial_number"
+
+_serial_numbers = itertools.count()
+
+_MAX_OUTCOMES = 1024  # of one operator
+
+
+class Kernel(ops.Custom):
+    """An operator over a kernel. Made by `kernel`."""
+
+    # MindSpore compiles a clone wherever the operator stands in a graph (2.10), so that what a
+    # compilation leaves in it, such as input_is_dynamic_shape, meets no other.
+    __setattr_flag__ = True
+
+    _function: Function | None = None  # while MindSpore's constructor runs
+
+    def __init__(
+        self,
+        path_and_name: str | Path,
+        grad: Any = None,
+        out_shape: Any = None,
+        out_dtype: Any = None,
+        attributes: dict[str, Any] | None = None,
+        forward: Kernel | None = None,
+    ):
+        """Use `kernel`. `forward` is the operator whose gradients this one computes."""
+        path, name = split(path_and_name)
+        function = Function(open_library(path), name)
+        check_names(function)
+        check_out(function, out_shape, out_dtype, is_gradient=forward is not None)
+        attributes = check_attributes(function, attributes or {})
+        # The shape and the dtype are never used: `__infer__` is overridden. With None, MindSpore
+        # would ask the library's hooks alone, which do not see None and numbers, and graph mode
+        # would make Python numbers of 0-dim results.
+        super().__init__(
+            f"{path}:{name}",
+            out_shape=(1,),
+            out_dtype=ms.float32,
+            func_type="aot",
+            bprop=grad
+            if callable(grad) and not isinstance(grad, (ops.Primitive, nn.Cell))
+            else None,
+        )
+        self._path = path
+        self._function = function
+        self._grad = grad
+        self._given_out = None if out_shape is None else (out_shape, out_dtype)
+        self._forward = forward
+        self._bprops: dict[Any, Callable] = {}
+        self._output_count: int | None = None  # in the network that is differentiated; see _bprop
+        self._is_clone = False
+        # In PyNative mode MindSpore keeps kernels by function, inputs and attributes: without a
+        # number of its own, an operator would share state and outputs with another.
+        self._set(_SERIAL_NUMBER, next(_serial_numbers))
+        if function.description is not None and not function.description.takes_frame:
+            self._set(_COUNTED, True)  # _check_inputs does so
+        if function.description is not None and self._given_out is None:
+            self._set("reg_op_name", name)  # without it, MindSpore calls no hook
+            self._set("multi_output", function.description.gives_tuple)
+        if function.description is not None and function.description.device == "cpu":
+            self._run_on_cpu()
+        self._gradient: ops.Primitive | None = None
+        if isinstance(grad, ops.Primitive):
+            self._gradient = grad
+        elif is_names(grad):
+            self._gradient = self._make_gradient(grad, attributes)
+        elif grad is not None and (not callable(grad) or isinstance(grad, nn.Cell)):
+            raise TypeError(
+                f"{name}: expected grad to be the name of a gradient kernel, a tuple of such "
+                f"names, an operator or a function, got {grad!r}"
+            )
+        self._attributes: dict[str, Any] = {}
+        self._set_attributes(attributes)
+
+    def _run_on_cpu(self) -> None:
+        """In a program on the GPU: MindSpore then brings the operands to the CPU."""
+        if ms.get_context("device_target") != "CPU":
+            self._set("primitive_target", "CPU")  # as set_device() does
+
+    def _make_gradient(self, grad: str | tuple[str, ...], attributes: dict[str, Any]) -> Kernel:
+        first, *others = (grad,) if isinstance(grad, str) else grad
+        full_name = first if ":" in first else f"{self._path}:{first}"
+        path, name = split(full_name)
+        description = Function(open_library(path), name).description
+        if description is not None:
+            types = description.attribute_types
+            own = self._function.description
+            missing = [] if own is None else [n for n in own.attribute_types if n not in types]
+            if description.is_gradient and missing:
+                raise ValueError(
+                    f"{name}: expected the attributes of {self._function.name}, got a gradient "
+                    f"kernel without {or_list(missing)}; give ATEN_BRIDGE_EXPORT_GRAD the attr "
+                    "options of ATEN_BRIDGE_EXPORT"
+                )
+            attributes = {key: value for key, value in attributes.items() if key in types}
+        return Kernel(full_name, tuple(others) or None, attributes=attributes, forward=self)
+
+    # ===--- attributes ---===
+
+    def _set(self, name: str, value: Any) -> None:
+        """Sets an attribute of MindSpore's, and no attribute of the Python object."""
+        self.attrs[name] = value
+        self.add_attr(name, value)
+
+    def _remove(self, name: str) -> None:
+        self.attrs.pop(name, None)
+        self.del_attr(name)
+
+    def _set_attributes(self, attributes: dict[str, Any]) -> None:
+        """Sets attributes of the kernel."""
+        self._attributes |= attributes
+        for name, value in attributes.items():
+            self._set(name, value)
+        description = self._function.description
+        types = {} if description is None else description.attribute_types
+        self._marshalled = Marshalled(self._attributes, types)
+        self._outcomes: dict[Any, Outcome] = {}
+
+    def add_prim_attr(self, name: str, value: Any) -> Kernel:
+        """Sets an attribute, with `kernel`'s checks and errors where it is one of the kernel's.
+
+        A graph that is compiled keeps the old value (MindSpore 2.10). The gradient's operator is
+        changed too.
+        """
+        description = self._function.description if self._function else None
+        if description is None or name not in description.attribute_types:
+            return super().add_prim_attr(name, value)
+        checked = check_attributes(self._function, self._attributes | {name: value})
+        if name in checked:
+            self._set_attributes({name: checked[name]})
+        elif self._attributes.pop(name, None) is not None:
+            self._remove(name)
+            self._set_attributes({})
+        if is_names(self._grad):
+            self._gradient.add_prim_attr(name, value)
+        return self
+
+    # ===--- inference ---===
+
+    def __call__(self, *args: Any) -> Any:
+        """Calls the kernel in PyNative mode; graph mode compiles the operator instead."""
+        # An error in `__infer__` destroys what MindSpore keeps for all operators, the state of
+        # other kernels among it (2.10): it is raised here.
+        inputs = read_call(args)
+        if self._given_out is None:
+            self._infer(inputs)
+        else:
+            self._check_inputs(inputs)
+        return super().__call__(*args)
+
+    def __infer__(self, *args: dict[str, Any]) -> dict[str, Any]:
+        """What MindSpore asks: shapes and dtypes of the outputs, before each call or graph."""
+        inputs = read_infer(args)
+        if self._given_out is None:
+            outcome = self._infer(inputs)
+        else:
+            self._check_inputs(inputs)
+            outcome = given_outcome(self._function, *self._given_out, inputs, args)
+            # What a function returns may change, but the inputs are all of the key.
+            self._set(_OUTPUTS, outcome.outputs_text)
+        if outcome.is_dynamic:
+            if not isinstance(outcome.shape, tuple) and self._function.description.gives_tuple:
+                raise ValueError(
+                    f"{self._function.name}: expected a tuple of two tensors or more where sizes "
+                    "are not known when the graph is compiled, got one tensor; call the operator "
+                    "with tensors of known sizes, or add an empty one"
+                )
+            self._record(_INPUTS, outcome.inputs_text)
+            self._record("cpp_infer_shape", True)
+        if self._is_clone and self.bprop is None:
+            output_count = len(outcome.shape) if isinstance(outcome.shape, tuple) else None
+            self._record(_CALL, json.dumps([inputs, output_count]))
+        return {"shape": outcome.shape, "dtype": outcome.dtype, "value": None}
+
+    def _record(self, name: str, value: Any) -> None:
+        """Sets an attribute of one node of a graph, as MindSpore notes during `__infer__` (2.10).
+
+        It must not stay: before `__infer__`, MindSpore would ask the library's hook about the next
+        node, with the attributes of this one.
+        """
+        self._set(name, value)
+        self._remove(name)
+
+    def _infer(self, inputs: Inputs) -> Outcome:
+        key = inputs[:2]
+        outcome = self._outcomes.get(key)
+        if outcome is None:
+            self._check_inputs(inputs)
+            description = self._function.description
+            if description is not None and description.has_meta:
+                outputs = self._function.infer(inputs.texts, inputs.shapes, self._marshalled)
+            else:
+                check_static(self._function, inputs)
+                outputs = outputs_like_inputs(
+                    self._forward._function, self._forward._output_count or 1, description, inputs
+                )
+            outcome = make_outcome(
+                inputs,
+                [list(shape) for _, shape in outputs],
+                [TENSOR_TYPES[dtype] for dtype, _ in outputs],
+            )
+            if len(self._outcomes) == _MAX_OUTCOMES:
+                self._outcomes.clear()
+            self._outcomes[key] = outcome
+        return outcome
+
+    def _check_inputs(self, inputs: Inputs) -> None:
+        check_inputs(self._function, inputs, is_gradient=self._forward is not None)
+
+    # ===--- gradients ---===
+
+    def get_bprop(self) -> Callable | None:
+        """What MindSpore differentiates the operator with; it asks after `__infer__`."""
+        if self.bprop is not None:
+            return self.bprop
+        if not self._is_clone:
+            return self._pynative_bprop
+        inputs, output_count = json.loads(self.get_attr_dict()[_CALL])
+        return self._bprop(Inputs(*map(tuple, inputs)), output_count)
+
+    def _pynative_bprop(self, *args: Any) -> Any:
+        """A `bprop` for any number of inputs, which graph mode cannot compile."""
+        if self._gradient is None:
+            raise ValueError(self._missing_gradient())
+        *inputs, _, dout = args
+        output_count = len(dout) if isinstance(dout, tuple) else None
+        return self._bprop(read_call(inputs), output_count)(*args)
+
+    def _bprop(self, inputs: Inputs, output_count: int | None) -> Callable:
+        """A `bprop` for a network with such inputs and a tuple of so many outputs; None: one."""
+        self._output_count = output_count
+        key = (inputs.layout, tuple(map(is_tensor, inputs.texts)), output_count)
+        if key not in self._bprops:
+            gradient = self._gradient or MissingGradient(self._missing_gradient())
+            of_gradient = gradient._function if isinstance(gradient, Kernel) else None
+            self._bprops[key] = make_bprop(
+                self._function, gradient, of_gradient, inputs, output_count
+            )
+        return self._bprops[key]
+
+    def _missing_gradient(self) -> str:
+        return missing_gradient(self._function, is_gradient=self._forward is not None)
+
+    # ===--- copies ---===
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Kernel:
+        """An operator of its own, without the state of this one."""
+        out_shape, out_dtype = self._given_out or (None, None)
+        copied = Kernel(
+            f"{self._path}:{self._function.name}",
+            self._grad,
+            out_shape,
+            out_dtype,
+            self._attributes,
+            self._forward,
+        )
+        for name, value in self.attrs.items():
+            if name not in copied.attrs and name != _OUTPUTS:
+                copied.add_prim_attr(name, value)
+        return copied
+
+    def _clone(self) -> Kernel:
+        cloned = copy.deepcopy(self)
+        cloned._is_clone = True
+        if hasattr(self, "instance_name"):
+            cloned.set_prim_instance_name(self.instance_name)
+        return cloned
+
+    def __repr__(self) -> str:
+        arguments = [repr(f"{self._path}:{self._function.name}")]
+        arguments += [f"{name}={value!r}" for name, value in self._attributes.items()]
+        if self._grad is not None:
+            arguments.append(f"grad={self._grad!r}")
+        return f"kernel({', '.join(arguments)})"

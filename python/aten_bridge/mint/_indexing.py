@@ -1,0 +1,276 @@
+"""Elements by their places, `[]` of tensors too."""
+
+from __future__ import annotations
+
+import mindspore as ms
+import numpy as np
+from mindspore import Tensor, mint
+from mindspore.common.api import _pynative_executor
+from mindspore.mint.nn import functional as F
+from mindspore.ops.auto_generate import (
+    IndexFillScalar,
+    IndexFillTensor,
+    expand_dims_view_op,
+    select_ext_view_op,
+    slice_ext_view_op,
+)
+
+from aten_bridge.mint._numbers import beside, of_dtype
+from aten_bridge.mint._replace import method, replaces
+
+_flip, _masked_select, _nonzero = mint.flip, mint.masked_select, mint.nonzero
+_one_hot, _sort, _where = F.one_hot, mint.sort, mint.where
+_repeat_interleave, _searchsorted = mint.repeat_interleave, mint.searchsorted
+_masked_fill = Tensor.masked_fill
+
+
+# ===--- results whose size depends on values ---===
+#
+# With kernels, PyNative mode may prepare the next operator before it knows the size. NumPy waits.
+
+
+def _array(tensor: Tensor) -> np.ndarray:
+    return (tensor.astype(ms.float32) if tensor.dtype == ms.bfloat16 else tensor).asnumpy()
+
+
+@replaces("unique")
+@method
+def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=None):
+    values, inverse, counts = np.unique(
+        _array(input), return_inverse=True, return_counts=True, axis=dim, equal_nan=False
+    )
+    inverse = inverse.reshape(input.shape if dim is None else -1)
+    results = [
+        Tensor(values, dtype=input.dtype),
+        *([Tensor(inverse)] if return_inverse else []),
+        *([Tensor(counts)] if return_counts else []),
+    ]
+    return tuple(results) if len(results) > 1 else results[0]
+
+
+@replaces("bincount")
+@method
+def bincount(input, weights=None, minlength=0):
+    counts = np.bincount(_array(input), None if weights is None else _array(weights), minlength)
+    single = weights is not None and weights.dtype == ms.float32
+    return Tensor(counts.astype(np.float32) if single else counts)
+
+
+@replaces("masked_select")
+@method
+def masked_select(input, mask):
+    if input.dtype == ms.bfloat16:
+        return _masked_select(input.astype(ms.float32), mask).astype(ms.bfloat16)
+    return _masked_select(input, mask)
+
+
+@replaces("nonzero")
+@method
+def nonzero(input, *, as_tuple=False):
+    input = input.astype(ms.float32) if input.dtype == ms.bfloat16 else input
+    if as_tuple:
+        places = _nonzero(input if input.ndim else mint.reshape(input, (1,)))
+        return tuple(places[:, i] for i in range(places.shape[1]))
+    return _nonzero(input) if input.ndim else _nonzero(mint.reshape(input, (1,)))[:, :0]
+
+
+@replaces("where")
+def where(condition, *arguments, **keywords):
+    if len(arguments) == 2:
+        input, other = arguments
+        return _where(condition, beside(input, other), beside(other, input))
+    if arguments or keywords:
+        return _where(condition, *arguments, **keywords)
+    return nonzero(condition, as_tuple=True)
+
+
+@replaces("nn.functional.one_hot")
+def one_hot(tensor, num_classes=-1):
+    return _one_hot(tensor, int(mint.max(tensor)) + 1 if num_classes == -1 else num_classes)
+
+
+# ===--- [] ---===
+
+
+_getitem, _setitem = Tensor.__getitem__, Tensor.__setitem__
+
+
+def _without_large_masks(index):
+    """Of a mask of several dimensions beside other parts MindSpore reads a wrong one."""
+    if not isinstance(index, tuple):
+        return index
+    parts = []
+    for part in index:
+        if isinstance(part, Tensor) and part.dtype == ms.bool_ and part.ndim > 1:
+            parts += nonzero(part, as_tuple=True)
+        else:
+            parts.append(part)
+    return tuple(parts)
+
+
+def _names_nothing(index):
+    parts = index if isinstance(index, tuple) else (index,)
+    return any(isinstance(part, Tensor) and part.numel() == 0 for part in parts)
+
+
+def _is_view(index):
+    """Whether what the index names is a view: MindSpore writes that in place."""
+    parts = index if isinstance(index, tuple) else (index,)
+    kinds = (int, slice, type(None), type(...))
+    return all(isinstance(part, kinds) and not isinstance(part, bool) for part in parts)
+
+
+def _has_no_bfloat16(index):
+    """Whether MindSpore writes to such places in other dtypes only."""
+    if not isinstance(index, tuple):
+        return True
+    return any(isinstance(part, slice) and part.step not in (None, 1) for part in index)
+
+
+def _in_steps(self, index):
+    """The tensor in the steps of the index, and what is left of that.
+
+    MindSpore's gradient of most steps is refused: "input memory out of bounds".
+    """
+    parts = list(index) if isinstance(index, tuple) else [index]
+    if not any(isinstance(part, slice) and part.step not in (None, 1) for part in parts):
+        return self, index
+    taken = [_dimensions(part) for part in parts]
+    dim = 0
+    for i, part in enumerate(parts):
+        if isinstance(part, slice) and isinstance(part.step, int) and part.step > 1:
+            begin, end, step = part.indices(self.shape[dim])
+            self = slice_ext_view_op(self, dim, begin, max(begin, end), step)
+            parts[i] = slice(None)
+        dim += self.ndim - sum(taken) if part is Ellipsis else taken[i]
+    return self, tuple(parts)
+
+
+def _dimensions(part):
+    """How many an index's part is for; those of "..." are what the others leave."""
+    if part is None or part is Ellipsis or isinstance(part, bool):
+        return 0
+    return part.ndim if isinstance(part, Tensor) and part.dtype == ms.bool_ else 1
+
+
+def _view(self, index):
+    """What the index names, if views of MindSpore's can name it; else nothing."""
+    if not _is_view(index):
+        return None
+    parts = index if isinstance(index, tuple) else (index,)
+    rest = self.ndim - sum(map(_dimensions, parts))
+    if rest < 0 or parts.count(Ellipsis) > 1:
+        return None
+    dim = 0
+    for part in parts:
+        if part is None:
+            self = expand_dims_view_op(self, dim)
+            dim += 1
+        elif part is Ellipsis:
+            dim += rest
+        elif isinstance(part, int):
+            if not -self.shape[dim] <= part < self.shape[dim]:
+                return None
+            self = select_ext_view_op(self, dim, part)
+        else:
+            begin, end, step = part.indices(self.shape[dim])
+            if step < 1:
+                return None
+            self = slice_ext_view_op(self, dim, begin, max(begin, end), step)
+            dim += 1
+    return self
+
+
+@method
+def __getitem__(self, index):
+    index = _without_large_masks(index)
+    if self.dtype == ms.bfloat16:  # of slices MindSpore has the gradient in other dtypes only
+        view = _view(self, index)
+        if view is self:  # x[...]
+            return self
+        if view is not None:
+            view.parent_tensor_, view.index_of_parent_ = self, index  # as MindSpore does
+            return view
+    self, index = _in_steps(self, index)
+    return _getitem(self, index)
+
+
+def _set_bfloat16(self, index, value):
+    """What MindSpore does with other dtypes: in place, but for what a gradient is taken of."""
+    if isinstance(value, Tensor):
+        value = value.astype(ms.float32)
+    is_recorded = _pynative_executor.requires_grad()
+    view = None if is_recorded else _view(self, index)
+    if view is not None:
+        wide = view.astype(ms.float32)
+        _setitem(wide, ..., value)
+        view.copy_(wide)
+        return self
+    wide = self.astype(ms.float32)
+    _setitem(wide, index, value)
+    written = wide.astype(ms.bfloat16)
+    if not is_recorded:
+        return self.copy_(written)
+    self.assign_value(written)
+    if self.parent_tensor_ is not None and _is_view(self.index_of_parent_):
+        self.parent_tensor_[self.index_of_parent_] = self
+    return self
+
+
+@method
+def __setitem__(self, index, value):
+    index = _without_large_masks(index)
+    if self.numel() == 0 or _names_nothing(index):  # which MindSpore refuses
+        return self
+    value = beside(value, self)
+    if self.dtype == ms.bfloat16 and (_is_view(index) or _has_no_bfloat16(index)):
+        return _set_bfloat16(self, index, value)
+    if self.is_contiguous() or _is_view(index):
+        return _setitem(self, index, value)
+    whole = self.contiguous()  # MindSpore would write to a copy and forget it
+    _setitem(whole, index, value)
+    self.copy_(whole)
+    return self
+
+
+# ===--- other orders, and places that are filled ---===
+
+
+@replaces("flip")
+def flip(input, dims):
+    dims = (dims,) if isinstance(dims, int) else dims
+    return _flip(input, dims) if input.ndim and len(dims) else mint.clone(input)
+
+
+@replaces("repeat_interleave")
+def repeat_interleave(input, repeats=None, dim=None, *, output_size=None):
+    if repeats is None:  # of each place as often as it says
+        input, repeats = mint.arange(input.shape[0]), input
+    return _repeat_interleave(input, repeats, dim, output_size=output_size)
+
+
+@replaces("searchsorted")
+def searchsorted(sorted_sequence, values, *, out_int32=False, right=False, side=None, sorter=None):
+    if not isinstance(values, Tensor):
+        values = Tensor(values, sorted_sequence.dtype)
+    return _searchsorted(
+        sorted_sequence, values, out_int32=out_int32, right=right, side=side, sorter=sorter
+    )
+
+
+@replaces("sort")
+def sort(input, dim=-1, descending=False, stable=False):
+    return _sort(input, dim=dim, descending=descending, stable=stable)
+
+
+@method
+def masked_fill(self, mask, value):
+    return _masked_fill(self, mask, of_dtype(value, self.dtype))
+
+
+@method
+def index_fill(self, dim=None, index=None, value=None, *, axis=None):
+    dim = axis if dim is None else dim
+    value = of_dtype(value, self.dtype)
+    fill = IndexFillTensor() if isinstance(value, Tensor) else IndexFillScalar()
+    return fill(self, dim, index, value)

@@ -1,0 +1,180 @@
+"""Many elements to one, and one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import mindspore as ms
+from mindspore import Tensor, mint, ops
+from mindspore.ops.auto_generate import LinalgVectorNorm
+
+from aten_bridge.mint._numbers import INTEGERS
+from aten_bridge.mint._replace import METHODS, REPLACED, named_as, original_of, replaces
+
+_any, _cumprod, _cumsum = mint.any, mint.cumprod, mint.cumsum
+
+
+@replaces("any")
+def any_(input, dim=None, keepdim=False):
+    if not isinstance(dim, (tuple, list)):
+        return _any(input) if dim is None else _any(input, dim, keepdim)
+    for i in dim:
+        if not -input.ndim <= i < input.ndim:
+            raise IndexError(
+                f"any: expected dimensions from {-input.ndim} to {input.ndim - 1}, got {i}"
+            )
+    input = input.astype(ms.bool_)
+    for i in range(input.ndim - 1, -1, -1):
+        if i in dim or i - input.ndim in dim:
+            input = _any(input, i, keepdim)
+    return input
+
+
+@replaces("logsumexp", ms.float64)
+def logsumexp(input, dim, keepdim=False):
+    largest = ops.stop_gradient(mint.amax(input, dim, True))
+    largest = mint.where(mint.isinf(largest), mint.zeros_like(largest), largest)
+    total = mint.log(mint.sum(mint.exp(input - largest), dim, True)) + largest
+    return total if keepdim else mint.sum(total, dim)
+
+
+@replaces("linalg.vector_norm")  # MindSpore asks for an operator of its own unless 0, 1, 2 or 3
+def vector_norm(x, ord=2, dim=None, keepdim=False, *, dtype=None):
+    dim = (dim,) if isinstance(dim, int) else dim
+    return LinalgVectorNorm()(x, float(ord), dim, keepdim, dtype)
+
+
+def _of_0_dim(path: str) -> None:
+    """The function along a dimension takes a tensor of none, too."""
+    original = original_of(path)
+
+    def compute(input, dim):
+        if input.ndim:
+            return original(input, dim)
+        results = original(mint.reshape(input, (1,)), dim)
+        if isinstance(results, tuple):
+            return tuple([mint.reshape(result, ()) for result in results])
+        return mint.reshape(results, ())
+
+    REPLACED.append((original, named_as(original, compute)))
+
+
+for _name in ("cummax", "cummin"):
+    _of_0_dim(_name)
+
+
+@replaces("cumprod")
+def cumprod(input, dim, dtype=None):
+    if input.ndim:
+        return _cumprod(input, dim, dtype=dtype)
+    return mint.reshape(_cumprod(mint.reshape(input, (1,)), dim, dtype=dtype), ())
+
+
+@replaces("cumsum")  # MindSpore's gradient has the dtype of the result
+def cumsum(input, dim, dtype=None):
+    if dtype is None and input.dtype in (*INTEGERS, ms.bool_):
+        dtype = ms.int64
+    return _cumsum(input if dtype is None else input.astype(dtype), dim)
+
+
+@replaces("diff", ms.float64, ms.int16)
+def diff(input, n=1, dim=-1, prepend=None, append=None):
+    parts = [part for part in (prepend, input, append) if part is not None]
+    input = mint.cat(parts, dim) if len(parts) > 1 else input
+    for _ in range(min(n, input.shape[dim])):
+        length = input.shape[dim] - 1
+        input = mint.narrow(input, dim, 1, length) - mint.narrow(input, dim, 0, length)
+    return input
+
+
+# ===--- variances ---===
+
+
+def moments(input, dim, correction, keepdim):
+    """The variance and the mean."""
+    dim = tuple(range(input.ndim)) if dim is None or dim == () else dim
+    mean = mint.mean(input, dim, True)
+    rest = input - mean
+    count = input.numel() // max(mean.numel(), 1)
+    divisor = max(count - correction, 0)
+    variance = mint.sum(rest * rest, dim, keepdim) / float(divisor)
+    return variance, mean if keepdim else mint.reshape(mean, variance.shape)
+
+
+def var(input, dim=None, *, correction=1, keepdim=False):
+    return moments(input, dim, correction, keepdim)[0]
+
+
+def _root(variance):
+    """With a gradient of 0 where all values are equal."""
+    is_zero = variance == 0
+    root = mint.sqrt(mint.where(is_zero, mint.ones_like(variance), variance))
+    return mint.where(is_zero, mint.zeros_like(variance), root)
+
+
+def std(input, dim=None, *, correction=1, keepdim=False):
+    return _root(var(input, dim, correction=correction, keepdim=keepdim))
+
+
+def var_mean(input, dim=None, *, correction=1, keepdim=False):
+    return moments(input, dim, correction, keepdim)
+
+
+def std_mean(input, dim=None, *, correction=1, keepdim=False):
+    variance, mean = moments(input, dim, correction, keepdim)
+    return _root(variance), mean
+
+
+def _unbiased(of_float64: Callable) -> None:
+    """The function takes PyTorch's `unbiased` too, in the second place or the third."""
+    original = original_of(of_float64.__name__)
+
+    def compute(input, dim=None, unbiased=None, keepdim=False, *, correction=1):
+        if isinstance(dim, bool):
+            unbiased = dim
+            dim = None
+        if unbiased is not None:
+            correction = 1 if unbiased else 0
+        if input.dtype == ms.float64:
+            return of_float64(input, dim, correction=correction, keepdim=keepdim)
+        return original(input, dim, correction=correction, keepdim=keepdim)
+
+    REPLACED.append((original, named_as(original, compute)))
+
+
+for _function in (std, std_mean, var, var_mean):
+    _unbiased(_function)
+
+
+# ===--- methods that take what the functions take ---===
+
+
+def _of_float64(name: str, function: Callable) -> None:
+    """The method takes float64 too, as the function does; MindSpore's own keywords are its own."""
+    original = getattr(Tensor, name)
+
+    def compute(self, *arguments, **keywords):
+        own = {"axis", "ddof", "keepdims"}.intersection(keywords) or len(arguments) > 1
+        takes = original if own or self.dtype != ms.float64 else function
+        return takes(self, *arguments, **keywords)
+
+    METHODS[name] = named_as(original, compute)
+
+
+for _name, _function in (("logsumexp", logsumexp), ("std", std), ("var", var)):
+    _of_float64(_name, _function)
+
+
+def _by_dim(name: str) -> None:
+    """The method takes PyTorch's keywords too, as the function does."""
+    original, function = getattr(Tensor, name), original_of(name)
+
+    def compute(self, *arguments, **keywords):
+        takes = function if "dim" in keywords or "keepdim" in keywords else original
+        return takes(self, *arguments, **keywords)
+
+    METHODS[name] = named_as(original, compute)
+
+
+for _name in ("amax", "amin"):
+    _by_dim(_name)

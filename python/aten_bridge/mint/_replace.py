@@ -1,0 +1,87 @@
+"""How the functions of this package come into the places of MindSpore's.
+
+When a room is imported, it says what its functions stand in for, and keeps what it needs of
+MindSpore's own (`_clamp = mint.clamp`). `install` puts all of them in their places: after that the
+names of MindSpore's are those of the functions here.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from mindspore import Tensor, mint
+from mindspore.ops.functional import isconstant
+
+# MindSpore's own, by the function that stands in for it, and the methods of tensors.
+REPLACED: list[tuple[Callable, Callable]] = []
+METHODS: dict[str, Callable] = {}
+# Of operators, in PyNative mode, and of layers.
+WITHIN: list[tuple[type, str, Callable]] = []
+
+
+def original_of(path: str) -> Any:
+    found = mint
+    for name in path.split("."):
+        found = getattr(found, name)
+    return found
+
+
+def is_known(*values: Any) -> bool:
+    """Whether graph mode knows what they are: it learns that of members of objects when it runs.
+
+    By then both sides of a branch by their dtypes are compiled, and the result may be wrong.
+    """
+    for value in values:  # noqa: SIM110  graph mode has no all()
+        if not isconstant(isinstance(value, Tensor)):
+            return False
+    return True
+
+
+def named_as(original: Callable, function: Callable) -> Callable:
+    """Not functools.wraps(): graph mode looks up names in the module that a function says."""
+    for name in ("__name__", "__doc__"):
+        if hasattr(original, name):
+            setattr(function, name, getattr(original, name))
+    return function
+
+
+def replaces(path: str, *dtypes: Any) -> Callable:
+    """The function stands in for the one of mint; with dtypes, for first inputs of these only."""
+    original = original_of(path)
+
+    def decorate(function: Callable) -> Callable:
+        name = next(iter(inspect.signature(function).parameters))
+
+        def choose(*arguments, **keywords):
+            first = arguments[0] if arguments else keywords.get(name)
+            if is_known(first) and isinstance(first, Tensor) and first.dtype in dtypes:
+                return function(*arguments, **keywords)
+            return original(*arguments, **keywords)
+
+        REPLACED.append((original, named_as(original, choose if dtypes else function)))
+        return function
+
+    return decorate
+
+
+def method(function: Callable) -> Callable:
+    """The function stands in for the method of tensors of the same name."""
+    METHODS[function.__name__] = function
+    return function
+
+
+def install() -> None:
+    """Puts the functions in the places of MindSpore's, wherever its modules refer to them."""
+    standing_in = {id(original): function for original, function in REPLACED}
+    for name, module in list(sys.modules.items()):
+        if name.partition(".")[0] == "mindspore" and module is not None:
+            for attribute, value in list(vars(module).items()):
+                if id(value) in standing_in:
+                    setattr(module, attribute, standing_in[id(value)])
+    for name, function in METHODS.items():
+        setattr(Tensor, name, function)
+    for kind, name, function in WITHIN:
+        setattr(kind, name, function)

@@ -1,0 +1,65 @@
+"""Other shapes and orders of the same elements."""
+
+from __future__ import annotations
+
+from mindspore import Tensor, mint, ops
+from mindspore.graph._parse import standard_method
+from mindspore.ops import tensor_method
+from mindspore.ops.auto_generate import transpose_ext_view_op
+
+from aten_bridge.mint._replace import REPLACED, method, replaces
+
+_permute, _squeeze = mint.permute, mint.squeeze
+
+
+@replaces("permute")
+def permute(input, dims):
+    return _permute(input, tuple(dims))
+
+
+@replaces("squeeze")
+def squeeze(input, dim=None):
+    if dim is None:
+        dim = tuple([i for i in range(input.ndim) if input.shape[i] == 1])
+    return _squeeze(input, dim)
+
+
+_split = Tensor.split
+
+
+@method
+def split(self, *arguments, **keywords):
+    """Of an empty dimension there is one part, of which PyTorch's operator makes none here."""
+    if 0 not in self.shape:
+        return _split(self, *arguments, **keywords)
+    names = {"split_size": "split_size_or_sections", "dim": "axis"}
+    return ops.split(
+        self, *arguments, **{names.get(name, name): keywords[name] for name in keywords}
+    )
+
+
+# ===--- methods of tensors in graph mode ---===
+#
+# What MindSpore's compiler takes for them, where that is not what they do in PyNative mode.
+
+_expand = standard_method.expand
+_transpose = tensor_method.deprecated_tensor_transpose
+
+
+def expand(input, size, *sizes):
+    """To numbers, too: MindSpore's takes a tensor of them only."""
+    if isinstance(size, Tensor):
+        return _expand(input, size)
+    if isinstance(size, int):
+        return ops.broadcast_to(input, (size, *sizes) if sizes else (size,))
+    return ops.broadcast_to(input, tuple(size))
+
+
+def transpose(input, *axes):
+    """Two numbers are the dimensions to swap: MindSpore takes them for the order of all."""
+    if axes and len(axes) == 2 and isinstance(axes[0], int) and isinstance(axes[1], int):
+        return transpose_ext_view_op(input, axes[0], axes[1])
+    return _transpose(input, *axes) if axes else _transpose(input)  # a graph has None for ()
+
+
+REPLACED += [(_expand, expand), (_transpose, transpose)]

@@ -1,0 +1,78 @@
+"""The Python modules stand on floors: each imports those below it alone, and none is long."""
+
+import ast
+from pathlib import Path
+
+FOLDER = Path(__file__).parents[2] / "python"
+MOST_LINES = 450
+
+# From below.
+FLOORS = [
+    "aten_bridge",
+    "aten_bridge._library",
+    "aten_bridge._function",
+    "aten_bridge.mindspore._dtypes",
+    "aten_bridge.mindspore._attributes",
+    "aten_bridge.mindspore._inputs",
+    "aten_bridge.mindspore._infer",
+    "aten_bridge.mindspore._gradient",
+    "aten_bridge.mindspore._operator",
+    "aten_bridge.mindspore",
+    "aten_bridge.mint._replace",
+    "aten_bridge.mint._numbers",
+    "aten_bridge.mint._promotion",
+    "aten_bridge.mint._complex",
+    "aten_bridge.mint._activation",
+    "aten_bridge.mint._binary",
+    "aten_bridge.mint._convolution",
+    "aten_bridge.mint._creation",
+    "aten_bridge.mint._einsum",
+    "aten_bridge.mint._in_place",
+    "aten_bridge.mint._indexing",
+    "aten_bridge.mint._interpolation",
+    "aten_bridge.mint._linear_algebra",
+    "aten_bridge.mint._random",
+    "aten_bridge.mint._reduction",
+    "aten_bridge.mint._shape",
+    "aten_bridge.mint._unary",
+    "aten_bridge.mint._loss",
+    "aten_bridge.mint._functions",
+    "aten_bridge.mint._errors",
+    "aten_bridge.mint._optimizers",
+    "aten_bridge.mint",
+    "aten_bridge.mint.__main__",
+]
+
+
+def modules():
+    """The files by the names of their modules."""
+    names = {}
+    for file in (FOLDER / "aten_bridge").rglob("*.py"):
+        parts = file.relative_to(FOLDER).with_suffix("").parts
+        names[".".join(part for part in parts if part != "__init__")] = file
+    return names
+
+
+def imported(file):
+    """What a file imports of the package, wherever it says so."""
+    for node in ast.walk(ast.parse(file.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names if alias.name in FLOORS)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{file}: a relative import"
+            for alias in node.names:
+                full_name = f"{node.module}.{alias.name}"
+                if full_name in FLOORS or node.module in FLOORS:
+                    yield full_name if full_name in FLOORS else node.module
+
+
+def test_each_module_imports_those_below_it_alone():
+    assert sorted(modules()) == sorted(FLOORS)
+    for name, file in modules().items():
+        below = FLOORS[: FLOORS.index(name)]
+        assert set(imported(file)) <= set(below), name
+
+
+def test_no_module_is_long():
+    lengths = {name: len(file.read_text().splitlines()) for name, file in modules().items()}
+    assert [name for name, length in lengths.items() if length > MOST_LINES] == []
