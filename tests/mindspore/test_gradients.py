@@ -364,6 +364,34 @@ def test_gradients_of_a_list_with_a_parameter():
     assert_same(of_y, np.array([[3, 4], [7, 8]], np.float32))
 
 
+@both_modes
+@pytest.mark.parametrize("parts", [(0, 2), (0, 1), (1, 3), (0, 3), (2, 3)], ids=str)
+def test_gradients_of_a_tuple_beside_other_arguments(parts):
+    class Nested(nn.Cell):
+        def __init__(self):
+            super().__init__()
+            self.cat = kernel(f"{GRADIENTS}:Cat", grad="CatGrad", dim=1)
+
+        def construct(self, x, y, z):
+            if parts == (0, 2):
+                return self.cat((x, y), z)
+            if parts == (0, 1):
+                return self.cat((x,), y, z)
+            if parts == (1, 3):
+                return self.cat(x, (y, z))
+            if parts == (2, 3):
+                return self.cat((x, y), (z,))
+            return self.cat((x, y, z))
+
+    inputs = [ms.Tensor([[1], [2]], ms.float32), ms.Tensor([[3, 4], [5, 6]], ms.float32)]
+    inputs.append(inputs[1] * 2)
+    weights = np.arange(10, dtype=np.float32).reshape(2, 5)
+    step = ms.grad(Weighed(Nested(), ms.Tensor(weights)), (0, 1, 2), has_aux=True)
+    gradients, _ = step(*inputs)
+    for gradient, expected in zip(gradients, np.split(weights, [1, 3], 1), strict=True):
+        assert_same(gradient, expected)
+
+
 def largest(topk, x):
     values, index = topk(x)
     return values * values + index

@@ -186,6 +186,13 @@ class Kernel(ops.Custom):
             self._infer(inputs)
         else:
             self._check_inputs(inputs)
+        if self._given_out is None and self.bprop is None:
+            # With a tuple first MindSpore (2.10) mixes up the gradients of what is behind it.
+            args = [
+                one
+                for argument in args
+                for one in (argument if isinstance(argument, tuple | list) else (argument,))
+            ]
         return super().__call__(*args)
 
     def __infer__(self, *args: dict[str, Any]) -> dict[str, Any]:
