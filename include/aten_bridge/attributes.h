@@ -137,11 +137,11 @@ inline std::vector<std::vector<double>> widen(const std::vector<std::vector<floa
   if (attributes.get(name, real)) {
     return "the float " + number(real);
   }
-  if (attributes.get(name, strings) && !strings.empty()) {
-    return "the list of strs " + list(strings, quoted);
-  }
   if (attributes.get(name, string)) {
     return "the str " + quoted(string);
+  }
+  if (attributes.get(name, strings)) {
+    return "the list of strs " + list(strings, quoted);
   }
   if (attributes.get(name, integers)) {
     return "the list of ints " + row(integers);

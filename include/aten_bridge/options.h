@@ -64,11 +64,12 @@ namespace aten_bridge {
 
 /// Option: the next of the kernel's parameters that is a value (not a tensor) is the attribute
 /// `name` of the operator. Its type is the parameter's: bool, int64_t, double, std::string,
-/// at::Scalar, at::ScalarType (the dtype's name, such as "float32"), a std::vector of int64_t or
-/// double, a std::vector of such vectors, at::IntArrayRef, or std::optional of these, which is
-/// empty where the operator has no such attribute. The host converts nothing: an int is an error
-/// where a float is expected. It has floats as float32; the kernel gets the double of the shortest
-/// decimal that names the float32: 0.01 for Python's 0.01 (MindSpore 2.10).
+/// at::Scalar, at::ScalarType (the dtype's name, such as "float32"), a std::vector of int64_t,
+/// double, bool or std::string, a std::vector of vectors of the first two, at::IntArrayRef, or
+/// std::optional of these, which is empty where the operator has no such attribute. The host
+/// converts nothing: an int is an error where a float is expected. It has floats as float32; the
+/// kernel gets the double of the shortest decimal that names the float32: 0.01 for Python's 0.01
+/// (MindSpore 2.10).
 inline constexpr detail::Attr<detail::NoDefault> attr(const char* name) { return {name, {}}; }
 
 /// The same with a default, for operators that do not set it.

@@ -37,6 +37,18 @@ Tensor echo_float(double value) { return at::tensor(std::vector<double>{value}, 
 Tensor echo_string(const std::string& value) {
   return at::tensor(std::vector<uint8_t>(value.begin(), value.end()), at::kByte);
 }
+Tensor echo_bools(const std::vector<bool>& value) {
+  return at::tensor(std::vector<int64_t>(value.begin(), value.end()), at::kLong);
+}
+// Each ends with a 0.
+Tensor echo_strings(const std::vector<std::string>& value) {
+  std::vector<uint8_t> bytes;
+  for (const std::string& string : value) {
+    bytes.insert(bytes.end(), string.begin(), string.end());
+    bytes.push_back(0);
+  }
+  return at::tensor(bytes, at::kByte);
+}
 Tensor echo_ints(const std::vector<int64_t>& value) { return at::tensor(value, at::kLong); }
 Tensor echo_floats(const std::vector<double>& value) { return at::tensor(value, at::kDouble); }
 
@@ -212,6 +224,8 @@ ATEN_BRIDGE_EXPORT(EchoBool, echo_bool, attr("value"), meta());
 ATEN_BRIDGE_EXPORT(EchoInt, echo_int, attr("value"), meta());
 ATEN_BRIDGE_EXPORT(EchoFloat, echo_float, attr("value"), meta());
 ATEN_BRIDGE_EXPORT(EchoString, echo_string, attr("value"), meta());
+ATEN_BRIDGE_EXPORT(EchoBools, echo_bools, attr("value", {true, false}), meta());
+ATEN_BRIDGE_EXPORT(EchoStrings, echo_strings, attr("value", {"one", "two"}), meta());
 ATEN_BRIDGE_EXPORT(EchoInts, echo_ints, attr("value"), meta());
 ATEN_BRIDGE_EXPORT(EchoFloats, echo_floats, attr("value"), meta());
 ATEN_BRIDGE_EXPORT(EchoIntLists, echo_int_lists, attr("value"), meta());

@@ -8,7 +8,7 @@ import mindspore as ms
 import numpy as np
 import pytest
 import torch
-from host import MINDSPORE, Net, assert_same, bridge_error, custom, error_text
+from host import BUILD, MINDSPORE, Net, assert_same, bridge_error, custom, error_text
 from mindspore import nn
 
 from aten_bridge.mindspore import kernel
@@ -82,6 +82,18 @@ CONVERTED = [
     ("EchoDtype", np.dtype("int64"), ints(1, 1)),
     ("EchoDtype", ms.int64, ints(1, 1)),
     ("EchoOptional", None, ints(-1)),
+    ("EchoBools", [True, False, np.True_], ints(1, 0, 1)),
+    ("EchoBools", np.array([False, True]), ints(0, 1)),
+    ("EchoBools", [], ints()),
+    ("EchoBools", None, ints(1, 0)),
+    (
+        "EchoStrings",
+        ["ab", "", "1:c", "\u00e4"],
+        np.frombuffer(b"ab\0\x001:c\0\xc3\xa4\0", np.uint8),
+    ),
+    ("EchoStrings", ("a",), np.frombuffer(b"a\0", np.uint8)),
+    ("EchoStrings", [], np.array([], np.uint8)),
+    ("EchoStrings", None, np.frombuffer(b"one\0two\0", np.uint8)),
 ]
 
 
@@ -193,6 +205,11 @@ LIST = "a list of ints, of floats, or of lists of these, got"
             [[1], [2.5]],
             "ints or floats, got both in [[1], [2.5]]; write 1.0 for 1",
         ),
+        ("EchoBools", [1.5], "a list of bools, got [1.5]"),
+        ("EchoBools", [True, 2], "a list of bools, got [True, 2]"),
+        ("EchoBools", True, "a list of bools, got the bool True"),
+        ("EchoStrings", ["a", 1], "a list of strs, got ['a', 1]"),
+        ("EchoStrings", "abc", 'a list of strs, got the str "abc"'),
         ("EchoInts", [True], f"{LIST} [True]"),
         ("EchoInts", ["a"], f"{LIST} ['a']"),
         ("EchoIntLists", [[1], 2], f"{LIST} [[1], 2]"),
@@ -417,6 +434,18 @@ def test_making_an_operator_runs_no_body():
     assert error_text(TypeError, lambda: typed("Weigh", weights=[2])) == (
         "Weigh: attribute 'weights': expected a list of floats, such as [1.0, 2.0], got the list "
         "of ints [2]"
+    )
+
+
+def test_what_is_inferred_from_is_said_where_pytorchs_python_part_refuses():
+    """`torch` is imported; its meta function of nonzero() has advice that makes shapes wrong."""
+    nonzero = kernel(f"{BUILD}/tests/test_typed.so:MetaNonzero")
+    text = error_text(RuntimeError, lambda: nonzero(ms.Tensor([1.0, 0.0])))
+    assert text == (
+        "MetaNonzero: expected shapes and dtypes to be all that is needed to infer those of the "
+        "outputs, got a kernel or meta function that touches a tensor's data (inferring from "
+        "input 0: float32 [2]); give the kernel a meta function that does not: "
+        "aten_bridge::meta(function)"
     )
 
 

@@ -367,6 +367,18 @@ TEST(AttributesTest, HostWithoutExtraHasNone) {
   EXPECT_EQ(integer, 5);
 }
 
+TEST(AttributesTest, ListsOfStringsComeAsOne) {
+  using aten_bridge::detail::split_strings;
+  std::vector<std::string> strings = {"of before"};
+  EXPECT_TRUE(split_strings("", strings));
+  EXPECT_EQ(strings, std::vector<std::string>());
+  EXPECT_TRUE(split_strings("2:ab0:3:1:c12:twelve bytes", strings));
+  EXPECT_EQ(strings, (std::vector<std::string>{"ab", "", "1:c", "twelve bytes"}));
+  for (const char* text : {"abc", "3:ab", "1a:x", ":", "2:ab1", "-1:a", " 1:a", "9999999999:x"}) {
+    EXPECT_FALSE(split_strings(text, strings)) << text;
+  }
+}
+
 TEST(AttributesTest, WideningNamesTheFloatAndNoOther) {
   using aten_bridge::detail::widen;
   EXPECT_EQ(widen(0.01F), 0.01);

@@ -12,7 +12,6 @@
 #include <aten_bridge/parameters.h>
 #include <aten_bridge/views.h>
 
-#include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <stdexcept>
@@ -124,7 +123,8 @@ class MindSporeCall : public CallFrame, public HostDefaults {
   std::uint64_t place() const {
     std::uint64_t number = reinterpret_cast<std::uintptr_t>(extra_);
     for (const int i : {0, size() - 1}) {
-      for (int d = 0; i >= 0 && sizes(i) != nullptr && d < std::min(ndim(i), kMaxNdim); ++d) {
+      const bool has_sizes = i >= 0 && i < size() && sizes(i) != nullptr && ndim(i) <= kMaxNdim;
+      for (int d = 0; has_sizes && d < ndim(i); ++d) {
         number = 31 * number + static_cast<std::uint64_t>(sizes(i)[d]);
       }
     }

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from aten_bridge._function import Function
+from aten_bridge._function import BOOLS, STRINGS, Function, joined
 from aten_bridge.mindspore._dtypes import NAMES
 
 
@@ -71,9 +71,17 @@ def _list(values: Sequence[Any], given: Any) -> list[Any]:
     return result
 
 
-def _carried(value: Any) -> Any:
+def _carried(value: Any, expected: str) -> Any:
     """The value as MindSpore carries it to a kernel: bool, int, float, str or list."""
     plain = _plain(value)
+    if isinstance(plain, list | tuple):
+        elements = [_plain(one) for one in plain]
+        if expected == BOOLS and all(one in (0, 1) for one in elements):
+            return [int(one) for one in elements]
+        if expected == STRINGS and all(isinstance(one, str) for one in elements):
+            return joined(elements)
+        if expected in (BOOLS, STRINGS):
+            raise Uncarriable(f"expected {expected}, got {value!r}")
     if isinstance(plain, bool | str):
         return plain
     if isinstance(plain, list | tuple):
@@ -128,11 +136,12 @@ def check_names(function: Function) -> None:
 
 def check_attributes(function: Function, given: dict[str, Any]) -> dict[str, Any]:
     """The attributes as MindSpore carries them. Raises TypeError with all that is wrong."""
+    types = {} if function.description is None else function.description.attribute_types
     carried = {}
     faults = {}
     for name, value in given.items():
         try:
-            carried[name] = None if value is None else _carried(value)
+            carried[name] = None if value is None else _carried(value, types.get(name, ""))
         except Uncarriable as fault:
             faults[name] = str(fault)
     faults = function.attribute_faults(carried | dict.fromkeys(faults)) | faults
