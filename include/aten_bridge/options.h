@@ -79,7 +79,8 @@ constexpr detail::Attr<T> attr(const char* name, T fallback) {
 }
 template <class T>
 auto attr(const char* name, std::initializer_list<T> fallback) {
-  return detail::Attr<detail::DefaultList<T>>{name, {fallback.begin(), fallback.end()}};
+  return detail::Attr<detail::DefaultList<T>>{
+      name, detail::DefaultList<T>(fallback.begin(), fallback.end())};
 }
 template <class T>
 auto attr(const char* name, std::initializer_list<std::initializer_list<T>> fallback) {
