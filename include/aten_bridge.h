@@ -38,6 +38,7 @@
 #include <aten_bridge/kernel.h>
 #include <aten_bridge/run.h>
 
+#include <type_traits>
 #include <utility>
 
 #ifdef ATEN_BRIDGE_CUDA
@@ -78,7 +79,8 @@ namespace aten_bridge::detail {
 /// A kernel of a library, of which the host's C functions are made.
 template <class K, class Device, class Host>
 struct Exported {
-  static_assert(sizeof(typename Host::template Requirements<K>) > 0, "which has its own");
+  static_assert(std::is_empty_v<typename Host::template Requirements<K>>,
+                "a host's Requirements are static_asserts alone");
 
   K kernel;
 

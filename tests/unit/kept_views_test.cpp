@@ -228,7 +228,9 @@ TEST(KeptViewsTest, EachPlaceOfANetworkHasItsOwn) {
   // Two places may share their views, as their addresses fall.
   std::vector<int64_t> found;
   std::deque<Place> others;
-  for (int i = 0; i < 8; ++i) {
+  constexpr int kOthers = 8;
+  found.reserve(kOthers);
+  for (int i = 0; i < kOthers; ++i) {
     found.push_back(allocations_by_turns(first, true, others.emplace_back("AddIfGiven"), false));
   }
   EXPECT_EQ(*std::min_element(found.begin(), found.end()), expected);
