@@ -220,6 +220,15 @@ def elements(results):
     return table(["elements", "as a kernel", "called directly", "ratio"], rows)
 
 
+def layers(results):
+    same, other = (results.medians[f"by_turns/of_{of}"] for of in ("one_shape", "two_shapes"))
+    return (
+        "Two layers of a network call a kernel that does nothing by turns, with two tensors each: "
+        f"the two calls take {number(same)} ns where all tensors have one shape, and "
+        f"{number(other)} ns where each layer has its own.\n"
+    )
+
+
 def instructions(results):
     if not results.instructions:
         return "Not counted: valgrind was not there, or failed.\n"
@@ -398,6 +407,7 @@ TABLES = {
     "machine": machine,
     "goals": goals,
     "slots": slots,
+    "layers": layers,
     "instructions": instructions,
     "elements": elements,
     "build": build,

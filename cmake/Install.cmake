@@ -4,8 +4,12 @@ include(CMakePackageConfigHelpers)
 set(package_dir ${CMAKE_INSTALL_DATADIR}/cmake/aten_bridge)
 install(TARGETS aten_bridge aten_bridge_testing EXPORT aten_bridgeTargets)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/ DESTINATION include)
+# Made while it is installed, which may be without a build.
 if(TARGET aten_bridge_single_header)
-  install(FILES ${single_header} DESTINATION include/single)
+  install(CODE "execute_process(COMMAND \"${Python3_EXECUTABLE}\"
+    \"${PROJECT_SOURCE_DIR}/tools/single_header.py\" \"${PROJECT_SOURCE_DIR}/include\"
+    \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/include/single/aten_bridge.h\"
+    COMMAND_ERROR_IS_FATAL ANY)")
 endif()
 # For PYTHONPATH; pip install ./python does it for one environment.
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/python/aten_bridge

@@ -32,6 +32,7 @@ def test_find_package_from_an_install_tree_and_libtorch_from_the_prefix_path(tmp
     prefix = tmp_path / "prefix"
     run(CMAKE, "-S", SOURCE, "-B", tmp_path / "bridge")
     run(CMAKE, "--install", tmp_path / "bridge", "--prefix", prefix)
+    assert (prefix / "include/single/aten_bridge.h").is_file()
     configure_build_and_test(
         tmp_path / "build",
         "-DCMAKE_BUILD_TYPE=Release",
