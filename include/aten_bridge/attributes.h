@@ -13,19 +13,46 @@
 #include <cstdlib>
 #include <string>
 #include <type_traits>
-#include <utility>
-#include <variant>
 #include <vector>
 
 #pragma GCC visibility push(hidden)
 
 namespace aten_bridge {
 
-/// All that an attribute can be.
-using AttributeValue =
-    std::variant<bool, int64_t, double, std::string, std::vector<bool>, std::vector<int64_t>,
-                 std::vector<double>, std::vector<std::string>, std::vector<std::vector<int64_t>>,
-                 std::vector<std::vector<double>>>;
+/// What an attribute can be.
+enum class AttributeType : std::uint8_t {
+  kBool,
+  kInt,
+  kFloat,
+  kString,
+  kBools,
+  kInts,
+  kFloats,
+  kStrings,
+  kIntLists,
+  kFloatLists,
+};
+
+namespace detail {
+
+// clang-format off
+template <class T> struct AttributeTypeOf;
+template <AttributeType type> using Is = std::integral_constant<AttributeType, type>;
+template <> struct AttributeTypeOf<bool> : Is<AttributeType::kBool> {};
+template <> struct AttributeTypeOf<int64_t> : Is<AttributeType::kInt> {};
+template <> struct AttributeTypeOf<double> : Is<AttributeType::kFloat> {};
+template <> struct AttributeTypeOf<std::string> : Is<AttributeType::kString> {};
+template <> struct AttributeTypeOf<std::vector<bool>> : Is<AttributeType::kBools> {};
+template <> struct AttributeTypeOf<std::vector<int64_t>> : Is<AttributeType::kInts> {};
+template <> struct AttributeTypeOf<std::vector<double>> : Is<AttributeType::kFloats> {};
+template <> struct AttributeTypeOf<std::vector<std::string>> : Is<AttributeType::kStrings> {};
+template <> struct AttributeTypeOf<std::vector<std::vector<int64_t>>>
+    : Is<AttributeType::kIntLists> {};
+template <> struct AttributeTypeOf<std::vector<std::vector<double>>>
+    : Is<AttributeType::kFloatLists> {};
+// clang-format on
+
+}  // namespace detail
 
 /// Where the values of a kernel's attributes come from: a seam between the hosts and all that
 /// stands below.
@@ -41,17 +68,12 @@ class Attributes {
   /// hosts convert nothing, and neither does the bridge.
   template <class T>
   bool get(const char* name, T& value) const {
-    AttributeValue read(std::in_place_type<T>);
-    const bool found = get_as(name, read);
-    if (found) {
-      value = *std::get_if<T>(&read);
-    }
-    return found;
+    return get_as(detail::AttributeTypeOf<T>::value, name, &value);
   }
 
  private:
-  /// The same for the type that `value` has.
-  virtual bool get_as(const char* name, AttributeValue& value) const = 0;
+  /// The same for a value of that type: bool, int64_t, double, std::string, or the std::vector.
+  virtual bool get_as(AttributeType type, const char* name, void* value) const = 0;
 };
 
 }  // namespace aten_bridge
@@ -116,20 +138,16 @@ inline std::vector<std::vector<double>> widen(const std::vector<std::vector<floa
     return text + "]";
   };
   const auto row = [&](const auto& values) { return list(values, number); };
-  const auto quoted = [](const std::string& value) { return join({"\"", value, "\""}); };
-  const auto truth = [](bool value) { return std::string(value ? "True" : "False"); };
   bool flag = false;
   int64_t integer = 0;
   double real = 0;
   std::string string;
-  std::vector<bool> flags;
-  std::vector<std::string> strings;
   std::vector<int64_t> integers;
   std::vector<double> reals;
   std::vector<std::vector<int64_t>> integer_lists;
   std::vector<std::vector<double>> real_lists;
   if (attributes.get(name, flag)) {
-    return "the bool " + truth(flag);
+    return flag ? "the bool True" : "the bool False";
   }
   if (attributes.get(name, integer)) {
     return "the int " + number(integer);
@@ -138,10 +156,7 @@ inline std::vector<std::vector<double>> widen(const std::vector<std::vector<floa
     return "the float " + number(real);
   }
   if (attributes.get(name, string)) {
-    return "the str " + quoted(string);
-  }
-  if (attributes.get(name, strings)) {
-    return "the list of strs " + list(strings, quoted);
+    return join({"the str \"", string, "\""});
   }
   if (attributes.get(name, integers)) {
     return "the list of ints " + row(integers);
@@ -154,9 +169,6 @@ inline std::vector<std::vector<double>> widen(const std::vector<std::vector<floa
   }
   if (attributes.get(name, real_lists)) {
     return "the list of lists of floats " + list(real_lists, row);
-  }
-  if (attributes.get(name, flags)) {
-    return "the list of bools " + list(flags, truth);
   }
   return "something that is none of bool, int, float, str, and lists of ints or of floats";
 }

@@ -60,7 +60,9 @@ class NoAttributes final : public Attributes {
   std::string advice(const char* /*name*/) const override { return "this host has no attributes"; }
 
  private:
-  bool get_as(const char* /*name*/, AttributeValue& /*value*/) const override { return false; }
+  bool get_as(AttributeType /*type*/, const char* /*name*/, void* /*value*/) const override {
+    return false;
+  }
 };
 
 /// What a host is that says nothing else.

@@ -35,8 +35,8 @@ class _Attribute(ctypes.Structure):
 _INTERFACE = 1  # kPythonInterface of aten_bridge.h
 _ATTRIBUTES_ALONE = -1  # kAttributesAlone of aten_bridge.h
 
-# PythonAttribute::Type of aten_bridge.h.
-_BOOL, _INT, _FLOAT, _STRING, _INTS, _FLOATS, _INT_LISTS, _FLOAT_LISTS, _BOOLS, _STRINGS = range(10)
+# AttributeType of aten_bridge.h.
+_BOOL, _INT, _FLOAT, _STRING, _BOOLS, _INTS, _FLOATS, _STRINGS, _INT_LISTS, _FLOAT_LISTS = range(10)
 
 # What a kernel calls lists that no host of the bridge's carries as such: as ints, and as one str.
 BOOLS, STRINGS = "a list of bools", "a list of strs"

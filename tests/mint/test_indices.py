@@ -74,7 +74,7 @@ def test_rows(mode, function):
     rows = np.array([-1, 0, 1, -3])
     result = mode(function)(ms.Tensor(X), ms.Tensor(rows))
     np.testing.assert_array_equal(result.asnumpy(), X[rows])
-    with pytest.raises(RuntimeError, match="index out of range in self"):
+    with pytest.raises(RuntimeError, match=r"index .*out of (range|bounds)"):
         mode(function)(ms.Tensor(X), ms.Tensor(rows - 1)).asnumpy()
 
 

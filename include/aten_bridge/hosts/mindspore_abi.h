@@ -12,7 +12,6 @@
 #include <aten_bridge/attributes.h>
 #include <aten_bridge/slot.h>
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -24,7 +23,7 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
-#include <variant>
+#include <utility>
 #include <vector>
 
 #pragma GCC visibility push(hidden)
@@ -157,20 +156,20 @@ inline std::string mindspore_advice(const char* name) {
 /// "". False if that is none.
 [[gnu::cold]] inline bool split_strings(const std::string& text,
                                         std::vector<std::string>& strings) {
-  strings.clear();
+  std::vector<std::string> parts;
   for (std::size_t begin = 0; begin < text.size();) {
-    const std::size_t colon = text.find(':', begin);
-    const std::size_t digits = text.find_first_not_of("0123456789", begin);
-    if (colon == std::string::npos || digits != colon || colon == begin || colon - begin > 9) {
+    const std::size_t colon = text.find_first_not_of("0123456789", begin);
+    if (colon == std::string::npos || text[colon] != ':' || colon == begin || colon - begin > 9) {
       return false;
     }
-    const auto length = static_cast<std::size_t>(std::strtoul(text.c_str() + begin, nullptr, 10));
+    const std::size_t length = std::strtoul(text.c_str() + begin, nullptr, 10);
     if (length > text.size() - colon - 1) {
       return false;
     }
-    strings.push_back(text.substr(colon + 1, length));
+    parts.push_back(text.substr(colon + 1, length));
     begin = colon + 1 + length;
   }
+  strings = std::move(parts);
   return true;
 }
 
@@ -186,46 +185,52 @@ class HostAttributes final : public Attributes {
   std::string advice(const char* name) const override { return mindspore_advice(name); }
 
  private:
-  [[gnu::cold]] bool get_as(const char* name, AttributeValue& value) const override {
-    return std::visit([&](auto& of_type) { return get_of(name, of_type); }, value);
+  [[gnu::cold]] bool get_as(AttributeType type, const char* name, void* value) const override {
+    switch (type) {
+      case AttributeType::kBool:
+        return read(name, *static_cast<bool*>(value), &AotExtra::get_bool);
+      case AttributeType::kInt:
+        return read(name, *static_cast<int64_t*>(value), &AotExtra::get_int);
+      case AttributeType::kFloat:
+        return read(name, *static_cast<double*>(value), &AotExtra::get_float);
+      case AttributeType::kString:
+        return read(name, *static_cast<std::string*>(value), &AotExtra::get_string);
+      case AttributeType::kInts:
+        return read(name, *static_cast<std::vector<int64_t>*>(value), &AotExtra::get_ints);
+      case AttributeType::kFloats:
+        return read(name, *static_cast<std::vector<double>*>(value), &AotExtra::get_floats);
+      case AttributeType::kIntLists:
+        return read(name, *static_cast<std::vector<std::vector<int64_t>>*>(value),
+                    &AotExtra::get_int_lists);
+      case AttributeType::kFloatLists:
+        return read(name, *static_cast<std::vector<std::vector<double>>*>(value),
+                    &AotExtra::get_float_lists);
+      // MindSpore has no functions for these two: aten_bridge.mindspore, the Python module, passes
+      // bools as ints, and strs as one of them.
+      case AttributeType::kBools: {
+        std::vector<int64_t> integers;
+        return read(name, integers, &AotExtra::get_ints) &&
+               to_bools(integers, *static_cast<std::vector<bool>*>(value));
+      }
+      case AttributeType::kStrings: {
+        std::string text;
+        return read(name, text, &AotExtra::get_string) &&
+               split_strings(text, *static_cast<std::vector<std::string>*>(value));
+      }
+    }
+    return false;
   }
 
-  bool get_of(const char* name, bool& value) const {
-    return read(name, value, &AotExtra::get_bool);
-  }
-  bool get_of(const char* name, int64_t& value) const {
-    return read(name, value, &AotExtra::get_int);
-  }
-  bool get_of(const char* name, double& value) const {
-    return read(name, value, &AotExtra::get_float);
-  }
-  bool get_of(const char* name, std::string& value) const {
-    return read(name, value, &AotExtra::get_string);
-  }
-  bool get_of(const char* name, std::vector<int64_t>& value) const {
-    return read(name, value, &AotExtra::get_ints);
-  }
-  bool get_of(const char* name, std::vector<double>& value) const {
-    return read(name, value, &AotExtra::get_floats);
-  }
-  bool get_of(const char* name, std::vector<std::vector<int64_t>>& value) const {
-    return read(name, value, &AotExtra::get_int_lists);
-  }
-  bool get_of(const char* name, std::vector<std::vector<double>>& value) const {
-    return read(name, value, &AotExtra::get_float_lists);
-  }
-  // MindSpore has no functions for these two: aten_bridge.mindspore, the Python module, passes
-  // bools as ints, and strs as one of them.
-  bool get_of(const char* name, std::vector<bool>& value) const {
-    std::vector<int64_t> integers;
-    const bool found = read(name, integers, &AotExtra::get_ints);
-    value.assign(integers.begin(), integers.end());
-    return found && std::all_of(integers.begin(), integers.end(),
-                                [](int64_t integer) { return integer == 0 || integer == 1; });
-  }
-  bool get_of(const char* name, std::vector<std::string>& value) const {
-    std::string text;
-    return read(name, text, &AotExtra::get_string) && split_strings(text, value);
+  static bool to_bools(const std::vector<int64_t>& integers, std::vector<bool>& value) {
+    std::vector<bool> bools;
+    for (const int64_t integer : integers) {
+      if (integer != 0 && integer != 1) {
+        return false;
+      }
+      bools.push_back(integer == 1);
+    }
+    value = std::move(bools);
+    return true;
   }
 
   // no_sanitize: the dynamic type of `extra` is a class of the host's, unknown here.

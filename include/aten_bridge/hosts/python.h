@@ -21,7 +21,6 @@
 #include <iterator>
 #include <string>
 #include <utility>
-#include <variant>
 #include <vector>
 
 #pragma GCC visibility push(hidden)
@@ -81,21 +80,8 @@ struct PythonInput {
 };
 
 struct PythonAttribute {
-  enum Type : int {
-    kBool,
-    kInt,
-    kFloat,
-    kString,
-    kInts,
-    kFloats,
-    kIntLists,
-    kFloatLists,
-    kBools,
-    kStrings
-  };
-
   const char* name;
-  int type;
+  int type;          // an AttributeType
   int64_t size;      // of a list
   const void* data;  // int64_t (also of bools), double, char, or attributes of a list's own
 };
@@ -113,73 +99,72 @@ class PythonAttributes final : public Attributes {
   std::string advice(const char* name) const override { return mindspore_advice(name); }
 
  private:
-  using Type = PythonAttribute::Type;
-
-  [[gnu::cold]] bool get_as(const char* name, AttributeValue& value) const override {
+  [[gnu::cold]] bool get_as(AttributeType type, const char* name, void* value) const override {
     const PythonAttribute* found = std::find_if(
         begin_, end_, [&](const PythonAttribute& a) { return std::strcmp(a.name, name) == 0; });
-    return found != end_ && std::visit([&](auto& of_type) { return read(*found, of_type); }, value);
-  }
-
-  static bool read(const PythonAttribute& a, bool& value) {
-    value = a.type == Type::kBool && *static_cast<const int64_t*>(a.data) != 0;
-    return a.type == Type::kBool;
-  }
-  static bool read(const PythonAttribute& a, int64_t& value) {
-    value = a.type == Type::kInt ? *static_cast<const int64_t*>(a.data) : 0;
-    return a.type == Type::kInt;
-  }
-  static bool read(const PythonAttribute& a, double& value) {
-    value = a.type == Type::kFloat ? to_double(*static_cast<const double*>(a.data)) : 0;
-    return a.type == Type::kFloat;
-  }
-  static bool read(const PythonAttribute& a, std::string& value) {
-    if (a.type == Type::kString) {
-      value.assign(static_cast<const char*>(a.data), static_cast<std::size_t>(a.size));
+    if (found == end_ || found->type != static_cast<int>(type)) {
+      return false;
     }
-    return a.type == Type::kString;
-  }
-  static bool read(const PythonAttribute& a, std::vector<bool>& value) {
-    return read_plain<int64_t>(a, Type::kBools, value);
-  }
-  static bool read(const PythonAttribute& a, std::vector<int64_t>& value) {
-    return read_plain<int64_t>(a, Type::kInts, value);
-  }
-  static bool read(const PythonAttribute& a, std::vector<double>& value) {
-    const bool found = read_plain<double>(a, Type::kFloats, value);
-    std::transform(value.begin(), value.end(), value.begin(), to_double);
-    return found;
-  }
-  static bool read(const PythonAttribute& a, std::vector<std::string>& value) {
-    return read_lists(a, Type::kStrings, value);
-  }
-  static bool read(const PythonAttribute& a, std::vector<std::vector<int64_t>>& value) {
-    return read_lists(a, Type::kIntLists, value);
-  }
-  static bool read(const PythonAttribute& a, std::vector<std::vector<double>>& value) {
-    return read_lists(a, Type::kFloatLists, value);
-  }
-
-  /// A list of numbers, which Python has as `Element`.
-  template <class Element, class List>
-  static bool read_plain(const PythonAttribute& a, Type type, List& value) {
-    if (a.type == type) {
-      const auto* data = static_cast<const Element*>(a.data);
-      value.assign(data, data + a.size);
-    }
-    return a.type == type;
-  }
-
-  /// A list of what is an attribute by itself.
-  template <class T>
-  static bool read_lists(const PythonAttribute& a, Type type, std::vector<T>& value) {
-    if (a.type == type) {
-      value.resize(static_cast<std::size_t>(a.size));
-      for (std::size_t i = 0; i < value.size(); ++i) {
-        read(static_cast<const PythonAttribute*>(a.data)[i], value[i]);
+    const PythonAttribute& a = *found;
+    switch (type) {
+      case AttributeType::kBool:
+        *static_cast<bool*>(value) = *static_cast<const int64_t*>(a.data) != 0;
+        break;
+      case AttributeType::kInt:
+        *static_cast<int64_t*>(value) = *static_cast<const int64_t*>(a.data);
+        break;
+      case AttributeType::kFloat:
+        *static_cast<double*>(value) = to_double(*static_cast<const double*>(a.data));
+        break;
+      case AttributeType::kString:
+        *static_cast<std::string*>(value) = string(a);
+        break;
+      case AttributeType::kBools: {
+        const std::vector<int64_t> integers = ints(a);
+        static_cast<std::vector<bool>*>(value)->assign(integers.begin(), integers.end());
+        break;
       }
+      case AttributeType::kInts:
+        *static_cast<std::vector<int64_t>*>(value) = ints(a);
+        break;
+      case AttributeType::kFloats:
+        *static_cast<std::vector<double>*>(value) = floats(a);
+        break;
+      case AttributeType::kStrings:
+        *static_cast<std::vector<std::string>*>(value) = lists(a, &string);
+        break;
+      case AttributeType::kIntLists:
+        *static_cast<std::vector<std::vector<int64_t>>*>(value) = lists(a, &ints);
+        break;
+      case AttributeType::kFloatLists:
+        *static_cast<std::vector<std::vector<double>>*>(value) = lists(a, &floats);
+        break;
     }
-    return a.type == type;
+    return true;
+  }
+
+  static std::string string(const PythonAttribute& a) {
+    return {static_cast<const char*>(a.data), static_cast<std::size_t>(a.size)};
+  }
+
+  static std::vector<int64_t> ints(const PythonAttribute& a) {
+    const auto* data = static_cast<const int64_t*>(a.data);
+    return {data, data + a.size};
+  }
+
+  static std::vector<double> floats(const PythonAttribute& a) {
+    const auto* data = static_cast<const double*>(a.data);
+    std::vector<double> values(data, data + a.size);
+    std::transform(values.begin(), values.end(), values.begin(), to_double);
+    return values;
+  }
+
+  template <class T>
+  static std::vector<T> lists(const PythonAttribute& a, T (*list)(const PythonAttribute&)) {
+    const auto* data = static_cast<const PythonAttribute*>(a.data);
+    std::vector<T> values;
+    std::transform(data, data + a.size, std::back_inserter(values), list);
+    return values;
   }
 
   static double to_double(double value) { return widen(static_cast<float>(value)); }
