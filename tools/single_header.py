@@ -14,7 +14,9 @@ GUARD = re.compile(r"#(ifndef|define) ATEN_BRIDGE_\w*H_$|#endif  // ATEN_BRIDGE_
 LICENSE = "//\n// SPDX-License-Identifier: Apache-2.0\n"
 
 
-def expanded(name: str, include: Path, done: set[str], is_conditional: bool = False) -> list[str]:
+def expanded(
+    name: str, include: Path, done: set[str], conditional: set[str], is_conditional: bool = False
+) -> list[str]:
     """The lines of a header, and of those that it includes and that are not `done`."""
     lines: list[str] = []
     depth = 0  # of conditions
@@ -31,6 +33,8 @@ def expanded(name: str, include: Path, done: set[str], is_conditional: bool = Fa
             continue
         room = included[1]
         if room in done:
+            if depth == 0 and not is_conditional and room in conditional:
+                raise ValueError(f"{name} includes {room}, which stands under a condition only")
             continue
         if is_conditional:
             raise ValueError(
@@ -38,13 +42,14 @@ def expanded(name: str, include: Path, done: set[str], is_conditional: bool = Fa
                 "without one before"
             )
         done.add(room)
+        conditional.update({room} if depth > 0 else ())
         lines += [f"// ---- {room} ----", ""]
-        lines += expanded(room, include, done, is_conditional=depth > 0)
+        lines += expanded(room, include, done, conditional, is_conditional=depth > 0)
     return lines
 
 
 def single_header(include: Path) -> str:
-    lines = expanded("aten_bridge.h", include, set())
+    lines = expanded("aten_bridge.h", include, set(), set())
     text = "\n".join(["#ifndef ATEN_BRIDGE_H_", "#define ATEN_BRIDGE_H_", *lines])
     return re.sub(r"\n{3,}", "\n\n", text) + "\n\n#endif  // ATEN_BRIDGE_H_\n"
 

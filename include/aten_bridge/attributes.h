@@ -19,18 +19,18 @@
 
 namespace aten_bridge {
 
-/// What an attribute can be.
+/// What an attribute can be. The Python module has the same numbers.
 enum class AttributeType : std::uint8_t {
   kBool,
   kInt,
   kFloat,
   kString,
-  kBools,
   kInts,
   kFloats,
-  kStrings,
   kIntLists,
   kFloatLists,
+  kBools,
+  kStrings,
 };
 
 namespace detail {

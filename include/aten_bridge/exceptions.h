@@ -35,10 +35,11 @@ namespace aten_bridge::detail {
 /// What an exception says. The C++ backtrace of PyTorch's is of use to who debugs PyTorch, whose
 /// own variable asks for it; where PyTorch is imported, meta functions of some operators are in
 /// Python, and throw with a traceback.
-[[gnu::cold]] inline std::string exception_text(const std::exception& error) {
+[[gnu::cold]] inline std::string exception_text(const std::exception& error,
+                                                bool may_have_backtrace = false) {
   if (const auto* of_pytorch = dynamic_cast<const c10::Error*>(&error)) {
     const char* show = std::getenv("TORCH_SHOW_CPP_STACKTRACES");
-    const bool backtrace = show != nullptr && std::strcmp(show, "1") == 0;
+    const bool backtrace = may_have_backtrace && show != nullptr && std::strcmp(show, "1") == 0;
     return backtrace ? of_pytorch->what() : of_pytorch->what_without_backtrace();
   }
   const std::string text = error.what() == nullptr ? "" : error.what();

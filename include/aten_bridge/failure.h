@@ -41,7 +41,7 @@ struct Failure {
   } catch (const Error& error) {
     failure = {error.status(), error.what()};
   } catch (const c10::Error& error) {
-    const std::string text = exception_text(error);
+    const std::string text = exception_text(error, /*may_have_backtrace=*/true);
     failure.status = text.rfind("CUDA", 0) == 0 ? Status::kCuda : Status::kAten;
     failure.text += text + operands;
     if (text.find("stream is capturing") != std::string::npos ||

@@ -89,19 +89,23 @@ class KeptByPlace {
 
   KeptOperands& of(std::uint64_t place) {
     constexpr std::uint64_t kSpread = 0x9e3779b97f4a7c15;
-    std::unique_ptr<KeptOperands>& kept = kept_[place * kSpread >> (64 - kBits)];
-    return kept == nullptr ? make(kept) : *kept;
+    const std::size_t index = place * kSpread >> (64 - kBits);
+    return table_ == nullptr || (*table_)[index] == nullptr ? make(index) : *(*table_)[index];
   }
 
  private:
-  static constexpr int kBits = 5;
+  static constexpr int kBits = 6;
+  using Table = std::array<std::unique_ptr<KeptOperands>, 1U << kBits>;
 
-  [[gnu::cold, gnu::noinline]] static KeptOperands& make(std::unique_ptr<KeptOperands>& kept) {
-    kept = std::make_unique<KeptOperands>();
-    return *kept;
+  [[gnu::cold, gnu::noinline]] KeptOperands& make(std::size_t index) {
+    if (table_ == nullptr) {
+      table_ = std::make_unique<Table>();
+    }
+    (*table_)[index] = std::make_unique<KeptOperands>();
+    return *(*table_)[index];
   }
 
-  std::array<std::unique_ptr<KeptOperands>, 1U << kBits> kept_;
+  std::unique_ptr<Table> table_;  // not in the thread's own memory, of which there is little
 };
 
 /// What the host keeps for one operator of a graph. MindSpore deletes it as its AotKernelData,

@@ -15,6 +15,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -123,15 +124,28 @@ Instance* find_instance(const KernelBase& kernel, const Host& host,
 template <class Device, class Host, class... OfHost>
 typename Host::Result run(const KernelBase& kernel, KeptByPlace& places, OfHost... of_host) {
   const KernelInfo& info = kernel.info;
+  std::optional<Host> of_call;  // to which the operands refer in an error's text
   std::unique_ptr<KeptOperands> nested;
   Arguments arguments;
   int bound = 0;
   try {
     check_pytorch(info.operator_name);
-    Host host(info.operator_name, of_host...);
+    Host& host = of_call.emplace(info.operator_name, of_host...);
     const KernelScope scope(info.records);
     Device device(info.operator_name, host.stream(), info.records);
-    KeptOperands* kept_of_place = &places.of(host.place());
+    arguments.kernel = &info;
+    arguments.stream = host.stream();
+    arguments.around_state = &Device::around_state;
+    std::unique_ptr<Instance> temporary;
+    std::vector<Memory> workspaces;
+    Report report(info.operator_name);
+    if (!info.takes_call) {
+      arguments.instance = find_instance(kernel, host, temporary, report);
+      if (!take_operands(info, host, arguments, report)) {
+        report.raise_if_failed();
+      }
+    }
+    KeptOperands* kept_of_place = &places.of(info.takes_call ? 0 : host.place());
     if (kept_of_place->in_use) {  // a kernel that calls itself, or another of its type
       nested = std::make_unique<KeptOperands>();
       kept_of_place = nested.get();
@@ -139,19 +153,9 @@ typename Host::Result run(const KernelBase& kernel, KeptByPlace& places, OfHost.
     KeptOperands& kept = *kept_of_place;
     // What autograd records is over when the call is.
     const OperandsInUse in_use(kept, arguments, /*keeps_views=*/!info.records);
-    arguments.kernel = &info;
-    arguments.stream = host.stream();
-    arguments.around_state = &Device::around_state;
-    std::unique_ptr<Instance> temporary;
-    std::vector<Memory> workspaces;
     if (info.takes_call) {
       arguments.call = host.take_call(device);
     } else {
-      Report report(info.operator_name);
-      arguments.instance = find_instance(kernel, host, temporary, report);
-      if (!take_operands(info, host, arguments, report)) {
-        report.raise_if_failed();
-      }
       if constexpr (Host::kWritesInputs) {
         if (info.outputs == 0) {
           check_in_place(info, host, arguments.inputs);

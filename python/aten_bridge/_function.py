@@ -36,28 +36,38 @@ _INTERFACE = 1  # kPythonInterface of aten_bridge.h
 _ATTRIBUTES_ALONE = -1  # kAttributesAlone of aten_bridge.h
 
 # AttributeType of aten_bridge.h.
-_BOOL, _INT, _FLOAT, _STRING, _BOOLS, _INTS, _FLOATS, _STRINGS, _INT_LISTS, _FLOAT_LISTS = range(10)
+_BOOL, _INT, _FLOAT, _STRING, _INTS, _FLOATS, _INT_LISTS, _FLOAT_LISTS, _BOOLS, _STRINGS = range(10)
 
 # What a kernel calls lists that no host of the bridge's carries as such: as ints, and as one str.
 BOOLS, STRINGS = "a list of bools", "a list of strs"
 
 
-def joined(strings: Sequence[str]) -> str:
-    """A list of strings as one, each with its length in bytes before it: "2:ab0:"."""
-    return "".join(f"{len(string.encode())}:{string}" for string in strings)
+class Bools(list):
+    """Bools as ints."""
+
+    def given(self) -> list[bool]:
+        return [bool(one) for one in self]
+
+    def __repr__(self) -> str:
+        return repr(self.given())
 
 
-def separated(text: str) -> list[str] | None:
-    """The strings of which `joined` made one; None if it is none."""
-    rest, strings = text.encode(), []
-    while rest:
-        match = re.match(rb"(\d{1,9}):", rest)
-        if not match or int(match[1]) > len(rest) - match.end():
-            return None
-        end = match.end() + int(match[1])
-        strings.append(rest[match.end() : end].decode())
-        rest = rest[end:]
-    return strings
+class Strings(str):
+    """Strings as one, each with its length in bytes before it: "2:ab0:"."""
+
+    def __new__(cls, strings: Sequence[str]) -> Strings:
+        made = super().__new__(cls, "".join(f"{len(s.encode())}:{s}" for s in strings))
+        made._given = list(strings)
+        return made
+
+    def given(self) -> list[str]:
+        return self._given
+
+    def __repr__(self) -> str:
+        return repr(self._given)
+
+    def __deepcopy__(self, memo: Any) -> Strings:
+        return self
 
 
 class Marshalled:
@@ -77,11 +87,11 @@ class Marshalled:
 
     def _attribute(self, name: str, value: Any, expected: str) -> _Attribute:
         size = 1
-        if expected == BOOLS and isinstance(value, list) and set(map(repr, value)) <= {"0", "1"}:
+        if isinstance(value, Bools):
             size = len(value)
             kind, data = _BOOLS, (ctypes.c_int64 * size)(*value)
-        elif expected == STRINGS and isinstance(value, str) and separated(value) is not None:
-            strings = separated(value)
+        elif isinstance(value, Strings):
+            strings = value.given()
             size = len(strings)
             kind, data = (
                 _STRINGS,

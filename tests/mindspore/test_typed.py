@@ -207,6 +207,9 @@ LIST = "a list of ints, of floats, or of lists of these, got"
         ),
         ("EchoBools", [1.5], "a list of bools, got [1.5]"),
         ("EchoBools", [True, 2], "a list of bools, got [True, 2]"),
+        ("EchoBools", [1, 0], "a list of bools, got [1, 0]"),
+        ("EchoStrings", "2:ab", 'a list of strs, got the str "2:ab"'),
+        ("EchoStrings", "", 'a list of strs, got the str ""'),
         ("EchoBools", True, "a list of bools, got the bool True"),
         ("EchoStrings", ["a", 1], "a list of strs, got ['a', 1]"),
         ("EchoStrings", "abc", 'a list of strs, got the str "abc"'),
@@ -223,6 +226,16 @@ def test_attribute_of_another_type(name, value, expected):
     assert error_text(TypeError, lambda: typed(name, value=value)) == (
         f"{name}: attribute 'value': expected {expected}"
     )
+
+
+def test_lists_that_mindspore_does_not_carry_are_set_later_too():
+    operator = typed("EchoStrings", value=["a"])
+    operator.add_prim_attr("value", ["b", "cd"])
+    assert operator().asnumpy().tobytes() == b"b\0cd\0"
+    flags = typed("EchoBools", value=[True]).add_prim_attr("value", [False, True])
+    np.testing.assert_array_equal(flags().asnumpy(), [0, 1])
+    assert "value=['b', 'cd']" in repr(operator)
+    assert "value=[False, True]" in repr(flags)
 
 
 def test_attribute_set_later_is_checked_too():

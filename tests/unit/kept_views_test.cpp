@@ -141,32 +141,53 @@ TEST(KeptViewsTest, FollowShapesRanksAndDtypes) {
 }
 
 TEST(KeptViewsTest, ACallLikeTheLastButForOneFaultIsRefused) {
-  const auto copy = kernel("Copy").function();
+  const auto add = kernel("AddIfGiven").function();
   float values[6] = {};
   int64_t sizes[] = {2, 3};
-  int64_t* shapes[] = {sizes, sizes};
-  const auto call = [&](std::vector<void*> params, std::vector<int> ndims,
-                        std::vector<const char*> dtypes) -> std::string {
-    std::vector<void*> good = {values, values};
-    std::vector<int> twos = {2, 2};
-    std::vector<const char*> floats = {"float32", "float32"};
-    copy(2, good.data(), twos.data(), shapes, floats.data(), nullptr, nullptr);
+  int64_t* shapes[] = {sizes, sizes, sizes};
+  // The fault is that of the operand in the middle: views are kept by the sizes of the others.
+  const auto call = [&](void* data, int ndim, const char* dtype) -> std::string {
+    const auto with = [&](void* middle, int rank, const char* type) {
+      void* params[] = {values, middle, values};
+      int ndims[] = {2, rank, 2};
+      const char* dtypes[] = {"float32", type, "float32"};
+      add(3, params, ndims, shapes, dtypes, nullptr, nullptr);
+    };
+    with(values, 2, "float32");
     try {
-      copy(2, params.data(), ndims.data(), shapes, dtypes.data(), nullptr, nullptr);
+      with(data, ndim, dtype);
       return "";
     } catch (const std::runtime_error& error) {
       return error.what();
     }
   };
-  EXPECT_EQ(call({values, values}, {2, 2}, {"float32", "float32"}), "");
-  EXPECT_EQ(call({values, nullptr}, {2, 2}, {"float32", "float32"}),
-            "Copy: output 0: expected a pointer to 6 elements, got null with float32 [2, 3]");
-  EXPECT_EQ(call({values, values}, {-1, 2}, {"float32", "float32"}),
-            "Copy: input 0: expected a rank from 0 to 64, got -1");
-  EXPECT_EQ(call({values, values}, {2, 2}, {nullptr, "float32"}),
-            "Copy: input 0: expected a dtype, got null with shape [2, 3]");
-  EXPECT_EQ(call({values, values}, {2, 2}, {"none", "float32"}),
-            "Copy: input 0: expected a tensor, got None");
+  EXPECT_EQ(call(values, 2, "float32"), "");
+  EXPECT_EQ(call(nullptr, 2, "float32"),
+            "AddIfGiven: input 1: expected a pointer to 6 elements, got null with float32 [2, 3]");
+  EXPECT_EQ(call(values, -1, "float32"),
+            "AddIfGiven: input 1: expected a rank from 0 to 64, got -1");
+  EXPECT_EQ(call(values, 2, nullptr),
+            "AddIfGiven: input 1: expected a dtype, got null with shape [2, 3]");
+  EXPECT_EQ(call(values, 2, "none"), "");
+}
+
+TEST(KeptViewsTest, AWrongCountIsRefusedBeforeAnyOperandIsLookedAt) {
+  const auto copy = kernel("Copy").function();
+  float values[6] = {};
+  int64_t sizes[] = {2, 3};
+  auto* const nowhere = reinterpret_cast<int64_t*>(0x21);
+  void* params[] = {values, values, values};
+  int ndims[] = {2, 2, 2};
+  int64_t* shapes[] = {nowhere, sizes, nowhere};
+  const char* dtypes[] = {"float32", "float32", "float32"};
+  try {
+    copy(3, params, ndims, shapes, dtypes, nullptr, nullptr);
+    ADD_FAILURE() << "not refused";
+  } catch (const std::runtime_error& error) {
+    EXPECT_STREQ(error.what(),
+                 "Copy: expected 1 input and 1 output, got 3 slots; compare the arguments of the "
+                 "call, out_shape and out_dtype with the kernel");
+  }
 }
 
 TEST(KeptViewsTest, ARefusedCallLeavesNothingBehind) {

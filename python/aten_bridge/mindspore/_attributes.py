@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from aten_bridge._function import BOOLS, STRINGS, Function, joined
+from aten_bridge._function import BOOLS, STRINGS, Bools, Function, Strings
 from aten_bridge.mindspore._dtypes import NAMES
 
 
@@ -73,13 +73,14 @@ def _list(values: Sequence[Any], given: Any) -> list[Any]:
 
 def _carried(value: Any, expected: str) -> Any:
     """The value as MindSpore carries it to a kernel: bool, int, float, str or list."""
+    value = value.given() if isinstance(value, Bools | Strings) else value
     plain = _plain(value)
     if isinstance(plain, list | tuple):
         elements = [_plain(one) for one in plain]
-        if expected == BOOLS and all(one in (0, 1) for one in elements):
-            return [int(one) for one in elements]
+        if expected == BOOLS and all(isinstance(one, bool) for one in elements):
+            return Bools(int(one) for one in elements)
         if expected == STRINGS and all(isinstance(one, str) for one in elements):
-            return joined(elements)
+            return Strings(elements)
         if expected in (BOOLS, STRINGS):
             raise Uncarriable(f"expected {expected}, got {value!r}")
     if isinstance(plain, bool | str):
