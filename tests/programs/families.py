@@ -1319,8 +1319,8 @@ DIFFERS_IN_GRAPHS = {
 
 
 # What such a program does, so that it is not excused from anything else: an error that says so, or
-# bounds of the differences of results and gradients.
-EXPECTED: dict[tuple[str, str], str | tuple[float, float]] = {
+# bounds of the differences of results and gradients; or one of several.
+EXPECTED: dict[tuple[str, str], str | tuple[float, float] | list] = {
     ("gpt_bigcode", "float32"): "For 'Dropout', the 'keep_prob' must be a number",
     ("stablelm", "float32"): "input bacth_size should be equal to target batch_size",
     (
@@ -1331,7 +1331,8 @@ EXPECTED: dict[tuple[str, str], str | tuple[float, float]] = {
     ("speecht5", "float32"): "Dense.__init__() got an unexpected keyword argument 'bias'",
     ("LTXVideoTransformer3DModel", "float32"): "has no parameters norm_out.weight, norm_out.bias",
     ("distilbert", "graph"): "'sa_weights' is not defined in false branch",
-    ("vit", "graph"): "The parameters number of the function is 3",
+    # It compiles for minutes, or stops in MindSpore's compiler.
+    ("vit", "graph"): [(1e-4, 5), "The parameters number of the function is 3"],
     ("jetmoe", "float32"): (3e-2, 1e-2),
     ("dinov2_with_registers", "float32"): (0.5, 0.5),
     ("yoso", "float32"): (1e-4, 0.5),
@@ -1375,7 +1376,11 @@ def proof(name: str, kind: str) -> str:
 def is_expected(answer: dict) -> bool:
     """Whether a program that differs from PyTorch's does what it is known to do."""
     expected = EXPECTED[answer["name"], answer["kind"]]
-    if isinstance(expected, str):
-        return expected in answer.get("error", "")
-    forward, gradient = expected
-    return "error" not in answer and answer["forward"] <= forward and answer["gradient"] <= gradient
+    for one in expected if isinstance(expected, list) else [expected]:
+        if isinstance(one, str):
+            if one in answer.get("error", ""):
+                return True
+        elif "error" not in answer:
+            forward, gradient = one
+            return answer["forward"] <= forward and answer["gradient"] <= gradient
+    return False
