@@ -2,8 +2,9 @@
 
     python build_cost.py <build folder> <result.json>
 
-Compiles both sources by turns, with the commands of the build, and looks at the two libraries; and
-the second source once more with the header included, but not used. Each is also read without making
+Compiles both sources by turns, with the commands of the build, and looks at the two libraries; the
+first source once more with all of the bridge in it, as without aten_bridge_add_kernel; and the
+second with the header included, but not used. Each is also read without making
 code of it. Times are of the processor, so that other programs disturb them little.
 """
 
@@ -19,6 +20,7 @@ ROUNDS = 3
 # Of compile_commands.json the source, and options added to its command.
 COMPILED = {
     "leaky_relu": ("leaky_relu", ()),
+    "leaky_relu_header_only": ("leaky_relu", ("-UATEN_BRIDGE_COMPILED",)),
     "leaky_relu_alone": ("leaky_relu_alone", ()),
     "header_unused": ("leaky_relu_alone", ("-include", "aten_bridge.h")),
 }

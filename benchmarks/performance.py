@@ -271,7 +271,8 @@ def build(results):
     texts = {
         "leaky_relu_alone": "the operator's call without the header",
         "header_unused": "the same, the header included and not used",
-        "leaky_relu": "LeakyRelu",
+        "leaky_relu": "LeakyRelu, by `aten_bridge_add_kernel`",
+        "leaky_relu_header_only": "LeakyRelu with all of the bridge in it",
     }
     rows = [
         [

@@ -15,17 +15,11 @@ endif()
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/python/aten_bridge
   DESTINATION ${CMAKE_INSTALL_DATADIR}/aten_bridge/python FILES_MATCHING PATTERN *.py)
 install(EXPORT aten_bridgeTargets NAMESPACE aten_bridge:: DESTINATION ${package_dir})
-install(FILES
-  ${PROJECT_SOURCE_DIR}/cmake/FindLibtorch.cmake
-  ${PROJECT_SOURCE_DIR}/cmake/AtenBridgeAddKernel.cmake
-  ${PROJECT_SOURCE_DIR}/cmake/AtenBridgeFindPython.cmake
-  ${PROJECT_SOURCE_DIR}/cmake/CheckExports.cmake
-  ${PROJECT_SOURCE_DIR}/cmake/kernel.map
-  ${PROJECT_SOURCE_DIR}/cmake/whole_views.cpp
-  DESTINATION ${package_dir})
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/cmake/package/ DESTINATION ${package_dir}
+  PATTERN *.in EXCLUDE)
 
 configure_package_config_file(
-  ${PROJECT_SOURCE_DIR}/cmake/aten_bridgeConfig.cmake.in aten_bridgeConfig.cmake
+  ${PROJECT_SOURCE_DIR}/cmake/package/aten_bridgeConfig.cmake.in aten_bridgeConfig.cmake
   INSTALL_DESTINATION ${package_dir})
 write_basic_package_version_file(aten_bridgeConfigVersion.cmake
   COMPATIBILITY SameMinorVersion ARCH_INDEPENDENT)

@@ -36,7 +36,6 @@
 #include <aten_bridge/gradient.h>
 #include <aten_bridge/hosts/mindspore_custom.h>
 #include <aten_bridge/kernel.h>
-#include <aten_bridge/run.h>
 
 #include <type_traits>
 #include <utility>
@@ -47,6 +46,18 @@
 #ifdef ATEN_BRIDGE_MINDSPORE_PLUGIN
 #include <aten_bridge/hosts/mindspore_plugin.h>
 #endif
+
+// Ordinary code, which aten_bridge_add_kernel compiles once for all kernels of a build folder.
+#ifndef ATEN_BRIDGE_COMPILED
+#include <aten_bridge/attribute_fault.h>
+#include <aten_bridge/differentiate.h>
+#include <aten_bridge/hosts/mindspore_hooks.h>
+#include <aten_bridge/hosts/python_answers.h>
+#include <aten_bridge/outputs.h>
+#include <aten_bridge/run.h>
+#elif defined(ATEN_BRIDGE_HOST)
+#error "A source for a host of its own is built with aten_bridge_add_kernel(... HEADER_ONLY)."
+#endif  // ATEN_BRIDGE_COMPILED
 
 // What follows is chosen by each source, hence no business of inline functions.
 #ifdef ATEN_BRIDGE_CUDA

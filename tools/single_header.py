@@ -11,6 +11,8 @@ from pathlib import Path
 
 INCLUDE = re.compile(r"#include <(aten_bridge/.*)>")
 GUARD = re.compile(r"#(ifndef|define) ATEN_BRIDGE_\w*H_$|#endif  // ATEN_BRIDGE_\w*H_$")
+# Conditions that hold for one file with everything in it.
+WHOLE = re.compile("ATEN_BRIDGE_(CORE_ONLY|COMPILED)")
 LICENSE = "//\n// SPDX-License-Identifier: Apache-2.0\n"
 
 
@@ -24,7 +26,7 @@ def expanded(
     for line in (text if name == "aten_bridge.h" else text.replace(LICENSE, "")).splitlines():
         if GUARD.match(line):
             continue
-        if "ATEN_BRIDGE_CORE_ONLY" not in line:  # to the end of the file
+        if not WHOLE.search(line):
             depth += line.startswith("#if")
             depth -= line.startswith("#endif")
         included = INCLUDE.match(line)

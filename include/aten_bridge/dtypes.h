@@ -16,8 +16,8 @@
 
 namespace aten_bridge {
 
-/// The element types that hosts name and PyTorch has. (No std::vector of it below: g++ makes such
-/// templates of enumerations visible, whatever the pragma above says.)
+/// The element types that hosts name and PyTorch has. (The bridge has no std::vector of it: g++
+/// makes such templates of enumerations visible, whatever the pragma says.)
 enum class DType : std::uint8_t {
   kNone,  ///< no tensor: Python's None
   kBool,

@@ -30,7 +30,8 @@
 // `Exported::call(...)` passes its arguments to the constructor.
 //
 // tests/kernels/toy_host.h is such an adapter, in fewer than a hundred lines. A source for a host
-// of its own defines ATEN_BRIDGE_HOST and ATEN_BRIDGE_ENTRY(Name) before it includes aten_bridge.h.
+// of its own defines ATEN_BRIDGE_HOST and ATEN_BRIDGE_ENTRY(Name) before it includes aten_bridge.h,
+// and is built with HEADER_ONLY.
 //
 // SPDX-License-Identifier: Apache-2.0
 
@@ -41,7 +42,7 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <vector>
+#include <string>
 
 #pragma GCC visibility push(hidden)
 
@@ -101,6 +102,11 @@ class HostDefaults {
     return nullptr;
   }
 };
+
+/// One call of a kernel, as ordinary code (run.h); `of_host` is what the host's C function got, and
+/// `places` are kept between the calls.
+template <class Device, class Host, class... OfHost>
+typename Host::Result run(const KernelBase& kernel, KeptByPlace& places, OfHost... of_host);
 
 }  // namespace aten_bridge::detail
 

@@ -8,7 +8,6 @@
 #include <aten_bridge/exceptions.h>
 #include <aten_bridge/kernel_base.h>
 #include <aten_bridge/options.h>
-#include <aten_bridge/outputs.h>
 #include <aten_bridge/signature.h>
 
 #include <algorithm>

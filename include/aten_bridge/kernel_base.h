@@ -25,7 +25,7 @@ struct Words {
   const char* operands;       ///< what to compare with the kernel where the count is another
 };
 
-/// What the ordinary code below needs to know about a kernel.
+/// What ordinary code needs to know about a kernel.
 struct KernelInfo {
   const char* operator_name;
   ErrorMode error_mode;
@@ -89,6 +89,24 @@ class KernelBase {
   explicit constexpr KernelBase(const KernelInfo& kernel_info) : info(kernel_info) {}
   ~KernelBase() = default;  // nobody deletes a kernel
 };
+
+//===--- what a kernel calls of ordinary code ---===//
+
+/// Adds to the report that an attribute is not there, or not what was `expected`.
+ATEN_BRIDGE_INLINE void add_attribute_fault(const Attributes& attributes, const char* name,
+                                            const char* expected, Report& report);
+
+/// Copies what a kernel returned to the host's buffers, after a check of dtypes and shapes.
+ATEN_BRIDGE_INLINE void copy_results(const Arguments& arguments, const at::Tensor* results,
+                                     int count);
+
+/// Copies what a kernel returned to the begin of the host's buffers, which have room for more.
+ATEN_BRIDGE_INLINE void copy_data_dependent_results(const Arguments& arguments,
+                                                    const at::Tensor* results, int count);
+
+/// What a kernel returns by reference is one of its output parameters; anything else would be lost.
+ATEN_BRIDGE_INLINE void check_returned(const Arguments& arguments,
+                                       const at::Tensor* const* returned, int count);
 
 }  // namespace aten_bridge::detail
 

@@ -22,8 +22,8 @@ namespace aten_bridge::detail {
   return join({" as ", kernel.words->results, " or the meta function say, got "});
 }
 
-/// Copies what a kernel returned to the host's buffers, after a check of dtypes and shapes.
-inline void copy_results(const Arguments& arguments, const at::Tensor* results, int count) {
+ATEN_BRIDGE_INLINE void copy_results(const Arguments& arguments, const at::Tensor* results,
+                                     int count) {
   Report report(arguments.kernel->operator_name);
   for (int i = 0; i < count; ++i) {
     const at::Tensor& result = results[i];
@@ -46,9 +46,8 @@ inline void copy_results(const Arguments& arguments, const at::Tensor* results, 
   }
 }
 
-/// Copies what a kernel returned to the begin of the host's buffers, which have room for more.
-inline void copy_data_dependent_results(const Arguments& arguments, const at::Tensor* results,
-                                        int count) {
+ATEN_BRIDGE_INLINE void copy_data_dependent_results(const Arguments& arguments,
+                                                    const at::Tensor* results, int count) {
   Report report(arguments.kernel->operator_name);
   for (int i = 0; i < count; ++i) {
     const at::Tensor& result = results[i];
@@ -68,9 +67,8 @@ inline void copy_data_dependent_results(const Arguments& arguments, const at::Te
   }
 }
 
-/// What a kernel returns by reference is one of its output parameters; anything else would be lost.
-inline void check_returned(const Arguments& arguments, const at::Tensor* const* returned,
-                           int count) {
+ATEN_BRIDGE_INLINE void check_returned(const Arguments& arguments,
+                                       const at::Tensor* const* returned, int count) {
   const Operand* outputs = arguments.operands + arguments.inputs;
   for (int i = 0; i < count; ++i) {
     const bool is_output = std::any_of(outputs, outputs + arguments.outputs,

@@ -120,7 +120,6 @@ Instance* find_instance(const KernelBase& kernel, const Host& host,
   return temporary.get();
 }
 
-/// One call of a kernel; `of_host` is what the host's C function got.
 template <class Device, class Host, class... OfHost>
 typename Host::Result run(const KernelBase& kernel, KeptByPlace& places, OfHost... of_host) {
   const KernelInfo& info = kernel.info;

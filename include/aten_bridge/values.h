@@ -6,6 +6,7 @@
 #define ATEN_BRIDGE_VALUES_H_
 
 #include <aten_bridge/attributes.h>
+#include <aten_bridge/kernel_base.h>
 #include <aten_bridge/operands.h>
 #include <aten_bridge/torch.h>
 #include <aten_bridge/views.h>
@@ -203,15 +204,6 @@ bool get_attribute(const Attributes& attributes, const char* name, std::optional
   const bool found = get_attribute(attributes, name, given);
   value = std::move(given);
   return found;
-}
-
-[[gnu::cold, gnu::noinline]] inline void add_attribute_fault(const Attributes& attributes,
-                                                             const char* name, const char* expected,
-                                                             Report& report) {
-  report.add(Status::kAttribute,
-             {"attribute '", name, "': expected ", expected, ", got ",
-              attributes.has(name) ? attribute_text(attributes, name)
-                                   : join({"nothing; ", attributes.advice(name)})});
 }
 
 /// The value of an attribute or its default; without either adds to the report.

@@ -1,10 +1,12 @@
 """What a kernel library is for the loader: what it needs, what it shows, how it is opened."""
 
+import json
+import os
 import re
 import sys
 
 import pytest
-from conftest import CMAKE, SOURCE, TORCH, run
+from conftest import CMAKE, SOURCE, TORCH, compile_only, run
 
 LIBRARIES = {
     "examples/leaky_relu/leaky_relu.so": {
@@ -75,6 +77,45 @@ def test_a_library_that_shows_nothing_is_built_with_a_warning(tmp_path):
         "ATEN_BRIDGE_EXPORT, or mark a C function of your own with ATEN_BRIDGE_PUBLIC." in text
     )
     assert "shown.so exports" not in text
+
+
+def test_what_depends_on_no_kernel_is_compiled_once_for_each_device_and_host(build):
+    commands = json.loads((build / "compile_commands.json").read_text())
+    objects = [
+        re.search(r" -o (\S+)", command["command"])[1]
+        for command in commands
+        if command["file"].endswith("cmake/package/aten_bridge.cpp")
+    ]
+    made_for = [re.search(r"CMakeFiles/(\w+)\.dir/", path)[1] for path in objects]
+    expected = ["aten_bridge_cpu", "aten_bridge_cpu_mindspore_plugin"]
+    expected += ["aten_bridge_cuda"] if os.environ.get("ATEN_BRIDGE_CUDA") == "ON" else []
+    assert sorted(made_for) == expected
+
+    # The run of a call is one function of each: a kernel's own object only asks for it.
+    (kernel,) = (build / "examples/leaky_relu").glob("**/leaky_relu.cpp.o")
+    symbols = run("nm", "--demangle", kernel).stdout
+    kinds = set(re.findall(r"^[0-9a-f ]*(\w) .*\brun<", symbols, re.MULTILINE))
+    assert kinds == {"U"}
+
+
+def test_a_library_shows_the_same_where_each_source_has_the_bridge_to_itself(build):
+    def shown(name):
+        text = run("nm", "--dynamic", "--defined-only", build / f"tests/{name}.so").stdout
+        return {line.split()[-1] for line in text.splitlines()}
+
+    # The first has another source too.
+    more = {name for name in shown("test_kernels") if name.startswith("FromAnotherSource")}
+    assert shown("test_kernels") == {*shown("test_kernels_return"), *more, "MarkedFunction"}
+
+
+def test_a_host_of_its_own_needs_the_whole_header(tmp_path):
+    source = tmp_path / "own_host.cpp"
+    source.write_text("#define ATEN_BRIDGE_HOST OwnHost\n#include <aten_bridge.h>\n")
+    done = compile_only("g++", source, "-std=c++17", "-fsyntax-only", "-DATEN_BRIDGE_COMPILED")
+    assert (
+        "A source for a host of its own is built with aten_bridge_add_kernel(... HEADER_ONLY)."
+        in done.stdout
+    )
 
 
 def test_the_version_stands_once(build):

@@ -1,4 +1,4 @@
-"""MindSpore's own kernels get whole tensors beside the library: cmake/whole_views.cpp.
+"""MindSpore's own kernels get whole tensors beside the library: cmake/package/whole_views.cpp.
 
 views.py tries all functions; here is how it is done.
 """
@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from mindspore import mint, nn, ops
 
-SOURCE = Path(__file__).parents[2] / "cmake/whole_views.cpp"
+SOURCE = Path(__file__).parents[2] / "cmake/package/whole_views.cpp"
 X = np.arange(24, dtype=np.float32).reshape(4, 6) / 7 - 1
 
 # What PyPI's wheel of MindSpore 2.10.0 is compiled with, by mindspore.ops.CustomOpBuilder.

@@ -5,7 +5,6 @@
 #ifndef ATEN_BRIDGE_HOSTS_MINDSPORE_CALL_H_
 #define ATEN_BRIDGE_HOSTS_MINDSPORE_CALL_H_
 
-#include <aten_bridge/device_cpu.h>
 #include <aten_bridge/failure.h>
 #include <aten_bridge/host.h>
 #include <aten_bridge/hosts/mindspore_frame.h>
@@ -150,6 +149,12 @@ class MindSporeCall : public CallFrame, public HostDefaults {
   }
 
  protected:
+  /// What MindSpore calls things; `operands` differ between its doors.
+  static constexpr Words words(const char* operands) {
+    return {"out_shape and out_dtype", "let out_shape return the shape of the result",
+            "let out_dtype return the dtype of the result", operands};
+  }
+
   void* extra() const { return extra_; }
 
  private:
@@ -159,5 +164,12 @@ class MindSporeCall : public CallFrame, public HostDefaults {
 }  // namespace aten_bridge::detail
 
 #pragma GCC visibility pop
+
+/// The kernel's C function.
+#define ATEN_BRIDGE_ENTRY_MINDSPORE_CALL(Name)                                                    \
+  extern "C" ATEN_BRIDGE_PUBLIC int Name(int nparam, void** params, int* ndims, int64_t** shapes, \
+                                         const char** dtypes, void* stream, void* extra) {        \
+    return aten_bridge_kernel_##Name.call(nparam, params, ndims, shapes, dtypes, stream, extra);  \
+  }
 
 #endif  // ATEN_BRIDGE_HOSTS_MINDSPORE_CALL_H_

@@ -1,8 +1,7 @@
 // MindSpore's calling convention, without PyTorch. It calls
 //
-//   extern "C" int Name(int nparam, void** params, int* ndims, int64_t** shapes, const char**
-//   dtypes,
-//                       void* stream, void* extra);
+//   extern "C" int Name(int nparam, void** params, int* ndims, int64_t** shapes,
+//                       const char** dtypes, void* stream, void* extra);
 //
 // and takes 0 for success. `CallFrame` says what the parameters are.
 //

@@ -35,10 +35,8 @@ class MindSporePlugin : public MindSporeCall {
   static constexpr bool kStridesInputs = true;
   static constexpr bool kWritesInputs = true;
   static constexpr bool kSizesAfterRun = true;
-  static constexpr Words kWords = {
-      "out_shape and out_dtype", "let out_shape return the shape of the result",
-      "let out_dtype return the dtype of the result",
-      "the kernel's parameters with MindSpore's definition of the operator"};
+  static constexpr Words kWords =
+      words("the kernel's parameters with MindSpore's definition of the operator");
 
   template <class K>
   struct Requirements {
@@ -233,16 +231,10 @@ inline bool add_plugin_operator(const KernelBase& kernel) {
 #pragma GCC visibility pop
 
 /// The kernel's C function, and what the kernel is, for tests.
-#define ATEN_BRIDGE_ENTRY_MINDSPORE_PLUGIN(Name)                                                  \
-  extern "C" ATEN_BRIDGE_PUBLIC int Name(int nparam, void** params, int* ndims, int64_t** shapes, \
-                                         const char** dtypes, void* stream, void* extra) {        \
-    return aten_bridge_kernel_##Name.call(nparam, params, ndims, shapes, dtypes, stream, extra);  \
-  }                                                                                               \
-  extern "C" ATEN_BRIDGE_PUBLIC const char* Name##Describe() {                                    \
-    return ::aten_bridge::detail::describe(aten_bridge_kernel_##Name,                             \
-                                           aten_bridge_kernel_##Name.kDevice);                    \
-  }                                                                                               \
-  [[maybe_unused]] static const bool aten_bridge_is_added_##Name =                                \
+#define ATEN_BRIDGE_ENTRY_MINDSPORE_PLUGIN(Name)                   \
+  ATEN_BRIDGE_ENTRY_MINDSPORE_CALL(Name)                           \
+  ATEN_BRIDGE_ENTRY_DESCRIBE(Name)                                 \
+  [[maybe_unused]] static const bool aten_bridge_is_added_##Name = \
       ::aten_bridge::detail::add_plugin_operator(aten_bridge_kernel_##Name);
 
 #ifdef ATEN_BRIDGE_MINDSPORE_PLUGIN

@@ -1,7 +1,7 @@
 include(${CMAKE_CURRENT_LIST_DIR}/AtenBridgeFindPython.cmake)
 
 # aten_bridge_add_kernel(<target> SOURCES <file>... [DEVICE CPU|CUDA] [HOST MINDSPORE_PLUGIN]
-#                        [INSTALL_DIR <folder>])
+#                        [INSTALL_DIR <folder>] [HEADER_ONLY])
 #
 # Builds the kernel library <target>.so in the current binary folder: a module with the exported
 # kernels of the sources and nothing else to be seen (nor anything of a static library that it
@@ -15,12 +15,17 @@ include(${CMAKE_CURRENT_LIST_DIR}/AtenBridgeFindPython.cmake)
 # With HOST MINDSPORE_PLUGIN the kernels are for MindSpore's own operators (MS_OP_PLUGIN_PATH), whose
 # names they have, not for ops.Custom. MindSpore's own kernels then get views made whole, which it
 # leaves undone beside such a library.
+#
+# What of the bridge does not depend on a kernel is compiled once, for all libraries of the build
+# folder that have the same device and host, and is part of each, as hidden as everything else. With
+# HEADER_ONLY each source has it to itself, as without this function: for one that has another
+# PyTorch's headers, or definitions that change the bridge's classes.
 function(aten_bridge_add_kernel target)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "DEVICE;HOST;INSTALL_DIR" "SOURCES")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "HEADER_ONLY" "DEVICE;HOST;INSTALL_DIR" "SOURCES")
   if(arg_UNPARSED_ARGUMENTS)
     list(JOIN arg_UNPARSED_ARGUMENTS " " unknown)
     message(FATAL_ERROR "aten_bridge_add_kernel(${target}): unknown arguments ${unknown}; expected "
-      "SOURCES, DEVICE, HOST, INSTALL_DIR.")
+      "SOURCES, DEVICE, HOST, INSTALL_DIR, HEADER_ONLY.")
   endif()
   if(NOT arg_SOURCES)
     message(FATAL_ERROR "aten_bridge_add_kernel(${target}): SOURCES names no file.")
@@ -55,32 +60,22 @@ function(aten_bridge_add_kernel target)
     list(APPEND arg_SOURCES ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/whole_views.cpp)
   endif()
   add_library(${target} MODULE ${arg_SOURCES})
-  target_link_libraries(${target} PRIVATE aten_bridge::aten_bridge)
-  if(arg_DEVICE STREQUAL CUDA)
-    _aten_bridge_use_cuda(${target})
-  endif()
-  if(arg_HOST STREQUAL MINDSPORE_PLUGIN)
-    target_compile_definitions(${target} PRIVATE ATEN_BRIDGE_MINDSPORE_PLUGIN)
+  _aten_bridge_compile(${target} ${arg_DEVICE} "${arg_HOST}")
+  if(NOT arg_HEADER_ONLY)
+    _aten_bridge_compile_once(object ${arg_DEVICE} "${arg_HOST}")
+    target_compile_definitions(${target} PRIVATE ATEN_BRIDGE_COMPILED)
+    target_sources(${target} PRIVATE $<TARGET_OBJECTS:${object}>)
   endif()
   get_target_property(libtorch Libtorch::torch_cpu IMPORTED_LOCATION)
   get_filename_component(libtorch_dir ${libtorch} DIRECTORY)
   set_target_properties(${target} PROPERTIES
     PREFIX "" SUFFIX .so
-    CXX_EXTENSIONS OFF
     INSTALL_RPATH_USE_LINK_PATH ON)
   # By name too: the property above leaves out folders inside the project, such as .venv.
   set_property(TARGET ${target} APPEND PROPERTY INSTALL_RPATH ${libtorch_dir})
 
-  # `cmake -B build` has no build type, and a loop compiled without -O is several times slower.
-  if(NOT CMAKE_CXX_FLAGS MATCHES "(^| )-O")
-    target_compile_options(${target} PRIVATE $<$<STREQUAL:$<CONFIG>,>:-O2>)
-  endif()
-
   # Only what is marked for export is seen. The map hides what -fvisibility=hidden does not:
   # templates of the standard library, and C++ names of sources that include ms_ext.h.
-  set_target_properties(${target} PROPERTIES
-    C_VISIBILITY_PRESET hidden CXX_VISIBILITY_PRESET hidden CUDA_VISIBILITY_PRESET hidden
-    VISIBILITY_INLINES_HIDDEN ON)
   set(map ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/kernel.map)
   set_property(TARGET ${target} APPEND PROPERTY LINK_DEPENDS ${map})
   target_link_options(${target} PRIVATE
@@ -88,7 +83,6 @@ function(aten_bridge_add_kernel target)
 
   # What nobody calls goes. torch/extension.h brings code that needs Python, so that without this
   # a library could be opened in a Python process only.
-  _aten_bridge_add_host_options(${target} -ffunction-sections -fdata-sections)
   target_link_options(${target} PRIVATE LINKER:--gc-sections)
 
   # now: a missing symbol is an error when the host opens the library, not a dead process later.
@@ -103,14 +97,6 @@ function(aten_bridge_add_kernel target)
   # The names of what nobody sees are a quarter of the file. RelWithDebInfo keeps them.
   target_link_options(${target} PRIVATE $<$<CONFIG:Release,MinSizeRel>:LINKER:--strip-all>)
 
-  # at::parallel_for is a template that runs serially unless its caller is compiled for OpenMP.
-  # By flag and not by target: PyTorch brings a libgomp of its own, with the same soname.
-  find_package(OpenMP QUIET COMPONENTS CXX)
-  if(OpenMP_CXX_FOUND)
-    _aten_bridge_add_host_options(${target} ${OpenMP_CXX_FLAGS})
-    target_link_options(${target} PRIVATE ${OpenMP_CXX_FLAGS})
-  endif()
-
   add_custom_command(TARGET ${target} POST_BUILD VERBATIM
     COMMAND ${CMAKE_COMMAND} -DNM=${CMAKE_NM} -DLIBRARY=$<TARGET_FILE:${target}>
       -P ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/CheckExports.cmake)
@@ -118,6 +104,50 @@ function(aten_bridge_add_kernel target)
   _aten_bridge_add_python_headers(${target} ${arg_SOURCES})
   if(arg_INSTALL_DIR)
     install(TARGETS ${target} LIBRARY DESTINATION ${arg_INSTALL_DIR})
+  endif()
+endfunction()
+
+# How sources are compiled: those of kernels, and the bridge's own.
+function(_aten_bridge_compile target device host)
+  target_link_libraries(${target} PRIVATE aten_bridge::aten_bridge)
+  if(device STREQUAL CUDA)
+    _aten_bridge_use_cuda(${target})
+  endif()
+  if(host STREQUAL MINDSPORE_PLUGIN)
+    target_compile_definitions(${target} PRIVATE ATEN_BRIDGE_MINDSPORE_PLUGIN)
+  endif()
+  set_target_properties(${target} PROPERTIES
+    POSITION_INDEPENDENT_CODE ON CXX_EXTENSIONS OFF
+    C_VISIBILITY_PRESET hidden CXX_VISIBILITY_PRESET hidden CUDA_VISIBILITY_PRESET hidden
+    VISIBILITY_INLINES_HIDDEN ON)
+  _aten_bridge_add_host_options(${target} -ffunction-sections -fdata-sections)
+
+  # `cmake -B build` has no build type, and a loop compiled without -O is several times slower.
+  if(NOT CMAKE_CXX_FLAGS MATCHES "(^| )-O")
+    target_compile_options(${target} PRIVATE $<$<STREQUAL:$<CONFIG>,>:-O2>)
+  endif()
+
+  # at::parallel_for is a template that runs serially unless its caller is compiled for OpenMP.
+  # By flag and not by target: PyTorch brings a libgomp of its own, with the same soname.
+  find_package(OpenMP QUIET COMPONENTS CXX)
+  if(OpenMP_CXX_FOUND)
+    _aten_bridge_add_host_options(${target} ${OpenMP_CXX_FLAGS})
+    target_link_options(${target} PRIVATE ${OpenMP_CXX_FLAGS})
+  endif()
+endfunction()
+
+# The object with what does not depend on a kernel, for this device and host; its name in `variable`.
+function(_aten_bridge_compile_once variable device host)
+  string(TOLOWER aten_bridge_${device}_${host} object)
+  string(REGEX REPLACE "_$" "" object ${object})
+  set(${variable} ${object} PARENT_SCOPE)
+  if(NOT TARGET ${object})
+    add_library(${object} OBJECT EXCLUDE_FROM_ALL
+      ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/aten_bridge.cpp)
+    _aten_bridge_compile(${object} ${device} "${host}")
+    target_compile_definitions(${object} PRIVATE ATEN_BRIDGE_COMPILED)
+    # It has no loops over data: -O3 makes it larger, not faster.
+    target_compile_options(${object} PRIVATE $<$<CONFIG:Release>:-O2>)
   endif()
 endfunction()
 

@@ -1,0 +1,26 @@
+// The bridge's ordinary code, which aten_bridge_add_kernel compiles once for all libraries of a
+// build folder that have the same device and host.
+#ifndef ATEN_BRIDGE_COMPILED
+#error "aten_bridge.cpp is compiled with the definitions of the kernels that it is for"
+#endif
+#include <aten_bridge.h>
+#include <aten_bridge/attribute_fault.h>
+#include <aten_bridge/differentiate.h>
+#include <aten_bridge/hosts/mindspore_hooks.h>
+#include <aten_bridge/hosts/python_answers.h>
+#include <aten_bridge/outputs.h>
+#include <aten_bridge/run.h>
+
+#pragma GCC visibility push(hidden)
+
+namespace aten_bridge::detail {
+
+template int run<ATEN_BRIDGE_DEVICE, ATEN_BRIDGE_HOST>(const KernelBase& kernel,
+                                                       KeptByPlace& places, int nparam,
+                                                       void** params, int* ndims, int64_t** shapes,
+                                                       const char** dtypes, void* stream,
+                                                       void* extra);
+
+}  // namespace aten_bridge::detail
+
+#pragma GCC visibility pop
