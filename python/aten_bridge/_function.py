@@ -12,7 +12,7 @@ from aten_bridge._library import DESCRIBE, Library, did_you_mean, import_pytorch
 
 
 class _Input(ctypes.Structure):
-    """PythonInput of aten_bridge.h."""
+    """PythonInput of hosts/python.h."""
 
     _fields_ = (
         ("text", ctypes.c_char_p),
@@ -22,7 +22,7 @@ class _Input(ctypes.Structure):
 
 
 class _Attribute(ctypes.Structure):
-    """PythonAttribute of aten_bridge.h."""
+    """PythonAttribute of hosts/python.h."""
 
     _fields_ = (
         ("name", ctypes.c_char_p),
@@ -32,10 +32,10 @@ class _Attribute(ctypes.Structure):
     )
 
 
-_INTERFACE = 1  # kPythonInterface of aten_bridge.h
-_ATTRIBUTES_ALONE = -1  # kAttributesAlone of aten_bridge.h
+_INTERFACE = 1  # kPythonInterface of hosts/python.h
+_ATTRIBUTES_ALONE = -1  # kAttributesAlone of the same
 
-# AttributeType of aten_bridge.h.
+# AttributeType of attributes.h.
 _BOOL, _INT, _FLOAT, _STRING, _INTS, _FLOATS, _INT_LISTS, _FLOAT_LISTS, _BOOLS, _STRINGS = range(10)
 
 # What a kernel calls lists that no host of the bridge's carries as such: as ints, and as one str.
@@ -91,12 +91,9 @@ class Marshalled:
             size = len(value)
             kind, data = _BOOLS, (ctypes.c_int64 * size)(*value)
         elif isinstance(value, Strings):
-            strings = value.given()
-            size = len(strings)
-            kind, data = (
-                _STRINGS,
-                (_Attribute * size)(*(self._attribute("", v, "") for v in strings)),
-            )
+            texts = [self._attribute("", text, "") for text in value.given()]
+            size = len(texts)
+            kind, data = _STRINGS, (_Attribute * size)(*texts)
         elif isinstance(value, bool):
             kind, data = _BOOL, (ctypes.c_int64 * 1)(value)
         elif isinstance(value, int):

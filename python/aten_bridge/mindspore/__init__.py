@@ -54,9 +54,10 @@ def kernel(
             `ops.Custom`; a tuple of shapes for several outputs. For kernels without a meta
             function, together with `out_dtype`.
         out_dtype: The dtype of the output, or a function of the inputs' dtypes.
-        **attributes: The kernel's attributes: bool, int, float, str, lists of ints or of floats,
-            lists of such lists, dtypes, and NumPy's equivalents. None stands for no value, and
-            gives the default. Nothing is converted: write 1.0 where a kernel has a float.
+        **attributes: The kernel's attributes: bool, int, float, str, lists of one of these,
+            lists of lists of ints or of floats, dtypes, and NumPy's equivalents. None stands for
+            no value, and gives the default. Nothing is converted: write 1.0 where a kernel has a
+            float.
 
     Returns:
         The operator. It takes tensors, None and Python numbers, and tuples of tensors in place of

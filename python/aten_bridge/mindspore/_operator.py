@@ -34,8 +34,8 @@ from aten_bridge.mindspore._infer import (
 from aten_bridge.mindspore._inputs import Inputs, is_tensor, read_call, read_infer
 
 # Written by the module into each operator, for the library and for MindSpore's cache.
-_INPUTS = "aten_bridge_inputs"  # kInputsAttribute of aten_bridge.h
-_COUNTED = "aten_bridge_counted"  # kCountedAttribute of aten_bridge.h
+_INPUTS = "aten_bridge_inputs"  # kInputsAttribute of hosts/python_answers.h
+_COUNTED = "aten_bridge_counted"  # kCountedAttribute of the same
 _OUTPUTS = "aten_bridge_outputs"
 _CALL = "aten_bridge_call"
 _SERIAL_NUMBER = "aten_bridge_serial_number"
@@ -184,15 +184,15 @@ class Kernel(ops.Custom):
         inputs = read_call(args)
         if self._given_out is None:
             self._infer(inputs)
+            if self.bprop is None:
+                # With a tuple first MindSpore (2.10) mixes up the gradients of what is behind it.
+                args = [
+                    one
+                    for argument in args
+                    for one in (argument if isinstance(argument, tuple | list) else (argument,))
+                ]
         else:
             self._check_inputs(inputs)
-        if self._given_out is None and self.bprop is None:
-            # With a tuple first MindSpore (2.10) mixes up the gradients of what is behind it.
-            args = [
-                one
-                for argument in args
-                for one in (argument if isinstance(argument, tuple | list) else (argument,))
-            ]
         return super().__call__(*args)
 
     def __infer__(self, *args: dict[str, Any]) -> dict[str, Any]:
