@@ -128,14 +128,18 @@ inline bool can_repoint(const Operand& operand) {
          impl->autograd_meta() == nullptr && !impl->is_wrapped_number();
 }
 
-/// Whether the tensor lies in memory as the slot says.
-inline bool has_layout(const c10::TensorImpl& tensor, const Slot& slot, at::IntArrayRef sizes) {
-  if (tensor.sizes() != sizes || tensor.storage_offset() != slot.offset) {
+/// Whether the tensor has the slot's sizes, and lies in memory as the slot says.
+inline bool has_layout(const c10::TensorImpl& tensor, const Slot& slot) {
+  const at::IntArrayRef sizes = tensor.sizes();
+  const at::IntArrayRef strides = tensor.strides();
+  if (sizes.size() != static_cast<std::size_t>(slot.ndim) ||
+      tensor.storage_offset() != slot.offset) {
     return false;
   }
   int64_t stride = 1;
   for (std::size_t i = sizes.size(); i-- > 0;) {
-    if (tensor.strides()[i] != (slot.strides == nullptr ? stride : slot.strides[i])) {
+    if (sizes[i] != slot.sizes[i] ||
+        strides[i] != (slot.strides == nullptr ? stride : slot.strides[i])) {
       return false;
     }
     stride *= std::max<int64_t>(sizes[i], 1);
@@ -143,30 +147,34 @@ inline bool has_layout(const c10::TensorImpl& tensor, const Slot& slot, at::IntA
   return true;
 }
 
-/// Whether the operand at `index` is that of the last call again, perhaps elsewhere in memory: then
-/// there is nothing to check, and its view has only to be pointed there.
-template <class Host>
-bool is_again(const Host& host, int index, const Operand& operand) {
-  if (operand.dtype == DType::kNone || !can_repoint(operand)) {
-    return false;
-  }
-  const c10::TensorImpl* impl = operand.impl;
-  const c10::Storage& storage = impl->unsafe_storage();
-  const int64_t numel = impl->numel();
-  return host.is_again(index, operand.dtype, impl->sizes().data(), static_cast<int>(impl->dim())) &&
-         (numel == 0 || host.data(index) != nullptr) && impl->is_contiguous() &&
-         impl->storage_offset() == 0 &&
-         storage.nbytes() == static_cast<std::size_t>(numel) * dtype_itemsize(operand.dtype) &&
-         impl->dtype() == c10::scalarTypeToTypeMeta(scalar_type(operand.dtype));
+/// After the body: whether the view is as it was made, and nobody else has it. Then nobody can
+/// touch it before the next call, whose operand has only to be compared with it.
+inline bool settle(Operand& operand) {
+  const Slot& slot = operand.slot;
+  operand.is_settled = operand.dtype != DType::kNone && slot.strides == nullptr &&
+                       slot.offset == 0 && can_repoint(operand) &&
+                       operand.impl->dtype() == operand.type &&
+                       operand.storage->nbytes() ==
+                           static_cast<std::size_t>(slot.numel) * dtype_itemsize(operand.dtype) &&
+                       has_layout(*operand.impl, slot);
+  return operand.is_settled;
 }
 
-/// The slot of an operand that is_again(): what its view is like, at this call's memory.
+/// Whether the operand at `index` is that of the last call again, perhaps elsewhere in memory: then
+/// its view has only to be pointed there.
+template <class Host>
+[[gnu::hot]] bool is_again(const Host& host, int index, const Operand& operand) {
+  const c10::TensorImpl* impl = operand.impl;
+  return operand.is_settled &&
+         host.is_again(index, operand.dtype, impl->sizes().data(), static_cast<int>(impl->dim())) &&
+         (host.data(index) != nullptr || impl->numel() == 0);
+}
+
+/// The slot of an operand that is_again(): what it was like, at this call's memory.
 template <class Host>
 void renew(const Host& host, int index, Operand& operand) {
-  operand.slot = {host.data(index),      host.sizes(index), static_cast<int>(operand.impl->dim()),
-                  operand.impl->numel(), operand.dtype,
-                  /*strides=*/nullptr,
-                  /*offset=*/0};
+  operand.slot.data = host.data(index);
+  operand.slot.sizes = host.sizes(index);
 }
 
 /// Points the storage of the operand's view at its memory.
@@ -193,6 +201,7 @@ template <bool kMayBeStrided>
     if (operand.view.defined()) {
       operand.storage = operand.impl->unsafe_storage().unsafeGetStorageImpl();
       operand.keys = operand.impl->key_set();
+      operand.type = operand.impl->dtype();
     }
     operand.data = slot.data;
     operand.dtype = operand.view.defined() ? slot.dtype : DType::kNone;
@@ -203,12 +212,12 @@ template <bool kMayBeStrided>
   c10::StorageImpl* storage = impl->unsafe_storage().unsafeGetStorageImpl();
   repoint(operand, device);
   storage->set_nbytes(slot_bytes(slot));
-  const caffe2::TypeMeta meta = c10::scalarTypeToTypeMeta(type);
-  if (impl->dtype() != meta) {
-    impl->set_storage_and_dtype(c10::Storage(impl->unsafe_storage()), meta);
+  operand.type = c10::scalarTypeToTypeMeta(type);
+  if (impl->dtype() != operand.type) {
+    impl->set_storage_and_dtype(c10::Storage(impl->unsafe_storage()), operand.type);
   }
-  const at::IntArrayRef sizes(slot.sizes, static_cast<std::size_t>(slot.ndim));
-  if (!has_layout(*impl, slot, sizes)) {
+  if (!has_layout(*impl, slot)) {
+    const at::IntArrayRef sizes(slot.sizes, static_cast<std::size_t>(slot.ndim));
     impl->set_storage_offset(slot.offset);
     if (!kMayBeStrided || slot.strides == nullptr) {
       impl->set_sizes_contiguous(sizes);
@@ -218,54 +227,90 @@ template <bool kMayBeStrided>
   }
 }
 
-/// Fills the operands from the call; adds to the report all that are wrong.
-template <class Host, class Device>
-void bind_operands(const KernelInfo& kernel, const Host& host, Device& device, Arguments& arguments,
-                   Report& report) {
-  CheckRun checks(report);
-  constexpr Binding kOutputBinding;
-  const int size = arguments.size();
-  for (int i = 0; i < size; ++i) {
+/// Makes room for the operands of a kernel, and names them.
+[[gnu::cold, gnu::noinline]] inline void prepare(const KernelInfo& kernel,
+                                                 const Arguments& arguments, KeptOperands& kept) {
+  kept.kernel = &kernel;
+  kept.operands.resize(static_cast<std::size_t>(arguments.size()));
+  for (int i = 0; i < arguments.size(); ++i) {
     const bool is_input = i < arguments.inputs;
     const Role role = is_input ? Role::kInput : Role::kOutput;
     const int parameter = is_input ? input_parameter(arguments, i) : i - arguments.inputs;
-    const OperandCheck* check =
-        kernel.check_count == 0 ? nullptr : find_check(kernel, role, parameter);
+    Operand& operand = kept.operands[static_cast<std::size_t>(i)];
+    operand.check = kernel.check_count == 0 ? nullptr : find_check(kernel, role, parameter);
+    operand.name = operand_name(operand.check, role, is_input ? i : parameter);
+    operand.is_settled = false;
+  }
+}
+
+/// Fills the operands of a call that has another than the last one, or a number; adds to the report
+/// all that are wrong.
+template <class Host, class Device>
+[[gnu::noinline]] void bind_anew(const KernelInfo& kernel, const Host& host, Device& device,
+                                 Arguments& arguments, Report& report) {
+  CheckRun checks(report);
+  constexpr Binding kOutputBinding;
+  const int size = arguments.size();
+  const auto binding_of = [&](int i) -> const Binding& {
+    return i < arguments.inputs ? kernel.bindings[input_parameter(arguments, i)] : kOutputBinding;
+  };
+  for (int i = 0; i < size; ++i) {
     Operand& operand = arguments.operands[i];
-    operand.name = operand_name(check, role, is_input ? i : parameter);
-    const Binding& binding = is_input ? kernel.bindings[parameter] : kOutputBinding;
+    const Binding& binding = binding_of(i);
     const bool is_number = binding.kind == Kind::kNumber;
-    operand.is_again = !is_number && check == nullptr && is_again(host, i, operand);
     if (operand.is_again) {
       renew(host, i, operand);
-      device.locate(operand.slot, operand.name, report);
+    } else if (!host.read(i, operand.name, operand.slot, report)) {
       continue;
     }
-    if (!host.read(i, operand.name, operand.slot, report) ||
-        !(is_number ? device.fetch(operand.slot, operand.number, operand.name, report)
+    if (!(is_number ? device.fetch(operand.slot, operand.number, operand.name, report)
                     : device.locate(operand.slot, operand.name, report))) {
       continue;
     }
     if (is_number) {
       host.refine(i, binding, operand);
     }
-    if (operand.slot.is_none() || is_number || check != nullptr) {
-      check_operand(binding, check, checks, operand, report);
+    if (operand.slot.is_none() || is_number || operand.check != nullptr) {
+      check_operand(binding, operand.check, checks, operand, report);
     }
   }
   report.raise_if_failed();
   device.enter();
   for (int i = 0; i < size; ++i) {
     Operand& operand = arguments.operands[i];
-    if (operand.is_again && operand.impl->device() == device.device()) {
+    if (binding_of(i).kind == Kind::kNumber) {
+      operand.view.reset();
+    } else if (operand.is_again && operand.impl->device() == device.device()) {
       repoint(operand, device.device());
-      continue;
+    } else {
+      set_view<Host::kStridesInputs>(operand, device.device(), Device::allocator(), report);
     }
-    const bool is_fetched = operand.slot.data == operand.number;
-    set_view<Host::kStridesInputs>(operand, is_fetched ? c10::Device(at::kCPU) : device.device(),
-                                   Device::allocator(), report);
   }
   report.raise_if_failed();
+}
+
+/// Fills the operands from the call; adds to the report all that are wrong.
+template <class Host, class Device>
+[[gnu::hot]] void bind_operands(const KernelInfo& kernel, const Host& host, Device& device,
+                                Arguments& arguments, Report& report) {
+  Operand* const begin = arguments.operands;
+  Operand* const end = begin + arguments.size();
+  bool are_again = true;
+  int i = 0;
+  for (Operand* operand = begin; operand != end; ++operand, ++i) {
+    operand->is_again = is_again(host, i, *operand);
+    operand->is_settled = false;
+    are_again = are_again && operand->is_again;
+  }
+  if (are_again && !device.is_one_of_several()) {  // nothing to locate, no stream to make current
+    i = 0;
+    for (Operand* operand = begin; operand != end; ++operand, ++i) {
+      renew(host, i, *operand);
+      repoint(*operand, device.device());
+    }
+  } else {
+    bind_anew(kernel, host, device, arguments, report);
+  }
   fill_list(arguments);
 }
 

@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -33,8 +34,9 @@ class KernelInstance final : public Instance {
  public:
   explicit KernelInstance(AttributeTuple values) : Instance(&values_), values_(std::move(values)) {}
 
-  std::mutex mutex;              // of `object`
-  std::optional<Object> object;  // the state, made before the first call
+  std::mutex mutex;                  // of `object`
+  std::optional<Object> object;      // the state, made before the first call
+  std::atomic<bool> is_made{false};  // it may be used without the mutex where it is const
 
  private:
   AttributeTuple values_;
@@ -222,6 +224,10 @@ class Kernel final : public KernelBase {
   void with_function(const Arguments& arguments, const Use& use) const {
     if constexpr (kHasState) {
       auto& instance = static_cast<InstanceType&>(*arguments.instance);
+      if (Call::kConst && instance.is_made.load(std::memory_order_acquire)) {
+        use(*instance.object);
+        return;
+      }
       std::unique_lock<std::mutex> lock(instance.mutex);
       if (!instance.object.has_value()) {
         arguments.around_state(info.operator_name, arguments.stream, /*is_made=*/false);
@@ -235,6 +241,7 @@ class Kernel final : public KernelBase {
           rethrow_state_error(info.operator_name, error);
         }
         arguments.around_state(info.operator_name, arguments.stream, /*is_made=*/true);
+        instance.is_made.store(true, std::memory_order_release);
       }
       if constexpr (Call::kConst) {
         lock.unlock();

@@ -19,7 +19,13 @@
 
 #pragma GCC visibility push(hidden)
 
+namespace aten_bridge {
+class OperandCheck;
+}
+
 namespace aten_bridge::detail {
+
+struct KernelInfo;
 
 /// What a parameter, or a result, of a kernel is.
 enum class Kind : std::uint8_t {
@@ -52,14 +58,17 @@ struct Binding {
 /// One operand during a call: the host's memory and the tensor that the kernel works on.
 struct Operand {
   OperandName name;
-  Slot slot;  // of this call: says nothing of `view` before set_view() or renew()
-  at::Tensor view;
+  const OperandCheck* check = nullptr;
+  Slot slot;        // of this call: says nothing of `view` before set_view() or renew()
+  at::Tensor view;  // none of a number, which is read from the slot
   // Of `view` before the body, all written by set_view():
   const c10::TensorImpl* impl = nullptr;
   const c10::StorageImpl* storage = nullptr;
   const void* data = nullptr;
   c10::DispatchKeySet keys;
+  caffe2::TypeMeta type;
   DType dtype = DType::kNone;
+  bool is_settled = false;               // after the body: see settle()
   bool is_again = false;                 // as in the last call, but for the memory
   alignas(16) unsigned char number[16];  // of one whose element is fetched from a device
 };
@@ -72,6 +81,7 @@ struct KeptOperands {
   KeptOperands(const KeptOperands&) = delete;
   KeptOperands& operator=(const KeptOperands&) = delete;
 
+  const KernelInfo* kernel = nullptr;  // of the last call
   std::vector<Operand> operands;
   std::vector<at::Tensor> list;  // for an at::TensorList; empty between the calls
   bool in_use = false;
@@ -131,8 +141,6 @@ struct Memory {
   c10::DataPtr owner;  // where it is not the host's
 };
 
-struct KernelInfo;
-
 /// All that a kernel's arguments are made from: those of a call, or stand-ins without data.
 struct Arguments {
   Operand* operands = nullptr;  // inputs, then outputs, in the host's order
@@ -181,8 +189,9 @@ inline void fill_list(Arguments& arguments) {
 [[gnu::cold]] inline std::vector<at::Tensor> meta_inputs(const Arguments& arguments) {
   std::vector<at::Tensor> inputs;
   for (int i = 0; i < arguments.inputs; ++i) {
-    const at::Tensor& view = arguments.operands[i].view;
-    inputs.push_back(view.defined() ? make_meta(view.sizes(), view.scalar_type()) : at::Tensor());
+    const Slot& slot = arguments.operands[i].slot;
+    const at::IntArrayRef sizes(slot.sizes, static_cast<std::size_t>(slot.ndim));
+    inputs.push_back(slot.is_none() ? at::Tensor() : make_meta(sizes, scalar_type(slot.dtype)));
   }
   return inputs;
 }

@@ -141,14 +141,6 @@ inline bool output_is_intact(const Operand& output) {
   report.raise();
 }
 
-inline void check_outputs(const KernelInfo& kernel, const Arguments& arguments) {
-  for (int i = 0; i < arguments.outputs; ++i) {
-    if (!output_is_intact(arguments.output(i))) {
-      refuse_outputs(kernel, arguments);
-    }
-  }
-}
-
 }  // namespace aten_bridge::detail
 
 #pragma GCC visibility pop

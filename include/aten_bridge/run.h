@@ -120,8 +120,25 @@ Instance* find_instance(const KernelBase& kernel, const Host& host,
   return temporary.get();
 }
 
+/// After the body: checks the outputs, and settles the operands, whose views are kept unless the
+/// kernel records a graph.
+inline void check_and_settle(const KernelInfo& kernel, Arguments& arguments) {
+  arguments.list.clear();  // which has the views of its tensors
+  for (int i = 0; i < arguments.inputs && !kernel.records; ++i) {
+    settle(arguments.operands[i]);
+  }
+  for (int i = 0; i < arguments.outputs; ++i) {
+    Operand& output = arguments.output(i);
+    const bool is_settled = !kernel.records && settle(output);
+    if (!is_settled && !output_is_intact(output)) {
+      refuse_outputs(kernel, arguments);
+    }
+  }
+}
+
 template <class Device, class Host, class... OfHost>
-typename Host::Result run(const KernelBase& kernel, KeptByPlace& places, OfHost... of_host) {
+[[gnu::hot]] typename Host::Result run(const KernelBase& kernel, KeptByPlace& places,
+                                       OfHost... of_host) {
   const KernelInfo& info = kernel.info;
   std::optional<Host> of_call;  // to which the operands refer in an error's text
   std::unique_ptr<KeptOperands> nested;
@@ -160,8 +177,9 @@ typename Host::Result run(const KernelBase& kernel, KeptByPlace& places, OfHost.
           check_in_place(info, host, arguments.inputs);
         }
       }
-      if (kept.operands.size() != static_cast<std::size_t>(arguments.size())) {  // as a rule not
-        kept.operands.resize(static_cast<std::size_t>(arguments.size()));
+      if (kept.kernel != &info ||
+          kept.operands.size() != static_cast<std::size_t>(arguments.size())) {  // as a rule not
+        prepare(info, arguments, kept);
       }
       arguments.operands = kept.operands.data();
       bind_operands(info, host, device, arguments, report);
@@ -180,7 +198,7 @@ typename Host::Result run(const KernelBase& kernel, KeptByPlace& places, OfHost.
     arguments.result_sizes = &sizes;
     Host::invoke(kernel, arguments);
     device.finish();
-    check_outputs(info, arguments);
+    check_and_settle(info, arguments);
     if constexpr (Host::kSizesAfterRun) {
       if (info.is_data_dependent) {
         host.publish_sizes(std::move(sizes));

@@ -8,10 +8,7 @@
 #include <ATen/Parallel.h>
 #include <aten_bridge/torch.h>
 #include <c10/core/AutogradState.h>
-#include <c10/core/InferenceMode.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
-
-#include <optional>
 
 #pragma GCC visibility push(hidden)
 
@@ -26,27 +23,23 @@ namespace aten_bridge::detail {
 class KernelScope {
  public:
   explicit KernelScope(bool records = false) {
-    if (autograd_.get_inference_mode()) {
-      normal_mode_.emplace(/*enabled=*/false);
+    c10::impl::PODLocalDispatchKeySet keys{};  // of a thread of its own
+    if (!records) {
+      keys.set_included(keys_before_.included_.add(c10::DispatchKey::ADInplaceOrView));
+      keys.set_excluded(keys_before_.excluded_ |
+                        c10::autograd_dispatch_keyset_with_ADInplaceOrView |
+                        c10::autocast_dispatch_keyset);
     }
-    if (records) {
-      c10::impl::_force_tls_local_dispatch_key_set(c10::impl::PODLocalDispatchKeySet());
+    if (records || autograd_.get_inference_mode()) {
       autograd_ = {/*grad_mode=*/true, /*inference_mode=*/false, /*fw_grad_mode=*/true,
                    /*multithreading_enabled=*/true};
-    } else {
-      below_autograd_.emplace(c10::autograd_dispatch_keyset_with_ADInplaceOrView |
-                              c10::autocast_dispatch_keyset);
     }
+    c10::impl::_force_tls_local_dispatch_key_set(keys);
   }
 
   ~KernelScope() {
-    below_autograd_.reset();
-    normal_mode_.reset();
     autograd_ = autograd_before_;
-    const c10::impl::LocalDispatchKeySet keys = c10::impl::tls_local_dispatch_key_set();
-    if (keys.included_ != keys_before_.included_ || keys.excluded_ != keys_before_.excluded_) {
-      c10::impl::_force_tls_local_dispatch_key_set(keys_before_);
-    }
+    c10::impl::_force_tls_local_dispatch_key_set(keys_before_);
     if (at::get_num_threads() != thread_count_) {
       at::set_num_threads(thread_count_);
     }
@@ -70,8 +63,6 @@ class KernelScope {
   c10::AutogradState autograd_before_ = autograd_;
   c10::impl::LocalDispatchKeySet keys_before_ = c10::impl::tls_local_dispatch_key_set();
   int thread_count_ = at::get_num_threads();
-  std::optional<c10::InferenceMode> normal_mode_;
-  std::optional<c10::impl::ExcludeDispatchKeyGuard> below_autograd_;
 };
 
 }  // namespace aten_bridge::detail

@@ -260,6 +260,9 @@ void throw_struct(const Tensor& /*x*/, Tensor& /*y*/) {
 }  // namespace
 
 ATEN_BRIDGE_EXPORT(Copy, copy);
+// Two kernels of one C++ type.
+ATEN_BRIDGE_EXPORT(CheckedFirst, copy, aten_bridge::input("first").rank(1));
+ATEN_BRIDGE_EXPORT(CheckedSecond, copy, aten_bridge::input("second").rank(2));
 ATEN_BRIDGE_EXPORT(AddSubtract, add_subtract);
 ATEN_BRIDGE_EXPORT(LeakyReluResult, leaky_relu_result);
 ATEN_BRIDGE_EXPORT(MinMax, minmax);

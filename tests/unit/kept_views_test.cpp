@@ -57,6 +57,8 @@ class Place {
  public:
   explicit Place(const std::string& name) : function_(kernel(name).function()) {}
 
+  void use(const std::string& name) { function_ = kernel(name).function(); }
+
   /// The operator's attributes from now on.
   void set(Attributes attributes) { extra_.emplace(std::move(attributes)); }
 
@@ -107,6 +109,34 @@ TEST(KeptViewsTest, AreLikeNewInTheNextCall) {
     expected[9] = how == 6 ? expected[8] : expected[9];
     expected[10] = how == 7 ? expected[8] : expected[10];
     ++expected[8];
+  }
+}
+
+TEST(KeptViewsTest, HaveTheStridesOfANewOneWhereASizeIsOne) {
+  constexpr int64_t kTranspose = 0;  // after the view was looked at
+  float x[3] = {1, 2, 3};
+  Ints result(11);
+  Place place("Spoil");
+  place.set({{"how", Value(kTranspose)}});
+  EXPECT_EQ(place.call({{x, {3, 1}, "float32"}, {result.data(), {11}, "int64"}}), "");
+  EXPECT_EQ(place.call({{x, {1, 3}, "float32"}, {result.data(), {11}, "int64"}}), "");
+  EXPECT_EQ(Ints(result.begin(), result.begin() + 4), Ints({2, 1, 3, 1})) << "rank, size, strides";
+}
+
+TEST(KeptViewsTest, AKernelOfTheSameTypeHasItsOwnChecksAndNames) {
+  Place place("CheckedFirst");  // whose `extra` is at one address for both
+  std::vector<float> x(4);
+  std::vector<float> y(4);
+  for (int times = 0; times < 3; ++times) {
+    place.use("CheckedFirst");
+    EXPECT_EQ(place.call({{x.data(), {4}, "float32"}, {y.data(), {4}, "float32"}}), "");
+    place.use("CheckedSecond");
+    EXPECT_EQ(place.call({{x.data(), {4}, "float32"}, {y.data(), {4}, "float32"}}),
+              "CheckedSecond: input 0 'second': expected rank 2, got float32 [4]");
+    EXPECT_EQ(place.call({{x.data(), {2, 2}, "float32"}, {y.data(), {2, 2}, "float32"}}), "");
+    place.use("CheckedFirst");
+    EXPECT_EQ(place.call({{x.data(), {2, 2}, "float32"}, {y.data(), {2, 2}, "float32"}}),
+              "CheckedFirst: input 0 'first': expected rank 1, got float32 [2, 2]");
   }
 }
 

@@ -5,6 +5,8 @@
 
 #include <aten_bridge/testing.h>
 
+#include <cstddef>
+#include <cstdint>
 #include <map>
 #include <string>
 #include <utility>
@@ -17,6 +19,15 @@ using aten_bridge::testing::Result;
 inline Call typed(const std::string& name) {
   static const aten_bridge::testing::Library library(TEST_TYPED);
   return library.call(name);
+}
+
+/// Adds a float32 input of ones.
+inline Call& input_of_ones(Call& call, const std::vector<int64_t>& sizes) {
+  int64_t elements = 1;
+  for (const int64_t size : sizes) {
+    elements *= size;
+  }
+  return call.input<float>(sizes, std::vector<float>(static_cast<std::size_t>(elements), 1));
 }
 
 /// A C function of the same library.

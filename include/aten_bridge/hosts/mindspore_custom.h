@@ -40,6 +40,13 @@ class MindSporeCustom : public MindSporeCall {
 
   using MindSporeCall::MindSporeCall;
 
+  /// MindSpore 2.10 has an `extra` for each operator and its inputs' shapes, in both modes.
+  std::uint64_t place() const {
+    return extra() == nullptr
+               ? MindSporeCall::place()
+               : static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(extra()));
+  }
+
   HostAttributes attributes() const { return HostAttributes(extra()); }
 
   /// Null where the host has called no Init (hosts before about 1.9), or Init met an error.
