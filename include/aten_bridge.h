@@ -57,6 +57,8 @@
 #include <aten_bridge/run.h>
 #elif defined(ATEN_BRIDGE_HOST)
 #error "A source for a host of its own is built with aten_bridge_add_kernel(... HEADER_ONLY)."
+#elif ATEN_BRIDGE_COMPILED != defined(ATEN_BRIDGE_CUDA) + 2 * defined(ATEN_BRIDGE_MINDSPORE_PLUGIN)
+#error "This source is for another DEVICE or HOST than aten_bridge_add_kernel was told."
 #endif  // ATEN_BRIDGE_COMPILED
 
 // What follows is chosen by each source, hence no business of inline functions.

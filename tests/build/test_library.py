@@ -86,9 +86,11 @@ def test_what_depends_on_no_kernel_is_compiled_once_for_each_device_and_host(bui
         for command in commands
         if command["file"].endswith("cmake/package/aten_bridge.cpp")
     ]
-    made_for = [re.search(r"CMakeFiles/(\w+)\.dir/", path)[1] for path in objects]
-    expected = ["aten_bridge_cpu", "aten_bridge_cpu_mindspore_plugin"]
-    expected += ["aten_bridge_cuda"] if os.environ.get("ATEN_BRIDGE_CUDA") == "ON" else []
+    made_for = [
+        re.search(r"CMakeFiles/_aten_bridge_(\w+)_[0-9a-f]{8}\.dir/", path)[1] for path in objects
+    ]
+    expected = ["cpu", "cpu_mindspore_plugin"]
+    expected += ["cuda"] if os.environ.get("ATEN_BRIDGE_CUDA") == "ON" else []
     assert sorted(made_for) == expected
 
     # The run of a call is one function of each: a kernel's own object only asks for it.
@@ -108,14 +110,46 @@ def test_a_library_shows_the_same_where_each_source_has_the_bridge_to_itself(bui
     assert shown("test_kernels") == {*shown("test_kernels_return"), *more, "MarkedFunction"}
 
 
-def test_a_host_of_its_own_needs_the_whole_header(tmp_path):
-    source = tmp_path / "own_host.cpp"
-    source.write_text("#define ATEN_BRIDGE_HOST OwnHost\n#include <aten_bridge.h>\n")
-    done = compile_only("g++", source, "-std=c++17", "-fsyntax-only", "-DATEN_BRIDGE_COMPILED")
-    assert (
-        "A source for a host of its own is built with aten_bridge_add_kernel(... HEADER_ONLY)."
-        in done.stdout
+@pytest.mark.parametrize(
+    ("defined", "error"),
+    [
+        (
+            "ATEN_BRIDGE_HOST OwnHost",
+            "A source for a host of its own is built with aten_bridge_add_kernel(... HEADER_ONLY).",
+        ),
+        (
+            "ATEN_BRIDGE_MINDSPORE_PLUGIN",
+            "This source is for another DEVICE or HOST than aten_bridge_add_kernel was told.",
+        ),
+    ],
+)
+def test_a_source_that_is_compiled_for_another_host_is_refused(tmp_path, defined, error):
+    source = tmp_path / "other.cpp"
+    source.write_text(f"#define {defined}\n#include <aten_bridge.h>\n")
+    done = compile_only("g++", source, "-std=c++17", "-fsyntax-only", "-DATEN_BRIDGE_COMPILED=0")
+    assert error in done.stdout
+
+
+def test_directories_that_compile_in_another_way_have_an_object_of_their_own(tmp_path):
+    (tmp_path / "CMakeLists.txt").write_text(
+        "cmake_minimum_required(VERSION 3.25)\nproject(several LANGUAGES CXX)\n"
+        f"add_subdirectory({SOURCE} bridge)\n"
+        "add_subdirectory(covered)\nadd_subdirectory(plain)\nadd_subdirectory(plain_too)\n"
     )
+    for name in ("covered", "plain", "plain_too"):
+        (tmp_path / name).mkdir()
+        options = "add_compile_options(--coverage)\n" if name == "covered" else ""
+        (tmp_path / name / "CMakeLists.txt").write_text(
+            f"{options}aten_bridge_add_kernel({name} SOURCES kernel.cpp)\n"
+        )
+        (tmp_path / name / "kernel.cpp").write_text("")
+    run(
+        *[CMAKE, "-S", tmp_path, "-B", tmp_path / "build", "-DCMAKE_EXPORT_COMPILE_COMMANDS=ON"],
+        f"-DPython3_EXECUTABLE={sys.executable}",
+    )
+    commands = json.loads((tmp_path / "build/compile_commands.json").read_text())
+    compiled = [c["command"] for c in commands if c["file"].endswith("package/aten_bridge.cpp")]
+    assert sorted("--coverage" in command for command in compiled) == [False, True]
 
 
 def test_the_version_stands_once(build):
