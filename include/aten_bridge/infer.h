@@ -188,6 +188,20 @@ class StandIns {
                       [&](const InferredOutput& output) { return is_sized(output.sizes); });
 }
 
+/// Throws `Error` if the kernel does not have as many inputs.
+[[gnu::cold]] inline void check_count(const KernelInfo& kernel, std::size_t inputs) {
+  Report report(kernel.operator_name);
+  Arguments arguments;
+  divide_slots(kernel, operand_count(kernel, static_cast<int>(inputs)), arguments, report);
+  report.raise_if_failed();
+}
+
+/// Whether these can be sizes of a tensor, as far as they are known.
+inline bool are_sizes(const std::vector<int64_t>& sizes) {
+  return (sizes.size() == 1 && sizes[0] == kUnknownRank) ||
+         std::all_of(sizes.begin(), sizes.end(), [](int64_t size) { return size >= kUnknownSize; });
+}
+
 /// Adds to the report inputs that the kernel does not take, and takes guesses from its checks.
 [[gnu::cold]] inline void check_known(const KernelInfo& kernel, std::vector<KnownInput>& inputs,
                                       CheckRun& checks, Report& report) {
@@ -207,6 +221,12 @@ class StandIns {
                     input.has_rank() ? static_cast<int>(input.sizes.size()) : -1, 1,
                     input.typed ? input.dtype : DType::kNone};
     input.is_number = binding.kind == Kind::kNumber;
+    if (!are_sizes(input.sizes)) {
+      report.add(Status::kShape,
+                 {operand.name.text(), ": expected sizes of 0 or more, or -1 where one is not ",
+                  "known, got ", shape_text(input.sizes.data(), operand.slot.ndim)});
+      continue;
+    }
     if (input.is_number && !input.is_none() && input.has_rank()) {
       for (const int64_t size : input.sizes) {
         operand.slot.numel *= size < 0 ? 1 : size;

@@ -10,6 +10,8 @@
 #include <c10/core/AutogradState.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 
+#include <cstdint>
+
 #pragma GCC visibility push(hidden)
 
 namespace aten_bridge::detail {
@@ -17,9 +19,9 @@ namespace aten_bridge::detail {
 /// Around the body of a kernel. Inside, operators run below autograd (no graph, 2 dispatches fewer
 /// for each operator) or, where the kernel `records` one, as in a thread of its own; without
 /// autocast and not in inference mode, whatever the calling thread had set. Afterwards grad mode,
-/// inference mode, dispatch keys, thread count and, on x86-64, the treatment of denormals are the
-/// thread's own again, also where the kernel changed them or threw. Settings of the whole process
-/// are left as they are: other threads may be at them.
+/// inference mode, dispatch keys, thread count and, on x86-64, rounding and the treatment of
+/// denormals are the thread's own again, also where the kernel changed them or threw. Settings of
+/// the whole process are left as they are: other threads may be at them.
 class KernelScope {
  public:
   explicit KernelScope(bool records = false) {
@@ -49,6 +51,9 @@ class KernelScope {
     if (((mxcsr ^ mxcsr_) & ~kFlags) != 0) {
       __builtin_ia32_ldmxcsr((mxcsr & kFlags) | (mxcsr_ & ~kFlags));
     }
+    if (read_x87() != x87_) {
+      __asm__ volatile("fldcw %0" : : "m"(x87_));
+    }
 #endif
   }
 
@@ -57,7 +62,15 @@ class KernelScope {
 
  private:
 #ifdef __SSE__
+  // The rounding of long double, which fesetround() and fegetround() are about too.
+  static std::uint16_t read_x87() {
+    std::uint16_t word = 0;
+    __asm__ volatile("fnstcw %0" : "=m"(word));
+    return word;
+  }
+
   unsigned int mxcsr_ = __builtin_ia32_stmxcsr();  // flush-to-zero, denormals-are-zero, rounding
+  std::uint16_t x87_ = read_x87();
 #endif
   c10::AutogradState& autograd_ = c10::AutogradState::get_tls_state();  // the thread's own
   c10::AutogradState autograd_before_ = autograd_;

@@ -57,7 +57,8 @@ template <class Device, class Host>
     workspaces[i].bytes = bytes[i];
     const HostMemory given =
         index < host.workspace_count() ? host.host_workspace(index) : HostMemory();
-    if (index < host.workspace_count() && given.bytes >= bytes[i] && device.reaches(given.data)) {
+    if (index < host.workspace_count() && given.bytes >= bytes[i] && given.data != nullptr &&
+        device.reaches(given.data)) {
       workspaces[i].data = given.data;
     } else {
       workspaces[i].owner = Device::allocator()->allocate(bytes[i]);

@@ -12,6 +12,7 @@
 #include <aten_bridge.h>
 
 #include <atomic>
+#include <cfenv>
 #include <stdexcept>
 #include <vector>
 
@@ -176,6 +177,7 @@ void state(const Tensor& x, Tensor& y) {
 }
 void change_state(const Tensor& /*x*/, Tensor& y) {
   at::globalContext().setFlushDenormal(true);
+  std::fesetround(FE_UPWARD);
   at::GradMode::set_enabled(!at::GradMode::is_enabled());
   at::set_num_threads(at::get_num_threads() + 1);
   c10::impl::tls_set_dispatch_key_excluded(c10::DispatchKey::AutocastCPU, false);

@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <limits>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -298,6 +300,53 @@ TEST(InferTest, DescriptionThatDoesNotFitIsAnError) {
             "call, out_shape and out_dtype with the kernel");
   call.attribute("aten_bridge_inputs", "none").clear_operands();
   EXPECT_EQ(text(call.infer()), "LeakyRelu: input 0: expected a tensor, got None");
+}
+
+// The hook of LeakyRelu, for a host that passes whatever it likes.
+std::string hook_error(int* ndims, int64_t** shapes, const char* inputs = "float32") {
+  aten_bridge::testing::detail::Extra extra(
+      {{"aten_bridge_inputs", aten_bridge::testing::detail::Value(std::string(inputs))}});
+  const auto infer_shape =
+      typed_function<std::vector<int64_t> (*)(int*, int64_t**, void*)>("LeakyReluInferShape");
+  try {
+    infer_shape(ndims, shapes, &extra);
+  } catch (const std::runtime_error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(InferTest, WhatTheHookIsGivenIsLookedAt) {
+  constexpr int64_t kLeast = std::numeric_limits<int64_t>::min();
+  int64_t sizes[] = {0, kLeast};
+  int64_t* shapes[] = {sizes};
+  int64_t* no_shapes[] = {nullptr};
+  int rank = 2;
+  int negative = -1;
+  int large = 65;
+  EXPECT_EQ(hook_error(nullptr, shapes),
+            "LeakyRelu: input 0: expected `ndims` and `shapes`, got a null pointer");
+  EXPECT_EQ(hook_error(&rank, nullptr),
+            "LeakyRelu: input 0: expected `ndims` and `shapes`, got a null pointer");
+  EXPECT_EQ(hook_error(&rank, no_shapes), "LeakyRelu: input 0: expected 2 sizes, got a null shape");
+  EXPECT_EQ(hook_error(&negative, shapes),
+            "LeakyRelu: input 0: expected a rank from 0 to 64, got -1");
+  EXPECT_EQ(hook_error(&large, shapes), "LeakyRelu: input 0: expected a rank from 0 to 64, got 65");
+  EXPECT_EQ(hook_error(&rank, shapes),
+            "LeakyRelu: input 0: expected sizes of 0 or more, or -1 where one is not known, got "
+            "[0, -9223372036854775808]");
+  sizes[1] = -2;
+  EXPECT_EQ(hook_error(&rank, shapes),
+            "LeakyRelu: input 0: expected sizes of 0 or more, or -1 where one is not known, got "
+            "[0, -2]");
+  sizes[1] = -1;
+  EXPECT_EQ(hook_error(&rank, shapes), "");
+}
+
+TEST(InferTest, MoreInputsThanTheKernelHasAreRefusedBeforeTheirShapesAreRead) {
+  EXPECT_EQ(hook_error(nullptr, nullptr, "float32;float32;float32"),
+            "LeakyRelu: expected 1 input and 1 output, got 4 slots; compare the arguments of the "
+            "call, out_shape and out_dtype with the kernel");
 }
 
 TEST(InferTest, ChecksAreMadeOfWhatIsKnown) {

@@ -7,6 +7,7 @@
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <gtest/gtest.h>
 
+#include <cfenv>
 #include <limits>
 #include <string>
 #include <vector>
@@ -114,12 +115,14 @@ TEST_P(RestoringTest, StateAfterTheCallIsThatBefore) {
     const int threads = at::get_num_threads();
     const auto keys = c10::impl::tls_local_dispatch_key_set();
     const bool denormals = denormals_are_kept();
+    const int rounding = std::fegetround();
     const std::string error =
         kernel(GetParam()).input<float>({1}, {1}).output<float>({1}).run_here().error();
     const std::string name = GetParam();
     EXPECT_EQ(error.empty(), name == "Copy" || name == "ChangeState") << error;
 #ifdef __SSE__
     EXPECT_EQ(denormals_are_kept(), denormals);
+    EXPECT_EQ(std::fegetround(), rounding);
 #endif
     EXPECT_EQ(at::GradMode::is_enabled(), grad_mode);
     EXPECT_EQ(c10::InferenceMode::is_enabled(), inference);

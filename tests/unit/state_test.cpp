@@ -222,6 +222,38 @@ TEST_F(WorkspaceTest, MemoryIsPytorchsWhereInitDoesNotKnowTheShape) {
   }
 }
 
+TEST_F(WorkspaceTest, MemoryIsPytorchsWhereTheHostHasNone) {
+  set_elements(2);
+  ASSERT_EQ(call.init("Workspaces", &extra), 0);
+  call.workspace(nullptr).workspace(computed);
+  EXPECT_EQ(call.run("Workspaces", &extra), "");
+  EXPECT_NE(found[0], 0);
+  EXPECT_EQ(found[2], address(computed));
+}
+
+TEST_F(WorkspaceTest, InitWithoutArraysOrWithARankThatIsNoneAsksForNoMemory) {
+  const auto init = typed_function<aten_bridge::testing::InitFunction>("WorkspacesInit");
+  int64_t size = 2;
+  int64_t* shape = &size;
+  const char* dtype = "float32";
+  int rank = 1;
+  int wrong_rank = -1;
+  EXPECT_EQ(init(nullptr, &shape, &dtype, &extra), 0);
+  EXPECT_EQ(init(&rank, nullptr, &dtype, &extra), 0);
+  EXPECT_EQ(init(&rank, &shape, nullptr, &extra), 0);
+  EXPECT_EQ(init(&wrong_rank, &shape, &dtype, &extra), 0);
+  EXPECT_EQ(extra.workspaces, Bytes{});
+  EXPECT_EQ(init(&rank, &shape, &dtype, &extra), 0);
+  EXPECT_EQ(extra.workspaces, (Bytes{5 * 4, 2 * 3 * 8}));
+}
+
+TEST_F(WorkspaceTest, InputsAreCountedOnlyWhereTheAttributeIsTrue) {
+  Extra uncounted({{"aten_bridge_counted", Value(false)}});
+  set_elements(2);
+  ASSERT_EQ(call.init("Workspaces", &uncounted), 0);
+  EXPECT_EQ(uncounted.workspaces, Bytes{});
+}
+
 TEST_F(WorkspaceTest, InitIsGivenNoDtype) {
   Extra counted({{"aten_bridge_counted", Value(true)}});
   call = HandCall();

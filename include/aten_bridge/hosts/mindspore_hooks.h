@@ -80,17 +80,39 @@ inline HookMemory& hook_memory(const KernelBase& kernel) {
   return memory;
 }
 
+/// The sizes that a hook is given of an input. Throws `Error` where there are none to be read.
+[[gnu::cold]] inline std::vector<int64_t> given_sizes(const int* ndims, int64_t** shapes,
+                                                      std::size_t index, const std::string& name) {
+  if (ndims == nullptr || shapes == nullptr) {
+    throw Error(Status::kNullPointer,
+                join({name, ": expected `ndims` and `shapes`, got a null pointer"}));
+  }
+  const int ndim = ndims[index];
+  if (ndim < 0 || ndim > kMaxNdim) {
+    throw Error(Status::kShape, join({name, ": expected a rank from 0 to ",
+                                      std::to_string(kMaxNdim), ", got ", std::to_string(ndim)}));
+  }
+  if (ndim > 0 && shapes[index] == nullptr) {
+    throw Error(Status::kShape,
+                join({name, ": expected ", count_text(ndim, "size"), ", got a null shape"}));
+  }
+  return {shapes[index], shapes[index] + ndim};
+}
+
 [[gnu::cold]] ATEN_BRIDGE_INLINE std::vector<std::vector<int64_t>> infer_sizes(
     const KernelBase& kernel, const int* ndims, int64_t** shapes, void* extra) try {
   const HostAttributes attributes(extra);
   HookInputs known(kernel.info, attributes);
+  check_count(kernel.info, known.inputs.size());  // before a shape is read that is not there
   HookMemory& memory = hook_memory(kernel);
   if (memory.tensors.size() != known.tensors.size()) {
     memory.tensors = unknown_inputs(known.tensors.size());
   }
   for (std::size_t i = 0; i < known.tensors.size(); ++i) {
     KnownInput& input = known.inputs[known.tensors[i]];
-    input.sizes.assign(shapes[i], shapes[i] + (shapes[i] == nullptr ? 0 : ndims[i]));
+    const OperandName operand{Role::kInput, static_cast<int>(known.tensors[i])};
+    input.sizes =
+        given_sizes(ndims, shapes, i, join({kernel.info.operator_name, ": ", operand.text()}));
     if (!input.typed) {
       input.dtype = memory.tensors[i].dtype;  // of the call before: a guess
     }
@@ -159,12 +181,12 @@ inline HookMemory& hook_memory(const KernelBase& kernel) {
     }
     // The host does not say how many inputs there are.
     bool is_counted = false;
-    if (info.workspaces > 0 && info.list_begin < 0 &&
-        HostAttributes(extra).get(kCountedAttribute, is_counted)) {
+    if (info.workspaces > 0 && info.list_begin < 0 && dtypes != nullptr &&
+        HostAttributes(extra).get(kCountedAttribute, is_counted) && is_counted) {
       std::vector<KnownInput> inputs = unknown_inputs(static_cast<std::size_t>(info.inputs));
       for (std::size_t i = 0; i < inputs.size(); ++i) {
         const DTypeInfo* dtype = dtypes[i] == nullptr ? nullptr : find_dtype(dtypes[i]);
-        inputs[i].sizes.assign(shapes[i], shapes[i] + (shapes[i] == nullptr ? 0 : ndims[i]));
+        inputs[i].sizes = given_sizes(ndims, shapes, i, info.operator_name);
         inputs[i].typed = dtype != nullptr;
         inputs[i].dtype = dtype == nullptr ? DType::kNone : dtype->dtype;
         inputs[i].is_number = info.bindings[i].kind == Kind::kNumber;

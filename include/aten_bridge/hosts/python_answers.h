@@ -260,7 +260,7 @@ class AttributesAsJson final : public AttributeVisitor {
   } catch (...) {
     record_failure(kernel.info.operator_name, nullptr, 0);
     *failed = 1;
-    return aten_bridge_last_error();
+    return last_error_text().c_str();  // not another library's aten_bridge_last_error()
   }
 }
 
