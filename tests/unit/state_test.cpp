@@ -167,14 +167,14 @@ class WorkspaceTest : public testing::Test {
 TEST_F(WorkspaceTest, SizesAreAskedOfTheHost) {
   set_elements(2);
   ASSERT_EQ(call.init("Workspaces", &extra), 0);
-  EXPECT_EQ(extra.workspaces, (Bytes{5 * 4, 2 * 3 * 8}));
+  EXPECT_EQ(extra.workspaces, (Bytes{5 * sizeof(float), 6 * sizeof(int64_t)}));
 }
 
 TEST_F(WorkspaceTest, SizesFollowAttributes) {
   Extra with_attribute({{"each", Value(4)}, {"aten_bridge_counted", Value(true)}});
   set_elements(2);
   ASSERT_EQ(call.init("Workspaces", &with_attribute), 0);
-  EXPECT_EQ(with_attribute.workspaces, (Bytes{5 * 4, 2 * 4 * 8}));
+  EXPECT_EQ(with_attribute.workspaces, (Bytes{5 * sizeof(float), 8 * sizeof(int64_t)}));
 }
 
 TEST_F(WorkspaceTest, MemoryIsTheHosts) {
@@ -244,7 +244,7 @@ TEST_F(WorkspaceTest, InitWithoutArraysOrWithARankThatIsNoneAsksForNoMemory) {
   EXPECT_EQ(init(&wrong_rank, &shape, &dtype, &extra), 0);
   EXPECT_EQ(extra.workspaces, Bytes{});
   EXPECT_EQ(init(&rank, &shape, &dtype, &extra), 0);
-  EXPECT_EQ(extra.workspaces, (Bytes{5 * 4, 2 * 3 * 8}));
+  EXPECT_EQ(extra.workspaces, (Bytes{5 * sizeof(float), 6 * sizeof(int64_t)}));
 }
 
 TEST_F(WorkspaceTest, InputsAreCountedOnlyWhereTheAttributeIsTrue) {
