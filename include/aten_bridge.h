@@ -48,7 +48,7 @@
 #endif
 
 // Ordinary code, which aten_bridge_add_kernel compiles once for all kernels of a build folder.
-#ifndef ATEN_BRIDGE_COMPILED
+#if !defined(ATEN_BRIDGE_COMPILED) || defined(ATEN_BRIDGE_COMPILES)
 #include <aten_bridge/attribute_fault.h>
 #include <aten_bridge/differentiate.h>
 #include <aten_bridge/hosts/mindspore_hooks.h>

@@ -3,13 +3,8 @@
 #ifndef ATEN_BRIDGE_COMPILED
 #error "aten_bridge.cpp is compiled with the definitions of the kernels that it is for"
 #endif
+#define ATEN_BRIDGE_COMPILES
 #include <aten_bridge.h>
-#include <aten_bridge/attribute_fault.h>
-#include <aten_bridge/differentiate.h>
-#include <aten_bridge/hosts/mindspore_hooks.h>
-#include <aten_bridge/hosts/python_answers.h>
-#include <aten_bridge/outputs.h>
-#include <aten_bridge/run.h>
 
 #pragma GCC visibility push(hidden)
 

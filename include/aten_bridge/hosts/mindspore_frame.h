@@ -19,6 +19,21 @@
 
 #pragma GCC visibility push(hidden)
 
+namespace aten_bridge::detail {
+
+/// ": expected ..., got ..." for a rank that is none, or sizes that are not there; "" for others.
+[[gnu::cold]] inline std::string form_fault(int ndim, const int64_t* sizes) {
+  if (ndim < 0 || ndim > kMaxNdim) {
+    return join(
+        {": expected a rank from 0 to ", std::to_string(kMaxNdim), ", got ", std::to_string(ndim)});
+  }
+  return ndim == 0 || sizes != nullptr
+             ? ""
+             : join({": expected ", count_text(ndim, "size"), ", got a null shape"});
+}
+
+}  // namespace aten_bridge::detail
+
 namespace aten_bridge {
 
 /// The seven arguments of one call of MindSpore's AOT interface. Owns nothing; valid during the
@@ -197,12 +212,9 @@ class CallFrame {
   [[gnu::cold, gnu::noinline]] static void add_form_fault(const OperandName& name,
                                                           const char* dtype, const Slot& slot,
                                                           Report& report) {
-    if (slot.ndim < 0 || slot.ndim > kMaxNdim) {
-      report.add(Status::kShape, {name.text(), ": expected a rank from 0 to ",
-                                  std::to_string(kMaxNdim), ", got ", std::to_string(slot.ndim)});
-    } else if (slot.ndim > 0 && slot.sizes == nullptr) {
-      report.add(Status::kShape, {name.text(), ": expected ", detail::count_text(slot.ndim, "size"),
-                                  ", got a null shape"});
+    const std::string fault = detail::form_fault(slot.ndim, slot.sizes);
+    if (!fault.empty()) {
+      report.add(Status::kShape, {name.text(), fault});
     } else {
       report.add(Status::kDtype, {name.text(), dtype_fault(dtype, slot)});
     }

@@ -87,16 +87,11 @@ inline HookMemory& hook_memory(const KernelBase& kernel) {
     throw Error(Status::kNullPointer,
                 join({name, ": expected `ndims` and `shapes`, got a null pointer"}));
   }
-  const int ndim = ndims[index];
-  if (ndim < 0 || ndim > kMaxNdim) {
-    throw Error(Status::kShape, join({name, ": expected a rank from 0 to ",
-                                      std::to_string(kMaxNdim), ", got ", std::to_string(ndim)}));
+  const std::string fault = form_fault(ndims[index], shapes[index]);
+  if (!fault.empty()) {
+    throw Error(Status::kShape, name + fault);
   }
-  if (ndim > 0 && shapes[index] == nullptr) {
-    throw Error(Status::kShape,
-                join({name, ": expected ", count_text(ndim, "size"), ", got a null shape"}));
-  }
-  return {shapes[index], shapes[index] + ndim};
+  return {shapes[index], shapes[index] + ndims[index]};
 }
 
 [[gnu::cold]] ATEN_BRIDGE_INLINE std::vector<std::vector<int64_t>> infer_sizes(
