@@ -33,7 +33,7 @@ GRAPH_GRADIENT = "graph gradient"  # in float32
 SHAPES = ("empty", "0-dim")
 # In MindSpore's texts.
 NO_KERNEL = ("unregistered", "not registered", "Unsupported op [")
-PAGE = Path(__file__).parents[2] / "docs" / "mint-on-cpu.md"
+PAGE = Path(__file__).parents[2] / "docs" / "mint-functions.md"
 BEGIN, END = "<!-- begin: tests/mint/survey.py -->\n", "<!-- end -->\n"
 
 
