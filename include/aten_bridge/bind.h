@@ -14,7 +14,10 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
+#include <memory>
 #include <string>
+#include <utility>
 
 #pragma GCC visibility push(hidden)
 
@@ -148,11 +151,12 @@ inline bool has_layout(const c10::TensorImpl& tensor, const Slot& slot) {
 }
 
 /// After the body: whether the view is as it was made, and nobody else has it. Then nobody can
-/// touch it before the next call, whose operand has only to be compared with it.
+/// touch it before the next call, whose operand has only to be compared with it. (Of a complex128
+/// the next call's memory has to be looked at.)
 inline bool settle(Operand& operand) {
   const Slot& slot = operand.slot;
-  operand.is_settled = operand.dtype != DType::kNone && slot.strides == nullptr &&
-                       slot.offset == 0 && can_repoint(operand) &&
+  operand.is_settled = operand.dtype != DType::kNone && operand.dtype != DType::kComplex128 &&
+                       slot.strides == nullptr && slot.offset == 0 && can_repoint(operand) &&
                        operand.impl->dtype() == operand.type &&
                        operand.storage->nbytes() ==
                            static_cast<std::size_t>(slot.numel) * dtype_itemsize(operand.dtype) &&
@@ -227,6 +231,30 @@ template <bool kMayBeStrided>
   }
 }
 
+/// Gives the kernel a copy of the memory of an operand that is not is_aligned().
+[[gnu::cold, gnu::noinline]] inline void align(Arguments& arguments, Operand& operand) {
+  void* const of_host = operand.slot.data;
+  const std::size_t bytes = slot_bytes(operand.slot);
+  c10::DataPtr copy = c10::GetCPUAllocator()->allocate(bytes);
+  operand.slot.data = copy.get();
+  std::memcpy(operand.slot.data, of_host, bytes);
+  arguments.copies.reset(
+      new AlignedCopy{of_host, bytes, std::move(copy), std::move(arguments.copies)});
+}
+
+/// After the body: what it wrote to copies goes to the host's memory. What it left alone does not:
+/// that may be nobody's to write, or another operand's too.
+[[gnu::cold, gnu::noinline]] inline void write_back(AlignedCopy* copies) {
+  for (AlignedCopy* one = copies; one != nullptr; one = one->next.get()) {
+    if (std::memcmp(one->of_host, one->copy.get(), one->bytes) == 0) {
+      one->bytes = 0;
+    }
+  }
+  for (AlignedCopy* one = copies; one != nullptr; one = one->next.get()) {
+    std::memcpy(one->of_host, one->copy.get(), one->bytes);
+  }
+}
+
 /// Makes room for the operands of a kernel, and names them.
 [[gnu::cold, gnu::noinline]] inline void prepare(const KernelInfo& kernel,
                                                  const Arguments& arguments, KeptOperands& kept) {
@@ -269,6 +297,12 @@ template <class Host, class Device>
     }
     if (is_number) {
       host.refine(i, binding, operand);
+    } else if (!is_aligned(operand.slot)) {
+      if constexpr (Device::kType == at::kCPU) {
+        align(arguments, operand);
+      } else {
+        add_alignment_fault(operand.name, operand.slot, report);
+      }
     }
     if (operand.slot.is_none() || is_number || operand.check != nullptr) {
       check_operand(binding, operand.check, checks, operand, report);

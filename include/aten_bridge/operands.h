@@ -141,6 +141,14 @@ struct Memory {
   c10::DataPtr owner;  // where it is not the host's
 };
 
+/// What a kernel gets in the place of an operand's memory that is not is_aligned().
+struct AlignedCopy {
+  void* of_host;
+  std::size_t bytes;
+  c10::DataPtr copy;
+  std::unique_ptr<AlignedCopy> next;  // of the same call
+};
+
 /// All that a kernel's arguments are made from: those of a call, or stand-ins without data.
 struct Arguments {
   Operand* operands = nullptr;  // inputs, then outputs, in the host's order
@@ -149,6 +157,7 @@ struct Arguments {
   int list_begin = -1;  // of the inputs that an at::TensorList takes; -1: there is none
   int list_size = 0;
   std::vector<at::Tensor> list;
+  std::unique_ptr<AlignedCopy> copies;
   Instance* instance = nullptr;
   Memory* workspaces = nullptr;
   const KernelInfo* kernel = nullptr;

@@ -199,6 +199,9 @@ template <class Device, class Host, class... OfHost>
     Host::invoke(kernel, arguments);
     device.finish();
     check_and_settle(info, arguments);
+    if (arguments.copies != nullptr) {
+      write_back(arguments.copies.get());
+    }
     if constexpr (Host::kSizesAfterRun) {
       if (info.is_data_dependent) {
         host.publish_sizes(std::move(sizes));

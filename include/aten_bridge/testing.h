@@ -697,6 +697,12 @@ class Call {
     return *this;
   }
 
+  /// The same of outputs.
+  Call& output_alignment(std::size_t remainder) {
+    output_remainder_ = remainder;
+    return *this;
+  }
+
   /// Adds an output.
   template <class T>
   Call& output(std::vector<int64_t> sizes) {
@@ -706,8 +712,8 @@ class Call {
   /// Adds an output of any dtype with elements of `itemsize` bytes.
   Call& output_bytes(std::string dtype, std::vector<int64_t> sizes, std::size_t itemsize) {
     const std::size_t size = static_cast<std::size_t>(numel(sizes)) * itemsize;
-    outputs_.push_back(
-        {std::move(dtype), std::move(sizes), std::make_shared<detail::Buffer>(size, 16)});
+    outputs_.push_back({std::move(dtype), std::move(sizes),
+                        std::make_shared<detail::Buffer>(size, output_remainder_)});
     return *this;
   }
 
@@ -1019,6 +1025,7 @@ class Call {
                                           {"uint16", 38},  {"uint32", 39},  {"uint64", 40},
                                           {"float16", 42}, {"float32", 43}, {"float64", 44}};
   std::size_t input_remainder_ = 16;
+  std::size_t output_remainder_ = 16;
   std::vector<detail::Operand> inputs_;
   std::vector<detail::Operand> outputs_;
   std::vector<std::shared_ptr<detail::Buffer>> workspaces_;

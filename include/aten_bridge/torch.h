@@ -17,8 +17,10 @@
 
 // In libtorch_cpu of every version; the wheels of PyTorch 2.1 and 2.6 lack the header for it.
 namespace caffe2 {
-TORCH_API const std::map<std::string, std::string>& GetBuildOptions();  // NOLINT(*-naming)
-}
+// Weak: a libtorch with GCC's older C++ ABI has it under another name, and is known by that.
+[[gnu::weak]] TORCH_API const std::map<std::string, std::string>&
+GetBuildOptions();  // NOLINT(*-naming)
+}  // namespace caffe2
 // The header for it costs each kernel a second of compile time.
 namespace torch::autograd {
 #if TORCH_VERSION_MAJOR == 2 && TORCH_VERSION_MINOR < 6
@@ -90,15 +92,21 @@ inline void forbid_data(...) {}  // NOLINT(cert-dcl50-cpp)
 /// the libtorch that is there already, whatever its own runpath says, and tensors differ from one
 /// minor version to the next. (at::show_config() would start CUDA.)
 [[gnu::cold]] inline std::string pytorch_fault() {
-  const auto& options = caffe2::GetBuildOptions();
-  const auto loaded = options.find("TORCH_VERSION");  // such as "2.11.0"
   const std::string built_with =
       join({std::to_string(TORCH_VERSION_MAJOR), ".", std::to_string(TORCH_VERSION_MINOR), "."});
-  return loaded == options.end() || loaded->second.compare(0, built_with.size(), built_with) == 0
-             ? std::string()
-             : join({"expected PyTorch ", built_with, "x, with which this library was built, got ",
-                     loaded->second, ", which the process had loaded before; build the library ",
-                     "with the PyTorch that the program imports"});
+  std::string loaded = "one with GCC's older C++ ABI";
+  if (caffe2::GetBuildOptions != nullptr) {
+    const auto& options = caffe2::GetBuildOptions();
+    const auto version = options.find("TORCH_VERSION");  // such as "2.11.0"
+    if (version == options.end() ||
+        version->second.compare(0, built_with.size(), built_with) == 0) {
+      return {};
+    }
+    loaded = version->second;
+  }
+  return join({"expected PyTorch ", built_with, "x, with which this library was built, got ",
+               loaded, ", which the process had loaded before; build the library ",
+               "with the PyTorch that the program imports"});
 }
 
 /// Throws `Error` if the PyTorch in this process is not the one that the library was built with.

@@ -73,6 +73,20 @@ inline std::size_t slot_bytes(const Slot& slot) {
   return static_cast<std::size_t>(elements) * dtype_itemsize(slot.dtype);
 }
 
+/// Whether ATen can use the operand's memory. Of a complex128 the compiler takes both halves at
+/// once, at a multiple of 16 bytes; an array of NumPy's may begin at 8 behind one. All others it
+/// takes as they lie.
+inline bool is_aligned(const Slot& slot) {
+  return slot.dtype != DType::kComplex128 || slot.numel == 0 ||
+         reinterpret_cast<std::uintptr_t>(slot.data) % alignof(c10::complex<double>) == 0;
+}
+
+[[gnu::cold]] inline void add_alignment_fault(const OperandName& name, const Slot& slot,
+                                              Report& report) {
+  report.add(Status::kDtype, {name.text(), ": expected ", slot.text(),
+                              " at a multiple of 16 bytes, got an address that is none"});
+}
+
 /// A tensor over the operand's memory, undefined for None. Adds to `report` a dtype that this
 /// libtorch does not have.
 ///

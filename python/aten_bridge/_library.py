@@ -11,6 +11,7 @@ import importlib.util
 import mmap
 import os
 import re
+import stat
 import struct
 import sys
 from collections.abc import Iterable, Iterator
@@ -53,7 +54,7 @@ class Library:
 
     def kernel_names(self) -> list[str]:
         """The kernels, or, where none was exported with ATEN_BRIDGE_EXPORT, all C functions."""
-        with _mapped(self.path) as content:
+        with _mapped(self.path) as content, _headers_of(self.path):
             symbols = _exported_functions(content)
         kernels = [
             name.removesuffix(DESCRIBE)
@@ -77,6 +78,10 @@ def open_library(path: str) -> Library:
         raise FileNotFoundError(
             f"{path}: expected a kernel library, got no such file; build it, or mend the path"
         ) from None
+    if stat.S_ISDIR(status.st_mode):
+        raise IsADirectoryError(f"{path}: expected a kernel library, got a folder")
+    if not stat.S_ISREG(status.st_mode):  # opening a pipe would wait for who writes to it
+        raise OSError(f"{path}: expected a kernel library, got a pipe, a socket or a device")
     return _load(path, (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns))
 
 
@@ -91,11 +96,21 @@ def _mapped(path: str) -> Iterator[mmap.mmap | bytes]:
                 yield content
 
 
+@contextlib.contextmanager
+def _headers_of(path: str) -> Iterator[None]:
+    """Where an ELF file is read: what it says of itself may lead anywhere."""
+    try:
+        yield
+    except (struct.error, OverflowError, IndexError, UnicodeDecodeError):
+        raise OSError(
+            f"{path}: expected a kernel library, got an ELF file whose headers contradict each "
+            "other; copy or build it anew"
+        ) from None
+
+
 def _check_elf(path: str) -> None:
     """Raises OSError if the file is not a whole shared library for this machine."""
-    if os.path.isdir(path):
-        raise IsADirectoryError(f"{path}: expected a kernel library, got a folder")
-    with _mapped(path) as content, open("/proc/self/exe", "rb") as python:
+    with _mapped(path) as content, _headers_of(path), open("/proc/self/exe", "rb") as python:
         if not content:
             raise OSError(f"{path}: expected a kernel library, got an empty file; build it anew")
         if content[:4] != b"\x7fELF":
@@ -244,6 +259,11 @@ def split(path_and_name: Any) -> tuple[str, str]:
             f"kernel, {example}"
         )
     path = os.path.abspath(os.path.expanduser(path))
+    if not _is_utf8(path_and_name) or "\0" in path_and_name:
+        raise ValueError(
+            f"{path_and_name!r}: expected a path and a name in UTF-8 without NUL, as MindSpore "
+            "passes them on; rename or link the library"
+        )
     if ":" in path:
         raise ValueError(
             f"{path_and_name!r}: expected one colon, between path and name, got the path {path!r}, "
@@ -256,6 +276,14 @@ def split(path_and_name: Any) -> tuple[str, str]:
             "or rename the library"
         )
     return path, name
+
+
+def _is_utf8(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:  # lone surrogates, which stand for bytes in names of files
+        return False
+    return True
 
 
 def or_list(names: Iterable[str], most: int = 10) -> str:

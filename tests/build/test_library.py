@@ -6,6 +6,7 @@ import re
 import sys
 
 import pytest
+import torch
 from conftest import CMAKE, SOURCE, TORCH, compile_only, run
 
 LIBRARIES = {
@@ -179,3 +180,89 @@ def test_examples_are_smaller_than_200_kib(build):
     assert {
         path.name: path.stat().st_size for path in libraries if path.stat().st_size > 200 << 10
     } == {}
+
+
+# A process with a libtorch that has none of the functions which the library needs, as one has with
+# the older C++ ABI; of a library without -z now that is found out only at the call of the first.
+CALL_LATE = """
+#include <dlfcn.h>
+
+#include <cstdint>
+#include <cstdio>
+#include <exception>
+
+int main(int, char** paths) {
+  void* library = dlopen(paths[1], RTLD_NOW | RTLD_GLOBAL) == nullptr
+                      ? nullptr : dlopen(paths[2], RTLD_LAZY);
+  if (library == nullptr) {
+    return std::puts(dlerror()), 1;
+  }
+  using Kernel = int (*)(int, void**, int*, int64_t**, const char**, void*, void*);
+  try {
+    reinterpret_cast<Kernel>(dlsym(library, "Copy"))(0, nullptr, nullptr, nullptr, nullptr, nullptr,
+                                                     nullptr);
+  } catch (const std::exception& error) {
+    std::puts(error.what());
+  }
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def by_hand(tmp_path_factory):
+    """A library as g++ alone makes it, and its relocations: names by type and section."""
+    folder = tmp_path_factory.mktemp("by_hand")
+    source = folder / "copy.cpp"
+    source.write_text(
+        "#include <aten_bridge.h>\n"
+        "ATEN_BRIDGE_EXPORT(Copy, [](const at::Tensor& x, at::Tensor& y) { y.copy_(x); });\n"
+    )
+    library = folder / "copy.so"
+    flags = ["-std=c++17", "-shared", "-fPIC", "-Wl,-z,lazy", "-o", library]
+    done = compile_only("c++", source, *flags)
+    assert done.returncode == 0, done.stdout
+    section, found = "", []
+    for line in run("readelf", "--relocs", "--wide", library).stdout.splitlines():
+        if line.startswith("Relocation section"):
+            section = line.split("'")[1]
+        elif len(words := line.split()) > 4 and words[2].startswith("R_"):
+            found.append((section, words[2], words[4]))
+    return library, found
+
+
+def test_a_library_of_another_abi_than_the_process_is_an_error_in_words(by_hand, tmp_path):
+    library, relocations = by_hand
+    defined = run("nm", "--dynamic", "--defined-only", library).stdout.split()
+    assembly, variables = tmp_path / "libtorch.s", set()
+    for section, kind, name in relocations:
+        is_pytorch = "3c10" in name
+        if section == ".rela.dyn" and is_pytorch and name not in {*defined, *variables}:
+            variables.add(name)
+            thread = kind.startswith(("R_X86_64_DTP", "R_X86_64_TP", "R_AARCH64_TLS"))
+            where, what = (".tdata", "tls_object") if thread else (".data", "object")
+            with assembly.open("a") as file:
+                file.write(
+                    f".section {where}\n.globl {name}\n.type {name}, %{what}\n"
+                    f".size {name}, 4096\n{name}: .zero 4096\n"
+                )
+    host = tmp_path / "host.cpp"
+    host.write_text(CALL_LATE)
+    run("c++", "-shared", "-nostdlib", assembly, "-o", tmp_path / "libtorch.so")
+    run("c++", host, "-ldl", "-o", tmp_path / "host")
+    assert run(tmp_path / "host", tmp_path / "libtorch.so", library).stdout == (
+        f"Copy: expected PyTorch {'.'.join(torch.__version__.split('.')[:2])}.x, with which this "
+        "library was built, got one with GCC's older C++ ABI, which the process had loaded before; "
+        "build the library with the PyTorch that the program imports\n"
+    )
+
+
+def test_a_library_uses_nothing_that_another_one_may_show(by_hand):
+    """Else a library opened with RTLD_GLOBAL before it would answer in its place."""
+    library, relocations = by_hand
+    shown = {
+        line.split()[-1]
+        for line in run("nm", "--dynamic", "--defined-only", library).stdout.splitlines()
+    }
+    ours = {name for name in shown if name.startswith("aten_bridge_")}
+    assert ours == {"aten_bridge_last_error"}
+    assert not ours & {name for _, _, name in relocations}

@@ -3,6 +3,7 @@
 import copy
 import functools
 import os
+import struct
 import subprocess
 import sys
 
@@ -723,6 +724,14 @@ def test_argument_that_is_no_path_and_name():
     )
 
 
+@pytest.mark.parametrize("text", ["/a\0b.so:D", "/a.so:D\0", "/a\udcff.so:D", "/a.so:\ud800"])
+def test_path_that_no_c_function_takes(text):
+    assert error_text(ValueError, lambda: kernel(text)) == (
+        f"{text!r}: expected a path and a name in UTF-8 without NUL, as MindSpore passes them on; "
+        "rename or link the library"
+    )
+
+
 def test_name_of_a_file_that_mindspore_takes_for_source_code():
     assert error_text(ValueError, lambda: kernel("/a/kernel.cpp:Kernel")) == (
         "/a/kernel.cpp: expected a compiled library whose name ends in .so, got a name in cu, cc "
@@ -764,6 +773,10 @@ def test_file_that_is_missing(tmp_path):
     assert error_text(IsADirectoryError, lambda: typed("Copy", tmp_path)) == (
         f"{tmp_path}: expected a kernel library, got a folder"
     )
+    os.mkfifo(library)
+    assert error_text(OSError, lambda: typed("Copy", library)) == (
+        f"{library}: expected a kernel library, got a pipe, a socket or a device"
+    )
 
 
 @pytest.mark.parametrize(
@@ -796,6 +809,31 @@ def test_library_that_is_cut_off(tmp_path):
             "bytes of "
         )
         assert text.endswith(" or more; copy or build it anew")
+
+
+def test_library_whose_headers_contradict_each_other(tmp_path):
+    whole = LEAKY_RELU.read_bytes()
+    (sections,) = struct.unpack_from("<Q", whole, 40)
+    symbols = sections + 64 * next(
+        i
+        for i in range(struct.unpack_from("<H", whole, 60)[0])
+        if whole[sections + 64 * i + 4] == 11
+    )
+    faults = set()
+    for place, value in [
+        (58, struct.pack("<HH", 1, len(whole) - sections & 0xFFFF)),
+        (symbols + 32, struct.pack("<Q", len(whole) * 24)),  # more symbols than bytes
+        (symbols + 40, struct.pack("<I", 0xFFFF)),  # names in a section that is none
+        (symbols + 24, struct.pack("<Q", 2**63)),
+    ]:
+        content = bytearray(whole)
+        content[place : place + len(value)] = value
+        library = changed(tmp_path, content)
+        faults.add(error_text(OSError, functools.partial(typed, "Cop", library)))
+    assert faults == {
+        f"{tmp_path}/changed.so: expected a kernel library, got an ELF file whose headers "
+        "contradict each other; copy or build it anew"
+    }
 
 
 @pytest.mark.skipif(os.uname().machine != "x86_64", reason="the text names x86-64")

@@ -106,6 +106,19 @@ def test_input_is_seen_in_place_at_an_odd_address():
     assert_same(call("Negate", x), np.array([-1, 2], np.float32))
 
 
+def test_complex128_is_read_and_written_at_half_its_size():
+    memory = np.zeros(10, np.float64)
+    array = memory[memory.ctypes.data // 8 % 2 ^ 1 :][:8].view(np.complex128)
+    assert array.ctypes.data % 16 == 8
+    array[:] = [1 + 2j, 3 - 1j, 4 + 4j, -5 + 7j]
+    x = ms.Tensor.from_numpy(array)
+    expected = np.negative(array)
+    for kernel_name in ("Negate", "WriteInput"):
+        assert_same(call(kernel_name, x), expected)
+    assert_same(x, expected)
+    np.testing.assert_array_equal(array, expected)
+
+
 def test_input_written_by_the_kernel_changes_in_python():
     x = tensor([1, -2])
     assert_same(call("WriteInput", x), np.array([-1, 2], np.float32))

@@ -1,9 +1,12 @@
 // Views: what a kernel sees of the host's memory.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <complex>
 #include <cstdint>
+#include <functional>
 #include <numeric>
+#include <utility>
 #include <vector>
 
 #include "libraries.h"
@@ -28,6 +31,37 @@ TEST(ViewsTest, DataPointerIsTheHostsAtAnyAlignment) {
     call.input_alignment(remainder).input<double>({2, 3}, {1, 2, 3, 4, 5, 6});
     EXPECT_EQ(describe(call)[kAddress] % 64, static_cast<int64_t>(remainder));
   }
+}
+
+// The compiler takes a complex128 as two halves of 16 bytes, and ends the process elsewhere.
+TEST(ViewsTest, Complex128WorksAtAnyAddress) {
+  using Complex = std::complex<double>;
+  const std::vector<Complex> x = {{1, 2}, {3, 4}, {5, 6}, {7, 8}, {9, 10}, {11, 12}};
+  std::vector<Complex> negative(x.size());
+  std::transform(x.begin(), x.end(), negative.begin(), std::negate<>());
+  for (const std::size_t input : {0, 8, 16, 1}) {
+    for (const std::size_t output : {16, 8, 1}) {
+      Call call = kernel("Negate");
+      call.input_alignment(input).output_alignment(output);
+      call.input<Complex>({2, 3}, x).output<Complex>({2, 3});
+      for (const auto& [values, expected] : {std::pair(x, negative), std::pair(negative, x)}) {
+        const Result result = call.set_input(0, values).run();
+        EXPECT_EQ(result.error(), "");
+        EXPECT_EQ(result.output<Complex>(0), expected);
+      }
+    }
+  }
+  Call empty = kernel("Copy");
+  empty.input_alignment(8).input<Complex>({0}, {}).output<Complex>({0});
+  EXPECT_EQ(empty.run().error(), "");
+}
+
+TEST(ViewsTest, Complex128ThatAKernelAsksForItselfHasToBeAligned) {
+  Call call = kernel("FirstSlot");
+  call.input_alignment(8).input<std::complex<double>>({2}, {1, 2});
+  EXPECT_EQ(call.output<std::complex<double>>({2}).run().error(),
+            "FirstSlot: slot 0: expected complex128 [2] at a multiple of 16 bytes, got an address "
+            "that is none");
 }
 
 TEST(ViewsTest, OutputIsTheHostsMemory) {

@@ -67,6 +67,10 @@ inline std::vector<at::Tensor> tensors(const CallFrame& frame, c10::ArrayRef<int
     }
     Slot slot;
     if (frame.read(index, name, slot, report)) {
+      if (!detail::is_aligned(slot)) {
+        detail::add_alignment_fault(name, slot, report);
+        continue;
+      }
       views.push_back(detail::make_view<true>(slot, name, device, /*allocator=*/nullptr, report));
     }
   }

@@ -5,6 +5,8 @@ from __future__ import annotations
 import atexit
 import functools
 import itertools
+import os
+import shutil
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -17,11 +19,16 @@ from aten_bridge.mindspore._inputs import Inputs, is_tensor
 
 
 @functools.cache
-def _source_folder() -> Path:
-    """A folder that goes when the program ends."""
-    folder = tempfile.TemporaryDirectory(prefix="aten_bridge_")
-    atexit.register(folder.cleanup)
-    return Path(folder.name)
+def _source_folder(process: int) -> Path:
+    """A folder that goes when this process ends, and not with one that is forked from it."""
+    folder = tempfile.mkdtemp(prefix="aten_bridge_")
+    atexit.register(_remove, folder, process)
+    return Path(folder)
+
+
+def _remove(folder: str, process: int) -> None:
+    if os.getpid() == process:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 _bprop_numbers = itertools.count()
@@ -41,7 +48,7 @@ def bprop_maker(parameters: str, arguments: str, gradients: str) -> Callable:
         f"        return ({gradients})\n"
         "    return bprop\n"
     )
-    file = _source_folder() / f"bprop_{next(_bprop_numbers)}.py"
+    file = _source_folder(os.getpid()) / f"bprop_{next(_bprop_numbers)}.py"
     file.write_text(source)
     namespace: dict[str, Any] = {"__name__": __name__}
     exec(compile(source, str(file), "exec"), namespace)
