@@ -336,7 +336,7 @@ template <class Host, class Device>
     operand->is_settled = false;
     are_again = are_again && operand->is_again;
   }
-  if (are_again && !device.is_one_of_several()) {  // nothing to locate, no stream to make current
+  if (are_again && report.ok() && !device.is_one_of_several()) {  // nothing to locate or enter
     i = 0;
     for (Operand* operand = begin; operand != end; ++operand, ++i) {
       renew(host, i, *operand);

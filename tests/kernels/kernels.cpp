@@ -143,6 +143,7 @@ void spoil(const Tensor& x, int64_t how, Tensor& y) {
       throw std::runtime_error("on purpose");
   }
 }
+void fill(const Tensor& /*x*/, int64_t value, Tensor& y) { y.fill_(value); }
 void nothing(const Tensor& /*x*/, Tensor& /*y*/) {}
 void nothing_of_many(at::TensorList /*x*/, Tensor& /*y*/) {}
 void write_input(Tensor x, Tensor& y) { y.copy_(x.neg_()); }
@@ -282,6 +283,7 @@ ATEN_BRIDGE_EXPORT(Describe, describe);
 ATEN_BRIDGE_EXPORT(DescribeOutput, describe_output);
 ATEN_BRIDGE_EXPORT(Keep, keep);
 ATEN_BRIDGE_EXPORT(Spoil, spoil, aten_bridge::attr("how"));
+ATEN_BRIDGE_EXPORT(Fill, fill, aten_bridge::attr("value"));
 ATEN_BRIDGE_EXPORT(Nothing, nothing);
 ATEN_BRIDGE_EXPORT(NothingOfMany, nothing_of_many);
 ATEN_BRIDGE_EXPORT(WriteInput, write_input);

@@ -270,6 +270,25 @@ int64_t allocations_by_turns(Place& first, bool has_second, Place& other, bool o
   return allocations - before;
 }
 
+TEST(KeptViewsTest, AreNotUsedWhereAnAttributeIsWrong) {
+  Place place("Fill");
+  std::vector<float> input = {1, 2};
+  std::vector<float> result;
+  const auto call = [&](const Attributes& attributes) {
+    result = {-1, -1};
+    place.set(attributes);
+    return place.call({{input.data(), {2}, "float32"}, {result.data(), {2}, "float32"}});
+  };
+  for (int times = 0; times < 2; ++times) {
+    EXPECT_EQ(call({{"value", Value(int64_t{3})}}), "");
+    EXPECT_EQ(result, (std::vector<float>{3, 3}));
+    EXPECT_EQ(call({}),
+              "Fill: attribute 'value': expected an int, got nothing; set it where the operator is "
+              "made, as in add_prim_attr(\"value\", ...)");
+    EXPECT_EQ(result, (std::vector<float>{-1, -1})) << "the body has run";
+  }
+}
+
 TEST(KeptViewsTest, EachPlaceOfANetworkHasItsOwn) {
   Place first("AddIfGiven");
   const int64_t expected = (allocations_by_turns(first, true, first, true) +
