@@ -95,9 +95,9 @@ struct SizeCheck {
   int64_t number = 0;
 
   constexpr SizeCheck() = default;
-  constexpr SizeCheck(const char* name) : name(name) {}    // NOLINT(*-explicit-*)
-  constexpr SizeCheck(int64_t number) : number(number) {}  // NOLINT(*-explicit-*)
-  constexpr SizeCheck(int number) : number(number) {}      // NOLINT(*-explicit-*)
+  constexpr SizeCheck(const char* any) : name(any) {}  // NOLINT(*-explicit-*)
+  constexpr SizeCheck(int64_t size) : number(size) {}  // NOLINT(*-explicit-*)
+  constexpr SizeCheck(int size) : number(size) {}      // NOLINT(*-explicit-*)
 
   constexpr bool is_rest() const { return name != nullptr && std::string_view(name) == "..."; }
   std::string text() const { return name != nullptr ? name : std::to_string(number); }

@@ -62,7 +62,7 @@ class GradientKernel final : public GradientBase {
  private:
   static constexpr auto bindings() {
     constexpr std::size_t kForwardInputs = Forward::kInputs;
-    std::array<Binding, kInputs> all = {};
+    std::array<Binding, static_cast<std::size_t>(kInputs)> all = {};
     for (std::size_t i = 0; i < all.size(); ++i) {
       all[i] = i < kForwardInputs ? Forward::kBindings[i]
                                   : Binding{Kind::kInput, NumberType::kNone, /*optional=*/true};
@@ -71,7 +71,7 @@ class GradientKernel final : public GradientBase {
   }
 
  public:
-  static constexpr std::array<Binding, kInputs> kBindings = bindings();
+  static constexpr auto kBindings = bindings();
 
   /// `make_forward` returns the kernel that is differentiated.
   template <class MakeForward>

@@ -148,20 +148,22 @@ class StandIns {
     }
   };
 
-  std::optional<int64_t> works;
+  bool has_worked = false;
+  int64_t works = 0;
   for (const int64_t candidate : size_candidates(inputs)) {
     std::vector<KnownInput> tried = inputs;
     put_candidates(tried, candidate);
-    if (add(tried) && !works.has_value()) {
+    if (add(tried) && !has_worked) {
+      has_worked = true;
       works = candidate;
     }
   }
   // One of them alone may be another: the difference of two sizes is not always 0.
-  for (int place = 0; works.has_value(); ++place) {
-    for (const int64_t another : {2 * *works, int64_t{1}}) {
+  for (int place = 0; has_worked; ++place) {
+    for (const int64_t another : {2 * works, int64_t{1}}) {
       std::vector<KnownInput> tried = inputs;
-      if (!put_candidates(tried, *works, place, another)) {
-        works.reset();
+      if (!put_candidates(tried, works, place, another)) {
+        has_worked = false;
         break;
       }
       add(tried);

@@ -169,7 +169,7 @@ class Kernel final : public KernelBase {
   [[gnu::cold]] std::unique_ptr<Instance> make_instance(
       [[maybe_unused]] const Attributes& attributes,
       [[maybe_unused]] Report& report) const override {
-    return make_instance(attributes, report, std::make_index_sequence<kAttributes>());
+    return make_instance(attributes, report, std::make_index_sequence<std::size_t{kAttributes}>());
   }
 
   [[gnu::cold]] std::vector<at::Tensor> infer(
@@ -215,7 +215,7 @@ class Kernel final : public KernelBase {
   }
 
   [[gnu::cold]] void visit_attributes([[maybe_unused]] AttributeVisitor& visitor) const override {
-    visit_attributes(visitor, std::make_index_sequence<kAttributes>());
+    visit_attributes(visitor, std::make_index_sequence<std::size_t{kAttributes}>());
   }
 
  private:

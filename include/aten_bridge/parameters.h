@@ -158,9 +158,9 @@ struct Plan : KernelParameters<std::index_sequence_for<P...>, P...> {
     return (0 + ... + (Parameter<P>::kKind == kind ? 1 : 0));
   }
 
-  static constexpr std::array<Place, kParameters> places(int attributes) {
+  static constexpr std::array<Place, sizeof...(P)> places(int attributes) {
     constexpr Kind kKinds[] = {Parameter<P>::kKind..., Kind::kCall};
-    std::array<Place, kParameters> places = {};
+    std::array<Place, sizeof...(P)> places = {};
     int inputs = 0;
     int outputs = 0;
     int values = 0;

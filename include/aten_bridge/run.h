@@ -73,11 +73,11 @@ template <class Host>
 /// the same memory: ATen cannot see it, since each view has a storage of its own.
 inline void separate_from_first(const Arguments& arguments) {
   const auto begin = [](const Operand& operand) {
-    return static_cast<const char*>(operand.slot.data) +
-           operand.slot.offset * static_cast<int64_t>(dtype_itemsize(operand.slot.dtype));
+    return reinterpret_cast<std::uintptr_t>(operand.slot.data) +
+           static_cast<std::size_t>(operand.slot.offset) * dtype_itemsize(operand.slot.dtype);
   };
   const auto end = [](const Operand& operand) {
-    return static_cast<const char*>(operand.slot.data) + slot_bytes(operand.slot);
+    return reinterpret_cast<std::uintptr_t>(operand.slot.data) + slot_bytes(operand.slot);
   };
   const Operand& first = arguments.operands[0];
   for (int i = 1; i < arguments.inputs; ++i) {

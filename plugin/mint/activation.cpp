@@ -23,6 +23,7 @@
 #include <ATen/ops/leaky_relu_backward.h>
 #include <ATen/ops/log_sigmoid_backward.h>
 #include <ATen/ops/log_sigmoid_forward.h>
+#include <ATen/ops/logit_backward.h>
 #include <ATen/ops/mish.h>
 #include <ATen/ops/mish_backward.h>
 #include <ATen/ops/mul.h>
@@ -78,6 +79,10 @@ ATEN_BRIDGE_EXPORT(LogSigmoid, [](const Tensor& x, Tensor& y, Tensor& /*buffer*/
 ATEN_BRIDGE_EXPORT(LogSigmoidGrad, [](const Tensor& dy, const Tensor& x, const Tensor& /*buffer*/,
                                       Tensor& dx) {
   at::log_sigmoid_backward_out(dx, dy, x, std::get<1>(at::log_sigmoid_forward(x)));
+});
+// MindSpore 2.10's own ends the process when it is called again and again.
+ATEN_BRIDGE_EXPORT(LogitGrad, [](const Tensor& dy, const Tensor& x, double eps, Tensor& dx) {
+  at::logit_backward_out(dx, dy, x, eps < 0 ? std::nullopt : std::optional<double>(eps));
 });
 ATEN_BRIDGE_EXPORT(LogSoftmaxExt, [](const Tensor& x, OptionalInt dim, OptionalDtype, Tensor& y) {
   const int64_t ndim = x.dim();

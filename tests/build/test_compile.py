@@ -24,6 +24,17 @@ def test_compiles_without_a_warning(compiler, standard, optimisation, tmp_path):
         assert done.stdout == ""
 
 
+@pytest.mark.parametrize("compiler", ["g++", "clang++"])
+def test_compiles_with_the_warnings_that_a_project_may_have(compiler, tmp_path):
+    if shutil.which(compiler) is None:
+        pytest.skip(f"{compiler} is not installed")
+    warnings = ["-Wpedantic", "-Wconversion", "-Wsign-conversion", "-Wshadow"]
+    flags = [f"-std=c++{CXX_STANDARD}", "-O1", *warnings, "-c", "-o", tmp_path / "o"]
+    done = compile_only(compiler, SOURCE / "tests/fuzz/kernels.cpp", *flags)
+    assert done.returncode == 0, done.stdout
+    assert done.stdout == ""
+
+
 @pytest.mark.parametrize("source", COMPILE_FAIL, ids=lambda source: source.stem)
 @pytest.mark.parametrize("compiler", ["g++", "clang++"])
 def test_a_signature_that_cannot_work_is_a_sentence(compiler, source):

@@ -362,6 +362,22 @@ def test_rms_norm_and_its_gradients(dtype, ndim):
         assert_equal(gradient.astype(ms.float32), tensor.grad, 10 * tolerance)
 
 
+@pytest.mark.parametrize("eps", [0.3, None])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
+def test_gradient_of_logit(mode, dtype, eps):
+    """MindSpore 2.10's own gives zeros or ends the process when it is called again and again."""
+    x = np.random.default_rng(0).uniform(0.1, 0.9, (4, 6)).astype(dtype)
+    theirs = torch.tensor(x, requires_grad=True)
+    torch.logit(theirs, eps).sum().backward()
+
+    def logit(x):
+        return ms.ops.logit(x, eps)
+
+    for _ in range(20):
+        result = ms.grad(logit)(ms.Tensor(x))
+        assert_equal(result, theirs.grad, 1e-2 if dtype == "float16" else 1e-5)
+
+
 def test_uniform_numbers_lie_between():
     ms.manual_seed(3)
     x = ms.Tensor(np.zeros(10000, np.float32))

@@ -236,7 +236,7 @@ class HostAttributes final : public Attributes {
   // no_sanitize: the dynamic type of `extra` is a class of the host's, unknown here.
   template <class T, class R>
   [[gnu::cold]] __attribute__((no_sanitize("vptr"))) bool read(
-      const char* name, T& value, R (AotExtra::*get)(HostString&)) const {
+      const char* name, T& value, R (AotExtra::*getter)(HostString&)) const {
     if (extra_ == nullptr) {
       return false;
     }
@@ -248,13 +248,13 @@ class HostAttributes final : public Attributes {
         // What memory held before an object's birth does not count, so that the compiler would
         // drop the memset.
         asm volatile("" : : "r"(memory) : "memory");
-        auto* result = new (memory) HostStringResult((extra_->*get)(host_name));
+        auto* result = new (memory) HostStringResult((extra_->*getter)(host_name));
         value = result->text();
         result->free();
       } else if constexpr (std::is_same_v<R, T>) {
-        value = (extra_->*get)(host_name);
+        value = (extra_->*getter)(host_name);
       } else {
-        value = widen((extra_->*get)(host_name));
+        value = widen((extra_->*getter)(host_name));
       }
       return true;
     } catch (const std::exception&) {

@@ -1,0 +1,120 @@
+// Memory of a host that a kernel must not leave: each array ends where reading ends the process,
+// and has a mark in front of it.
+#ifndef ATEN_BRIDGE_TESTS_FUZZ_MEMORY_H_
+#define ATEN_BRIDGE_TESTS_FUZZ_MEMORY_H_
+
+#include <sys/mman.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <vector>
+
+namespace fuzz {
+
+/// What is being done, for a finding's text.
+inline std::string& scene() {
+  static std::string text;
+  return text;
+}
+
+/// Ends the process, which the fuzzer takes for a finding.
+[[noreturn]] inline void fail(const char* what, const char* text = "") {
+  std::fprintf(stderr, "finding: %s %s\nin: %s\n", what, text, scene().c_str());
+  std::abort();
+}
+
+/// Arrays of one call. Not the same memory in the next one, whose arrays have other lengths.
+class Memory {
+ public:
+  static constexpr std::size_t kPage = 4096;
+  static constexpr std::size_t kUsable = 4 * kPage;  // bytes of an array, at most, with its mark
+
+  /// A copy of `bytes`, which ends `shift` bytes before the guard.
+  void* take(const void* bytes, std::size_t size, std::size_t shift = 0) {
+    if (used_ == blocks_.size()) {
+      blocks_.push_back(make_block());
+    }
+    Block& block = blocks_[used_++];
+    if (size + shift + kMark > kUsable) {
+      fail("an array of the fuzzer's is too long");
+    }
+    block.data = block.end - shift - size;
+    block.size = size;
+    std::memset(block.data - kMark, kPattern, kMark);
+    std::memset(block.data + size, kPattern, shift);
+    if (size > 0) {
+      std::memcpy(block.data, bytes, size);
+    }
+    return block.data;
+  }
+
+  template <class T>
+  T* take(const std::vector<T>& values) {
+    return static_cast<T*>(take(values.data(), values.size() * sizeof(T)));
+  }
+
+  /// Finds bytes beside an array that somebody wrote, and frees all arrays.
+  void release() {
+    for (std::size_t i = 0; i < used_; ++i) {
+      const Block& block = blocks_[i];
+      for (const unsigned char* at = block.data - kMark; at < block.end; ++at) {
+        at = at == block.data ? at + block.size : at;
+        if (at < block.end && *at != kPattern) {
+          fail("a byte beside an array was written");
+        }
+      }
+    }
+    used_ = 0;
+  }
+
+ private:
+  static constexpr std::size_t kMark = 64;
+  static constexpr unsigned char kPattern = 0xa5;
+
+  struct Block {
+    unsigned char* end;
+    unsigned char* data = nullptr;
+    std::size_t size = 0;
+  };
+
+  static Block make_block() {
+    void* memory =
+        mmap(nullptr, kUsable + kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    auto* const begin = static_cast<unsigned char*>(memory);
+    if (memory == MAP_FAILED || mprotect(begin + kUsable, kPage, PROT_NONE) != 0) {
+      fail("no memory for the fuzzer");
+    }
+    return {begin + kUsable};
+  }
+
+  std::vector<Block> blocks_;
+  std::size_t used_ = 0;
+};
+
+/// What the fuzzer's bytes say, one after the other; zeros when they are at an end.
+class Choices {
+ public:
+  Choices(const std::uint8_t* data, std::size_t size) : at_(data), end_(data + size) {}
+
+  bool are_left() const { return at_ != end_; }
+  std::uint8_t byte() { return at_ == end_ ? 0 : *at_++; }
+  int below(int count) { return byte() % count; }
+  bool one_in(int count) { return below(count) == count - 1; }
+
+  template <class T, std::size_t kSize>
+  const T& of(const T (&values)[kSize]) {
+    return values[static_cast<std::size_t>(below(static_cast<int>(kSize)))];
+  }
+
+ private:
+  const std::uint8_t* at_;
+  const std::uint8_t* end_;
+};
+
+}  // namespace fuzz
+
+#endif  // ATEN_BRIDGE_TESTS_FUZZ_MEMORY_H_
