@@ -235,23 +235,26 @@ template <bool kMayBeStrided>
 [[gnu::cold, gnu::noinline]] inline void align(Arguments& arguments, Operand& operand) {
   void* const of_host = operand.slot.data;
   const std::size_t bytes = slot_bytes(operand.slot);
-  c10::DataPtr copy = c10::GetCPUAllocator()->allocate(bytes);
+  c10::DataPtr copy = c10::GetCPUAllocator()->allocate(2 * bytes);
   operand.slot.data = copy.get();
-  std::memcpy(operand.slot.data, of_host, bytes);
+  std::memcpy(copy.get(), of_host, bytes);
+  std::memcpy(static_cast<char*>(copy.get()) + bytes, of_host, bytes);
   arguments.copies.reset(
       new AlignedCopy{of_host, bytes, std::move(copy), std::move(arguments.copies)});
 }
 
-/// After the body: what it wrote to copies goes to the host's memory. What it left alone does not:
-/// that may be nobody's to write, or another operand's too.
-[[gnu::cold, gnu::noinline]] inline void write_back(AlignedCopy* copies) {
-  for (AlignedCopy* one = copies; one != nullptr; one = one->next.get()) {
-    if (std::memcmp(one->of_host, one->copy.get(), one->bytes) == 0) {
-      one->bytes = 0;
+/// After the body: the elements that it wrote to copies go to the host's memory. Others do not:
+/// they may be nobody's to write, or have been written through another operand.
+[[gnu::cold, gnu::noinline]] inline void write_back(const AlignedCopy* copies) {
+  constexpr std::size_t kElement = sizeof(c10::complex<double>);
+  for (; copies != nullptr; copies = copies->next.get()) {
+    const auto* const now = static_cast<const char*>(copies->copy.get());
+    const char* const before = now + copies->bytes;
+    for (std::size_t i = 0; i < copies->bytes; i += kElement) {
+      if (std::memcmp(now + i, before + i, kElement) != 0) {
+        std::memcpy(static_cast<char*>(copies->of_host) + i, now + i, kElement);
+      }
     }
-  }
-  for (AlignedCopy* one = copies; one != nullptr; one = one->next.get()) {
-    std::memcpy(one->of_host, one->copy.get(), one->bytes);
   }
 }
 

@@ -145,7 +145,7 @@ struct Memory {
 struct AlignedCopy {
   void* of_host;
   std::size_t bytes;
-  c10::DataPtr copy;
+  c10::DataPtr copy;                  // and behind it the same again, as it was before the body
   std::unique_ptr<AlignedCopy> next;  // of the same call
 };
 

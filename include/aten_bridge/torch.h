@@ -17,7 +17,7 @@
 
 // In libtorch_cpu of every version; the wheels of PyTorch 2.1 and 2.6 lack the header for it.
 namespace caffe2 {
-// Weak: a libtorch with GCC's older C++ ABI has it under another name, and is known by that.
+// Weak: a libtorch of GCC's other C++ ABI has it under another name, and is known by that.
 [[gnu::weak]] TORCH_API const std::map<std::string, std::string>&
 GetBuildOptions();  // NOLINT(*-naming)
 }  // namespace caffe2
@@ -94,7 +94,7 @@ inline void forbid_data(...) {}  // NOLINT(cert-dcl50-cpp)
 [[gnu::cold]] inline std::string pytorch_fault() {
   const std::string built_with =
       join({std::to_string(TORCH_VERSION_MAJOR), ".", std::to_string(TORCH_VERSION_MINOR), "."});
-  std::string loaded = "one with GCC's older C++ ABI";
+  std::string loaded = "one of another C++ ABI";
   if (caffe2::GetBuildOptions != nullptr) {
     const auto& options = caffe2::GetBuildOptions();
     const auto version = options.find("TORCH_VERSION");  // such as "2.11.0"

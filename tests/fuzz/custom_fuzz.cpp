@@ -873,9 +873,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       }
     }
     if (!of.is_prepared) {
+      fuzz::scene() = std::string("Init of ") + of.kernel->name + " for " + as_json(inputs);
       prepare(of, inputs, memory, choices);
     }
     const Expected expected = of.kernel->expect(inputs, of);
+    fuzz::scene() = std::string("questions about ") + of.kernel->name + " of " + as_json(inputs);
     if (choices.one_in(4)) {
       ask(of, inputs, expected, memory, choices);
     }

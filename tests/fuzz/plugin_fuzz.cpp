@@ -345,7 +345,9 @@ void run(const Call& call, int fault, fuzz::Memory& memory, Choices& choices) {
   Inputs inputs;
   const auto add = [&](const Operand& operand, const fuzz::Bytes& bytes, bool is_scalar) {
     const char* name = operand.is_none ? "none" : fuzz::info(operand.type).name;
-    arrays.params.push_back(operand.is_none ? nullptr : memory.take(bytes.data(), bytes.size()));
+    const auto shift = static_cast<std::size_t>(choices.one_in(8) ? choices.below(9) : 0);
+    arrays.params.push_back(operand.is_none ? nullptr
+                                            : memory.take(bytes.data(), bytes.size(), shift));
     arrays.ndims.push_back(static_cast<int>(operand.sizes.size()));
     arrays.shapes.push_back(operand.is_none ? nullptr : memory.take(operand.sizes));
     arrays.dtypes.push_back(static_cast<char*>(memory.take(name, std::strlen(name) + 1)));
@@ -477,8 +479,19 @@ void run(const Call& call, int fault, fuzz::Memory& memory, Choices& choices) {
       fuzz::fail("a wrong value of", call.name);
     }
   }
-  for (std::size_t i = is_in_place ? 1 : 0; i < call.inputs.size(); ++i) {
-    const fuzz::Bytes& bytes = call.inputs[i].memory;
+  for (std::size_t i = 0; i < call.inputs.size(); ++i) {
+    fuzz::Bytes bytes = call.inputs[i].memory;
+    if (is_in_place && i == 0) {  // its elements may be other ones, and nothing between them
+      const Operand& x = call.inputs[0].operand;
+      const std::size_t itemsize = fuzz::info(x.type).size;
+      for (int64_t element = 0; element < x.numel(); ++element) {
+        const std::size_t at_element =
+            itemsize * (call.inputs[0].layout ? place(x.sizes, *call.inputs[0].layout, element)
+                                              : static_cast<std::size_t>(element));
+        std::memcpy(bytes.data() + at_element, static_cast<const char*>(params[0]) + at_element,
+                    itemsize);
+      }
+    }
     if (!bytes.empty() && std::memcmp(params[i], bytes.data(), bytes.size()) != 0) {
       fuzz::fail("an input was written by", call.name);
     }

@@ -284,6 +284,10 @@ ATEN_BRIDGE_EXPORT(DescribeOutput, describe_output);
 ATEN_BRIDGE_EXPORT(Keep, keep);
 ATEN_BRIDGE_EXPORT(Spoil, spoil, aten_bridge::attr("how"));
 ATEN_BRIDGE_EXPORT(Fill, fill, aten_bridge::attr("value"));
+ATEN_BRIDGE_EXPORT(DoubleFirst, [](Tensor x, const Tensor& /*z*/, Tensor& y) {
+  x.mul_(2);
+  y.fill_(1);
+});
 ATEN_BRIDGE_EXPORT(Nothing, nothing);
 ATEN_BRIDGE_EXPORT(NothingOfMany, nothing_of_many);
 ATEN_BRIDGE_EXPORT(WriteInput, write_input);

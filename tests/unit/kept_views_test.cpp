@@ -289,6 +289,26 @@ TEST(KeptViewsTest, AreNotUsedWhereAnAttributeIsWrong) {
   }
 }
 
+// Where it is copied, the copy is old when the body is over.
+TEST(KeptViewsTest, AComplex128ThatTheKernelLeftAloneIsNotWritten) {
+  for (const std::size_t begin : {0, 1}) {  // in one of the two it is not aligned
+    Place place("DoubleFirst");
+    std::vector<double> memory = {1, 2, 3, 4, 5};
+    double result = 0;
+    double* const data = memory.data() + begin;
+    for (int times = 0; times < 2; ++times) {
+      EXPECT_EQ(place.call(
+                    {{data, {4}, "float64"}, {data, {2}, "complex128"}, {&result, {1}, "float64"}}),
+                "");
+    }
+    std::vector<double> expected = {1, 2, 3, 4, 5};
+    for (std::size_t i = begin; i < begin + 4; ++i) {
+      expected[i] *= 4;
+    }
+    EXPECT_EQ(memory, expected);
+  }
+}
+
 TEST(KeptViewsTest, EachPlaceOfANetworkHasItsOwn) {
   Place first("AddIfGiven");
   const int64_t expected = (allocations_by_turns(first, true, first, true) +

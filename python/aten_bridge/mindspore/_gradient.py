@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import atexit
 import functools
 import itertools
+import multiprocessing.util
 import os
 import shutil
 import tempfile
@@ -22,13 +22,9 @@ from aten_bridge.mindspore._inputs import Inputs, is_tensor
 def _source_folder(process: int) -> Path:
     """A folder that goes when this process ends, and not with one that is forked from it."""
     folder = tempfile.mkdtemp(prefix="aten_bridge_")
-    atexit.register(_remove, folder, process)
+    # Not atexit: processes of multiprocessing do not run it, and those that os.fork makes do.
+    multiprocessing.util.Finalize(None, shutil.rmtree, (folder, True), exitpriority=0)
     return Path(folder)
-
-
-def _remove(folder: str, process: int) -> None:
-    if os.getpid() == process:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 _bprop_numbers = itertools.count()
