@@ -827,7 +827,7 @@ def test_library_whose_headers_contradict_each_other(tmp_path):
     ]:
         content = bytearray(whole)
         content[place : place + len(value)] = value
-        # A file of its own: the loader has opened it, and writing to it again would end the process.
+        # Each in a file of its own: to write to one that is open would end the process.
         library = tmp_path / f"at_{place}_{value.hex()}.so"
         library.write_bytes(content)
         assert error_text(OSError, functools.partial(typed, "Cop", library)) == (
