@@ -233,14 +233,16 @@ template <bool kMayBeStrided>
 
 /// Gives the kernel a copy of the memory of an operand that is not is_aligned().
 [[gnu::cold, gnu::noinline]] inline void align(Arguments& arguments, Operand& operand) {
-  void* const of_host = operand.slot.data;
-  const std::size_t bytes = slot_bytes(operand.slot);
-  c10::DataPtr copy = c10::GetCPUAllocator()->allocate(2 * bytes);
-  operand.slot.data = copy.get();
-  std::memcpy(copy.get(), of_host, bytes);
-  std::memcpy(static_cast<char*>(copy.get()) + bytes, of_host, bytes);
-  arguments.copies.reset(
-      new AlignedCopy{of_host, bytes, std::move(copy), std::move(arguments.copies)});
+  auto aligned = std::make_unique<AlignedCopy>();
+  aligned->of_host = operand.slot.data;
+  aligned->bytes = slot_bytes(operand.slot);
+  aligned->copy = c10::GetCPUAllocator()->allocate(2 * aligned->bytes);
+  auto* const copy = static_cast<char*>(aligned->copy.get());
+  std::memcpy(copy, aligned->of_host, aligned->bytes);
+  std::memcpy(copy + aligned->bytes, aligned->of_host, aligned->bytes);
+  aligned->next = std::move(arguments.copies);
+  arguments.copies = std::move(aligned);
+  operand.slot.data = copy;
 }
 
 /// After the body: the elements that it wrote to copies go to the host's memory. Others do not:

@@ -143,8 +143,8 @@ struct Memory {
 
 /// What a kernel gets in the place of an operand's memory that is not is_aligned().
 struct AlignedCopy {
-  void* of_host;
-  std::size_t bytes;
+  void* of_host = nullptr;
+  std::size_t bytes = 0;
   c10::DataPtr copy;                  // and behind it the same again, as it was before the body
   std::unique_ptr<AlignedCopy> next;  // of the same call
 };
