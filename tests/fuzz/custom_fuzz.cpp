@@ -36,14 +36,12 @@ using Init = int(int*, int64_t**, const char**, void*);
 using InferShape = std::vector<int64_t>(int*, int64_t**, void*);
 using InferType = int(std::vector<int>, void*);
 using Infer = const char*(const PythonInput*, int, const PythonAttribute*, int, int*);
-using Describe = const char*();
 #define DECLARE(Name)          \
   Kernel Name;                 \
   Init Name##Init;             \
   InferShape Name##InferShape; \
   InferType Name##InferType;   \
-  Infer Name##Infer;           \
-  Describe Name##Describe;
+  Infer Name##Infer;
 DECLARE(Negate)
 DECLARE(Scale)
 DECLARE(Linear)
@@ -64,6 +62,7 @@ namespace {
 using fuzz::Choices;
 using fuzz::Ints;
 using fuzz::Operand;
+using fuzz::Outcome;
 using fuzz::Type;
 
 //===--- MindSpore's side: attributes, and what it keeps for an operator ---===//
@@ -131,8 +130,6 @@ class Extra final : public AotExtra {
 };
 
 //===--- what a call has to give ---===//
-
-enum class Outcome { kValue, kError, kAny };  // any: an error, or the value where there is one
 
 struct Expected {
   Outcome outcome = Outcome::kAny;
@@ -563,13 +560,6 @@ std::string as_json(const std::vector<Operand>& outputs) {
   return json + "]";
 }
 
-/// The error's text must begin with the kernel's name.
-void check_text(const KernelUnderTest& kernel, const std::string& text) {
-  if (text.rfind(std::string(kernel.name) + ": ", 0) != 0) {
-    fuzz::fail("an error without the kernel's name:", text.c_str());
-  }
-}
-
 void ask(const Operator& of, const std::vector<Operand>& inputs, const Expected& expected,
          fuzz::Memory& memory, Choices& choices) {
   const KernelUnderTest& kernel = *of.kernel;
@@ -605,7 +595,7 @@ void ask(const Operator& of, const std::vector<Operand>& inputs, const Expected&
       kernel.infer(memory.take(given), static_cast<int>(given.size()), memory.take(attributes),
                    static_cast<int>(attributes.size()), &failed);
   if (failed != 0) {
-    check_text(kernel, answer);
+    fuzz::check_text(answer, kernel.name);
   }
   const bool has_wrong_type = of.extra->bools.size() + of.extra->strings.size() > 0;
   if (kernel.has_meta && has_count && !has_wrong_type && expected.outcome == Outcome::kValue &&
@@ -629,7 +619,6 @@ void ask_hooks(const Operator& of, const std::vector<Operand>& inputs, const Exp
   Arrays arrays;
   std::vector<int> ids;
   bool has_id = true;
-  const std::vector<Operand> none;
   for (const Operand& input : inputs) {
     if (!input.is_none && !input.is_number) {
       arrays.add(memory, input, 0);
@@ -664,7 +653,7 @@ void ask_hooks(const Operator& of, const std::vector<Operand>& inputs, const Exp
         fuzz::fail("the hook for dtypes is wrong of", kernel.name);
       }
     } catch (const std::runtime_error& error) {
-      check_text(kernel, error.what());
+      fuzz::check_text(error.what(), kernel.name);
       if (kernel.has_meta && !is_faulty && is_described && has_id &&
           expected.outcome == Outcome::kValue && fuzz::info(expected.outputs[0].type).id != 0) {
         fuzz::fail("a hook failed:", error.what());
@@ -674,16 +663,14 @@ void ask_hooks(const Operator& of, const std::vector<Operand>& inputs, const Exp
   extra.strings.erase("aten_bridge_inputs");
 }
 
-void call(Operator& of, std::vector<Operand> inputs, Fault fault, fuzz::Memory& memory,
-          Choices& choices) {
+void call(Operator& of, const std::vector<Operand>& inputs, Expected expected, Fault fault,
+          fuzz::Memory& memory, Choices& choices) {
   const KernelUnderTest& kernel = *of.kernel;
-  Expected expected = kernel.expect(inputs, of);
   std::vector<Operand> outputs = expected.outputs;
   if (outputs.empty()) {
     outputs.assign(kernel.call == ProductGrad ? 2 : 1, inputs[0]);
     outputs[0].is_none = false;
-    outputs[0].bytes.resize(static_cast<std::size_t>(outputs[0].numel()) *
-                            fuzz::info(outputs[0].type).size);
+    outputs[0].bytes.resize(outputs[0].byte_count());
   }
   const bool is_writer = kernel.call == Spoil || kernel.call == CountSlots;
   if (choices.one_in(16)) {  // an output that is not what the kernel gives
@@ -694,14 +681,13 @@ void call(Operator& of, std::vector<Operand> inputs, Fault fault, fuzz::Memory& 
     } else {
       output.sizes = fuzz::choose_sizes(choices);
     }
-    output.bytes.assign(static_cast<std::size_t>(output.numel()) * fuzz::info(output.type).size, 0);
+    output.bytes.assign(output.byte_count(), 0);
     if (output.type != before.type || output.sizes != before.sizes) {
       const bool is_any = is_writer || expected.outcome == Outcome::kAny;
       expected = {is_any ? Outcome::kAny : Outcome::kError, {}};
     }
   }
   Arrays arrays;
-  const std::vector<Operand> given = inputs;
   for (const Operand& input : inputs) {
     arrays.add(memory, input, choices.one_in(8) ? static_cast<std::size_t>(choices.below(9)) : 0);
   }
@@ -760,7 +746,7 @@ void call(Operator& of, std::vector<Operand> inputs, Fault fault, fuzz::Memory& 
     }
   } catch (const std::runtime_error& caught) {
     error = caught.what();
-    check_text(kernel, *error);
+    fuzz::check_text(*error, kernel.name);
     if (*error != aten_bridge_last_error()) {
       fuzz::fail("aten_bridge_last_error() is another text than", error->c_str());
     }
@@ -778,9 +764,9 @@ void call(Operator& of, std::vector<Operand> inputs, Fault fault, fuzz::Memory& 
       }
     }
   }
-  for (std::size_t i = 0; keeps_inputs && i < given.size(); ++i) {
-    if (!given[i].bytes.empty() && params[i] != nullptr &&
-        std::memcmp(params[i], given[i].bytes.data(), given[i].bytes.size()) != 0) {
+  for (std::size_t i = 0; keeps_inputs && i < inputs.size(); ++i) {
+    if (!inputs[i].bytes.empty() && params[i] != nullptr &&
+        std::memcmp(params[i], inputs[i].bytes.data(), inputs[i].bytes.size()) != 0) {
       fuzz::fail("an input was written by", kernel.name);
     }
   }
@@ -885,7 +871,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       ask_hooks(of, inputs, expected, memory, choices);
     }
     const int fault = choices.one_in(4) ? choices.below(static_cast<int>(Fault::kFaults)) : 0;
-    call(of, inputs, static_cast<Fault>(fault), memory, choices);
+    call(of, inputs, expected, static_cast<Fault>(fault), memory, choices);
     memory.release();
   }
   return 0;

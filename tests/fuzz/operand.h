@@ -49,11 +49,8 @@ struct Operand {
     }
     return is_none ? 0 : count;
   }
+  std::size_t byte_count() const { return static_cast<std::size_t>(numel()) * info(type).size; }
 };
-
-inline bool operator==(const Operand& a, const Operand& b) {
-  return a.type == b.type && a.sizes == b.sizes && a.is_none == b.is_none && a.bytes == b.bytes;
-}
 
 /// As in "float32 [2, 3]".
 inline std::string text(const Operand& operand) {
@@ -150,6 +147,16 @@ inline bool has_values(const void* memory, const Operand& operand) {
     }
     return values<T>(found) == values<T>(operand);
   });
+}
+
+/// What a call has to give. Any: an error, or the value where there is one.
+enum class Outcome { kValue, kError, kAny };
+
+/// The text of every error must begin with the kernel's name.
+inline void check_text(const std::string& text, const char* kernel) {
+  if (text.rfind(std::string(kernel) + ": ", 0) != 0) {
+    fail("an error without the kernel's name:", text.c_str());
+  }
 }
 
 inline bool is_known(Type type) { return type != Type::kF16 && type != Type::kU64; }

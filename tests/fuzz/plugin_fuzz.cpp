@@ -36,6 +36,7 @@ namespace {
 using fuzz::Choices;
 using fuzz::Ints;
 using fuzz::Operand;
+using fuzz::Outcome;
 using fuzz::Type;
 using plugin_host::Layout;
 using plugin_host::Shapes;
@@ -155,8 +156,6 @@ Operand choose_operand(Choices& choices) {
 }
 
 //===--- what a call has to give ---===//
-
-enum class Outcome { kValue, kError, kAny };
 
 struct Call {
   Kernel* kernel = nullptr;
@@ -363,14 +362,12 @@ void run(const Call& call, int fault, fuzz::Memory& memory, Choices& choices) {
   if (is_in_place) {
     output = call.inputs[0].operand;
   }
-  output.bytes.assign(static_cast<std::size_t>(output.numel()) * fuzz::info(output.type).size,
-                      0xff);
+  output.bytes.assign(output.byte_count(), 0xff);
   Outcome outcome = call.outcome;
   if (fault == 1) {
     const Type before = output.type;
     output.type = choices.of(fuzz::kAllTypes);
-    output.bytes.assign(static_cast<std::size_t>(output.numel()) * fuzz::info(output.type).size,
-                        0xff);
+    output.bytes.assign(output.byte_count(), 0xff);
     outcome = output.type == before || outcome == Outcome::kAny ? outcome : Outcome::kError;
   }
   if (!is_in_place) {
@@ -446,8 +443,9 @@ void run(const Call& call, int fault, fuzz::Memory& memory, Choices& choices) {
                 has_extra ? &inputs : nullptr);
   } catch (const std::runtime_error& caught) {
     error = caught.what();
-    if (error->rfind(std::string(call.name) + ": ", 0) != 0 || error != aten_bridge_last_error()) {
-      fuzz::fail("an error without the kernel's name:", error->c_str());
+    fuzz::check_text(*error, call.name);
+    if (*error != aten_bridge_last_error()) {
+      fuzz::fail("aten_bridge_last_error() is another text than", error->c_str());
     }
   }
   if (error && outcome == Outcome::kValue) {
