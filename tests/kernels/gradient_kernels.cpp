@@ -233,14 +233,14 @@ Tensor with_workspace(const Tensor& x, Workspace<double> factor) {
 EXPORT_BOTH(WithWorkspace, with_workspace, workspace(1), meta([](const Tensor& x) { return x; }));
 
 // Whether the graph of the last call of Watched is alive.
-std::weak_ptr<void> last_node;
+c10::weak_intrusive_ptr<c10::TensorImpl> last_saved(Tensor().getIntrusivePtr());
 Tensor watched(const Tensor& x) {
-  Tensor y = x * x;
-  last_node = y.grad_fn();
-  return y;
+  const Tensor saved = x * 1;
+  last_saved = c10::weak_intrusive_ptr<c10::TensorImpl>(saved.getIntrusivePtr());
+  return saved * saved;
 }
 ATEN_BRIDGE_EXPORT_GRAD(WatchedGrad, watched);
-ATEN_BRIDGE_EXPORT(IsGraphAlive, [](Tensor& y) { y.fill_(!last_node.expired()); });
+ATEN_BRIDGE_EXPORT(IsGraphAlive, [](Tensor& y) { y.fill_(!last_saved.expired()); });
 
 // The gradient in a kernel of its own, with autograd inside.
 ATEN_BRIDGE_EXPORT(

@@ -78,6 +78,11 @@ void keep(const Tensor& x, Tensor& y) {
   store(y, {reinterpret_cast<int64_t>(kept.data_ptr()), kept.size(0),
             reinterpret_cast<int64_t>(x.data_ptr()), x.size(0)});
 }
+#if __has_include(<ATen/core/NamedTensor.h>)  // PyTorch before 2.15
+bool has_names(const Tensor& x) { return x.has_names(); }
+#else
+bool has_names(const Tensor& /*x*/) { return false; }
+#endif
 // What x is like, and then something that x should not be in the next call.
 void spoil(const Tensor& x, int64_t how, Tensor& y) {
   static std::vector<Tensor> aliases;
@@ -86,9 +91,9 @@ void spoil(const Tensor& x, int64_t how, Tensor& y) {
   const double alias = aliases.empty() ? 0 : aliases.front().flatten()[0].item<double>();
   const double stored = storages.empty() ? 0 : *static_cast<const float*>(storages.front().data());
   store(y, {x.dim(), x.size(0), x.stride(0), x.stride(1), x.storage_offset(), x.requires_grad(),
-            x.is_neg() || x.key_set().has(c10::DispatchKey::Named),
-            static_cast<int64_t>(x.storage().nbytes()), x.flatten()[0].item<int64_t>(),
-            static_cast<int64_t>(alias), static_cast<int64_t>(stored)});
+            x.is_neg() || has_names(x), static_cast<int64_t>(x.storage().nbytes()),
+            x.flatten()[0].item<int64_t>(), static_cast<int64_t>(alias),
+            static_cast<int64_t>(stored)});
   switch (how) {
     case 0:
       x.t_();

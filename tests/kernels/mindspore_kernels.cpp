@@ -17,9 +17,11 @@
 #include <ATen/ops/topk.h>
 #include <ATen/ops/zeros_like.h>
 #include <aten_bridge.h>
+#include <unistd.h>
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <vector>
 
@@ -280,6 +282,18 @@ ATEN_BRIDGE_EXPORT(MultiplyAddGradWithoutMeta, multiply_add_gradient);
 ATEN_BRIDGE_EXPORT(SumOfGivenGrad, sum_of_given_gradient, meta());
 ATEN_BRIDGE_EXPORT(NumberInputsGrad, number_inputs_gradient, meta());
 ATEN_BRIDGE_EXPORT(JoinGrad, join_gradient);
+
+// Says so, and does not return.
+ATEN_BRIDGE_EXPORT(
+    Hang,
+    [](const Tensor& /*x*/, Tensor& /*y*/) {
+      constexpr std::string_view kText = "hanging\n";
+      static_cast<void>(write(STDOUT_FILENO, kText.data(), kText.size()) == kText.size());
+      while (true) {
+        pause();
+      }
+    },
+    meta([](const Tensor& x) { return x; }));
 
 // A C function as MindSpore's documentation has it: y = x + 1 for one float32 input.
 extern "C" ATEN_BRIDGE_PUBLIC int AddOneByHand(int /*nparam*/, void** params, int* ndims,

@@ -483,7 +483,7 @@ ATEN_BRIDGE_EXPORT(
     meta([](const Tensor& /*x*/) { return Tensor(); }));
 ATEN_BRIDGE_EXPORT(
     MetaOfAnotherDtype, [](const Tensor& x) { return x.mul(2); },
-    meta([](const Tensor& x) { return x.to(at::kFloat8_e4m3fnuz); }));
+    meta([](const Tensor& x) { return x.to(at::kComplexHalf); }));
 ATEN_BRIDGE_EXPORT(
     MetaThrows, [](const Tensor& x) { return x.mul(2); }, meta([](const Tensor& x) -> Tensor {
       TORCH_CHECK(x.dim() == 7, "rank ", x.dim(), " is not seven");

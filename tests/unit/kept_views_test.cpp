@@ -1,6 +1,8 @@
 // Views are kept from call to call: whatever a kernel does with them, the next call has views like
 // new, and what a kernel keeps stays what it was.
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -355,6 +357,28 @@ TEST(KeptViewsTest, EachThreadHasItsOwn) {
     thread.join();
   }
   EXPECT_EQ(wrong, std::vector<int>(8));
+}
+
+TEST(KeptViewsTest, AreRightInForkedProcesses) {
+  const std::vector<float> values = {1, 2, 3, 4};
+  const auto is_right = [&] {
+    Call call = kernel("Copy");
+    call.input<float>({2, 2}, values).output<float>({2, 2});
+    return call.run_here().output<float>(0) == values;
+  };
+  EXPECT_TRUE(is_right());
+  std::vector<pid_t> children(8);
+  for (pid_t& child : children) {
+    child = fork();
+    if (child == 0) {
+      _exit(is_right() ? 0 : 1);
+    }
+  }
+  for (const pid_t child : children) {
+    int status = -1;
+    waitpid(child, &status, 0);
+    EXPECT_EQ(status, 0);
+  }
 }
 
 int64_t allocations_of_a_call(const char* name, int inputs) {
