@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import itertools
 import json
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -89,6 +90,9 @@ class Kernel(ops.Custom):
         self._bprops: dict[Any, Callable] = {}
         self._output_count: int | None = None  # in the network that is differentiated; see _bprop
         self._is_clone = False
+        self._thread: int | None = None  # the one that calls this operator; others have copies
+        self._copies: dict[int, Kernel] = {}  # by thread
+        self._lock = threading.Lock()  # of both
         # In PyNative mode MindSpore keeps kernels by function, inputs and attributes: without a
         # number of its own, an operator would share state and outputs with another.
         self._set(_SERIAL_NUMBER, next(_serial_numbers))
@@ -155,6 +159,7 @@ class Kernel(ops.Custom):
         types = {} if description is None else description.attribute_types
         self._marshalled = Marshalled(self._attributes, types)
         self._outcomes: dict[Any, Outcome] = {}
+        self._copies.clear()
 
     def add_prim_attr(self, name: str, value: Any) -> Kernel:
         """Sets an attribute, with `kernel`'s checks and errors where it is one of the kernel's.
@@ -164,6 +169,8 @@ class Kernel(ops.Custom):
         """
         description = self._function.description if self._function else None
         if description is None or name not in description.attribute_types:
+            if self._function is not None:
+                self._copies.clear()
             return super().add_prim_attr(name, value)
         checked = check_attributes(self._function, self._attributes | {name: value})
         if name in checked:
@@ -179,6 +186,10 @@ class Kernel(ops.Custom):
 
     def __call__(self, *args: Any) -> Any:
         """Calls the kernel in PyNative mode; graph mode compiles the operator instead."""
+        if threading.get_ident() != self._thread:
+            operator = self._of_this_thread()
+            if operator is not self:
+                return operator(*args)
         # An error in `__infer__` destroys what MindSpore keeps for all operators, the state of
         # other kernels among it (2.10): it is raised here.
         inputs = read_call(args)
@@ -289,6 +300,22 @@ class Kernel(ops.Custom):
         return missing_gradient(self._function, is_gradient=self._forward is not None)
 
     # ===--- copies ---===
+
+    def _of_this_thread(self) -> Kernel:
+        """The operator itself for the first thread that calls it, a copy for each other one.
+
+        Where several threads call one ops.Custom in PyNative mode, MindSpore (2.10) now and then
+        gives a call the memory of another thread's: also with a C function that has no bridge.
+        """
+        thread = threading.get_ident()
+        with self._lock:
+            if self._thread in (None, thread):
+                self._thread = thread
+                return self
+            if thread not in self._copies:
+                self._copies[thread] = copy.deepcopy(self)
+                self._copies[thread]._thread = thread
+            return self._copies[thread]
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Kernel:
         """An operator of its own, without the state of this one."""
