@@ -1,0 +1,267 @@
+"""Every version that a user may have: builds and runs the unit tests, and a kernel in MindSpore.
+
+    python matrix.py <build folder> [--only <pattern>] [--readme <README.md>]
+
+Needs a Python environment with PyTorch and MindSpore, whose interpreter runs this. A row of the
+table differs from it in one thing: the version of PyTorch, the way of compiling, or the version of
+MindSpore. Other versions are installed from PyPI, one environment at a time, which is removed when
+its row is done. A row that the machine has no room or no wheel for is skipped, with the reason.
+`--only` takes the rows whose whole name the regular expression matches; results of earlier runs are
+kept beside theirs.
+
+Prints the table, and writes it to <build folder>/table.md; with `--readme` between the marks of
+that file. Ends with 1 if a row failed. What a step printed is in <build folder>/<row>.log.
+"""
+
+import argparse
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import sysconfig
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+
+SOURCE = Path(__file__).resolve().parents[2]
+TESTS = ("core_test", "bridge_test", "typed_test", "custom_fuzz", "plugin_fuzz")
+# Suites of tests/mindspore that each version of MindSpore has to pass; the others are of programs.
+SUITES = ("test_errors.py", "test_kernel.py", "test_operands.py", "test_tutorial.py")
+# Measured: an environment with PyTorch 2.11.0 has 5.5 GiB; as much passes through pip's folders.
+NEEDED_BYTES = 12 * 2**30
+MARKS = ("<!-- matrix -->\n", "<!-- /matrix -->\n")
+
+
+@dataclass(frozen=True)
+class Row:
+    name: str
+    torch: str = ""  # a version of PyPI's; "": that of the environment in use
+    mindspore: str = ""
+    compiler: str = "g++"
+    standard: str = ""  # "": the one that PyTorch's headers need
+    flags: str = "-O2"
+    options: tuple = ()  # of CMake
+    is_global: bool = False  # the library's symbols are shown to all others
+
+
+ROWS = (
+    Row("PyTorch 2.1", torch="2.1.2"),
+    Row("PyTorch 2.4", torch="2.4.1"),
+    Row("PyTorch 2.6", torch="2.6.0"),
+    Row("PyTorch 2.8", torch="2.8.0"),
+    Row("PyTorch 2.11", torch=""),
+    Row("PyTorch 2.13", torch="2.13.0"),
+    Row("PyTorch 2.15", torch="2.15.0"),
+    Row("g++, C++17, -O0", flags="-O0"),
+    Row("g++, C++20, -O1", standard="20", flags="-O1"),
+    Row("g++, C++20, -O3", standard="20", flags="-O3"),
+    Row(
+        "g++, C++17, -O3, LTO",
+        flags="-O3",
+        options=("-DCMAKE_INTERPROCEDURAL_OPTIMIZATION=ON",),
+    ),
+    Row("clang++, C++17, -O0", compiler="clang++", flags="-O0"),
+    Row("clang++, C++20, -O3", compiler="clang++", standard="20", flags="-O3"),
+    Row("RTLD_GLOBAL", is_global=True),
+    Row("MindSpore 2.7.0", mindspore="2.7.0"),
+    Row("MindSpore 2.7.2", mindspore="2.7.2"),
+    Row("MindSpore 2.8", mindspore="2.8.0"),
+    Row("MindSpore 2.9", mindspore="2.9.0"),
+    Row("MindSpore 2.10", mindspore="2.10.0"),
+)
+
+
+class Skipped(Exception):
+    """A sentence on why a row was not run."""
+
+
+class Failed(Exception):
+    """A sentence on what is wrong, without the row's name."""
+
+
+class Run:
+    """One row: its folders, and the log of its steps."""
+
+    def __init__(self, row, folder):
+        self.row = row
+        self.folder = folder
+        self.environment = folder / "environment"
+        # Rows that differ in nothing that is compiled share a build.
+        is_base = not row.torch and (row.flags, row.compiler, row.standard) == ("-O2", "g++", "")
+        name = "base" if is_base and not row.options else re.sub(r"\W+", "_", row.name)
+        self.build = folder / name
+        self.log = folder / (re.sub(r"\W+", "_", row.name) + ".log")
+        self.log.write_text("")
+
+    def write(self, text):
+        with self.log.open("a") as log:
+            print(text, file=log)
+
+    def step(self, what, command, **more):
+        """What the command printed; `Failed` says what it was for."""
+        self.write("$ " + " ".join(map(str, command)))
+        environment = dict(
+            os.environ,
+            PYTHONPATH=str(SOURCE / "python"),
+            PYTHONDONTWRITEBYTECODE="1",
+            GLOG_v="3",
+            **more,
+        )
+        done = subprocess.run(
+            [str(word) for word in command],
+            env=environment,
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+        )
+        self.write(done.stdout)
+        if done.returncode != 0:
+            raise Failed(f"{what} fails ({self.log})")
+        return done.stdout
+
+    def install(self, *packages):
+        """The interpreter of a new environment with these packages."""
+        free = shutil.disk_usage(self.folder).free
+        if free < NEEDED_BYTES:
+            raise Skipped(f"needs 12 GiB of disk, got {free / 2**30:.1f} GiB")
+        shutil.rmtree(self.environment, ignore_errors=True)
+        self.step("making an environment", [sys.executable, "-m", "venv", self.environment])
+        python = self.environment / "bin" / "python"
+        try:
+            self.step(
+                "pip",
+                [python, "-m", "pip", "install", "--disable-pip-version-check", *packages],
+            )
+        except Failed:
+            log = self.log.read_text()
+            if "No matching distribution found" in log:
+                raise Skipped(
+                    f"no {packages[0]} for Python {sys.version_info[0]}.{sys.version_info[1]}"
+                ) from None
+            raise
+        return python
+
+    def compile(self, python):
+        """Builds the kernels and unit tests for the PyTorch of that interpreter."""
+        row = self.row
+        if shutil.which(row.compiler) is None:
+            raise Skipped(f"{row.compiler} is not installed")
+        command = [os.environ.get("CMAKE", "cmake"), "-S", SOURCE, "-B", self.build, "-G", "Ninja"]
+        command += ["-DCMAKE_BUILD_TYPE=None", f"-DCMAKE_CXX_COMPILER={row.compiler}"]
+        command += [f"-DCMAKE_CXX_FLAGS=-Wall -Wextra {row.flags}", *row.options]
+        command += [f"-DCMAKE_CXX_STANDARD={row.standard}"] if row.standard else []
+        command += ["-DATEN_BRIDGE_BUILD_TESTS=ON", "-DATEN_BRIDGE_BUILD_CUDA=OFF"]
+        self.step("CMake", [*command, f"-DPython3_EXECUTABLE={python}"])
+        self.step("the build", ["ninja", "-C", self.build, "-j", "2"])
+
+    def unit_tests(self):
+        """How many passed."""
+        passed = 0
+        for name in TESTS:
+            folder = "tests/fuzz" if name.endswith("_fuzz") else "tests"
+            text = self.step(name, [self.build / folder / name])
+            passed += sum(map(int, re.findall(r"\[  PASSED  \] (\d+) tests?", text)))
+        return passed
+
+    def smoke(self, python):
+        """A kernel and its gradient in the MindSpore of that interpreter."""
+        options = ["--global"] if self.row.is_global else []
+        script = SOURCE / "tests/matrix/smoke.py"
+        library = self.build / "tests/test_gradients.so"
+        self.step("LeakyRelu in MindSpore", [python, script, library, *options])
+
+    def suites(self, python):
+        """How many of the tests on MindSpore passed."""
+        files = [SOURCE / "tests/mindspore" / name for name in SUITES]
+        text = self.step(
+            "tests/mindspore",
+            [python, "-m", "pytest", "-q", "-p", "no:cacheprovider", *files],
+            ATEN_BRIDGE_BUILD_DIR=str(self.build),
+        )
+        return int(re.search(r"(\d+) passed", text).group(1))
+
+
+def mindspore_environment(run, version):
+    """A new environment with that MindSpore, and all else of the environment in use."""
+    # The same numpy as MindSpore 2.10 needs, and setuptools, which some versions import.
+    python = run.install(f"mindspore=={version}", "numpy<2", "setuptools<81")
+    site = next((run.environment / "lib").glob("python*/site-packages"))
+    (site / "others.pth").write_text(sysconfig.get_paths()["purelib"] + "\n")
+    return python
+
+
+def try_row(row, folder):
+    """The row's result, and in a few words what was seen."""
+    run = Run(row, folder)
+    try:
+        python = run.install(f"torch=={row.torch}", "numpy<2") if row.torch else sys.executable
+        run.compile(python)
+        host = sys.executable
+        if row.mindspore and row.mindspore != metadata.version("mindspore"):
+            host = mindspore_environment(run, row.mindspore)
+        if row.mindspore:
+            run.smoke(host)
+            return "passes", f"{run.suites(host)} tests in MindSpore"
+        passed = run.unit_tests()
+        run.smoke(host)
+        return "passes", f"{passed} unit tests; in MindSpore"
+    except Skipped as reason:
+        return "skipped", str(reason)
+    except Failed as reason:
+        return "fails", str(reason)
+    finally:
+        shutil.rmtree(run.environment, ignore_errors=True)
+        if run.build.name != "base":
+            shutil.rmtree(run.build, ignore_errors=True)
+
+
+def versions_of(row):
+    torch = row.torch or metadata.version("torch").split("+")[0]
+    mindspore = row.mindspore or metadata.version("mindspore")
+    return f"PyTorch {torch}, MindSpore {mindspore}"
+
+
+def table(results):
+    lines = ["| | with | result |", "|---|---|---|"]
+    lines += [
+        f"| {row.name} | {versions_of(row)} | {' : '.join(results[row.name])} |"
+        for row in ROWS
+        if row.name in results
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--only", default=".*", help="of rows' names, a regular expression")
+    parser.add_argument("--readme", type=Path, help="where the table goes too")
+    options = parser.parse_args()
+    folder = options.folder.resolve()
+    folder.mkdir(parents=True, exist_ok=True)
+    kept = folder / "results.json"
+    results = json.loads(kept.read_text()) if kept.exists() else {}
+    for row in ROWS:
+        if not re.fullmatch(options.only, row.name):
+            continue
+        print(f"{row.name} …", flush=True)
+        results[row.name] = try_row(row, folder)
+        print(f"{row.name}: {': '.join(results[row.name])}", flush=True)
+        kept.write_text(json.dumps(results, indent=1))
+    text = table(results)
+    (folder / "table.md").write_text(text)
+    print(text)
+    if options.readme:
+        begin, end = MARKS
+        readme = options.readme.read_text()
+        if begin not in readme or end not in readme:
+            sys.exit(f"matrix: expected {begin.strip()} and {end.strip()} in {options.readme}")
+        head, rest = readme.split(begin)
+        options.readme.write_text(head + begin + text + end + rest.split(end)[1])
+    return any(result == "fails" for result, _ in results.values())
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,383 @@
+// Calls without end: many threads, kernels and shapes by turns, errors between. Each call has to do
+// what the first of its kind did, and memory must not grow.
+//
+//   soak [seconds [threads [calls of each thread]]]      at least so long, and at least so many
+//
+// The threads stay; in each round another thread is born, calls and ends, operators are made anew,
+// and a library is opened and closed. Memory is what the process has resident, between two rounds.
+#include <aten_bridge/testing.h>
+#include <dlfcn.h>
+#include <malloc.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <memory>
+#include <mutex>
+#include <random>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace {
+
+using aten_bridge::testing::HostFunction;
+using aten_bridge::testing::InitFunction;
+using aten_bridge::testing::detail::Attributes;
+using aten_bridge::testing::detail::Extra;
+using aten_bridge::testing::detail::Value;
+using Bytes = std::vector<unsigned char>;
+using Sizes = std::vector<int64_t>;
+
+//===--- what is called ---===//
+
+struct Operand {
+  const char* dtype;
+  Sizes sizes;
+};
+
+const Operand kNone{"none", {}};
+
+Operand floats(Sizes sizes) { return {"float32", std::move(sizes)}; }
+Operand ints(Sizes sizes) { return {"int64", std::move(sizes)}; }
+
+template <class T>
+Attributes attribute(const char* name, T value) {
+  Attributes attributes;
+  attributes.emplace(name, Value(value));
+  return attributes;
+}
+
+/// A kind of call: a kernel with its operands, and what comes of it.
+struct Kind {
+  const char* library;
+  const char* name;
+  Attributes attributes;
+  std::vector<Operand> inputs;
+  std::vector<Operand> outputs;
+  std::vector<Bytes> results;  // of the first call
+  std::string error;           // of the first call
+};
+
+/// All kinds, for tensors of these sizes.
+void add_kinds(const Sizes& sizes, std::vector<Kind>& kinds) {
+  const Operand x = floats(sizes);
+  const Attributes slope = attribute("negative_slope", 0.25F);
+  kinds.insert(kinds.end(),
+               {{TEST_GRADIENTS, "LeakyRelu", slope, {x}, {x}, {}, {}},
+                {TEST_GRADIENTS, "LeakyReluGrad", slope, {x, x}, {x}, {}, {}},
+                {TEST_GRADIENTS, "CubeGrad", {}, {x, x}, {x}, {}, {}},
+                {TEST_GRADIENTS, "Cumsum", attribute("dim", int64_t{-1}), {x}, {x}, {}, {}},
+                {TEST_KERNELS, "Copy", {}, {x}, {x}, {}, {}},
+                {TEST_KERNELS, "Negate", {}, {x}, {x}, {}, {}},
+                {TEST_KERNELS, "AddSubtract", {}, {x, x}, {x, x}, {}, {}},
+                {TEST_KERNELS, "AddIfGiven", {}, {x, kNone}, {x}, {}, {}},
+                {TEST_KERNELS, "AddIfGiven", {}, {x, x}, {x}, {}, {}},
+                {TEST_KERNELS, "ThrowRuntimeError", {}, {x}, {x}, {}, {}},
+                {TEST_KERNELS, "ThrowInt", {}, {x}, {x}, {}, {}},
+                {TEST_KERNELS, "ThrowAten", {}, {x}, {x}, {}, {}},
+                {TEST_KERNELS, "Assign", {}, {x}, {x}, {}, {}},
+                {TEST_KERNELS, "ReplaceStorage", {}, {x}, {x}, {}, {}},
+                {TEST_KERNELS, "Resize", {}, {x}, {floats({0})}, {}, {}},
+                {TEST_KERNELS, "Copy", {}, {{"float24", sizes}}, {x}, {}, {}},
+                {TEST_KERNELS, "Copy", {}, {x, x}, {x}, {}, {}},
+                {TEST_KERNELS, "Spoil", {}, {x}, {ints({11})}, {}, {}}});  // without its attribute
+}
+
+std::vector<Kind> all_kinds() {
+  std::vector<Kind> kinds;
+  for (const Sizes& sizes : {Sizes{4, 4}, Sizes{2, 3, 5}, Sizes{1}, Sizes{0, 3}, Sizes{64}}) {
+    add_kinds(sizes, kinds);
+  }
+  const Operand x = floats({3, 4});
+  kinds.insert(kinds.end(),
+               {{TEST_GRADIENTS, "Cat", {}, {x, floats({1, 4})}, {floats({4, 4})}, {}, {}},
+                {TEST_GRADIENTS, "Cat", {}, {x, x, x}, {floats({9, 4})}, {}, {}},
+                {TEST_GRADIENTS,
+                 "Topk",
+                 attribute("k", int64_t{2}),
+                 {x},
+                 {floats({3, 2}), ints({3, 2})},
+                 {},
+                 {}},
+                {TEST_KERNELS, "Transpose", {}, {floats({2, 2})}, {floats({2, 2})}, {}, {}},
+                {TEST_TYPED, "WorkspaceOfAConstant", {}, {}, {ints({2})}, {}, {}}});
+  return kinds;
+}
+
+template <class Function>
+Function find(const Kind& kind, const std::string& suffix = "") {
+  void* const library = dlopen(kind.library, RTLD_NOW | RTLD_LOCAL);
+  return reinterpret_cast<Function>(
+      aten_bridge::testing::detail::required_symbol(library, kind.name + suffix));
+}
+
+/// An operator in one place of a network, with memory of its own.
+class Place {
+ public:
+  explicit Place(const Kind& kind)
+      : kind_(&kind), call_(find<HostFunction>(kind)), init_(find<InitFunction>(kind, "Init")) {
+    std::mt19937 random(1);  // the same numbers in each place
+    for (const auto* operands : {&kind.inputs, &kind.outputs}) {
+      for (const Operand& operand : *operands) {
+        const bool is_none = operand.dtype == kNone.dtype;
+        std::size_t bytes = is_none ? 0 : std::strcmp(operand.dtype, "int64") == 0 ? 8 : 4;
+        for (const int64_t size : operand.sizes) {
+          bytes *= static_cast<std::size_t>(size);
+        }
+        memory_.emplace_back(bytes);
+        for (std::size_t i = 0; i + 4 <= bytes; i += 4) {
+          const float value = static_cast<float>(random() % 17) - 8;
+          std::memcpy(&memory_.back()[i], &value, 4);
+        }
+        sizes_.push_back(operand.sizes);
+        ndims_.push_back(static_cast<int>(operand.sizes.size()));
+        dtypes_.push_back(operand.dtype);
+      }
+    }
+    for (std::size_t i = 0; i < memory_.size(); ++i) {
+      shapes_.push_back(sizes_[i].data());
+      params_.push_back(memory_[i].empty() ? nullptr : memory_[i].data());
+    }
+    make();
+  }
+
+  /// Another operator in this place.
+  void make() {
+    extra_ = std::make_unique<Extra>(kind_->attributes);
+    init_(ndims_.data(), shapes_.data(), dtypes_.data(), extra_.get());
+    workspaces_.clear();
+    params_.resize(memory_.size());
+    for (const std::size_t bytes : extra_->workspaces) {
+      workspaces_.emplace_back(bytes);
+      params_.push_back(workspaces_.back().data());
+    }
+  }
+
+  /// Writes what comes of a call.
+  void call(std::vector<Bytes>& results, std::string& error) {
+    error.clear();
+    try {
+      call_(static_cast<int>(params_.size()), params_.data(), ndims_.data(), shapes_.data(),
+            dtypes_.data(), /*stream=*/nullptr, extra_.get());
+    } catch (const std::exception& failure) {
+      error = failure.what();
+    }
+    results.assign(memory_.begin() + static_cast<std::ptrdiff_t>(kind_->inputs.size()),
+                   memory_.end());
+  }
+
+  /// Whether a call does what the first of its kind did.
+  bool call_again() {
+    try {
+      call_(static_cast<int>(params_.size()), params_.data(), ndims_.data(), shapes_.data(),
+            dtypes_.data(), /*stream=*/nullptr, extra_.get());
+    } catch (const std::exception& failure) {
+      return kind_->error == failure.what();
+    }
+    return kind_->error.empty() &&
+           std::equal(kind_->results.begin(), kind_->results.end(),
+                      memory_.begin() + static_cast<std::ptrdiff_t>(kind_->inputs.size()));
+  }
+
+  const Kind& kind() const { return *kind_; }
+
+ private:
+  const Kind* kind_;
+  HostFunction call_;
+  InitFunction init_;
+  std::unique_ptr<Extra> extra_;
+  std::vector<Bytes> memory_;
+  std::vector<Sizes> sizes_;
+  std::vector<int> ndims_;
+  std::vector<int64_t*> shapes_;
+  std::vector<const char*> dtypes_;
+  std::vector<void*> params_;
+  std::vector<Bytes> workspaces_;
+};
+
+/// The first call of each kind.
+void call_first(std::vector<Kind>& kinds) {
+  for (Kind& kind : kinds) {
+    Place(kind).call(kind.results, kind.error);
+    if (!kind.error.empty() && kind.error.rfind(kind.name + std::string(": "), 0) != 0) {
+      std::printf("soak: expected a text that begins with %s, got: %s\n", kind.name,
+                  kind.error.c_str());
+      std::exit(1);
+    }
+  }
+}
+
+//===--- who calls ---===//
+
+/// A thread's operators, and how often they were called.
+class Caller {
+ public:
+  Caller(const std::vector<Kind>& kinds, unsigned int seed) : random_(seed) {
+    places_.reserve(kinds.size());
+    for (const Kind& kind : kinds) {
+      places_.emplace_back(kind);
+    }
+  }
+
+  void call(int64_t times) {
+    for (int64_t i = 0; i < times; ++i) {
+      Place& place = places_[random_() % places_.size()];
+      if (!place.call_again()) {
+        std::printf("soak: %s in %s did something else than in its first call\n", place.kind().name,
+                    place.kind().library);
+        std::_Exit(1);
+      }
+      if (i % 1000 == 0) {
+        place.make();
+      }
+    }
+  }
+
+ private:
+  std::mt19937 random_;
+  std::vector<Place> places_;
+};
+
+/// Threads that call in rounds.
+class Crew {
+ public:
+  Crew(const std::vector<Kind>& kinds, int threads, int64_t calls) {
+    for (int i = 0; i < threads; ++i) {
+      threads_.emplace_back([this, &kinds, i, calls] {
+        Caller caller(kinds, static_cast<unsigned int>(i));
+        for (int64_t round = 1; wait_for(round); ++round) {
+          caller.call(calls);
+          const std::lock_guard<std::mutex> lock(mutex_);
+          ++done_;
+          changed_.notify_all();
+        }
+      });
+    }
+  }
+  Crew(const Crew&) = delete;
+  Crew& operator=(const Crew&) = delete;
+  ~Crew() {
+    start(/*round=*/-1);
+    for (std::thread& thread : threads_) {
+      thread.join();
+    }
+  }
+
+  /// Lets all call, and waits for them.
+  void work() {
+    start(round_ + 1);
+    std::unique_lock<std::mutex> lock(mutex_);
+    changed_.wait(lock, [&] { return done_ == threads_.size(); });
+  }
+
+ private:
+  void start(int64_t round) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    round_ = round;
+    done_ = 0;
+    changed_.notify_all();
+  }
+
+  /// False where there is none any more.
+  bool wait_for(int64_t round) {
+    std::unique_lock<std::mutex> lock(mutex_);
+    changed_.wait(lock, [&] { return round_ == round || round_ < 0; });
+    return round_ >= 0;
+  }
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  int64_t round_ = 0;
+  std::size_t done_ = 0;
+  std::vector<std::thread> threads_;
+};
+
+//===--- memory ---===//
+
+/// Bytes of the process in memory, after what nobody has was given back.
+double resident() {
+  malloc_trim(0);
+  std::ifstream file("/proc/self/statm");
+  int64_t pages = 0;
+  file >> pages >> pages;
+  return static_cast<double>(pages * sysconf(_SC_PAGESIZE));
+}
+
+struct Sample {
+  double calls;
+  double bytes;
+};
+
+/// Bytes for each call, by least squares over the later half.
+double slope(const std::vector<Sample>& samples) {
+  const auto begin = samples.begin() + static_cast<std::ptrdiff_t>(samples.size() / 2);
+  const auto count = static_cast<double>(samples.end() - begin);
+  Sample mean{0, 0};
+  for (auto sample = begin; sample != samples.end(); ++sample) {
+    mean.calls += sample->calls / count;
+    mean.bytes += sample->bytes / count;
+  }
+  double above = 0;
+  double below = 0;
+  for (auto sample = begin; sample != samples.end(); ++sample) {
+    above += (sample->calls - mean.calls) * (sample->bytes - mean.bytes);
+    below += (sample->calls - mean.calls) * (sample->calls - mean.calls);
+  }
+  return below > 0 ? above / below : 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const double seconds = argc > 1 ? std::atof(argv[1]) : 120;
+  const int threads = argc > 2 ? std::atoi(argv[2]) : 16;
+  const int64_t least_calls = argc > 3 ? std::atoll(argv[3]) : 100'000;
+  constexpr int64_t kRounds = 32;  // at least
+  // For each call of the later half: an object of 32 bytes in 64 calls is more. And in all: what
+  // the process has resident goes up and down by as much.
+  constexpr double kMostBytes = 0.5;
+  constexpr double kNoise = 4 * 0x1p20;
+  const int64_t calls = std::max<int64_t>(least_calls / kRounds, 1);
+
+  std::vector<Kind> kinds = all_kinds();
+  call_first(kinds);
+  std::vector<Sample> samples;
+  const auto begin = std::chrono::steady_clock::now();
+  const auto elapsed = [&] {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  };
+  {
+    Crew crew(kinds, threads, calls);
+    double printed = 0;
+    for (int64_t round = 1; round <= kRounds || elapsed() < seconds; ++round) {
+      crew.work();
+      std::thread([&] { Caller(kinds, static_cast<unsigned int>(round)).call(1000); }).join();
+      dlclose(dlopen(TEST_TYPED, RTLD_NOW | RTLD_LOCAL));
+      samples.push_back({static_cast<double>(round * (threads * calls + 1000)), resident()});
+      if (elapsed() - printed >= 60) {
+        printed = elapsed();
+        std::printf("%.0f s: %.0f calls, %.1f MiB\n", printed, samples.back().calls,
+                    samples.back().bytes / 0x1p20);
+        std::fflush(stdout);
+      }
+    }
+  }
+  const double growth = slope(samples);
+  std::printf("%.0f calls of %zu kinds in %d threads, %.0f s: %.1f MiB, %+.4f bytes a call\n",
+              samples.back().calls, kinds.size(), threads, elapsed(), samples.back().bytes / 0x1p20,
+              growth);
+  if (growth > kMostBytes && growth * samples.back().calls / 2 > kNoise) {
+    std::printf("soak: expected memory to stay, within %.1f bytes a call\n", kMostBytes);
+    return 1;
+  }
+  return 0;
+}
