@@ -46,6 +46,9 @@
 #ifdef ATEN_BRIDGE_MINDSPORE_PLUGIN
 #include <aten_bridge/hosts/mindspore_plugin.h>
 #endif
+#ifdef ATEN_BRIDGE_PYTORCH
+#include <aten_bridge/hosts/pytorch.h>
+#endif
 
 // Ordinary code, which aten_bridge_add_kernel compiles once for all kernels of a build folder.
 #if !defined(ATEN_BRIDGE_COMPILED) || defined(ATEN_BRIDGE_COMPILES)
@@ -55,9 +58,14 @@
 #include <aten_bridge/hosts/python_answers.h>
 #include <aten_bridge/outputs.h>
 #include <aten_bridge/run.h>
+#ifdef ATEN_BRIDGE_PYTORCH
+#include <aten_bridge/hosts/pytorch_registry.h>
+#endif
 #elif defined(ATEN_BRIDGE_HOST)
 #error "A source for a host of its own is built with aten_bridge_add_kernel(... HEADER_ONLY)."
-#elif ATEN_BRIDGE_COMPILED != defined(ATEN_BRIDGE_CUDA) + 2 * defined(ATEN_BRIDGE_MINDSPORE_PLUGIN)
+#elif ATEN_BRIDGE_COMPILED != defined(ATEN_BRIDGE_CUDA) +                     \
+                                  2 * defined(ATEN_BRIDGE_MINDSPORE_PLUGIN) + \
+                                  4 * defined(ATEN_BRIDGE_PYTORCH)
 #error "This source is for another DEVICE or HOST than aten_bridge_add_kernel was told."
 #endif  // ATEN_BRIDGE_COMPILED
 
@@ -79,6 +87,16 @@
 #endif
 #endif
 
+// Hosts that a kernel is told to when its library is opened.
+#ifdef ATEN_BRIDGE_PYTORCH
+#ifndef ATEN_BRIDGE_NAMESPACE
+#error "ATEN_BRIDGE_PYTORCH needs ATEN_BRIDGE_NAMESPACE, a string: torch.ops.<namespace>."
+#endif
+#define ATEN_BRIDGE_ENTRY_MORE ATEN_BRIDGE_ENTRY_PYTORCH
+#else
+#define ATEN_BRIDGE_ENTRY_MORE(Name)
+#endif
+
 #ifdef ATEN_BRIDGE_ERRORS_RETURN
 #define ATEN_BRIDGE_ERROR_MODE ::aten_bridge::detail::ErrorMode::kReturn
 #else
@@ -98,6 +116,7 @@ struct Exported {
   K kernel;
 
   static constexpr at::DeviceType kDevice = Device::kType;
+  static constexpr auto kAroundState = &Device::around_state;
 
   operator const KernelBase&() const { return kernel; }  // NOLINT(*-explicit-*)
 
@@ -149,7 +168,11 @@ constexpr auto export_gradient_kernel(const char* operator_name, ErrorMode error
 /// such a kernel does to its outputs is not checked.
 ///
 /// Options: aten_bridge::attr, aten_bridge::meta, aten_bridge::workspace, aten_bridge::input,
-/// aten_bridge::output and aten_bridge::autograd.
+/// aten_bridge::output and aten_bridge::autograd; for PyTorch also aten_bridge::name,
+/// aten_bridge::composite, aten_bridge::private_use and aten_bridge::autocast.
+///
+/// Where ATEN_BRIDGE_PYTORCH is defined, the kernel is also the operator
+/// torch.ops.<ATEN_BRIDGE_NAMESPACE>.<name in snake_case>: see docs/pytorch.md.
 ///
 /// Where ATEN_BRIDGE_MINDSPORE_PLUGIN is defined, the kernel is that of MindSpore's own operator
 /// `Name`, and takes the parameters of that operator in their order: tensors, which may have
@@ -185,6 +208,7 @@ constexpr auto export_gradient_kernel(const char* operator_name, ErrorMode error
       ::aten_bridge::detail::make<ATEN_BRIDGE_DEVICE, ATEN_BRIDGE_HOST>(             \
           #Name, ATEN_BRIDGE_ERROR_MODE, __VA_ARGS__);                               \
   ATEN_BRIDGE_ENTRY(Name)                                                            \
+  ATEN_BRIDGE_ENTRY_MORE(Name)                                                       \
   static_assert(true, "") /* takes the semicolon */
 
 #pragma GCC visibility pop

@@ -1,7 +1,7 @@
 include(${CMAKE_CURRENT_LIST_DIR}/AtenBridgeFindPython.cmake)
 
-# aten_bridge_add_kernel(<target> SOURCES <file>... [DEVICE CPU|CUDA] [HOST MINDSPORE_PLUGIN]
-#                        [INSTALL_DIR <folder>] [HEADER_ONLY])
+# aten_bridge_add_kernel(<target> SOURCES <file>... [DEVICE CPU|CUDA]
+#                        [HOSTS <host>... [NAMESPACE <name>]] [INSTALL_DIR <folder>] [HEADER_ONLY])
 #
 # Builds the kernel library <target>.so in the current binary folder: a module with the exported
 # kernels of the sources and nothing else to be seen (nor anything of a static library that it
@@ -12,20 +12,24 @@ include(${CMAKE_CURRENT_LIST_DIR}/AtenBridgeFindPython.cmake)
 # CPU. CUDA needs a PyTorch with CUDA and a CUDA toolkit of the same major version, and a .cu file
 # a project(... LANGUAGES CXX CUDA); CMAKE_CUDA_ARCHITECTURES says for which GPUs.
 #
-# With HOST MINDSPORE_PLUGIN the kernels are for MindSpore's own operators (MS_OP_PLUGIN_PATH), whose
-# names they have, not for ops.Custom. MindSpore's own kernels then get views made whole, which it
-# leaves undone beside such a library.
+# HOSTS says who can call the kernels: MINDSPORE, which is also what is meant without it, and PYTORCH.
+# In PyTorch a kernel is the operator torch.ops.<NAMESPACE>.<its name in snake_case> from when the
+# library is opened; NAMESPACE is the target's name unless told. MINDSPORE_PLUGIN, alone, makes
+# kernels for MindSpore's own operators (MS_OP_PLUGIN_PATH), whose names they have, not for
+# ops.Custom; MindSpore's own kernels then get views made whole, which it leaves undone beside such
+# a library. HOST is the same with one host.
 #
 # What of the bridge does not depend on a kernel is compiled once, for all libraries of the build
 # folder that have the same device and host, and is part of each, as hidden as everything else. With
 # HEADER_ONLY each source has it to itself, as without this function: for one that has another
 # PyTorch's headers, or definitions that change the bridge's classes.
 function(aten_bridge_add_kernel target)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "HEADER_ONLY" "DEVICE;HOST;INSTALL_DIR" "SOURCES")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "HEADER_ONLY" "DEVICE;HOST;NAMESPACE;INSTALL_DIR"
+    "SOURCES;HOSTS")
   if(arg_UNPARSED_ARGUMENTS)
     list(JOIN arg_UNPARSED_ARGUMENTS " " unknown)
     message(FATAL_ERROR "aten_bridge_add_kernel(${target}): unknown arguments ${unknown}; expected "
-      "SOURCES, DEVICE, HOST, INSTALL_DIR, HEADER_ONLY.")
+      "SOURCES, DEVICE, HOSTS, NAMESPACE, INSTALL_DIR, HEADER_ONLY.")
   endif()
   if(NOT arg_SOURCES)
     message(FATAL_ERROR "aten_bridge_add_kernel(${target}): SOURCES names no file.")
@@ -44,9 +48,33 @@ function(aten_bridge_add_kernel target)
     message(FATAL_ERROR "aten_bridge_add_kernel(${target}): DEVICE is CPU or CUDA, not "
       "${arg_DEVICE}.")
   endif()
-  if(arg_HOST AND NOT arg_HOST STREQUAL MINDSPORE_PLUGIN)
-    message(FATAL_ERROR "aten_bridge_add_kernel(${target}): HOST is MINDSPORE_PLUGIN or left out, "
-      "not ${arg_HOST}.")
+  list(APPEND arg_HOSTS ${arg_HOST})
+  if(NOT arg_HOSTS)
+    set(arg_HOSTS MINDSPORE)
+  endif()
+  foreach(host IN LISTS arg_HOSTS)
+    if(NOT host MATCHES "^(MINDSPORE|MINDSPORE_PLUGIN|PYTORCH)$")
+      message(FATAL_ERROR "aten_bridge_add_kernel(${target}): a host is MINDSPORE, PYTORCH or "
+        "MINDSPORE_PLUGIN, not ${host}.")
+    endif()
+  endforeach()
+  list(LENGTH arg_HOSTS host_count)
+  if(MINDSPORE_PLUGIN IN_LIST arg_HOSTS AND host_count GREATER 1)
+    message(FATAL_ERROR "aten_bridge_add_kernel(${target}): MINDSPORE_PLUGIN is a library's only "
+      "host: its kernels have the parameters of MindSpore's own operators.")
+  endif()
+  # MindSpore's C functions cost a library for PyTorch nothing that is worth a kind of its own.
+  list(REMOVE_ITEM arg_HOSTS MINDSPORE)
+  if(arg_NAMESPACE AND NOT PYTORCH IN_LIST arg_HOSTS)
+    message(FATAL_ERROR "aten_bridge_add_kernel(${target}): NAMESPACE is that of operators in "
+      "PyTorch; add HOSTS PYTORCH.")
+  endif()
+  if(NOT arg_NAMESPACE)
+    set(arg_NAMESPACE ${target})
+  endif()
+  if(PYTORCH IN_LIST arg_HOSTS AND NOT arg_NAMESPACE MATCHES "^[A-Za-z_][A-Za-z0-9_]*$")
+    message(FATAL_ERROR "aten_bridge_add_kernel(${target}): torch.ops.${arg_NAMESPACE} is no name "
+      "in Python; say NAMESPACE <name>, of letters, digits and underscores.")
   endif()
   if(has_cu AND arg_DEVICE STREQUAL CPU)
     message(FATAL_ERROR "aten_bridge_add_kernel(${target}): a .cu source makes kernels for CUDA, "
@@ -56,13 +84,16 @@ function(aten_bridge_add_kernel target)
     _aten_bridge_check_cuda(${target} ${has_cu})
   endif()
 
-  if(arg_HOST STREQUAL MINDSPORE_PLUGIN)
+  if(MINDSPORE_PLUGIN IN_LIST arg_HOSTS)
     list(APPEND arg_SOURCES ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/whole_views.cpp)
   endif()
   add_library(${target} MODULE ${arg_SOURCES})
-  _aten_bridge_compile(${target} ${arg_DEVICE} "${arg_HOST}")
+  _aten_bridge_compile(${target} ${arg_DEVICE} "${arg_HOSTS}")
+  if(PYTORCH IN_LIST arg_HOSTS)
+    target_compile_definitions(${target} PRIVATE ATEN_BRIDGE_NAMESPACE="${arg_NAMESPACE}")
+  endif()
   if(NOT arg_HEADER_ONLY)
-    _aten_bridge_compile_once(object ${arg_DEVICE} "${arg_HOST}")
+    _aten_bridge_compile_once(object ${arg_DEVICE} "${arg_HOSTS}")
     target_link_libraries(${target} PRIVATE ${object})
   endif()
   get_target_property(libtorch Libtorch::torch_cpu IMPORTED_LOCATION)
@@ -107,14 +138,14 @@ function(aten_bridge_add_kernel target)
 endfunction()
 
 # How sources are compiled: those of kernels, and the bridge's own.
-function(_aten_bridge_compile target device host)
+function(_aten_bridge_compile target device hosts)
   target_link_libraries(${target} PRIVATE aten_bridge::aten_bridge)
   if(device STREQUAL CUDA)
     _aten_bridge_use_cuda(${target})
   endif()
-  if(host STREQUAL MINDSPORE_PLUGIN)
-    target_compile_definitions(${target} PRIVATE ATEN_BRIDGE_MINDSPORE_PLUGIN)
-  endif()
+  foreach(host IN LISTS hosts)
+    target_compile_definitions(${target} PRIVATE ATEN_BRIDGE_${host})
+  endforeach()
   set_target_properties(${target} PROPERTIES
     POSITION_INDEPENDENT_CODE ON CXX_EXTENSIONS OFF
     C_VISIBILITY_PRESET hidden CXX_VISIBILITY_PRESET hidden CUDA_VISIBILITY_PRESET hidden
@@ -135,9 +166,9 @@ function(_aten_bridge_compile target device host)
   endif()
 endfunction()
 
-# The object with what does not depend on a kernel, for this device and host; its name in `variable`.
+# The object with what does not depend on a kernel, for this device and hosts; its name in `variable`.
 # Directories that compile in another way, or with another bridge or PyTorch, have one of their own.
-function(_aten_bridge_compile_once variable device host)
+function(_aten_bridge_compile_once variable device hosts)
   get_directory_property(options COMPILE_OPTIONS)
   get_directory_property(definitions COMPILE_DEFINITIONS)
   get_target_property(libtorch Libtorch::torch_cpu IMPORTED_LOCATION)
@@ -145,7 +176,8 @@ function(_aten_bridge_compile_once variable device host)
   string(MD5 key "${CMAKE_CURRENT_FUNCTION_LIST_DIR};${libtorch};${options};${definitions};\
 ${CMAKE_CXX_FLAGS};${CMAKE_CXX_FLAGS_${config}};${CMAKE_CXX_STANDARD}")
   string(SUBSTRING ${key} 0 8 key)
-  string(TOLOWER "${device}_${host}" for)
+  list(JOIN hosts _ for)
+  string(TOLOWER "${device}_${for}" for)
   string(REGEX REPLACE "_$" "" for ${for})
   set(object _aten_bridge_${for}_${key})
   set(${variable} ${object} PARENT_SCOPE)
@@ -153,7 +185,7 @@ ${CMAKE_CXX_FLAGS};${CMAKE_CXX_FLAGS_${config}};${CMAKE_CXX_STANDARD}")
     return()
   endif()
   add_library(${object} OBJECT EXCLUDE_FROM_ALL ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/aten_bridge.cpp)
-  _aten_bridge_compile(${object} ${device} "${host}")
+  _aten_bridge_compile(${object} ${device} "${hosts}")
   # It has no loops over data: -O3 makes it larger, not faster.
   target_compile_options(${object} PRIVATE $<$<CONFIG:Release>:-O2>)
   # By the number the header knows a source that is for another device or host.
@@ -161,8 +193,12 @@ ${CMAKE_CXX_FLAGS};${CMAKE_CXX_FLAGS_${config}};${CMAKE_CXX_STANDARD}")
   if(device STREQUAL CUDA)
     math(EXPR number "${number} + 1")
   endif()
-  if(host STREQUAL MINDSPORE_PLUGIN)
+  if(MINDSPORE_PLUGIN IN_LIST hosts)
     math(EXPR number "${number} + 2")
+  endif()
+  if(PYTORCH IN_LIST hosts)
+    math(EXPR number "${number} + 4")
+    target_compile_definitions(${object} PRIVATE ATEN_BRIDGE_NAMESPACE="")  # it has no kernels
   endif()
   target_compile_definitions(${object} PUBLIC ATEN_BRIDGE_COMPILED=${number})
 endfunction()

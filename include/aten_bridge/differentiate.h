@@ -132,9 +132,33 @@ inline std::vector<at::Tensor> compute_gradients(const KernelInfo& kernel,
   return gradients;
 }
 
+/// The gradients as tensors of the inputs' dtypes and shapes; of None an empty one.
+[[gnu::cold]] inline std::vector<at::Tensor> like_inputs(const Arguments& arguments,
+                                                         const std::vector<int>& inputs,
+                                                         const std::vector<at::Tensor>& gradients) {
+  at::Tensor any;
+  for (const int input : inputs) {
+    any = arguments.operands[input].view.defined() ? arguments.operands[input].view : any;
+  }
+  std::vector<at::Tensor> results;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const at::Tensor& input = arguments.operands[inputs[i]].view;
+    const at::Tensor& gradient = gradients[i];
+    if (!gradient.defined()) {
+      const at::Tensor like = input.defined() ? input.detach() : any.detach();
+      results.push_back(input.defined() ? like.new_zeros(like.sizes()) : like.new_zeros({0}));
+    } else {
+      results.push_back(gradient.layout() == at::kStrided ? gradient : gradient.to_dense());
+    }
+  }
+  return results;
+}
+
 ATEN_BRIDGE_INLINE void GradientBase::invoke(const Arguments& arguments) const {
   const std::vector<int> inputs = tensor_inputs(info, arguments, forward_inputs_);
-  check_gradients(info, arguments, inputs);
+  if (arguments.results == nullptr) {
+    check_gradients(info, arguments, inputs);
+  }
   for (const int input : inputs) {
     const at::Tensor& view = arguments.operands[input].view;
     if (view.defined() && (view.is_floating_point() || view.is_complex())) {
@@ -143,6 +167,10 @@ ATEN_BRIDGE_INLINE void GradientBase::invoke(const Arguments& arguments) const {
   }
   const std::vector<at::Tensor> gradients =
       differentiate(arguments, inputs, /*differentiable=*/false);
+  if (arguments.results != nullptr) {
+    *arguments.results = like_inputs(arguments, inputs, gradients);
+    return;
+  }
   for (std::size_t i = 0; i < gradients.size(); ++i) {
     const at::Tensor& gradient = gradients[i];
     const at::Tensor& output = arguments.output(static_cast<int>(i)).view;

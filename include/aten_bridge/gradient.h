@@ -87,6 +87,11 @@ class GradientKernel final : public GradientBase {
     info.has_meta = true;
     info.is_gradient = true;
     info.records = true;
+    info.returns_results = true;
+    info.is_own_meta = false;
+    info.options.name = nullptr;  // which are those of the forward kernel
+    info.options.is_composite = false;
+    info.options.is_cast = false;
   }
 
   constexpr const OperandCheck* checks() const { return forward_.checks(); }

@@ -273,6 +273,13 @@ inline bool are_sizes(const std::vector<int64_t>& sizes) {
   }
 }
 
+/// Whether an error of PyTorch's is about an output of `kUnwritten` sizes, which an _out function
+/// would have resized.
+[[gnu::cold]] inline bool is_not_resized(const std::string& text) {
+  return text.find("(0) must match") != std::string::npos ||
+         text.find(shape_text(kUnwritten.data(), kUnwritten.size())) != std::string::npos;
+}
+
 /// What an error of PyTorch's means to who infers shapes: the end of the text, in the author's
 /// words.
 [[gnu::cold]] inline std::string meta_fault(const std::string& text, const std::string& inputs) {
@@ -282,9 +289,7 @@ inline bool are_sizes(const std::vector<int64_t>& sizes) {
          "a kernel or meta function that touches a tensor's data",
          inputs, "; give the kernel a meta function that does not: aten_bridge::meta(function)"});
   }
-  // An _out function would have resized the output.
-  if (text.find("(0) must match") != std::string::npos ||
-      text.find(shape_text(kUnwritten.data(), kUnwritten.size())) != std::string::npos) {
+  if (is_not_resized(text)) {
     return kNotResized + inputs;
   }
   for (const char* name : {"aten::", "convolution_overrideable"}) {

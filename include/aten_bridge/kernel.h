@@ -54,6 +54,7 @@ struct KernelOrigin {
   const char* operator_name;
   ErrorMode error_mode;
   const Words* words;
+  OperatorOptions options = {};
 };
 
 /// A kernel as ATEN_BRIDGE_EXPORT makes it.
@@ -122,11 +123,27 @@ class Kernel final : public KernelBase {
  public:
   constexpr Kernel(const KernelOrigin& origin, F function, AttrTuple attrs, MetaTuple meta,
                    WorkspaceTuple workspaces, const CheckTuple& checks)
-      : KernelBase({origin.operator_name, origin.error_mode, origin.words, kBindings.data(),
-                    nullptr, static_cast<int>(kChecks), kInputs, kOutputs, kListBegin,
-                    /*lists_outputs=*/false, kWorkspaces, kTakesCall, kHasInstance,
+      : KernelBase({origin.operator_name,
+                    origin.error_mode,
+                    origin.words,
+                    kBindings.data(),
+                    nullptr,
+                    static_cast<int>(kChecks),
+                    kInputs,
+                    kOutputs,
+                    kListBegin,
+                    /*lists_outputs=*/false,
+                    kWorkspaces,
+                    kTakesCall,
+                    kHasInstance,
                     std::tuple_size_v<MetaTuple> != 0,
-                    /*is_gradient=*/false, kRecords, kDataDependent}),
+                    /*is_gradient=*/false,
+                    kRecords,
+                    kDataDependent,
+                    kResults > 0,
+                    std::is_same_v<MetaTuple, std::tuple<MetaSelf>>,
+                    kHasState,
+                    origin.options}),
         function_(std::move(function)),
         attrs_(std::move(attrs)),
         meta_(std::move(meta)),
@@ -264,10 +281,7 @@ class Kernel final : public KernelBase {
   template <std::size_t... I>
   void visit_attributes([[maybe_unused]] AttributeVisitor& visitor,
                         std::index_sequence<I...> /*indices*/) const {
-    (visitor.visit(
-         std::get<I>(attrs_).name, Value<std::tuple_element_t<I, AttributeTuple>>::kText,
-         kIsRequired<std::tuple_element_t<I, AttributeTuple>, std::tuple_element_t<I, AttrTuple>>),
-     ...);
+    (visit_attribute<std::tuple_element_t<I, AttributeTuple>>(std::get<I>(attrs_), visitor), ...);
   }
 
   /// Whether a meta function, or one for a workspace, takes what this kernel takes.
@@ -370,6 +384,12 @@ inline constexpr bool kRecords = (false || ... || std::is_same_v<Option, Autogra
 template <class... Option>
 inline constexpr bool kDataDependent = (false || ... || std::is_same_v<Option, DataDependent>);
 
+template <class... Option>
+constexpr KernelOrigin with_options(KernelOrigin origin, const Option&... options) {
+  (set_operator_option(origin.options, options), ...);
+  return origin;
+}
+
 template <class F, class... Option>
 constexpr auto make_kernel(const KernelOrigin& origin, F&& function, const Option&... options) {
   auto attrs = std::tuple_cat(attr_only(options)...);
@@ -379,13 +399,16 @@ constexpr auto make_kernel(const KernelOrigin& origin, F&& function, const Optio
   static_assert(std::tuple_size_v<decltype(attrs)> + std::tuple_size_v<decltype(metas)> +
                         std::tuple_size_v<decltype(workspaces)> +
                         std::tuple_size_v<decltype(checks)> + (kRecords<Option...> ? 1 : 0) +
-                        (kDataDependent<Option...> ? 1 : 0) ==
+                        (kDataDependent<Option...> ? 1 : 0) +
+                        (0 + ... + (kIsOperatorOption<Option> ? 1 : 0)) ==
                     sizeof...(options),
                 "aten_bridge: behind the function of a kernel stand options: aten_bridge::attr, "
-                "meta, workspace, input, output and autograd.");
+                "meta, workspace, input, output, autograd, name, composite, private_use and "
+                "autocast.");
   return Kernel<std::decay_t<F>, decltype(attrs), decltype(metas), decltype(workspaces),
                 decltype(checks), kRecords<Option...>, kDataDependent<Option...>>(
-      origin, std::forward<F>(function), attrs, metas, workspaces, checks);
+      with_options(origin, options...), std::forward<F>(function), attrs, metas, workspaces,
+      checks);
 }
 
 /// Whether no input is read as a list or a dtype.

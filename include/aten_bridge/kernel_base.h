@@ -25,6 +25,16 @@ struct Words {
   const char* operands;       ///< what to compare with the kernel where the count is another
 };
 
+/// What a kernel's author says of its operator, for hosts that have operators of their own names,
+/// transformations and devices.
+struct OperatorOptions {
+  const char* name = nullptr;   // null: made of the kernel's
+  bool is_composite = false;    // the host's own operators are all that it is made of
+  bool is_private_use = false;  // also for a device that is not PyTorch's own
+  bool is_cast = false;         // under autocast its floating-point inputs are
+  at::ScalarType cast_to = at::ScalarType::Undefined;  // Undefined: autocast's own dtype
+};
+
 /// What ordinary code needs to know about a kernel.
 struct KernelInfo {
   const char* operator_name;
@@ -44,6 +54,36 @@ struct KernelInfo {
   bool is_gradient;        // the outputs are the gradients of the inputs that are tensors
   bool records;            // a graph for autograd
   bool is_data_dependent;  // the sizes of the results are known after the call
+  bool returns_results;    // in the place of writing outputs
+  bool is_own_meta;        // the function itself tells shapes and dtypes
+  bool has_state;
+  OperatorOptions options;
+};
+
+/// What an attribute can be. The first are as in `AttributeType`.
+enum class ValueType : std::uint8_t {
+  kBool,
+  kInt,
+  kFloat,
+  kString,
+  kInts,
+  kFloats,
+  kIntLists,
+  kFloatLists,
+  kBools,
+  kStrings,
+  kNumber,  // at::Scalar
+  kDtype,   // at::ScalarType
+};
+
+/// An attribute of a kernel.
+struct AttributeInfo {
+  const char* name;
+  const char* text;  // what error texts call its type, such as "a list of ints"
+  ValueType type;
+  bool is_optional;      // a std::optional
+  bool is_required;      // without a default
+  const void* fallback;  // the default, of the type; null: none, or that of no value
 };
 
 /// Sees a kernel's attributes, one by one.
@@ -53,9 +93,7 @@ class AttributeVisitor {
   AttributeVisitor(const AttributeVisitor&) = delete;
   AttributeVisitor& operator=(const AttributeVisitor&) = delete;
 
-  /// `type` is what error texts call it, such as "a list of ints"; one that is not required has a
-  /// default.
-  virtual void visit(const char* name, const char* type, bool is_required) = 0;
+  virtual void visit(const AttributeInfo& attribute) = 0;
 
  protected:
   ~AttributeVisitor() = default;

@@ -166,6 +166,8 @@ struct Arguments {
   void (*around_state)(const char* operator_name, void* stream,
                        bool is_made) = nullptr;               // of the device
   std::vector<std::vector<int64_t>>* result_sizes = nullptr;  // to be filled, where they are found
+  // To be filled with what the kernel returns, where the host has no memory for it.
+  std::vector<at::Tensor>* results = nullptr;
 
   /// The operand of input parameter `index`; of an at::TensorList, the first.
   Operand& input(int index) const {

@@ -30,6 +30,45 @@ struct Autograd {};
 /// aten_bridge::data_dependent().
 struct DataDependent {};
 
+/// aten_bridge::name(text).
+struct Name {
+  const char* text;
+};
+
+/// aten_bridge::composite().
+struct Composite {};
+
+/// aten_bridge::private_use().
+struct PrivateUse {};
+
+/// aten_bridge::autocast(type).
+struct Autocast {
+  at::ScalarType type;
+};
+
+/// Sets what an option says of the operator; others say nothing.
+template <class Option>
+constexpr void set_operator_option(OperatorOptions& /*of*/, const Option& /*option*/) {}
+constexpr void set_operator_option(OperatorOptions& of, const Name& option) {
+  of.name = option.text;
+}
+constexpr void set_operator_option(OperatorOptions& of, const Composite& /*option*/) {
+  of.is_composite = true;
+}
+constexpr void set_operator_option(OperatorOptions& of, const PrivateUse& /*option*/) {
+  of.is_private_use = true;
+}
+constexpr void set_operator_option(OperatorOptions& of, const Autocast& option) {
+  of.is_cast = true;
+  of.cast_to = option.type;
+}
+
+/// Whether an option is one of these.
+template <class Option>
+inline constexpr bool kIsOperatorOption =
+    std::is_same_v<Option, Name> || std::is_same_v<Option, Composite> ||
+    std::is_same_v<Option, PrivateUse> || std::is_same_v<Option, Autocast>;
+
 /// aten_bridge::gradient(function).
 template <class F>
 struct GradientOf {
@@ -116,6 +155,27 @@ constexpr detail::Autograd autograd() { return {}; }
 /// Option, of kernels of a plugin: the sizes of the results depend on the values of the inputs, as
 /// those of nonzero do. The function returns its results; the host has room for the largest.
 constexpr detail::DataDependent data_dependent() { return {}; }
+
+/// Option: what PyTorch calls the operator, in the place of the kernel's name in snake_case. Other
+/// hosts do without.
+constexpr detail::Name name(const char* text) { return {text}; }
+
+/// Option: the body is made of PyTorch's operators and returns its results. Then PyTorch itself
+/// differentiates, traces and fuses it, forward mode and functorch included, and needs no gradient
+/// kernel. Inputs come as they lie in memory. Not for kernels with state or workspaces. Other hosts
+/// do without.
+constexpr detail::Composite composite() { return {}; }
+
+/// Option: also for tensors of a device that is not PyTorch's own (PrivateUse1), by the body as it
+/// is: one of PyTorch's operators works, one that touches data would touch the device's.
+constexpr detail::PrivateUse private_use() { return {}; }
+
+/// Option: under torch.autocast inputs of floating point are cast to autocast's dtype, or to the
+/// one that is named: at::kFloat for a kernel that needs the precision. Without it autocast changes
+/// nothing. Other hosts do without.
+constexpr detail::Autocast autocast(at::ScalarType type = at::ScalarType::Undefined) {
+  return {type};
+}
 
 /// In place of the function of ATEN_BRIDGE_EXPORT_GRAD: the gradient of `function`, for the
 /// gradient of a gradient.

@@ -24,6 +24,10 @@ namespace aten_bridge::detail {
 
 ATEN_BRIDGE_INLINE void copy_results(const Arguments& arguments, const at::Tensor* results,
                                      int count) {
+  if (arguments.results != nullptr) {
+    arguments.results->assign(results, results + count);
+    return;
+  }
   Report report(arguments.kernel->operator_name);
   for (int i = 0; i < count; ++i) {
     const at::Tensor& result = results[i];

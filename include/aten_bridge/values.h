@@ -38,42 +38,43 @@ struct Value {
   using Held = char;
 };
 
-template <class T, NumberType number = NumberType::kNone>
+template <class T, ValueType type, NumberType number = NumberType::kNone>
 struct OwnValue {
   static constexpr bool kSupported = true;
+  static constexpr ValueType kType = type;
   static constexpr NumberType kNumber = number;
   using Held = T;
   static const T& get(const T& held) { return held; }
 };
 
 // clang-format off
-template <> struct Value<bool> : OwnValue<bool, NumberType::kBool> {
+template <> struct Value<bool> : OwnValue<bool, ValueType::kBool, NumberType::kBool> {
   static constexpr const char* kText = "a bool"; };
-template <> struct Value<int64_t> : OwnValue<int64_t, NumberType::kInt> {
+template <> struct Value<int64_t> : OwnValue<int64_t, ValueType::kInt, NumberType::kInt> {
   static constexpr const char* kText = "an int"; };
-template <> struct Value<double> : OwnValue<double, NumberType::kReal> {
+template <> struct Value<double> : OwnValue<double, ValueType::kFloat, NumberType::kReal> {
   static constexpr const char* kText = "a float, such as 1.0"; };
-template <> struct Value<at::Scalar> : OwnValue<at::Scalar, NumberType::kAny> {
+template <> struct Value<at::Scalar> : OwnValue<at::Scalar, ValueType::kNumber, NumberType::kAny> {
   static constexpr const char* kText = "a number"; };
-template <> struct Value<std::string> : OwnValue<std::string> {
+template <> struct Value<std::string> : OwnValue<std::string, ValueType::kString> {
   static constexpr const char* kText = "a str"; };
-template <> struct Value<at::ScalarType> : OwnValue<at::ScalarType, NumberType::kDtype> {
+template <> struct Value<at::ScalarType> : OwnValue<at::ScalarType, ValueType::kDtype, NumberType::kDtype> {
   static constexpr const char* kText = "the name of a dtype, such as \"float32\""; };
-template <> struct Value<std::vector<bool>> : OwnValue<std::vector<bool>> {
+template <> struct Value<std::vector<bool>> : OwnValue<std::vector<bool>, ValueType::kBools> {
   static constexpr const char* kText = "a list of bools"; };
-template <> struct Value<std::vector<std::string>> : OwnValue<std::vector<std::string>> {
+template <> struct Value<std::vector<std::string>> : OwnValue<std::vector<std::string>, ValueType::kStrings> {
   static constexpr const char* kText = "a list of strs"; };
 template <> struct Value<std::vector<int64_t>>
-    : OwnValue<std::vector<int64_t>, NumberType::kInts> {
+    : OwnValue<std::vector<int64_t>, ValueType::kInts, NumberType::kInts> {
   static constexpr const char* kText = "a list of ints"; };
 template <> struct Value<std::vector<double>>
-    : OwnValue<std::vector<double>, NumberType::kReals> {
+    : OwnValue<std::vector<double>, ValueType::kFloats, NumberType::kReals> {
   static constexpr const char* kText = "a list of floats, such as [1.0, 2.0]"; };
 template <> struct Value<std::vector<std::vector<int64_t>>>
-    : OwnValue<std::vector<std::vector<int64_t>>> {
+    : OwnValue<std::vector<std::vector<int64_t>>, ValueType::kIntLists> {
   static constexpr const char* kText = "a list of lists of ints"; };
 template <> struct Value<std::vector<std::vector<double>>>
-    : OwnValue<std::vector<std::vector<double>>> {
+    : OwnValue<std::vector<std::vector<double>>, ValueType::kFloatLists> {
   static constexpr const char* kText = "a list of lists of floats, such as [[1.0], [2.0, 3.0]]"; };
 // clang-format on
 
@@ -167,6 +168,28 @@ constexpr bool default_fits() {
     return std::is_arithmetic_v<Default> && !std::is_same_v<Default, bool>;
   } else {
     return std::is_convertible_v<Default, Held>;
+  }
+}
+
+/// What is seen of an attribute.
+template <class Held, class Default>
+[[gnu::cold]] void visit_attribute(const Attr<Default>& attr, AttributeVisitor& visitor) {
+  AttributeInfo info{attr.name,
+                     Value<Held>::kText,
+                     Value<Held>::kType,
+                     kIsOptional<Held>,
+                     kIsRequired<Held, Attr<Default>>,
+                     nullptr};
+  if constexpr (std::is_same_v<Default, NoDefault> || std::is_same_v<Default, std::nullopt_t>) {
+    visitor.visit(info);
+  } else if constexpr (kIsOptional<Held>) {
+    const Held fallback = attr.fallback;
+    info.fallback = fallback.has_value() ? &*fallback : nullptr;
+    visitor.visit(info);
+  } else {
+    const Held fallback = attr.fallback;
+    info.fallback = &fallback;
+    visitor.visit(info);
   }
 }
 

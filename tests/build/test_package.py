@@ -134,7 +134,7 @@ def test_unknown_arguments_are_refused_in_words(tmp_path):
     )
     assert (
         "aten_bridge_add_kernel(k): unknown arguments COLOUR red; expected SOURCES, DEVICE,"
-        " HOST, INSTALL_DIR, HEADER_ONLY." in text
+        " HOSTS, NAMESPACE, INSTALL_DIR, HEADER_ONLY." in text
     )
 
 

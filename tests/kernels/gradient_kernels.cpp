@@ -44,7 +44,11 @@ using aten_bridge::output;
 using aten_bridge::state;
 using aten_bridge::Workspace;
 using aten_bridge::workspace;
+#if TORCH_VERSION_MAJOR == 2 && TORCH_VERSION_MINOR < 2  // whose optional is not std::optional
+using MaybeTensor = c10::optional<Tensor>;
+#else
 using MaybeTensor = std::optional<Tensor>;
+#endif
 
 // A kernel and its gradient, with the same options.
 #define EXPORT_BOTH(Name, function, ...)           \
@@ -60,7 +64,9 @@ ATEN_BRIDGE_EXPORT_GRAD(LeakyReluGradGrad, gradient(leaky_relu), attr("negative_
 Tensor elu(const Tensor& x, double alpha) { return at::elu(x, alpha); }
 EXPORT_BOTH(Elu, elu, attr("alpha", 1.0), meta());
 
-Tensor gelu(const Tensor& x, std::string_view approximate) { return at::gelu(x, approximate); }
+Tensor gelu(const Tensor& x, std::string_view approximate) {
+  return at::gelu(x, {approximate.data(), approximate.size()});
+}
 EXPORT_BOTH(Gelu, gelu, attr("approximate", "none"), meta());
 
 Tensor softplus(const Tensor& x, const at::Scalar& beta, double threshold) {
@@ -112,7 +118,7 @@ EXPORT_BOTH(HuberLoss, huber_loss, attr("delta", 1.0), meta());
 Tensor cross_entropy(const Tensor& x, const Tensor& target, const MaybeTensor& weight,
                      int64_t ignore_index, double label_smoothing) {
   // PyTorch has no derivative for the weight.
-  const MaybeTensor constant = weight.has_value() ? MaybeTensor(weight->detach()) : std::nullopt;
+  const MaybeTensor constant = weight.has_value() ? MaybeTensor(weight->detach()) : MaybeTensor();
   return at::cross_entropy_loss(x, target, constant, at::Reduction::Mean, ignore_index,
                                 label_smoothing);
 }

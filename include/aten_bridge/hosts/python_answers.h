@@ -177,12 +177,12 @@ class AttributesAsJson final : public AttributeVisitor {
  public:
   explicit AttributesAsJson(std::string& json) : json_(json) {}
 
-  [[gnu::cold]] void visit(const char* name, const char* type, bool is_required) override {
+  [[gnu::cold]] void visit(const AttributeInfo& attribute) override {
     json_.append(json_.back() == '[' ? "[" : ", [");
-    append_json(json_, name);
+    append_json(json_, attribute.name);
     json_ += ", ";
-    append_json(json_, type);
-    json_.append(is_required ? ", true]" : ", false]");
+    append_json(json_, attribute.text);
+    json_.append(attribute.is_required ? ", true]" : ", false]");
   }
 
  private:

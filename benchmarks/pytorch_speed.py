@@ -1,0 +1,70 @@
+"""What a call costs in PyTorch: the bridge's operators beside one that was written by hand.
+
+    python pytorch_speed.py <pytorch_kernels.so> <pytorch_typed.so>
+
+LeakyRelu of 4x4 float32 by `torch.ops`, forward without a graph, and forward and backward. Medians
+of rounds in turn, in one run: compare within it.
+"""
+
+import statistics
+import sys
+import time
+
+import torch
+
+ROUNDS = 61
+CALLS = 2000
+
+
+def forward(operator, x):
+    with torch.inference_mode():
+        for _ in range(CALLS):
+            operator(x, 0.2)
+
+
+def forward_and_backward(operator, x):
+    leaf = x.clone().requires_grad_()
+    ones = torch.ones_like(x)
+    for _ in range(CALLS // 10):
+        torch.autograd.grad(operator(leaf, 0.2), leaf, ones)
+
+
+def measure(run, calls, operators, x):
+    """Nanoseconds of a call, by name."""
+    seconds = {name: [] for name in operators}
+    for _ in range(ROUNDS):
+        for name, operator in operators.items():
+            begin = time.perf_counter()
+            run(operator, x)
+            seconds[name].append(time.perf_counter() - begin)
+    return {name: statistics.median(all_) / calls * 1e9 for name, all_ in seconds.items()}
+
+
+def main(kernels, typed):
+    torch.ops.load_library(kernels)
+    torch.ops.load_library(typed)
+    torch.set_num_threads(1)
+    bridge = torch.ops.bridge_speed
+    operators = {
+        "TORCH_LIBRARY, by hand": torch.ops.typed.leaky_relu.default,
+        "aten::leaky_relu": torch.ops.aten.leaky_relu.default,
+        "bridge, returns its result": bridge.result.default,
+        "bridge, an _out function, meta()": bridge.output.default,
+        "bridge, writes its output, meta(function)": bridge.sized.default,
+        "bridge, gradient by autograd": bridge.by_autograd.default,
+        "bridge, composite()": bridge.composite.default,
+    }
+    x = torch.randn(4, 4)
+    for title, run, calls in (
+        ("forward", forward, CALLS),
+        ("forward and backward", forward_and_backward, CALLS // 10),
+    ):
+        times = measure(run, calls, operators, x)
+        by_hand = times["TORCH_LIBRARY, by hand"]
+        print(f"{title}, 4x4, ns a call")
+        for name, nanoseconds in times.items():
+            print(f"  {name:43}{nanoseconds:9.0f}  {nanoseconds / by_hand:.2f}")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,67 @@
+// Autocast: the inputs of an operator in another dtype of floating point.
+//
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef ATEN_BRIDGE_HOSTS_PYTORCH_AUTOCAST_H_
+#define ATEN_BRIDGE_HOSTS_PYTORCH_AUTOCAST_H_
+
+#include <ATen/autocast_mode.h>
+#include <aten_bridge/hosts/pytorch_operator.h>
+
+#include <cstddef>
+#include <utility>
+#include <vector>
+
+#pragma GCC visibility push(hidden)
+
+namespace aten_bridge::detail {
+
+/// The dispatcher's function for autocast. Tensors on autocast's device, not of float64, are cast
+/// as PyTorch's own operators cast theirs.
+class PyTorchAutocast final : public c10::OperatorKernel {
+ public:
+  explicit PyTorchAutocast(PyTorchOperator& of) : operator_(of) {}
+
+  // NOLINTNEXTLINE(readability-named-parameter)
+  void operator()(const c10::OperatorHandle& handle, c10::DispatchKeySet, c10::Stack* stack) {
+    const at::DeviceType device = operator_.kernel.device;
+    const c10::impl::ExcludeDispatchKeyGuard no_autocast(
+        device == at::kCUDA ? c10::DispatchKey::AutocastCUDA : c10::DispatchKey::AutocastCPU);
+    at::ScalarType type = operator_.info().options.cast_to;
+    if (type == at::ScalarType::Undefined) {
+      type = dtype_under_autocast(device);
+    }
+    const std::size_t count = operator_.inputs() + operator_.attributes.size();
+    for (std::size_t i = 0; i < operator_.inputs(); ++i) {
+      c10::IValue& value = (*stack)[stack->size() - count + i];
+      if (value.isTensorList()) {
+        std::vector<at::Tensor> list;
+        for (const c10::IValue& element : value.toListRef()) {
+          list.push_back(at::autocast::cached_cast(type, element.toTensor(), device));
+        }
+        value = std::move(list);
+      } else if (value.isTensor() && value.toTensor().defined()) {
+        value = at::autocast::cached_cast(type, value.toTensor(), device);
+      }
+    }
+    handle.callBoxed(stack);
+  }
+
+ private:
+  static at::ScalarType dtype_under_autocast(at::DeviceType device) {
+#if TORCH_VERSION_MAJOR > 2 || TORCH_VERSION_MINOR >= 4
+    return at::autocast::get_autocast_dtype(device);
+#else
+    return device == at::kCUDA ? at::autocast::get_autocast_gpu_dtype()
+                               : at::autocast::get_autocast_cpu_dtype();
+#endif
+  }
+
+  PyTorchOperator& operator_;
+};
+
+}  // namespace aten_bridge::detail
+
+#pragma GCC visibility pop
+
+#endif  // ATEN_BRIDGE_HOSTS_PYTORCH_AUTOCAST_H_

@@ -1,0 +1,479 @@
+// A call of an operator of PyTorch's: from the dispatcher's stack to a kernel's arguments, and from
+// its results to the stack.
+//
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef ATEN_BRIDGE_HOSTS_PYTORCH_CALL_H_
+#define ATEN_BRIDGE_HOSTS_PYTORCH_CALL_H_
+
+#include <ATen/EmptyTensor.h>
+#include <ATen/core/ivalue.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
+#include <aten_bridge/bind.h>
+#include <aten_bridge/hosts/pytorch.h>
+#include <aten_bridge/hosts/pytorch_errors.h>
+#include <aten_bridge/hosts/pytorch_operands.h>
+#include <aten_bridge/hosts/pytorch_schema.h>
+#include <aten_bridge/infer.h>
+#include <aten_bridge/outputs.h>
+#include <aten_bridge/workspaces.h>
+#include <c10/core/Allocator.h>
+#include <c10/util/SmallVector.h>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#pragma GCC visibility push(hidden)
+
+namespace aten_bridge::detail {
+
+/// What a call is for.
+enum class Purpose : std::uint8_t {
+  kRun,
+  kInfer,  // shapes and dtypes alone: tensors are without data, and sizes may be symbols
+  kTrace,  // the body's operators, by PyTorch
+};
+
+/// The arguments of one call.
+class PyTorchCall {
+ public:
+  /// `inputs` are the first arguments of the operator.
+  PyTorchCall(const KernelOfPyTorch& kernel, Instance* instance, Purpose purpose)
+      : of_(kernel), info_(kernel.kernel->info), purpose_(purpose), report_(info_.operator_name) {
+    arguments.kernel = &info_;
+    arguments.instance = instance;
+    arguments.around_state = kernel.around_state;
+  }
+  PyTorchCall(const PyTorchCall&) = delete;
+  PyTorchCall& operator=(const PyTorchCall&) = delete;
+
+  /// Takes the inputs, and checks them; throws `Error`.
+  void take_inputs(const c10::IValue* inputs) {
+    const bool has_list = info_.list_begin >= 0;
+    const auto size_of_list = [&] { return inputs[info_.list_begin].toListRef().size(); };
+    arguments.list_begin = info_.list_begin;
+    arguments.list_size = has_list ? static_cast<int>(size_of_list()) : 0;
+    arguments.inputs = info_.inputs + (has_list ? arguments.list_size - 1 : 0);
+    arguments.outputs = operand_count(info_, arguments.inputs) - arguments.inputs;
+    operands_.resize(static_cast<std::size_t>(arguments.size()));
+    arguments.operands = operands_.data();
+    CheckRun checks(report_);
+    int next = 0;
+    for (int i = 0; i < info_.inputs; ++i) {
+      const Binding& binding = info_.bindings[i];
+      const OperandCheck* check =
+          info_.check_count == 0 ? nullptr : find_check(info_, Role::kInput, i);
+      if (binding.kind == Kind::kInputList) {
+        for (const c10::IValue& element : inputs[i].toListRef()) {
+          take_input(next++, element, binding, check, checks);
+        }
+      } else {
+        take_input(next++, inputs[i], binding, check, checks);
+      }
+    }
+    report_.raise_if_failed();
+    fill_list(arguments);
+  }
+
+  /// Runs the kernel, or infers, and returns the results.
+  std::vector<at::Tensor> results() {
+    std::vector<at::Tensor> results;
+    if (info_.returns_results) {
+      if (purpose_ == Purpose::kInfer) {
+        results = info_.is_gradient ? expected_outputs() : of_.kernel->infer(arguments);
+      } else {
+        arguments.results = &results;
+        invoke();
+      }
+      check_defined(results);
+    } else {
+      results = written_results();
+    }
+    check_results(results);
+    separate(results);
+    return results;
+  }
+
+  /// Runs the kernel, or infers, with outputs that it is given.
+  void write_to(const c10::IValue* outputs) {
+    std::vector<at::Tensor> buffers;
+    for (int i = 0; i < arguments.outputs; ++i) {
+      buffers.push_back(outputs[i].toTensor());
+    }
+    const std::vector<at::Tensor> given = buffers;
+    if (info_.is_own_meta) {
+      run_to_resize(buffers);
+      check_results(buffers);
+      return;
+    }
+    if (info_.has_meta || info_.is_gradient) {
+      fit(buffers, expected_outputs());
+    }
+    for (at::Tensor& buffer : buffers) {
+      buffer = buffer.is_contiguous() ? buffer : at::empty(buffer.sizes(), buffer.options());
+    }
+    check_results(buffers);
+    if (purpose_ == Purpose::kRun) {
+      run_in(buffers);
+      for (std::size_t i = 0; i < given.size(); ++i) {
+        if (!given[i].is_same(buffers[i])) {
+          given[i].copy_(buffers[i]);
+        }
+      }
+    }
+  }
+
+  Arguments arguments;
+
+  const Operand* operands() const { return operands_.data(); }
+  /// Those that error texts may tell of.
+  int described() const { return described_; }
+
+ private:
+  //===--- inputs ---===//
+
+  void take_input(int index, const c10::IValue& value, const Binding& binding,
+                  const OperandCheck* check, CheckRun& checks) {
+    Operand& operand = operands_[static_cast<std::size_t>(index)];
+    operand.check = check;
+    operand.name = operand_name(check, Role::kInput, index);
+    if (binding.kind == Kind::kNumber) {
+      take_number(operand, value);
+    } else if (!value.isNone() && value.toTensor().defined()) {
+      if (!take_tensor(operand, value.toTensor())) {
+        return;
+      }
+    }
+    described_ = index + 1;
+    const bool is_known = !operand.slot.is_none();  // what is traced is not looked at
+    if (is_known ? check != nullptr || binding.kind == Kind::kNumber
+                 : !operand.view.defined() && !may_be_none(binding)) {
+      check_operand(binding, check, checks, operand, report_);
+    }
+  }
+
+  bool take_tensor(Operand& operand, const at::Tensor& tensor) {
+    operand.view = tensor;
+    if (purpose_ == Purpose::kTrace) {
+      return true;
+    }
+    if (purpose_ == Purpose::kRun && !is_here(tensor)) {
+      add_device_fault(operand, tensor);
+      return false;
+    }
+    // Kernels loop over data; PyTorch gives transposed and repeated tensors, also as gradients.
+    if (!tensor.is_contiguous()) {
+      operand.view = tensor.contiguous();
+    }
+    if (info_.records && purpose_ == Purpose::kRun) {
+      operand.view = operand.view.variable_data();  // with a version of its own
+    }
+    describe(operand);
+    if (operand.slot.is_none()) {
+      report_.add(Status::kDtype, {operand.name.text(), ": expected ", dtype_names(), ", got ",
+                                   scalar_type_text(tensor.scalar_type())});
+    }
+    return !operand.slot.is_none();
+  }
+
+  bool is_here(const at::Tensor& tensor) {
+    const c10::Device device = tensor.device();
+    if (!device_.has_value()) {
+      device_ = device;
+    }
+    return device == *device_ && (device.type() == of_.device || device.is_privateuseone());
+  }
+
+  [[gnu::cold]] void add_device_fault(const Operand& operand, const at::Tensor& tensor) {
+    const std::string expected = device_.has_value() && device_->type() == of_.device
+                                     ? device_->str()
+                                     : c10::Device(of_.device).str();
+    report_.add(Status::kDevice, {operand.name.text(), ": expected a tensor on ", expected,
+                                  ", got ", tensor_text(tensor), " on ", tensor.device().str()});
+  }
+
+  /// What checks and error texts know of a tensor. A size that is a symbol is not known.
+  void describe(Operand& operand) {
+    Slot& slot = operand.slot;
+    const at::Tensor& tensor = operand.view;
+    const c10::TensorImpl* impl = tensor.unsafeGetTensorImpl();
+    slot.dtype = dtype_of(tensor.scalar_type());
+    slot.ndim = static_cast<int>(tensor.dim());
+    if (impl->has_symbolic_sizes_strides()) {
+      sizes_.push_back(std::make_unique<std::vector<int64_t>>());
+      for (const c10::SymInt& size : tensor.sym_sizes()) {
+        sizes_.back()->push_back(size.maybe_as_int().value_or(kUnknownSize));
+      }
+      slot.sizes = sizes_.back()->data();
+      slot.numel = 1;
+    } else {
+      slot.sizes = impl->sizes().data();
+      slot.numel = impl->numel();
+    }
+    if (purpose_ == Purpose::kRun) {
+      slot.data = const_cast<void*>(first_element(tensor));  // NOLINT: as a view's
+    }
+  }
+
+  //===--- outputs ---===//
+
+  at::TensorOptions options_of_first() const {
+    for (int i = 0; i < arguments.inputs; ++i) {
+      const at::Tensor& view = operands_[static_cast<std::size_t>(i)].view;
+      if (view.defined()) {
+        return view.options();
+      }
+    }
+    return at::TensorOptions(purpose_ == Purpose::kInfer ? at::kMeta : of_.device);
+  }
+
+  void set_outputs(const std::vector<at::Tensor>& outputs) {
+    for (int i = 0; i < arguments.outputs; ++i) {
+      Operand& operand = arguments.output(i);
+      operand.check = find_check(info_, Role::kOutput, i);
+      operand.name = operand_name(operand.check, Role::kOutput, i);
+      operand.view = outputs[static_cast<std::size_t>(i)];
+      operand.impl = operand.view.unsafeGetTensorImpl();
+    }
+  }
+
+  /// The results of a kernel that writes its outputs.
+  std::vector<at::Tensor> written_results() {
+    std::vector<at::Tensor> outputs;
+    if (info_.is_own_meta) {
+      // Of one dimension: quick. Where that is what the result has too, who knows who made it so?
+      constexpr std::array<int64_t, 1> kNone = {0};
+      if (purpose_ == Purpose::kRun) {
+        outputs = written_from(kNone);
+        if (std::none_of(outputs.begin(), outputs.end(), [&](const at::Tensor& output) {
+              return output.sizes() == at::IntArrayRef(kNone);
+            })) {
+          return outputs;
+        }
+      }
+      outputs = written_from(kUnwritten);
+      for (std::size_t i = 0; i < outputs.size(); ++i) {
+        if (!outputs[i].unsafeGetTensorImpl()->has_symbolic_sizes_strides() &&
+            outputs[i].sizes() == at::IntArrayRef(kUnwritten)) {
+          report_.add(Status::kShape, {"output ", std::to_string(i), ": ", kNotResized});
+        }
+      }
+      report_.raise_if_failed();
+      return outputs;
+    }
+    outputs = expected_outputs();
+    if (purpose_ == Purpose::kRun) {
+      run_in(outputs);
+    }
+    return outputs;
+  }
+
+  /// What an _out function makes of outputs of these sizes.
+  std::vector<at::Tensor> written_from(at::IntArrayRef sizes) {
+    const at::TensorOptions options = options_of_first();
+    std::vector<at::Tensor> outputs;
+    for (int i = 0; i < arguments.outputs; ++i) {
+      outputs.push_back(make_empty(sizes, options));
+    }
+    run_to_resize(outputs);
+    return outputs;
+  }
+
+  /// at::empty(), on the CPU without the dispatcher.
+  static at::Tensor make_empty(at::IntArrayRef sizes, const at::TensorOptions& options) {
+    if (options.device().is_cpu()) {
+      return at::detail::empty_cpu(sizes, c10::typeMetaToScalarType(options.dtype()));
+    }
+    return at::empty(sizes, options);
+  }
+
+  /// New, row-major tensors like what the kernel will write.
+  std::vector<at::Tensor> expected_outputs() {
+    std::vector<at::Tensor> like;
+    if (info_.has_meta && !info_.is_gradient) {
+      like = of_.kernel->infer(arguments);
+      check_defined(like);
+    } else {  // gradients of the first inputs that are tensors
+      for (int i = 0; i < arguments.inputs && like.size() < output_count(); ++i) {
+        const Operand& operand = operands_[static_cast<std::size_t>(i)];
+        if (info_.bindings[input_parameter(arguments, i)].kind != Kind::kNumber) {
+          like.push_back(operand.view.defined() ? operand.view
+                                                : at::empty({0}, options_of_first()));
+        }
+      }
+    }
+    for (std::size_t i = 0; i < like.size(); ++i) {
+      if (purpose_ != Purpose::kRun || !like[i].is_contiguous() || is_shared(like, i)) {
+        like[i] = at::empty_symint(like[i].sym_sizes(), like[i].options());
+      }
+    }
+    return like;
+  }
+
+  std::size_t output_count() const { return static_cast<std::size_t>(arguments.outputs); }
+
+  /// Gives tensors that a caller wants to have written the sizes that they will have.
+  void fit(std::vector<at::Tensor>& given, const std::vector<at::Tensor>& expected) {
+    for (std::size_t i = 0; i < given.size(); ++i) {
+      if (given[i].scalar_type() != expected[i].scalar_type()) {
+        const OperandCheck* check = find_check(info_, Role::kOutput, static_cast<int>(i));
+        report_.add(Status::kDtype,
+                    {operand_name(check, Role::kOutput, static_cast<int>(i)).text(), ": expected ",
+                     scalar_type_text(expected[i].scalar_type()), ", got ", tensor_text(given[i])});
+      }
+    }
+    report_.raise_if_failed();
+    for (std::size_t i = 0; i < given.size(); ++i) {
+      if (given[i].sym_sizes() != expected[i].sym_sizes()) {
+        given[i].resize__symint(expected[i].sym_sizes());
+      }
+    }
+  }
+
+  /// The body, with outputs that it resizes.
+  void run_to_resize(std::vector<at::Tensor>& outputs) {
+    set_outputs(outputs);
+    try {
+      if (purpose_ == Purpose::kInfer) {
+        of_.kernel->infer(arguments);
+      } else {
+        invoke();
+      }
+    } catch (const c10::Error& error) {
+      const std::string text = exception_text(error);
+      if (is_not_resized(text)) {
+        throw Error(Status::kShape, join({info_.operator_name, ": ", kNotResized}));
+      }
+      throw;
+    }
+    for (int i = 0; i < arguments.outputs; ++i) {
+      if (arguments.output(i).view.unsafeGetTensorImpl() != arguments.output(i).impl) {
+        report_.add(Status::kOutput,
+                    {arguments.output(i).name.text(), output_fault(info_, arguments.output(i))});
+      }
+    }
+    report_.raise_if_failed();
+  }
+
+  /// The body, with outputs that stay where they are.
+  void run_in(const std::vector<at::Tensor>& outputs) {
+    set_outputs(outputs);
+    for (int i = 0; i < arguments.outputs; ++i) {
+      Operand& operand = arguments.output(i);
+      describe(operand);
+      sizes_.push_back(std::make_unique<std::vector<int64_t>>(operand.view.sizes().vec()));
+      operand.slot.sizes = sizes_.back()->data();
+    }
+    described_ = arguments.size();
+    invoke();
+    for (int i = 0; i < arguments.outputs; ++i) {
+      if (!output_is_intact(arguments.output(i))) {
+        KernelInfo info = info_;
+        info.words = &kWordsOfPyTorch;
+        refuse_outputs(info, arguments);
+      }
+    }
+  }
+
+  void invoke() {
+    std::vector<Memory> workspaces;
+    if (info_.workspaces > 0) {
+      const std::vector<std::size_t> bytes = measure_workspaces(*of_.kernel, arguments);
+      for (const std::size_t size : bytes) {
+        workspaces.push_back({nullptr, size, c10::GetAllocator(of_.device)->allocate(size)});
+        workspaces.back().data = workspaces.back().owner.get();
+      }
+      arguments.workspaces = workspaces.data();
+    }
+    of_.kernel->invoke(arguments);
+  }
+
+  //===--- results ---===//
+
+  void check_defined(const std::vector<at::Tensor>& results) {
+    for (std::size_t i = 0; i < results.size(); ++i) {
+      if (!results[i].defined()) {
+        report_.add(Status::kOutput, {"output ", std::to_string(i),
+                                      ": expected a tensor, got an undefined tensor from the ",
+                                      purpose_ == Purpose::kInfer ? "meta function" : "kernel"});
+      }
+    }
+    report_.raise_if_failed();
+  }
+
+  /// What the checks of the outputs say.
+  void check_results(const std::vector<at::Tensor>& results) {
+    if (info_.check_count == 0 || purpose_ == Purpose::kTrace) {
+      return;
+    }
+    CheckRun checks(report_);
+    for (std::size_t i = 0; i < results.size(); ++i) {
+      const int index = static_cast<int>(i);
+      if (const OperandCheck* check = find_check(info_, Role::kOutput, index)) {
+        Operand operand;
+        operand.view = results[i];
+        const Purpose purpose = std::exchange(purpose_, Purpose::kInfer);
+        describe(operand);
+        purpose_ = purpose;
+        checks(*check, operand_name(check, Role::kOutput, index), operand.slot);
+      }
+    }
+    report_.raise_if_failed();
+  }
+
+  /// An operator's results are nobody else's memory: neither an input's nor another result's.
+  void separate(std::vector<at::Tensor>& results) {
+    if (purpose_ == Purpose::kTrace) {
+      return;
+    }
+    for (std::size_t i = 0; i < results.size(); ++i) {
+      at::Tensor& result = results[i];
+      if (is_shared(results, i)) {
+        result = purpose_ == Purpose::kRun ? result.clone() : at::empty_like(result);
+      } else if (info_.records && result.requires_grad()) {
+        result = result.detach();
+      }
+    }
+  }
+
+  /// Whether a result has the memory of an input, or of a result before it.
+  bool is_shared(const std::vector<at::Tensor>& results, std::size_t index) const {
+    const at::Tensor& result = results[index];
+    for (int i = 0; i < arguments.inputs; ++i) {
+      const at::Tensor& input = operands_[static_cast<std::size_t>(i)].view;
+      if (input.defined() && shares_memory(result, input)) {
+        return true;
+      }
+    }
+    return std::any_of(results.data(), results.data() + index,
+                       [&](const at::Tensor& other) { return shares_memory(result, other); });
+  }
+
+  static bool shares_memory(const at::Tensor& a, const at::Tensor& b) {
+    return a.is_same(b) ||
+           (a.has_storage() && b.has_storage() && a.storage().is_alias_of(b.storage()));
+  }
+
+  const KernelOfPyTorch& of_;
+  const KernelInfo& info_;
+  Purpose purpose_;
+  Report report_;
+  c10::SmallVector<Operand, 4> operands_;
+  std::vector<std::unique_ptr<std::vector<int64_t>>> sizes_;
+  std::optional<c10::Device> device_;
+  int described_ = 0;
+};
+
+}  // namespace aten_bridge::detail
+
+#pragma GCC visibility pop
+
+#endif  // ATEN_BRIDGE_HOSTS_PYTORCH_CALL_H_

@@ -1,0 +1,124 @@
+// Operators: what PyTorch's dispatcher calls for each of its keys.
+//
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef ATEN_BRIDGE_HOSTS_PYTORCH_OPERATOR_H_
+#define ATEN_BRIDGE_HOSTS_PYTORCH_OPERATOR_H_
+
+#include <ATen/core/boxing/KernelFunction.h>
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/core/stack.h>
+#include <aten_bridge/hosts/pytorch_call.h>
+#include <aten_bridge/hosts/pytorch_instances.h>
+#include <aten_bridge/hosts/pytorch_schema.h>
+#include <aten_bridge/scope.h>
+#include <c10/core/DeviceGuard.h>
+
+#include <atomic>
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#pragma GCC visibility push(hidden)
+
+namespace aten_bridge::detail {
+
+/// A kernel as an operator. It stays where it is made, for as long as the process lives.
+class PyTorchOperator {
+ public:
+  explicit PyTorchOperator(const KernelOfPyTorch& of)
+      : kernel(of),
+        qualified_name(std::string(of.name_space) + "::" + operator_name_of(of.kernel->info)),
+        attributes(SchemaAttributes(*of.kernel).attributes) {}
+  PyTorchOperator(const PyTorchOperator&) = delete;
+  PyTorchOperator& operator=(const PyTorchOperator&) = delete;
+
+  const KernelInfo& info() const { return kernel.kernel->info; }
+  std::size_t inputs() const { return static_cast<std::size_t>(info().inputs); }
+  std::size_t outputs() const { return static_cast<std::size_t>(info().outputs); }
+
+  /// The operator of the kernel's gradient, once there is one.
+  PyTorchOperator* gradient() const;
+
+  /// Replaces the arguments on the stack by the results.
+  void call(c10::Stack& stack, Purpose purpose, bool is_out) {
+    const std::size_t count = inputs() + attributes.size() + (is_out ? outputs() : 0);
+    const c10::IValue* const begin = stack.data() + (stack.size() - count);
+    const c10::IValue* const given = begin + inputs() + attributes.size();
+    std::vector<at::Tensor> results;
+    std::shared_ptr<Instance> instance;
+    std::optional<PyTorchCall> of_call;
+    try {
+      instance = instances_.of(*kernel.kernel, attributes, begin + inputs());
+      PyTorchCall& call = of_call.emplace(kernel, instance.get(), purpose);
+      if (purpose == Purpose::kTrace) {
+        call.take_inputs(begin);
+        results = call.results();
+      } else {
+        const KernelScope scope(info().records && purpose == Purpose::kRun);
+        call.take_inputs(begin);
+        if (is_out) {
+          call.write_to(given);
+        } else {
+          results = call.results();
+        }
+      }
+    } catch (const Error&) {
+      fail(of_call);
+    } catch (...) {
+      // PyTorch has exceptions of its own while it traces, which must reach it as they are.
+      if (purpose != Purpose::kRun) {
+        throw;
+      }
+      fail(of_call);
+    }
+    torch::jit::drop(stack, count);
+    if (info().lists_outputs) {
+      stack.emplace_back(std::move(results));
+    } else {
+      for (at::Tensor& result : results) {
+        stack.emplace_back(std::move(result));
+      }
+    }
+  }
+
+  KernelOfPyTorch kernel;
+  std::string qualified_name;
+  std::vector<SchemaAttribute> attributes;
+  std::optional<c10::OperatorHandle> handle;
+
+ private:
+  [[noreturn, gnu::cold]] void fail(const std::optional<PyTorchCall>& call) const {
+    raise_in_pytorch(info(), call.has_value() ? call->operands() : nullptr,
+                     call.has_value() ? call->described() : 0);
+  }
+
+  Instances instances_;
+  mutable std::atomic<PyTorchOperator*> gradient_{nullptr};
+};
+
+/// A key's function, of which the dispatcher is the owner.
+class PyTorchFunction final : public c10::OperatorKernel {
+ public:
+  PyTorchFunction(PyTorchOperator& of, Purpose purpose, bool is_out)
+      : operator_(of), purpose_(purpose), is_out_(is_out) {}
+
+  // NOLINTNEXTLINE(readability-named-parameter)
+  void operator()(const c10::OperatorHandle&, c10::DispatchKeySet, c10::Stack* stack) {
+    operator_.call(*stack, purpose_, is_out_);
+  }
+
+ private:
+  PyTorchOperator& operator_;
+  Purpose purpose_;
+  bool is_out_;
+};
+
+}  // namespace aten_bridge::detail
+
+#pragma GCC visibility pop
+
+#endif  // ATEN_BRIDGE_HOSTS_PYTORCH_OPERATOR_H_

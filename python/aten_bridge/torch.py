@@ -1,0 +1,179 @@
+"""Kernels exported with ATEN_BRIDGE_EXPORT as operators of PyTorch.
+
+    from aten_bridge.torch import load
+
+    my_ops = load("./my_ops.so")
+    y = my_ops.leaky_relu(x, negative_slope=0.2)
+
+A library that was built with `HOSTS PYTORCH` registers its kernels by itself when it is opened,
+also by `torch.ops.load_library` or by another host: `torch.ops.my_ops.leaky_relu` is the same
+operator. What `load` adds are errors in words, functions with signatures, and libraries that were
+built anew.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import inspect
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from aten_bridge._library import Library, did_you_mean, open_library, or_list
+
+__all__ = ["Operator", "Operators", "load"]
+
+# While a library is opened with it, who opens it reports what it did not register.
+_REPORTS = "ATEN_BRIDGE_REPORTS"
+
+
+class Operator:
+    """A kernel as a function of PyTorch's; `help()` tells its arguments.
+
+    With `out=` (a tuple where there are several) the results are written there, and returned.
+    """
+
+    def __init__(self, path: str, qualified_name: str, kernel: str):
+        namespace, name = qualified_name.split("::")
+        packet = getattr(getattr(torch.ops, namespace), name)
+        self._path = path
+        self._default = getattr(packet, "default", None)
+        self._out = getattr(packet, "out", None)
+        self.__name__ = self.__qualname__ = name
+        schema = (self._default or self._out)._schema
+        self._outs = [a.name for a in self._out._schema.arguments if a.is_out] if self._out else []
+        self.__signature__ = _signature(schema, bool(self._out), self._default is None)
+        self.__doc__ = f"The kernel {kernel} of {path}.\n\n{schema}"
+
+    def __call__(self, *args: Any, out: Any = None, **kwargs: Any) -> Any:
+        if out is None and self._default is not None:
+            return self._default(*args, **kwargs)
+        if self._out is None:
+            raise TypeError(
+                f"{self.__name__}: expected no out, since the kernel returns its result"
+            )
+        if out is None:
+            raise TypeError(
+                f"{self.__name__}: expected out=, a tensor for the result, since the kernel has no "
+                "meta function that tells its size, got None"
+            )
+        outs = (out,) if isinstance(out, torch.Tensor) else tuple(out)
+        if len(outs) != len(self._outs):
+            raise TypeError(
+                f"{self.__name__}: expected as many tensors in out as there are results, "
+                f"{len(self._outs)}, got {len(outs)}"
+            )
+        self._out(*args, **kwargs, **dict(zip(self._outs, outs, strict=True)))
+        return out
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _operator, (self._path, self.__name__)
+
+    def __repr__(self) -> str:
+        return f"<{self.__name__}{self.__signature__} of {self._path}>"
+
+
+class Operators:
+    """The operators of a library, by their names."""
+
+    def __init__(self, path: str, operators: dict[str, Operator]):
+        self._path = path
+        self.__dict__.update(operators)
+        self._names = sorted(operators)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        raise AttributeError(
+            f"{self._path}: expected one of its operators, {or_list(self._names)}, got {name!r}"
+            + did_you_mean(name, self._names)
+        )
+
+    def __dir__(self) -> list[str]:
+        return self._names
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return load, (self._path,)
+
+    def __repr__(self) -> str:
+        return f"<operators of {self._path}: {', '.join(self._names)}>"
+
+
+def load(path: str | os.PathLike[str], *, replace: bool = False) -> Operators:
+    """Opens a kernel library, and returns its operators.
+
+    An operator stays that of the first library that the process has opened with its name. With
+    `replace` this library's takes its place, for all who call it, as after a new build in a
+    notebook: the schema has to be the same.
+
+    Raises FileNotFoundError and OSError for what is no library, ValueError for one that was not
+    built with HOSTS PYTORCH, and RuntimeError where an operator could not be registered.
+    """
+    path = os.path.abspath(os.path.expanduser(os.fspath(path)))
+    with _reporting():
+        library = _open(path)
+    operators = library.function("aten_bridge_pytorch_operators")
+    if operators is None:
+        raise ValueError(
+            f"{path}: expected a library for PyTorch, got one that was built for other hosts; "
+            "build it with aten_bridge_add_kernel(... HOSTS MINDSPORE PYTORCH)"
+        )
+    faults = library.function("aten_bridge_pytorch_faults")
+    operators.restype = faults.restype = ctypes.c_char_p
+    text = faults(int(replace)).decode()
+    if text:
+        raise RuntimeError(text)
+    found = {}
+    for line in operators().decode().splitlines():
+        qualified_name, kernel = line.split()
+        operator = Operator(path, qualified_name, kernel)
+        found[operator.__name__] = operator
+    return Operators(path, found)
+
+
+def _operator(path: str, name: str) -> Operator:
+    return getattr(load(path), name)
+
+
+@contextlib.contextmanager
+def _reporting() -> Iterator[None]:
+    os.environ[_REPORTS] = "1"
+    try:
+        yield
+    finally:
+        del os.environ[_REPORTS]
+
+
+def _open(path: str) -> Library:
+    """The library; where the process has an older file of this name, a copy of the new one."""
+    if f" {path} (deleted)\n" not in Path("/proc/self/maps").read_text():
+        return open_library(path)
+    with tempfile.TemporaryDirectory(prefix="aten_bridge_") as folder:
+        copy = Path(folder) / Path(path).name
+        shutil.copyfile(path, copy)
+        return Library(str(copy))
+
+
+def _signature(schema: Any, has_out: bool, needs_out: bool) -> inspect.Signature:
+    parameters = []
+    for argument in schema.arguments:
+        if not argument.is_out:
+            default = argument.default_value if argument.has_default_value() else _EMPTY
+            parameters.append(
+                inspect.Parameter(
+                    argument.name, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=default
+                )
+            )
+    if has_out:
+        default = _EMPTY if needs_out else None
+        parameters.append(inspect.Parameter("out", inspect.Parameter.KEYWORD_ONLY, default=default))
+    return inspect.Signature(parameters)
+
+
+_EMPTY = inspect.Parameter.empty

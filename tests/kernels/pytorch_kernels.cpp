@@ -1,0 +1,192 @@
+// Kernels that MindSpore and PyTorch call: one of each kind.
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/empty_like.h>
+#include <ATen/ops/layer_norm.h>
+#include <ATen/ops/leaky_relu.h>
+#include <ATen/ops/topk.h>
+#include <ATen/ops/where.h>
+#include <aten_bridge.h>
+
+#include <algorithm>
+#include <numeric>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+namespace {
+
+using at::Tensor;
+using at::TensorList;
+using aten_bridge::attr;
+using aten_bridge::composite;
+using aten_bridge::gradient;
+using aten_bridge::input;
+using aten_bridge::meta;
+using aten_bridge::output;
+using aten_bridge::state;
+using aten_bridge::Workspace;
+using aten_bridge::workspace;
+using MaybeTensor = std::optional<Tensor>;
+
+// Writes its output, and returns its result: with a gradient by autograd, and its gradient.
+void leaky_relu(const Tensor& x, double slope, Tensor& y) { at::leaky_relu_out(y, x, slope); }
+Tensor leaky_relu_result(const Tensor& x, double slope) { return at::leaky_relu(x, slope); }
+ATEN_BRIDGE_EXPORT(LeakyRelu, leaky_relu, attr("negative_slope", 0.01), input("x"), output("y"),
+                   meta());
+ATEN_BRIDGE_EXPORT_GRAD(LeakyReluGrad, leaky_relu_result, attr("negative_slope", 0.01), input("x"));
+ATEN_BRIDGE_EXPORT_GRAD(LeakyReluGradGrad, gradient(leaky_relu_result),
+                        attr("negative_slope", 0.01), input("x"));
+
+// Loops over data; the gradient is written by hand, and tells no shapes.
+void square(const Tensor& x, Tensor& y) {
+  const auto* from = x.const_data_ptr<double>();
+  auto* to = y.mutable_data_ptr<double>();
+  std::transform(from, from + x.numel(), to, [](double value) { return value * value; });
+}
+void square_grad(const Tensor& x, const Tensor& dy, Tensor& dx) {
+  const auto* from = x.const_data_ptr<double>();
+  const auto* by = dy.const_data_ptr<double>();
+  auto* to = dx.mutable_data_ptr<double>();
+  for (int64_t i = 0; i < x.numel(); ++i) {
+    to[i] = 2 * from[i] * by[i];
+  }
+}
+ATEN_BRIDGE_EXPORT(Square, square, input("x").dtype(at::kDouble),
+                   meta([](const Tensor& x) { return at::empty_like(x); }));
+ATEN_BRIDGE_EXPORT(SquareGrad, square_grad, input("x").dtype(at::kDouble), input("dy"));
+
+std::tuple<Tensor, Tensor> topk(const Tensor& x, int64_t k, int64_t dim, bool largest) {
+  return at::topk(x, k, dim, largest);
+}
+ATEN_BRIDGE_EXPORT(TopK, topk, attr("k"), attr("dim", -1), attr("largest", true), input("x"),
+                   meta());
+ATEN_BRIDGE_EXPORT_GRAD(TopKGrad, topk, attr("k"), attr("dim", -1), attr("largest", true),
+                        input("x"));
+
+Tensor cat(TensorList tensors, int64_t dim) { return at::cat(tensors, dim); }
+ATEN_BRIDGE_EXPORT(Cat, cat, attr("dim", 0), input("tensors"), meta());
+ATEN_BRIDGE_EXPORT_GRAD(CatGrad, cat, attr("dim", 0), input("tensors"));
+
+Tensor layer_norm(const Tensor& x, const MaybeTensor& weight, const MaybeTensor& bias, double eps) {
+  return at::layer_norm(x, {x.size(-1)}, weight, bias, eps);
+}
+ATEN_BRIDGE_EXPORT(LayerNorm, layer_norm, attr("eps", 1e-5), input("x"), input("weight"),
+                   input("bias"), meta([](const Tensor& x) { return at::empty_like(x); }));
+ATEN_BRIDGE_EXPORT_GRAD(LayerNormGrad, layer_norm, attr("eps", 1e-5), input("x"), input("weight"),
+                        input("bias"));
+
+// Numbers, as inputs, beside tensors.
+Tensor scale(const Tensor& x, double factor, const std::optional<int64_t>& times) {
+  return x * factor * times.value_or(1);
+}
+ATEN_BRIDGE_EXPORT(Scale, scale, input("x"), input("factor"), input("times"), meta());
+ATEN_BRIDGE_EXPORT_GRAD(ScaleGrad, scale, input("x"), input("factor"), input("times"));
+
+// All kinds of attributes, said in words.
+Tensor describe(const Tensor& x, bool flag, int64_t number, double real, const at::Scalar& any,
+                const std::string& text, at::ScalarType type, const std::vector<int64_t>& ints,
+                const std::vector<double>& reals, const std::vector<bool>& flags,
+                const std::vector<std::string>& texts,
+                const std::vector<std::vector<int64_t>>& rows,
+                const std::optional<int64_t>& maybe) {
+  std::string words = std::to_string(flag) + ' ' + std::to_string(number) + ' ' +
+                      std::to_string(real) + ' ' + std::to_string(any.toDouble()) + ' ' + text +
+                      ' ' + c10::toString(type);
+  for (const int64_t value : ints) {
+    words += ' ' + std::to_string(value);
+  }
+  for (const double value : reals) {
+    words += ' ' + std::to_string(value);
+  }
+  for (const bool value : flags) {
+    words += value ? " yes" : " no";
+  }
+  for (const std::string& value : texts) {
+    words += ' ' + value;
+  }
+  for (const std::vector<int64_t>& row : rows) {
+    words += " row of " + std::to_string(row.size());
+  }
+  words += maybe.has_value() ? " and " + std::to_string(*maybe) : " and None";
+  Tensor characters =
+      x.new_empty({static_cast<int64_t>(words.size())}, x.options().dtype(at::kByte));
+  std::copy(words.begin(), words.end(), characters.mutable_data_ptr<uint8_t>());
+  return characters;
+}
+ATEN_BRIDGE_EXPORT(Describe, describe, attr("flag", true), attr("number", 3), attr("real", 0.5),
+                   attr("any", 2), attr("text", "word"), attr("type", at::kHalf),
+                   attr("ints", {1, 2}), attr("reals", {0.25}), attr("flags", {true, false}),
+                   attr("texts", {"a", "b"}), attr("rows", {{1, 2}, {3}}), attr("maybe"));
+
+// A state, of which one that counts its calls; a workspace.
+class Counter {
+ public:
+  explicit Counter(int64_t first) : next_(first) {}
+  void operator()(const Tensor& /*x*/, Tensor& y) { y.fill_(next_++); }
+
+ private:
+  int64_t next_;
+};
+ATEN_BRIDGE_EXPORT(Count, state<Counter(int64_t)>(), attr("first", 0),
+                   meta([](const Tensor& x) { return at::empty_like(x); }));
+
+ATEN_BRIDGE_EXPORT(
+    SumOfRows,
+    [](const Tensor& x, Workspace<double> sums, Tensor& y) {
+      const auto* from = x.const_data_ptr<double>();
+      for (int64_t i = 0; i < x.size(0); ++i) {
+        sums[static_cast<std::size_t>(i)] =
+            std::accumulate(from + i * x.size(1), from + (i + 1) * x.size(1), 0.0);
+      }
+      std::copy(sums.begin(), sums.end(), y.mutable_data_ptr<double>());
+    },
+    workspace([](const Tensor& x) { return x.size(0); }), input("x").dtype(at::kDouble).rank(2),
+    meta([](const Tensor& x) { return x.new_empty_symint({x.sym_size(0)}); }));
+
+// By PyTorch's own operators: differentiated, traced and fused by it.
+Tensor swish(const Tensor& x, double beta) { return x * (x * beta).sigmoid(); }
+ATEN_BRIDGE_EXPORT(Swish, swish, attr("beta", 1.0), input("x"), composite(), meta());
+
+// Other names, and casts.
+ATEN_BRIDGE_EXPORT(
+    Twice, [](const Tensor& x) { return x * 2; }, aten_bridge::name("double_it"), meta());
+ATEN_BRIDGE_EXPORT(
+    Lowered, [](const Tensor& x) { return x * 2; }, aten_bridge::autocast(), meta());
+ATEN_BRIDGE_EXPORT(
+    Raised, [](const Tensor& x) { return x * 2; }, aten_bridge::autocast(at::kFloat), meta());
+
+// What must not get through: no gradient, another shape, an input as the result, an exception.
+ATEN_BRIDGE_EXPORT(
+    NoGradient, [](const Tensor& x) { return x * 2; }, meta());
+ATEN_BRIDGE_EXPORT(
+    Assigns, [](const Tensor& x, Tensor& y) { y = x * 2; }, meta());
+ATEN_BRIDGE_EXPORT(
+    Copies, [](const Tensor& x, Tensor& y) { y.copy_(x); }, meta());
+ATEN_BRIDGE_EXPORT(
+    Resizes, [](const Tensor& x, Tensor& y) { y.resize_({x.numel() + 1}); },
+    meta([](const Tensor& x) { return at::empty_like(x); }));
+ATEN_BRIDGE_EXPORT(
+    Same, [](const Tensor& x) { return x; }, meta());
+ATEN_BRIDGE_EXPORT(
+    Throws,
+    [](const Tensor& /*x*/, int64_t how) -> Tensor {
+      TORCH_CHECK_INDEX(how != 0, "index");
+      TORCH_CHECK_TYPE(how != 1, "type");
+      TORCH_CHECK_VALUE(how != 2, "value");
+      TORCH_CHECK_NOT_IMPLEMENTED(how != 3, "not implemented");
+      if (how == 4) {
+        throw 5;  // NOLINT
+      }
+      throw std::runtime_error("runtime");
+    },
+    attr("how"), meta());
+ATEN_BRIDGE_EXPORT(
+    Checked, [](const Tensor& x, const Tensor& y) { return x + y; },
+    input("x").dtype(aten_bridge::kFloatingPoint).sizes("N", 3), input("y").sizes("N"), meta());
+// Its size is told by nobody: only with out=.
+ATEN_BRIDGE_EXPORT(Fill, [](const Tensor& x, Tensor& y) { y.fill_(x.sum()); });
+
+}  // namespace

@@ -1,0 +1,141 @@
+"""Libraries: opening them, two of the same operators, several hosts in one process."""
+
+import inspect
+import re
+
+import pytest
+
+from aten_bridge.torch import load
+
+
+def test_help(my, library):
+    assert inspect.getdoc(my.leaky_relu) == (
+        f"The kernel LeakyRelu of {library}.\n\n"
+        "bridge_test::leaky_relu(Tensor x, float negative_slope=0.01) -> Tensor"
+    )
+    assert str(inspect.signature(my.leaky_relu)) == "(x, negative_slope=0.01, *, out=None)"
+    assert str(inspect.signature(my.top_k)) == "(x, k, dim=-1, largest=True)"
+    assert str(inspect.signature(my.fill)) == "(input0, *, out)"
+    assert repr(my.top_k) == f"<top_k(x, k, dim=-1, largest=True) of {library}>"
+    assert "leaky_relu" in dir(my)
+
+
+def text_of(error, call):
+    with pytest.raises(error) as raised:
+        call()
+    return str(raised.value)
+
+
+def test_texts(my, library, build, tmp_path):
+    text = text_of(AttributeError, lambda: my.leaky_rely)
+    assert re.fullmatch(
+        rf"{library}: expected one of its operators, 'assigns', .* and \d+ more, got 'leaky_rely'; "
+        "did you mean 'leaky_relu'\\?",
+        text,
+    )
+    assert text_of(TypeError, lambda: my.top_k(None, 2, out=())) == (
+        "top_k: expected no out, since the kernel returns its result"
+    )
+    assert text_of(TypeError, lambda: my.fill(None)) == (
+        "fill: expected out=, a tensor for the result, since the kernel has no meta function that "
+        "tells its size, got None"
+    )
+    assert text_of(TypeError, lambda: my.leaky_relu(None, out=(1, 2))) == (
+        "leaky_relu: expected as many tensors in out as there are results, 1, got 2"
+    )
+    other = build / "tests/test_kernels.so"
+    assert text_of(ValueError, lambda: load(other)) == (
+        f"{other}: expected a library for PyTorch, got one that was built for other hosts; "
+        "build it with aten_bridge_add_kernel(... HOSTS MINDSPORE PYTORCH)"
+    )
+    nothing = tmp_path / "nothing.so"
+    assert text_of(FileNotFoundError, lambda: load(nothing)) == (
+        f"{nothing}: expected a kernel library, got no such file; build it, or mend the path"
+    )
+
+
+def test_a_second_library_with_the_same_operators(run_python, tmp_path):
+    text = run_python(
+        f"""
+import shutil, torch
+from aten_bridge.torch import load
+x = torch.zeros(1)
+first = load(library)
+first.count(x)
+second = shutil.copy(library, {str(tmp_path / "second.so")!r})
+try:
+    load(second)
+except RuntimeError as error:
+    print(error)
+print(first.count(x).item())
+replaced = load(second, replace=True)
+print(first.count(x).item(), replaced.count(x).item())
+leaf = torch.ones(1, requires_grad=True)
+(first.leaky_relu(leaf) + replaced.leaky_relu(leaf)).backward()
+print(leaf.grad.item())
+import os
+os.remove(second)
+shutil.copy(library, second)  # a new build
+print(load(second, replace=True).count(x).item())
+"""
+    )
+    lines = [line for line in text.splitlines() if re.match("expected|[0-9]", line)]
+    assert re.fullmatch(
+        "expected operators that no other library has, got bridge_test::leaky_relu, .*, which "
+        r"another one registered before and which stay as they are; load\(path, replace=True\) of "
+        "aten_bridge.torch takes these, another NAMESPACE keeps both",
+        lines[0],
+    )
+    assert lines[1:] == ["1.0", "0.0 1.0", "2.0", "0.0"]
+
+
+def test_load_library_says_what_it_leaves_out(run_python, tmp_path):
+    text = run_python(
+        f"""
+import shutil, torch
+torch.ops.load_library(library)
+torch.ops.load_library(shutil.copy(library, {str(tmp_path / "second.so")!r}))
+print(torch.ops.bridge_test.leaky_relu(torch.ones(1)).item())
+"""
+    )
+    assert (
+        "aten_bridge: expected operators that no other library has, got bridge_test::leaky_relu, "
+        "which another one registered before" in text
+    )
+    assert text.endswith("1.0\n")
+
+
+MINDSPORE = """
+import mindspore as ms
+from aten_bridge.mindspore import kernel
+leaky_relu = kernel(library + ":LeakyRelu", negative_slope=0.2)
+y = leaky_relu(ms.Tensor([-1.0, 2.0], ms.float32))
+assert y.asnumpy().tolist() == [-0.20000000298023224, 2.0], y
+"""
+PYTORCH = """
+import torch
+torch.ops.load_library(library)
+x = torch.tensor([-1.0, 2.0], requires_grad=True)
+y = torch.ops.bridge_test.leaky_relu(x, 0.2)
+y.sum().backward()
+assert y.tolist() == [-0.20000000298023224, 2.0], y
+assert x.grad.tolist() == [0.20000000298023224, 1.0], x.grad
+"""
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        MINDSPORE + PYTORCH,
+        PYTORCH + MINDSPORE,
+        "import torch\n" + MINDSPORE + PYTORCH + MINDSPORE,
+        "import mindspore\n" + PYTORCH + MINDSPORE,
+    ],
+    ids=["mindspore first", "pytorch first", "import torch first", "import mindspore first"],
+)
+def test_two_hosts_in_one_process(run_python, program):
+    run_python(program, GLOG_v="3")
+
+
+def test_mindspore_alone_imports_no_torch(run_python):
+    run_python(MINDSPORE + "import sys\nassert 'torch' not in sys.modules", GLOG_v="3")

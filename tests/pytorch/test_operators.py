@@ -1,0 +1,289 @@
+"""Kernels as operators of PyTorch: schemas, values, errors."""
+
+import threading
+
+import pytest
+import torch
+
+SCHEMAS = [
+    "leaky_relu(Tensor x, float negative_slope=0.01) -> Tensor",
+    "leaky_relu.out(Tensor x, float negative_slope=0.01, *, Tensor(out0!) out) -> ()",
+    "leaky_relu_grad(Tensor x, Tensor? grad_output=None, float negative_slope=0.01) -> Tensor",
+    "square_grad(Tensor x, Tensor dy) -> Tensor",
+    "top_k(Tensor x, int k, int dim=-1, bool largest=True) -> (Tensor, Tensor)",
+    "top_k_grad(Tensor x, Tensor? grad_output0, Tensor? grad_output1, int k, int dim=-1, bool "
+    "largest=True) -> Tensor",
+    "cat(Tensor[] tensors, int dim=0) -> Tensor",
+    "cat_grad(Tensor[] tensors, Tensor? grad_output=None, int dim=0) -> Tensor[]",
+    "layer_norm(Tensor x, Tensor? weight=None, Tensor? bias=None, float "
+    "eps=1.0000000000000001e-05) -> Tensor",
+    "scale(Tensor x, float factor, int? times=None) -> Tensor",
+    'describe(Tensor input0, bool flag=True, int number=3, float real=0.5, Scalar any=2, str text="'
+    'word", ScalarType type=5, int[] ints=[1, 2], float[] reals=[0.25], bool[] flags=[True, False],'
+    " str[] texts=[a, b], int[][] rows=[[1, 2], [3]], int? maybe=None) -> Tensor",
+    "double_it(Tensor input0) -> Tensor",
+    "fill.out(Tensor input0, *, Tensor(out0!) out) -> ()",
+]
+
+
+@pytest.fixture
+def x():
+    return torch.linspace(-2, 2, 12).reshape(3, 4)
+
+
+@pytest.mark.parametrize("schema", SCHEMAS, ids=lambda schema: schema.split("(")[0])
+def test_schema(my, schema):
+    name, _, overload = schema.split("(")[0].partition(".")
+    operator = getattr(getattr(torch.ops.bridge_test, name), overload or "default")
+    assert str(operator._schema) == f"bridge_test::{schema}"
+
+
+def test_forward(my, x):
+    assert torch.equal(my.leaky_relu(x), torch.nn.functional.leaky_relu(x))
+    assert torch.equal(
+        torch.ops.bridge_test.leaky_relu(x, negative_slope=0.25),
+        torch.nn.functional.leaky_relu(x, 0.25),
+    )
+    for result, expected in zip(
+        my.top_k(x, 2, dim=0, largest=False), x.topk(2, 0, False), strict=True
+    ):
+        assert torch.equal(result, expected)
+    assert torch.equal(my.cat([x, x], dim=1), torch.cat([x, x], 1))
+    weight = torch.arange(4.0)
+    assert torch.equal(my.layer_norm(x, weight), torch.layer_norm(x, [4], weight))
+    assert torch.equal(my.layer_norm(x, None, weight), torch.layer_norm(x, [4], bias=weight))
+    assert torch.equal(my.scale(x, 3), x * 3)
+    assert torch.equal(my.scale(x, 3.0, 2), x * 6)
+    assert torch.equal(my.double_it(x), x * 2)
+    assert torch.equal(my.sum_of_rows(x.double()), x.double().sum(1))
+    assert torch.equal(my.swish(x, 2.0), x * torch.sigmoid(x * 2))
+
+
+def said(characters):
+    return bytes(characters.tolist()).decode()
+
+
+def test_attributes_of_every_kind(my):
+    x = torch.zeros(1)
+    assert said(my.describe(x)) == (
+        "1 3 0.500000 2.000000 word Half 1 2 0.250000 yes no a b row of 2 row of 1 and None"
+    )
+    given = my.describe(
+        x,
+        flag=False,
+        number=-1,
+        real=1,
+        any=1.5,
+        text="",
+        type=torch.bfloat16,
+        ints=[],
+        reals=[1, 2.5],
+        flags=[True],
+        texts=["q"],
+        rows=[[1], []],
+        maybe=7,
+    )
+    assert said(given) == (
+        "0 -1 1.000000 1.500000  BFloat16 1.000000 2.500000 yes q row of 1 row of 0 and 7"
+    )
+
+
+def test_inputs_of_loops_are_row_major(my, x):
+    x = x.double()
+    assert torch.equal(my.square(x.t()), x.t() * x.t())
+    assert torch.equal(my.square(x[:, ::2]), x[:, ::2] ** 2)
+    assert torch.equal(my.square(x[1].expand(5, 4)), x[1].expand(5, 4) ** 2)
+    leaf = x.clone().requires_grad_()
+    my.square(leaf).sum().backward()  # whose gradient has strides of 0
+    assert torch.equal(leaf.grad, 2 * x)
+
+
+def test_empty_and_scalar_tensors(my):
+    assert my.square(torch.zeros(0, 3, dtype=torch.double)).shape == (0, 3)
+    assert my.square(torch.tensor(3.0, dtype=torch.double)).item() == 9
+
+
+def test_out(my, x):
+    expected = torch.nn.functional.leaky_relu(x)
+    for out in (torch.empty(0), torch.empty(3, 4)):
+        assert my.leaky_relu(x, out=out) is out
+        assert torch.equal(out, expected)
+    x = x.double()
+    for out in (torch.empty(0, dtype=torch.double), torch.empty(4, 3, dtype=torch.double).t()):
+        version = out._version
+        assert my.square(x, out=out) is out
+        assert torch.equal(out, x * x)
+        assert out._version > version
+    out = torch.empty(2)
+    assert torch.ops.bridge_test.fill.out(x, out=out) is None
+    assert torch.equal(out, x.sum().float().expand(2))
+
+
+def test_a_result_is_no_input(my, x):
+    y = my.same(x)
+    assert torch.equal(y, x)
+    y.zero_()
+    assert x.abs().sum() > 0
+
+
+def test_a_state_for_each_set_of_attributes(my):
+    x = torch.zeros(1)
+    first = my.count(x, first=100).item()
+    assert my.count(x, first=100).item() == first + 1
+    assert my.count(x, first=200).item() == 200
+    assert my.count(x, first=100).item() == first + 2
+
+
+def test_instances_are_bounded_and_right(my, x):
+    for i in range(200):
+        slope = i / 200
+        assert torch.equal(
+            my.leaky_relu(x, negative_slope=slope), torch.nn.functional.leaky_relu(x, slope)
+        )
+    nan = my.leaky_relu(x, negative_slope=float("nan"))
+    assert torch.equal(nan.isnan(), x < 0)
+
+
+def test_threads(my, x):
+    wrong = []
+
+    def call(slope):
+        expected = torch.nn.functional.leaky_relu(x, slope)
+        for _ in range(300):
+            leaf = x.clone().requires_grad_()
+            y = my.leaky_relu(leaf, negative_slope=slope)
+            y.sum().backward()
+            if not torch.equal(y, expected) or leaf.grad.min() != slope:
+                wrong.append(slope)
+
+    threads = [threading.Thread(target=call, args=(i / 8,)) for i in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+
+
+def test_modes_stay(my, x):
+    with torch.inference_mode():
+        assert my.leaky_relu(x).shape == x.shape
+        assert torch.is_inference_mode_enabled()
+    with torch.no_grad():
+        assert not my.leaky_relu(x.clone().requires_grad_()).requires_grad
+        assert not torch.is_grad_enabled()
+    assert torch.is_grad_enabled()
+
+
+def test_autocast(my):
+    x = torch.ones(2)
+    with torch.autocast("cpu", torch.bfloat16):
+        assert my.leaky_relu(x).dtype == torch.float32
+        assert my.lowered(x).dtype == torch.bfloat16
+        assert my.raised(x.bfloat16()).dtype == torch.float32
+        assert my.lowered(x.double()).dtype == torch.float64
+    assert my.lowered(x).dtype == torch.float32
+
+
+# ===--- errors ---===
+
+
+ERRORS = [
+    (lambda my, x: my.throws(x, 0), IndexError, "Throws: index (input 0: float32 [3, 4])"),
+    (lambda my, x: my.throws(x, 1), TypeError, "Throws: type (input 0: float32 [3, 4])"),
+    (lambda my, x: my.throws(x, 2), ValueError, "Throws: value (input 0: float32 [3, 4])"),
+    (
+        lambda my, x: my.throws(x, 3),
+        NotImplementedError,
+        "Throws: not implemented (input 0: float32 [3, 4])",
+    ),
+    (
+        lambda my, x: my.throws(x, 4),
+        RuntimeError,
+        "Throws: the kernel threw an object of type int, which is not a std::exception "
+        "(input 0: float32 [3, 4])",
+    ),
+    (lambda my, x: my.throws(x, 5), RuntimeError, "Throws: runtime (input 0: float32 [3, 4])"),
+    (
+        lambda my, x: my.checked(x[:, :3].int(), torch.ones(4)),
+        RuntimeError,
+        "Checked: input 0 'x': expected float16|bfloat16|float32|float64, got \"int32\" with shape "
+        "[3, 3]\n"
+        "Checked: input 1 'y': expected sizes [N] with N = 3 as in input 0 'x', got float32 [4]",
+    ),
+    (
+        lambda my, x: my.square(x),
+        RuntimeError,
+        "Square: input 0 'x': expected float64, got \"float32\" with shape [3, 4]",
+    ),
+    (
+        lambda my, x: my.assigns(x),
+        RuntimeError,
+        "Assigns: output 0: expected the result in the host's memory, got another tensor assigned "
+        "to the parameter; write with an _out function or with copy_()",
+    ),
+    (
+        lambda my, x: my.copies(x),
+        RuntimeError,
+        "Copies: expected an _out function that gives the output its shape, got a kernel that "
+        "writes to the shape it has; give the kernel a meta function: aten_bridge::meta(function)",
+    ),
+    (
+        lambda my, x: my.resizes(x),
+        RuntimeError,
+        "Resizes: output 0: expected float32 [3, 4] as the operator or the meta function say, got "
+        "float32 [13] because the kernel resized it; give the kernel a meta function that tells "
+        "the shape",
+    ),
+    (
+        lambda my, x: my.square(x.double(), out=torch.empty(0)),
+        RuntimeError,
+        "Square: output 0: expected float64, got float32 [0]",
+    ),
+    (
+        lambda my, x: my.leaky_relu(x.clone().requires_grad_(), out=torch.empty(0)),
+        RuntimeError,
+        "LeakyRelu: expected tensors that need no gradient where out is given, got one that "
+        "requires it; call the operator without out",
+    ),
+    (
+        lambda my, x: my.no_gradient(x.clone().requires_grad_()).sum().backward(),
+        RuntimeError,
+        "NoGradient: expected a gradient kernel in the library, got none; add "
+        "ATEN_BRIDGE_EXPORT_GRAD(NoGradientGrad, function, options...), write one by hand under "
+        "that name, or give the kernel aten_bridge::composite() if PyTorch's operators are all of "
+        "its body",
+    ),
+    (
+        lambda my, x: torch.func.jvp(my.leaky_relu, (x,), (x,)),
+        NotImplementedError,
+        "LeakyRelu: expected tensors without tangents, since a gradient kernel has no forward "
+        "mode, got one with; give the kernel aten_bridge::composite() if PyTorch's operators are "
+        "all of its body",
+    ),
+]
+
+
+@pytest.mark.parametrize(("call", "error", "text"), ERRORS)
+def test_error(my, x, call, error, text):
+    with pytest.raises(error) as raised:
+        call(my, x)
+    assert type(raised.value) is error
+    assert str(raised.value) == text
+    assert torch.equal(my.leaky_relu(x), torch.nn.functional.leaky_relu(x))  # the next call works
+
+
+def test_backward_twice(my, x):
+    leaf = x.clone().requires_grad_()
+    y = my.leaky_relu(leaf).sum()
+    y.backward()
+    with pytest.raises(RuntimeError, match="Trying to backward through the graph a second time"):
+        y.backward()
+
+
+def test_an_input_that_was_written_is_found(my, x):
+    leaf = x.clone().requires_grad_()
+    double = leaf * 1
+    y = my.leaky_relu(double).sum()
+    double.mul_(2)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        y.backward()

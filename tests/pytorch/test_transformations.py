@@ -1,0 +1,193 @@
+"""What PyTorch does with operators: checks, gradients, functorch, compilers, files."""
+
+import pickle
+import warnings
+
+import pytest
+import torch
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+
+def real(*sizes):
+    return torch.randn(*sizes, dtype=torch.double, requires_grad=True)
+
+
+CASES = {
+    "leaky_relu": lambda: ((real(3, 4),), {"negative_slope": 0.2}),
+    "leaky_relu_grad": lambda: ((real(3, 4), real(3, 4)), {"negative_slope": 0.2}),
+    "square": lambda: ((real(3, 4),), {}),
+    "square of a transposed tensor": lambda: ((real(3, 4).t(),), {}),
+    "top_k": lambda: ((torch.randperm(12).double().reshape(3, 4).requires_grad_(), 2), {}),
+    "cat": lambda: (([real(3, 4), real(1, 4)],), {}),
+    "layer_norm": lambda: ((real(3, 4), real(4), real(4)), {}),
+    "layer_norm with None": lambda: ((real(3, 4), None, real(4)), {}),
+    "scale": lambda: ((real(3, 4), 2.0, 3), {}),
+    "swish": lambda: ((real(3, 4), 1.5), {}),
+    "sum_of_rows": lambda: ((real(3, 4).detach(),), {}),
+    "same": lambda: ((real(3, 4).detach(),), {}),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_opcheck(my, case):
+    arguments, attributes = CASES[case]()
+    operator = getattr(torch.ops.bridge_test, case.split()[0]).default
+    done = torch.library.opcheck(operator, arguments, attributes)
+    assert set(done.values()) == {"SUCCESS"}
+
+
+@pytest.mark.parametrize("name", ["leaky_relu", "square"])
+def test_opcheck_of_out(my, name):
+    operator = getattr(torch.ops.bridge_test, name).out
+    x = real(3, 4).detach()
+    done = torch.library.opcheck(operator, (x,), {"out": torch.empty_like(x)})
+    assert set(done.values()) == {"SUCCESS"}
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if case not in ("sum_of_rows", "same")])
+def test_gradcheck(my, case):
+    arguments, attributes = CASES[case]()
+    operator = getattr(my, case.split()[0])
+    flat = [t for a in arguments for t in (a if isinstance(a, list) else [a])]
+    tensors = [t for t in flat if isinstance(t, torch.Tensor)]
+
+    def call(*tensors):
+        given = iter(tensors)
+        take = [
+            [next(given) for _ in a]
+            if isinstance(a, list)
+            else next(given)
+            if isinstance(a, torch.Tensor)
+            else a
+            for a in arguments
+        ]
+        result = operator(*take, **attributes)
+        return result[0] if isinstance(result, tuple) else result
+
+    assert torch.autograd.gradcheck(call, tensors, check_forward_ad=case == "swish")
+
+
+@pytest.mark.parametrize("name", ["leaky_relu", "swish"])
+def test_gradgradcheck(my, name):
+    assert torch.autograd.gradgradcheck(getattr(my, name), real(3, 4))
+
+
+def test_only_gradients_that_are_asked_for(my):
+    x, weight = real(3, 4), real(4)
+    (gradient,) = torch.autograd.grad(my.layer_norm(x, weight).sum(), weight)
+    assert gradient.shape == weight.shape
+    values, indices = my.top_k(x, 2)
+    assert (values.requires_grad, indices.requires_grad) == (True, False)
+
+
+def test_functorch(my):
+    x = real(3, 4).detach()
+    leaky_relu = torch.nn.functional.leaky_relu
+    torch.testing.assert_close(torch.vmap(my.leaky_relu)(x), leaky_relu(x))
+    torch.testing.assert_close(torch.vmap(my.square)(x), x * x)
+    torch.testing.assert_close(torch.vmap(my.swish)(x), x * x.sigmoid())
+    gradient = torch.func.grad(lambda t: my.leaky_relu(t).sum())
+    torch.testing.assert_close(gradient(x), torch.where(x > 0, 1.0, 0.01).double())
+    torch.testing.assert_close(torch.vmap(gradient)(x), torch.where(x > 0, 1.0, 0.01).double())
+    torch.testing.assert_close(torch.func.jacrev(my.square)(x[0]), torch.diag(2 * x[0]))
+    _, tangent = torch.func.jvp(my.swish, (x,), (torch.ones_like(x),))
+    assert tangent.shape == x.shape
+
+
+class Network(torch.nn.Module):
+    def __init__(self, my):
+        super().__init__()
+        self.leaky_relu = my.leaky_relu
+        self.linear = torch.nn.Linear(4, 4)
+
+    def forward(self, x):
+        return torch.ops.bridge_test.top_k(self.leaky_relu(self.linear(x)), 2)[0]
+
+
+@pytest.mark.parametrize("backend", ["aot_eager", "inductor"])
+def test_compile(my, backend):
+    torch._dynamo.reset()
+    counter = torch._dynamo.testing.CompileCounterWithBackend(backend)
+
+    def loss(x):
+        return (my.leaky_relu(x, negative_slope=0.2) * 2 + my.swish(x)).sum()
+
+    compiled = torch.compile(loss, backend=counter, dynamic=True, fullgraph=True)
+    for size in (3, 5, 7):
+        x = torch.randn(size, 4, requires_grad=True)
+        expected = torch.autograd.grad(loss(x), x)[0]
+        compiled(x).backward()
+        torch.testing.assert_close(x.grad, expected)
+    assert counter.frame_count == 1
+
+
+def test_compile_with_out(my):
+    torch._dynamo.reset()
+
+    def doubled(x):
+        out = torch.empty_like(x)
+        torch.ops.bridge_test.leaky_relu.out(x, out=out)
+        return out * 2
+
+    x = torch.randn(3, 4)
+    compiled = torch.compile(doubled, backend="aot_eager", fullgraph=True)
+    torch.testing.assert_close(compiled(x), doubled(x))
+
+
+def test_export(my, tmp_path):
+    network = Network(my)
+    x = torch.randn(3, 4)
+    program = torch.export.export(
+        network, (x,), dynamic_shapes=({0: torch.export.Dim("n")},), strict=True
+    )
+    torch.export.save(program, tmp_path / "network.pt2")
+    other = torch.randn(8, 4)
+    loaded = torch.export.load(tmp_path / "network.pt2").module()
+    torch.testing.assert_close(loaded(other), network(other))
+
+
+def test_script(my):
+    class Scripted(torch.nn.Module):
+        def forward(self, x):
+            return torch.ops.bridge_test.leaky_relu(x, 0.2)
+
+    x = torch.randn(3, 4)
+    scripted = torch.jit.script(Scripted())
+    torch.testing.assert_close(scripted(x), torch.nn.functional.leaky_relu(x, 0.2))
+
+
+def test_pickle(my):
+    network = Network(my)
+    x = torch.randn(3, 4)
+    torch.testing.assert_close(pickle.loads(pickle.dumps(network))(x), network(x))
+
+
+class Samples(torch.utils.data.Dataset):
+    def __init__(self, my):
+        self.leaky_relu = my.leaky_relu
+
+    def __len__(self):
+        return 8
+
+    def __getitem__(self, index):
+        return self.leaky_relu(torch.tensor([-1.0, float(index)]))
+
+
+@pytest.mark.parametrize("start", ["fork", "spawn"])
+def test_workers(my, start):
+    loader = torch.utils.data.DataLoader(
+        Samples(my), batch_size=4, num_workers=2, multiprocessing_context=start
+    )
+    batches = torch.cat(list(loader))
+    assert batches[:, 1].tolist() == list(range(8))
+    torch.testing.assert_close(batches[:, 0], torch.full((8,), -0.01))
+
+
+def test_warnings(my):
+    """Forward, backward and gradients of gradients without one."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        x = real(3)
+        (gradient,) = torch.autograd.grad(my.leaky_relu(x).sum(), x, create_graph=True)
+        gradient.sum().backward()
