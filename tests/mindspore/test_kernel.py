@@ -640,7 +640,7 @@ def test_name_that_the_library_does_not_have(cpu, tmp_path):
     assert error_text(AttributeError, lambda: typed("LeakyRelo")) == (
         f"{MINDSPORE}: expected the kernel 'LeakyRelo', got a library with 'Checked', "
         "'Copy', 'Counter', 'EchoBool', 'EchoBools', 'EchoDtype', 'EchoFloat', 'EchoFloatLists', "
-        "'EchoFloats', 'EchoInt' and 31 more; did you mean 'LeakyRelu'?"
+        "'EchoFloats', 'EchoInt' and 32 more; did you mean 'LeakyRelu'?"
     )
     assert error_text(
         AttributeError, lambda: typed("LeakyRelu", grad="LeakyReluGradient")
