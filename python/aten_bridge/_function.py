@@ -8,7 +8,7 @@ import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from aten_bridge._library import DESCRIBE, Library, did_you_mean, import_pytorch, or_list
+from aten_bridge._library import DESCRIBE, Library, did_you_mean, import_pytorch, or_list, shown
 
 
 class _Input(ctypes.Structure):
@@ -124,6 +124,27 @@ class Marshalled:
         return bool(value) and isinstance(value[0], list)
 
 
+def _is_rows(value: Any, *types: type) -> bool:
+    """Whether it is a list of lists with elements of these types."""
+    return isinstance(value, list) and all(
+        isinstance(row, list) and [type(element) for element in row] == [*types] for row in value
+    )
+
+
+def _is_description(fields: Any) -> bool:
+    """Whether JSON is what `describe` of hosts/python.h says."""
+    return (
+        isinstance(fields, dict)
+        and _is_rows(fields.get("inputs"), str, str)
+        and _is_rows(fields.get("attributes"), str, str, bool)
+        and type(outputs := fields.get("outputs")) is int
+        and outputs >= 0
+        and isinstance(fields.get("meta"), bool)
+        and isinstance(fields.get("gradient", False), bool)
+        and isinstance(fields.get("device", ""), str)
+    )
+
+
 class Description(NamedTuple):
     """What a kernel says about itself, from its Describe function."""
 
@@ -136,6 +157,36 @@ class Description(NamedTuple):
     attribute_types: dict[str, str]  # such as "a float, such as 1.0"
     required: set[str]
 
+    @classmethod
+    def read(cls, text: bytes | None, full_name: str) -> Description:
+        """Reads what Describe returned; raises ImportError if it is of another interface."""
+        try:
+            fields = json.loads((text or b"").decode())
+        except (ValueError, RecursionError):
+            fields = None
+        if isinstance(fields, dict) and fields.get("interface", 0) != _INTERFACE:
+            raise ImportError(
+                f"{full_name}: expected a library of interface {_INTERFACE}, got "
+                f"{shown(fields.get('interface', 0))}; build it again with the aten_bridge.h that "
+                "this Python module came with, or use the module that came with the library's"
+            )
+        if not _is_description(fields):
+            raise ImportError(
+                f"{full_name}: expected a library whose kernels describe themselves, got the "
+                f"description {shown(text)}; build it again with the aten_bridge.h that this "
+                "Python module came with"
+            )
+        return cls(
+            inputs=[kind for kind, _ in fields["inputs"]],
+            outputs=fields["outputs"],
+            has_meta=fields["meta"],
+            is_gradient=fields.get("gradient", False),
+            device=fields.get("device", "cpu"),
+            attribute_names=[name for name, _, _ in fields["attributes"]],
+            attribute_types={name: type_ for name, type_, _ in fields["attributes"]},
+            required={name for name, _, required in fields["attributes"] if required},
+        )
+
     @property
     def gives_tuple(self) -> bool:
         """Whether MindSpore sees the outputs as a tuple."""
@@ -147,18 +198,32 @@ class Description(NamedTuple):
         return self.outputs == 0
 
 
+# What hosts call beside a kernel itself: to call it as a kernel would end the process.
+_SERVING = re.compile(r"(.+)(?:Init|Infer|InferShape|InferType|Describe)")
+
+
+def _served(library: Library, name: str) -> str | None:
+    """The kernel, or "" for all, for which ATEN_BRIDGE_EXPORT made this function; None: none."""
+    if name.startswith("aten_bridge_"):
+        return ""
+    served = _SERVING.fullmatch(name)
+    is_one = served is not None and library.function(served[1] + DESCRIBE) is not None
+    return served[1] if is_one and library.function(name + DESCRIBE) is None else None
+
+
 class Function:
     """A kernel of a library: its description and its inference, without MindSpore."""
 
     def __init__(self, library: Library, name: str):
         self.name = name
         self.full_name = f"{library.path}:{name}"
-        if library.function(name) is None:
+        served = _served(library, name)
+        if library.function(name) is None or served is not None:
             names = library.kernel_names()
             raise AttributeError(
                 f"{library.path}: expected the kernel {name!r}, got a library with "
                 + (or_list(names) if names else "no kernels; export one with ATEN_BRIDGE_EXPORT")
-                + did_you_mean(name, names)
+                + did_you_mean(served or name, names)
             )
         self._infer = library.function(name + "Infer")
         describe = library.function(name + DESCRIBE)
@@ -166,24 +231,7 @@ class Function:
         if describe is not None and self._infer is not None:
             self._infer.restype = ctypes.c_char_p
             describe.restype = ctypes.c_char_p
-            fields = json.loads(describe().decode())
-            interface = fields.get("interface", 0)
-            if interface != _INTERFACE:
-                raise ImportError(
-                    f"{self.full_name}: expected a library of interface {_INTERFACE}, got "
-                    f"{interface}; build it again with the aten_bridge.h that this Python module "
-                    "came with, or use the module that came with the library's"
-                )
-            self.description = Description(
-                inputs=[kind for kind, _ in fields["inputs"]],
-                outputs=fields["outputs"],
-                has_meta=fields["meta"],
-                is_gradient=fields.get("gradient", False),
-                device=fields.get("device", "cpu"),
-                attribute_names=[name for name, _, _ in fields["attributes"]],
-                attribute_types={name: type_ for name, type_, _ in fields["attributes"]},
-                required={name for name, _, required in fields["attributes"] if required},
-            )
+            self.description = Description.read(describe(), self.full_name)
 
     def parameter_kinds(self, count: int) -> list[str] | None:
         """What takes each of so many inputs; None if the kernel does not say."""

@@ -12,26 +12,16 @@ import mmap
 import os
 import re
 import stat
-import struct
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+from aten_bridge import _elf
+
 DESCRIBE = "Describe"
 
-# e_machine in the header of an ELF file.
-_MACHINES = {
-    3: "x86 (32 bits)",
-    21: "PowerPC64",
-    40: "ARM (32 bits)",
-    62: "x86-64",
-    183: "AArch64",
-    243: "RISC-V",
-    258: "LoongArch",
-}
-
-_Content = mmap.mmap | bytes
+_LONGEST_SHOWN = 1000  # characters of a value in an error text
 
 
 class Library:
@@ -44,6 +34,9 @@ class Library:
             self._library = ctypes.CDLL(path)
         except OSError as error:
             raise OSError(_loading_fault(path, str(error))) from None
+        except UnicodeDecodeError as error:  # of the dynamic linker's text
+            text = error.object.decode(errors="replace")
+            raise OSError(_loading_fault(path, text)) from None
 
     def function(self, name: str) -> Any:
         """The exported C function, or None."""
@@ -55,7 +48,7 @@ class Library:
     def kernel_names(self) -> list[str]:
         """The kernels, or, where none was exported with ATEN_BRIDGE_EXPORT, all C functions."""
         with _mapped(self.path) as content, _headers_of(self.path):
-            symbols = _exported_functions(content)
+            symbols = _elf.exported_functions(content)
         kernels = [
             name.removesuffix(DESCRIBE)
             for name in symbols
@@ -78,6 +71,10 @@ def open_library(path: str) -> Library:
         raise FileNotFoundError(
             f"{path}: expected a kernel library, got no such file; build it, or mend the path"
         ) from None
+    except OSError as error:  # a file in the place of a folder, links in a circle, a long name
+        raise OSError(
+            f"{path}: expected a kernel library, got the error: {error.strerror}; mend the path"
+        ) from None
     if stat.S_ISDIR(status.st_mode):
         raise IsADirectoryError(f"{path}: expected a kernel library, got a folder")
     if not stat.S_ISREG(status.st_mode):  # opening a pipe would wait for who writes to it
@@ -86,7 +83,7 @@ def open_library(path: str) -> Library:
 
 
 @contextlib.contextmanager
-def _mapped(path: str) -> Iterator[mmap.mmap | bytes]:
+def _mapped(path: str) -> Iterator[_elf.Content]:
     """The content of a file."""
     with open(path, "rb") as file:
         if os.fstat(file.fileno()).st_size == 0:
@@ -101,7 +98,7 @@ def _headers_of(path: str) -> Iterator[None]:
     """Where an ELF file is read: what it says of itself may lead anywhere."""
     try:
         yield
-    except (struct.error, OverflowError, IndexError, UnicodeDecodeError):
+    except _elf.Contradiction:
         raise OSError(
             f"{path}: expected a kernel library, got an ELF file whose headers contradict each "
             "other; copy or build it anew"
@@ -120,74 +117,20 @@ def _check_elf(path: str) -> None:
             )
         # Class and byte order, then e_machine.
         here = python.read(20)
-        known = len(content) >= 20
-        machine = _machine(content) if known else _machine(here)
-        if known and (content[4:6] != here[4:6] or machine != _machine(here)):
+        if len(content) >= 20 and (content[4:6], content[18:20]) != (here[4:6], here[18:20]):
+            wanted, got = (_elf.machine_name(_elf.machine(header)) for header in (here, content))
             raise OSError(
-                f"{path}: expected a kernel library for {_machine_name(_machine(here))}, got one "
-                f"for {_machine_name(machine)}; build it on this machine or with a compiler for it"
+                f"{path}: expected a kernel library for {wanted}, got one for {got}; build it on "
+                "this machine or with a compiler for it"
             )
         # Memory that is mapped beyond the end of the file raises SIGBUS, which ends the process.
-        end = _end(content)
+        end = _elf.least_size(content)
         if end > len(content):
             raise OSError(
                 f"{path}: expected a whole ELF library, got one that is cut off at {len(content)} "
                 f"bytes of {end} or more; copy or build it anew"
             )
-
-
-def _machine(header: _Content) -> int:
-    return struct.unpack_from("<H", header, 18)[0]
-
-
-def _machine_name(number: int) -> str:
-    return _MACHINES.get(number, f"the machine with ELF number {number}")
-
-
-def _table(content: _Content, offset_at: int, size_at: int) -> range:
-    """Where the entries of a table of an ELF file begin."""
-    (offset,) = struct.unpack_from("<Q", content, offset_at)
-    size, count = struct.unpack_from("<HH", content, size_at)
-    return range(offset, offset + size * count, max(size, 1))
-
-
-def _segments(content: _Content) -> range:
-    return _table(content, 32, 54)
-
-
-def _sections(content: _Content) -> range:
-    return _table(content, 40, 58)
-
-
-def _end(content: _Content) -> int:
-    """How long an ELF file is at least, as its headers say."""
-    if len(content) < 64:
-        return 64
-    end = max(_segments(content).stop, _sections(content).stop)
-    if end > len(content):
-        return end
-    for segment in _segments(content):
-        offset, size = struct.unpack_from("<8xQ16xQ", content, segment)
-        end = max(end, offset + size)
-    return end
-
-
-def _exported_functions(content: _Content) -> list[str]:
-    """Names of the functions in the dynamic symbol table of an ELF file."""
-    sections = [  # type, offset, size, link
-        struct.unpack_from("<4xI16xQQI", content, section) for section in _sections(content)
-    ]
-    names = []
-    for kind, start, length, link in sections:
-        if kind != 11:  # SHT_DYNSYM
-            continue
-        strings = sections[link][1]
-        for symbol in range(start, start + length, 24):
-            name, info, _, section = struct.unpack_from("<IBBH", content, symbol)
-            if info & 15 == 2 and section != 0:  # STT_FUNC, defined here
-                begin = strings + name
-                names.append(content[begin : content.find(b"\0", begin)].decode())
-    return names
+        _elf.check(content)
 
 
 def _pytorch_folder() -> Path | None:
@@ -250,7 +193,7 @@ def split(path_and_name: Any) -> tuple[str, str]:
     if not isinstance(path_and_name, str):
         raise TypeError(
             f"expected the path of a library and the name of a kernel, {example}, got "
-            f"{path_and_name!r}"
+            + shown(path_and_name)
         )
     path, colon, name = path_and_name.rpartition(":")
     if not (path and colon and name):
@@ -258,12 +201,12 @@ def split(path_and_name: Any) -> tuple[str, str]:
             f"{path_and_name!r}: expected the path of a library, a colon and the name of a "
             f"kernel, {example}"
         )
-    path = os.path.abspath(os.path.expanduser(path))
-    if not _is_utf8(path_and_name) or "\0" in path_and_name:
+    if not is_utf8(path_and_name) or "\0" in path_and_name:
         raise ValueError(
             f"{path_and_name!r}: expected a path and a name in UTF-8 without NUL, as MindSpore "
             "passes them on; rename or link the library"
         )
+    path = os.path.abspath(os.path.expanduser(path))
     if ":" in path:
         raise ValueError(
             f"{path_and_name!r}: expected one colon, between path and name, got the path {path!r}, "
@@ -278,12 +221,27 @@ def split(path_and_name: Any) -> tuple[str, str]:
     return path, name
 
 
-def _is_utf8(text: str) -> bool:
+def is_utf8(text: str) -> bool:
     try:
         text.encode()
     except UnicodeEncodeError:  # lone surrogates, which stand for bytes in names of files
         return False
     return True
+
+
+def shown(value: Any) -> str:
+    """A value for an error text: its repr(), of which a long one is cut."""
+    if isinstance(value, int) and value.bit_length() > 4096:
+        return f"an int of {value.bit_length()} bits"  # Python refuses to print long ones
+    try:
+        text = repr(value)
+    except Exception:  # lists nested too deeply, ints in a list, an object's own
+        return f"a value of type {type(value).__name__}"
+    return cut(text)
+
+
+def cut(text: str) -> str:
+    return text if len(text) <= _LONGEST_SHOWN else text[:_LONGEST_SHOWN] + "…"
 
 
 def or_list(names: Iterable[str], most: int = 10) -> str:

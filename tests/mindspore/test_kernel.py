@@ -280,6 +280,20 @@ def test_given_shape_or_dtype_that_is_none():
     assert error_text(TypeError, lambda: Net(operator)(X)) == (
         "Copy: expected out_shape to be a shape, got 3"
     )
+    for shape in ((-1,), (2.0,), ("3",), (2**63,), (None,)):
+        operator = typed("Copy", out_shape=shape, out_dtype=ms.float32)
+        assert error_text(TypeError, functools.partial(Net(operator), X)) == (
+            f"Copy: expected out_shape to be a shape, got {shape}"
+        )
+    operator = typed("Copy", out_shape=((3,), 4), out_dtype=ms.float32)
+    assert error_text(TypeError, lambda: Net(operator)(X)) == (
+        "Copy: expected out_shape to be a shape, got 4"
+    )
+    for dtype in (np.float32, ms.list_, ms.number):
+        operator = typed("Copy", out_shape=(3,), out_dtype=dtype)
+        assert error_text(TypeError, functools.partial(Net(operator), X)) == (
+            f"Copy: expected out_dtype to be a dtype, such as mindspore.float32, got {dtype!r}"
+        )
     operator = typed("Copy", out_shape=((3,), (3,)), out_dtype=ms.float32)
     assert error_text(ValueError, lambda: Net(operator)(X)) == (
         "Copy: expected as many shapes as dtypes, got 2 from out_shape and 1 from out_dtype"
@@ -293,6 +307,9 @@ def test_error_of_one_operator_leaves_the_state_of_others_alone(mode):
     with pytest.raises(ValueError, match="at most 3"):
         typed("TopK", k=4)(X)
     assert_same(counter(X), floats(1, 1, 1))
+    with pytest.raises(TypeError, match="to be a shape"):
+        typed("Copy", out_shape=3, out_dtype=ms.float32)(X)
+    assert_same(counter(X), floats(2, 2, 2))
 
 
 # ===--- operators ---===
@@ -640,7 +657,7 @@ def test_name_that_the_library_does_not_have(cpu, tmp_path):
     assert error_text(AttributeError, lambda: typed("LeakyRelo")) == (
         f"{MINDSPORE}: expected the kernel 'LeakyRelo', got a library with 'Checked', "
         "'Copy', 'Counter', 'EchoBool', 'EchoBools', 'EchoDtype', 'EchoFloat', 'EchoFloatLists', "
-        "'EchoFloats', 'EchoInt' and 31 more; did you mean 'LeakyRelu'?"
+        "'EchoFloats', 'EchoInt' and 32 more; did you mean 'LeakyRelu'?"
     )
     assert error_text(
         AttributeError, lambda: typed("LeakyRelu", grad="LeakyReluGradient")
@@ -652,6 +669,17 @@ def test_name_that_the_library_does_not_have(cpu, tmp_path):
     assert error_text(AttributeError, lambda: typed("Add", library)) == (
         f"{library}: expected the kernel 'Add', got a library with 'add'; did you mean 'add'?"
     )
+
+
+@pytest.mark.parametrize(
+    "name", ["CopyDescribe", "CopyInfer", "CopyInit", "LeakyReluInferShape", "LeakyReluInferType"]
+)
+def test_function_that_serves_a_kernel_is_none(cpu, name):
+    # To call it as a kernel would end the process.
+    text = error_text(AttributeError, lambda: typed(name, out_shape=(3,), out_dtype=ms.float32))
+    assert text.startswith(f"{MINDSPORE}: expected the kernel {name!r}, got a library with ")
+    served = name.partition("I")[0].removesuffix("Describe")
+    assert text.endswith(f" and 32 more; did you mean {served!r}?")
 
 
 def test_shape_and_dtype_that_nobody_tells(cpu):
@@ -695,6 +723,48 @@ def test_attribute_whose_name_is_taken(cpu, tmp_path):
     )
 
 
+def test_attribute_of_a_c_function_whose_name_is_taken(cpu):
+    out = {"out_shape": (3,), "out_dtype": ms.float32}
+    faults = {"func_type": 1, "aten_bridge_inputs": "", "\udcff": 1}
+    taken = (
+        "expected a name of the kernel's own, got one that MindSpore or kernel() uses itself; "
+        "rename it"
+    )
+    assert error_text(TypeError, lambda: typed("AddOneByHand", **out, **faults)) == (
+        f"AddOneByHand: attribute 'func_type': {taken}\n"
+        f"AddOneByHand: attribute 'aten_bridge_inputs': {taken}\n"
+        "AddOneByHand: attribute '\\udcff': expected a name in UTF-8; rename it"
+    )
+
+
+DESCRIPTION = '{"interface": 1, "inputs": [["tensor", ""]], "outputs": 1, "meta": true'
+
+
+@pytest.mark.parametrize(
+    ("description", "shown"),
+    [
+        ('R"(none)"', "b'none'"),
+        (f'R"({DESCRIPTION}}})"', repr(f"{DESCRIPTION}}}".encode())),
+        (f'R"({DESCRIPTION}, "attributes": [["a"]]}})"', ...),
+        ('"\\xff"', r"b'\xff'"),
+        ("nullptr", "None"),
+    ],
+    ids=["no JSON", "no attributes", "attributes of another kind", "not UTF-8", "null"],
+)
+def test_library_that_does_not_describe_itself(cpu, tmp_path, description, shown):
+    library = compiled(
+        tmp_path,
+        'extern "C" { int Op() { return 0; } const char* OpInfer() { return ""; }\n'
+        f"const char* OpDescribe() {{ return {description}; }} }}",
+    )
+    if shown is ...:
+        shown = repr(description[3:-2].encode())
+    assert error_text(ImportError, lambda: typed("Op", library)) == (
+        f"{library}:Op: expected a library whose kernels describe themselves, got the description "
+        f"{shown}; build it again with the aten_bridge.h that this Python module came with"
+    )
+
+
 def test_gradient_that_is_none(cpu):
     assert error_text(TypeError, lambda: typed("LeakyRelu", grad=3)) == (
         "LeakyRelu: expected grad to be the name of a gradient kernel, a tuple of such names, an "
@@ -724,7 +794,10 @@ def test_argument_that_is_no_path_and_name():
     )
 
 
-@pytest.mark.parametrize("text", ["/a\0b.so:D", "/a.so:D\0", "/a\udcff.so:D", "/a.so:\ud800"])
+@pytest.mark.parametrize(
+    "text",
+    ["/a\0b.so:D", "~\0/a.so:D", "~\ud800/a.so:D", "/a.so:D\0", "/a\udcff.so:D", "/a.so:\ud800"],
+)
 def test_path_that_no_c_function_takes(text):
     assert error_text(ValueError, lambda: kernel(text)) == (
         f"{text!r}: expected a path and a name in UTF-8 without NUL, as MindSpore passes them on; "
@@ -777,6 +850,16 @@ def test_file_that_is_missing(tmp_path):
     assert error_text(OSError, lambda: typed("Copy", library)) == (
         f"{library}: expected a kernel library, got a pipe, a socket or a device"
     )
+    circle = tmp_path / "circle.so"
+    circle.symlink_to(circle)
+    for path, fault in [
+        (circle, "Too many levels of symbolic links"),
+        (MINDSPORE / "a.so", "Not a directory"),
+        (tmp_path / ("a" * 300 + ".so"), "File name too long"),
+    ]:
+        assert error_text(OSError, functools.partial(typed, "Copy", path)) == (
+            f"{path}: expected a kernel library, got the error: {fault}; mend the path"
+        )
 
 
 @pytest.mark.parametrize(
@@ -811,6 +894,16 @@ def test_library_that_is_cut_off(tmp_path):
         assert text.endswith(" or more; copy or build it anew")
 
 
+def segment(whole, kind):
+    """Where the first header of a segment of this kind is."""
+    (first,) = struct.unpack_from("<Q", whole, 32)
+    return next(
+        place
+        for place in range(first, len(whole), 56)
+        if whole[place : place + 4] == kind.to_bytes(4, "little")
+    )
+
+
 def test_library_whose_headers_contradict_each_other(tmp_path):
     whole = LEAKY_RELU.read_bytes()
     (sections,) = struct.unpack_from("<Q", whole, 40)
@@ -819,7 +912,17 @@ def test_library_whose_headers_contradict_each_other(tmp_path):
         for i in range(struct.unpack_from("<H", whole, 60)[0])
         if whole[sections + 64 * i + 4] == 11
     )
+    dynamic, relro = segment(whole, 2), segment(whole, 0x6474E552)
+    (needed,) = struct.unpack_from("<Q", whole, dynamic + 8)  # where the table is, which begins so
+    # The dynamic linker would follow each of the first seven out of the library.
     for place, value in [
+        (segment(whole, 1) + 40, bytes(8)),  # less memory than there is of the file
+        (segment(whole, 1) + 40, struct.pack("<Q", 2**40)),  # over the next one
+        (dynamic, struct.pack("<I", 0)),
+        (dynamic + 16, struct.pack("<Q", 2**40)),
+        (dynamic + 32, struct.pack("<Q", 16)),  # which does not end
+        (relro + 40, struct.pack("<Q", 2**40)),
+        (needed + 8, struct.pack("<Q", 2**40)),
         (58, struct.pack("<HH", 1, len(whole) - sections & 0xFFFF)),
         (symbols + 32, struct.pack("<Q", len(whole) * 24)),  # more symbols than bytes
         (symbols + 40, struct.pack("<I", 0xFFFF)),  # names in a section that is none
@@ -834,6 +937,16 @@ def test_library_whose_headers_contradict_each_other(tmp_path):
             f"{library}: expected a kernel library, got an ELF file whose headers "
             "contradict each other; copy or build it anew"
         )
+
+
+def test_library_that_needs_one_whose_name_is_not_utf8(tmp_path):
+    library = changed(
+        tmp_path, LEAKY_RELU.read_bytes().replace(b"\0libtorch_cpu.so\0", b"\0\xffibtorch_cpu.so\0")
+    )
+    assert error_text(OSError, lambda: typed("LeakyRelu", library)) == (
+        f"{library}: expected to find \ufffdibtorch_cpu.so, which the library needs, got no such "
+        "file; link the library with -Wl,-rpath,<folder of \ufffdibtorch_cpu.so>"
+    )
 
 
 @pytest.mark.skipif(os.uname().machine != "x86_64", reason="the text names x86-64")

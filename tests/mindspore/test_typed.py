@@ -1,7 +1,10 @@
 """Attributes and numbers: what a kernel gets of what Python gives."""
 
+import copy
+import functools
 import inspect
 import threading
+from fractions import Fraction
 from pathlib import Path
 
 import mindspore as ms
@@ -17,6 +20,14 @@ from aten_bridge.mindspore._gradient import bprop_maker
 both_modes = pytest.mark.usefixtures("mode")
 
 X = ms.Tensor([1, -2, 3], ms.float32)
+NESTED = functools.reduce(lambda inner, _: [inner], range(5000), [])
+
+
+class NoText:
+    __hash__ = None
+
+    def __repr__(self):
+        raise ArithmeticError
 
 
 def typed(name, **options):
@@ -165,6 +176,7 @@ ANY = (
     "a bool, an int, a float, a str, a dtype, or a list of ints or floats or of lists of these, got"
 )
 LIST = "a list of ints, of floats, or of lists of these, got"
+FLOAT32 = "a float that a float32 can hold, as which MindSpore carries it, got"
 
 
 @pytest.mark.parametrize(
@@ -220,7 +232,18 @@ LIST = "a list of ints, of floats, or of lists of these, got"
         ("EchoInt", 1j, f"{ANY} 1j of type complex"),
         ("EchoInts", range(2), f"{ANY} range(0, 2) of type range"),
         ("EchoDtype", float, f"{ANY} <class 'float'> of type type"),
+        ("EchoString", "a\udcff", "a str in UTF-8, got 'a\\udcff'"),
+        ("EchoStrings", ["a", "\ud800"], "a str in UTF-8, got '\\ud800'"),
+        ("EchoInt", 10**5000, "an int from -2^63 to 2^63 - 1, got an int of 16610 bits"),
+        ("EchoFloat", Fraction(10**50), f"{FLOAT32} Fraction({10**50}, 1)"),
+        ("EchoFloat", Fraction(10**400), f"{FLOAT32} Fraction({10**400}, 1)"),
+        ("EchoFloat", Fraction(1, 10**400), f"{FLOAT32} Fraction(1, {10**400})"),
+        ("EchoFloat", np.longdouble(2) ** 2000, f"{FLOAT32} {np.longdouble(2) ** 2000!r}"),
+        ("EchoInts", NESTED, f"{LIST} {1000 * '['}…"),
+        ("EchoInts", ["ab" * 1000], f"{LIST} ['{'ab' * 499}…"),
+        ("EchoInt", NoText(), f"{ANY} a value of type NoText of type NoText"),
     ],
+    ids=lambda value: None if isinstance(value, str) else type(value).__name__,
 )
 def test_attribute_of_another_type(name, value, expected):
     assert error_text(TypeError, lambda: typed(name, value=value)) == (
@@ -246,7 +269,49 @@ def test_attribute_set_later_is_checked_too():
     assert operator.negative_slope == 0.5
 
 
+OWN = (
+    "expected a name of the kernel's own, got one that MindSpore or kernel() uses itself; leave it "
+    "as it is"
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        (3, "expected the name of an attribute as a str, got 3"),
+        ([1], "expected the name of an attribute as a str, got [1]"),
+        ("\udcff", "attribute '\\udcff': expected a name in UTF-8; rename it"),
+        ("func_type", f"attribute 'func_type': {OWN}"),
+        ("aten_bridge_inputs", f"attribute 'aten_bridge_inputs': {OWN}"),
+    ],
+)
+def test_name_of_an_attribute_that_cannot_be_set_later(cpu, name, expected):
+    operator = typed("LeakyRelu")
+    assert (
+        error_text(TypeError, lambda: operator.add_prim_attr(name, 1)) == f"LeakyRelu: {expected}"
+    )
+
+
+@pytest.mark.parametrize("mode", ["pynative"], indirect=True)
+def test_attribute_of_mindspores_is_no_attribute_of_the_python_object(mode):
+    # MindSpore writes to __dict__, and so to what the operator consists of.
+    operator = typed("LeakyRelu", negative_slope=0.5).add_prim_attr("_function", 3)
+    assert_same(operator(X), np.array([1, -1, 3], np.float32))
+    assert_same(copy.deepcopy(operator)(X), np.array([1, -1, 3], np.float32))
+
+
+@both_modes
+def test_attribute_that_mindspore_refuses_is_not_in_copies():
+    operator = typed("LeakyRelu", negative_slope=0.5)
+    assert error_text(RuntimeError, lambda: operator.add_prim_attr("further", 2**64)).startswith(
+        "Unable to cast Python instance of type <class 'int'> to C++ type 'long'"
+    )
+    assert_same(Net(copy.deepcopy(operator))(X), np.array([1, -1, 3], np.float32))
+
+
 # ===--- numbers among the inputs ---===
+
+TUPLE = "give numbers to kernel() as an attribute, and None as an argument of its own"
 
 
 class NumberNet(nn.Cell):
@@ -313,12 +378,28 @@ def test_tensor_that_decides_a_shape():
         (np.uint64(2**63), "an int from -2^63 to 2^63 - 1, got 9223372036854775808"),
         (1e300, "a float that a float32 can hold, as which MindSpore carries it, got 1e+300"),
         (1e-300, "a float that a float32 can hold, as which MindSpore carries it, got 1e-300"),
+        (10**5000, "an int from -2^63 to 2^63 - 1, got an int of 16610 bits"),
+        (Fraction(10**50), f"{FLOAT32} Fraction({10**50}, 1)"),
+        ((NESTED,), f"a tuple of one tensor or more, got ((((…),),),); {TUPLE}"),
+        ([NoText()], f"a tuple of one tensor or more, got (a value of type NoText,); {TUPLE}"),
     ],
+    ids=lambda value: None if isinstance(value, str) else type(value).__name__,
 )
 def test_number_that_mindspore_does_not_carry(mode, out, value, expected):
-    assert error_text(TypeError, lambda: Net(typed("Repeat", **out))(X, value)) == (
+    assert error_text(TypeError, lambda: typed("Repeat", **out)(X, value)) == (
         f"Repeat: input 1: expected {expected}"
     )
+
+
+@pytest.mark.parametrize("mode", ["pynative"], indirect=True)
+def test_number_that_is_none_of_pythons(mode):
+    counter = typed("Counter")
+    assert_same(counter(X), np.zeros(3, np.float32))
+    for factor in (Fraction(5, 2), np.longdouble(2.5)):
+        result = typed("NumberInputs")(X, factor, np.int8(2), np.True_, None)
+        assert_same(result, np.array([-4.5, 3, -9.5], np.float32))
+    # An error inside MindSpore would have ended the state of all operators.
+    assert_same(counter(X), np.ones(3, np.float32))
 
 
 @pytest.mark.parametrize("mode", ["graph"], indirect=True)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from aten_bridge._function import BOOLS, STRINGS, Bools, Function, Strings
+from aten_bridge._library import is_utf8, shown
 from aten_bridge.mindspore._dtypes import NAMES
 
 
@@ -38,15 +39,27 @@ def carried_number(value: Any) -> int | float | None:
         return None
     if isinstance(value, numbers.Integral):
         if not -(2**63) <= value < 2**63:
-            raise Uncarriable(f"expected an int from -2^63 to 2^63 - 1, got {value}")
+            raise Uncarriable(f"expected an int from -2^63 to 2^63 - 1, got {shown(value)}")
         return int(value)
-    value = float(value)
-    single = ctypes.c_float(value).value
-    if (math.isinf(single) and not math.isinf(value)) or (single == 0 and value != 0):
+    try:
+        number = float(value)
+    except OverflowError:  # of a fraction
+        number = math.inf
+    single = ctypes.c_float(number).value
+    # The number may be infinite, or zero, where the value is not.
+    if (math.isinf(single) and value != single) or (single == 0 and value != 0):
         raise Uncarriable(
-            f"expected a float that a float32 can hold, as which MindSpore carries it, got {value}"
+            "expected a float that a float32 can hold, as which MindSpore carries it, got "
+            + shown(value)
         )
-    return value
+    return number
+
+
+def _utf8(text: str) -> str:
+    """A str of that very type."""
+    if not is_utf8(text):
+        raise Uncarriable(f"expected a str in UTF-8, got {shown(text)}")
+    return str.__str__(text)
 
 
 def _list(values: Sequence[Any], given: Any) -> list[Any]:
@@ -63,10 +76,10 @@ def _list(values: Sequence[Any], given: Any) -> list[Any]:
     ]
     kinds = {type(number) for number in flat}
     if kinds == {int, float}:
-        raise Uncarriable(f"expected ints or floats, got both in {given!r}; write 1.0 for 1")
+        raise Uncarriable(f"expected ints or floats, got both in {shown(given)}; write 1.0 for 1")
     if type(None) in kinds or len({isinstance(value, list) for value in result}) > 1:
         raise Uncarriable(
-            f"expected a list of ints, of floats, or of lists of these, got {given!r}"
+            f"expected a list of ints, of floats, or of lists of these, got {shown(given)}"
         )
     return result
 
@@ -80,18 +93,20 @@ def _carried(value: Any, expected: str) -> Any:
         if expected == BOOLS and all(isinstance(one, bool) for one in elements):
             return Bools(int(one) for one in elements)
         if expected == STRINGS and all(isinstance(one, str) for one in elements):
-            return Strings(elements)
+            return Strings([_utf8(one) for one in elements])
         if expected in (BOOLS, STRINGS):
-            raise Uncarriable(f"expected {expected}, got {value!r}")
-    if isinstance(plain, bool | str):
+            raise Uncarriable(f"expected {expected}, got {shown(value)}")
+    if isinstance(plain, bool):
         return plain
+    if isinstance(plain, str):
+        return _utf8(plain)
     if isinstance(plain, list | tuple):
         return _list(plain, value)
     number = carried_number(plain)
     if number is None:
         raise Uncarriable(
             "expected a bool, an int, a float, a str, a dtype, or a list of ints or floats or of "
-            f"lists of these, got {value!r} of type {type(value).__name__}"
+            f"lists of these, got {shown(value)} of type {type(value).__name__}"
         )
     return number
 
@@ -102,12 +117,13 @@ def _attributes_text(function: Function, faults: dict[str, str]) -> str:
     )
 
 
-# Names that an attribute cannot have in an operator of MindSpore's (2.10).
-_TAKEN = {
-    # ops.Custom sets them.
+# Names that an attribute cannot have in an operator of MindSpore's (2.10): ops.Custom sets them.
+_CUSTOMS = {
     *("attr_names", "autodiff", "cpp_infer_shape", "cpp_infer_type", "func_name", "func_type"),
     *("imply_path", "input_names", "multi_output", "output_names", "pure_input_names"),
     *("reg_op_name", "uniq_name"),
+}
+_TAKEN = _CUSTOMS | {
     # MindSpore writes or reads them where a graph, or a vmap, is compiled.
     *("batch_rank", "dyn_input_sizes", "input_is_dynamic_shape", "output_is_dynamic_shape"),
     *("data_format", "primitive_target"),  # the first becomes "format", the second is checked
@@ -116,16 +132,23 @@ _TAKEN = {
 }
 
 
+def _name_fault(name: str, taken: set[str], cure: str) -> str:
+    """What is wrong with the name of an attribute; "" if it can be used."""
+    if name in taken or name.startswith("aten_bridge_"):
+        return (
+            "expected a name of the kernel's own, got one that MindSpore or kernel() uses itself; "
+            + cure
+        )
+    return "" if is_utf8(name) else "expected a name in UTF-8; rename it"
+
+
 def check_names(function: Function) -> None:
     """Raises ValueError if an attribute of the kernel has a name that it cannot have."""
     names = [] if function.description is None else function.description.attribute_names
     faults = {}
     for name in names:
-        if name in _TAKEN or name.startswith("aten_bridge_"):
-            faults[name] = (
-                "expected a name of the kernel's own, got one that MindSpore or kernel() uses "
-                "itself; rename it in the kernel's export"
-            )
+        if fault := _name_fault(name, _TAKEN, "rename it in the kernel's export"):
+            faults[name] = fault
         elif names.count(name) > 1:
             faults[name] = (
                 "expected one attribute of this name, got several; rename them in the kernel's "
@@ -135,16 +158,30 @@ def check_names(function: Function) -> None:
         raise ValueError(_attributes_text(function, faults))
 
 
+def check_name(function: Function, name: Any) -> None:
+    """Raises TypeError unless an operator can be given an attribute of this name, whose ever."""
+    if not isinstance(name, str):
+        raise TypeError(
+            f"{function.name}: expected the name of an attribute as a str, got {shown(name)}"
+        )
+    if fault := _name_fault(name, _CUSTOMS, "leave it as it is"):
+        raise TypeError(_attributes_text(function, {name: fault}))
+
+
 def check_attributes(function: Function, given: dict[str, Any]) -> dict[str, Any]:
     """The attributes as MindSpore carries them. Raises TypeError with all that is wrong."""
     types = {} if function.description is None else function.description.attribute_types
     carried = {}
     faults = {}
     for name, value in given.items():
+        # Of a kernel that describes itself, check_names has looked at them.
+        fault = "" if function.description else _name_fault(name, _TAKEN, "rename it")
         try:
             carried[name] = None if value is None else _carried(value, types.get(name, ""))
-        except Uncarriable as fault:
-            faults[name] = str(fault)
+        except Uncarriable as uncarriable:
+            fault = fault or str(uncarriable)
+        if fault:
+            faults[name] = fault
     faults = function.attribute_faults(carried | dict.fromkeys(faults)) | faults
     if faults:
         raise TypeError(_attributes_text(function, faults))

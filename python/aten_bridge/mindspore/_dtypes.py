@@ -5,7 +5,7 @@ from __future__ import annotations
 import mindspore as ms
 from mindspore.common.dtype import TensorType
 
-# The bridge's names of dtypes. MindSpore also has hifloat8 and qint4x2, which PyTorch has not.
+# The bridge's names of dtypes.
 DTYPES = {
     "bool": ms.bool_,
     "uint8": ms.uint8,
@@ -25,6 +25,7 @@ DTYPES = {
     "float8e4m3fn": ms.float8_e4m3fn,
     "float8e5m2": ms.float8_e5m2,
 }
+OTHERS = (ms.hifloat8, ms.qint4x2)  # MindSpore's, which PyTorch has not
 NAMES = {dtype: name for name, dtype in DTYPES.items()}
 # With ms.float32 in place of its tensor type, graph mode makes Python numbers of 0-dim results.
 TENSOR_TYPES = {name: TensorType(dtype) for name, dtype in DTYPES.items()}

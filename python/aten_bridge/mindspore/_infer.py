@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -9,6 +10,8 @@ import mindspore as ms
 from mindspore.common.dtype import TensorType, Type
 
 from aten_bridge._function import Function
+from aten_bridge._library import shown
+from aten_bridge.mindspore._dtypes import NAMES, OTHERS
 from aten_bridge.mindspore._inputs import Fault, Inputs
 
 
@@ -91,6 +94,28 @@ def check_static(function: Function, inputs: Inputs) -> None:
         )
 
 
+def _is_shape(value: Any) -> bool:
+    return isinstance(value, tuple | list) and all(
+        isinstance(size, numbers.Integral) and 0 <= size < 2**63 for size in value
+    )
+
+
+def _is_dtype(value: Any) -> bool:
+    """Whether there are tensors of it, also in MindSpore alone."""
+    dtype = value.element_type() if isinstance(value, TensorType) else value
+    return isinstance(dtype, Type) and (dtype in NAMES or dtype in OTHERS)
+
+
+def check_given(function: Function, out_shape: Any, out_dtype: Any) -> None:
+    """Raises TypeError or ValueError where they are wrong, whatever the inputs are."""
+    if not (_is_function(out_shape) or _is_function(out_dtype)):
+        _given(function, out_shape, out_dtype)
+
+
+def _is_function(value: Any) -> bool:
+    return callable(value) and not isinstance(value, type)  # as numpy.float32 is
+
+
 def given_outcome(
     function: Function,
     out_shape: Any,
@@ -99,17 +124,25 @@ def given_outcome(
     arguments: Sequence[dict[str, Any]],
 ) -> Outcome:
     """What `out_shape` and `out_dtype` say of the arguments of __infer__."""
-    name = function.name
     check_static(function, inputs)
     shape, dtype = out_shape, out_dtype
-    if callable(shape):
+    if _is_function(shape):
         shape = shape(*(argument["shape"] for argument in arguments))
-    if callable(dtype):
+    if _is_function(dtype):
         dtype = dtype(*(argument["dtype"] for argument in arguments))
-    if not isinstance(shape, tuple | list):
-        raise TypeError(f"{name}: expected out_shape to be a shape, got {shape!r}")
-    several = any(isinstance(element, tuple | list) for element in shape)
+    return make_outcome(inputs, *_given(function, shape, dtype))
+
+
+def _given(function: Function, shape: Any, dtype: Any) -> tuple[list[list[int]], list[Any]]:
+    """A shape and a tensor type for each output."""
+    name = function.name
+    several = isinstance(shape, tuple | list) and any(
+        isinstance(element, tuple | list) for element in shape
+    )
     shapes = list(shape) if several else [shape]
+    for element in shapes:
+        if not _is_shape(element):
+            raise TypeError(f"{name}: expected out_shape to be a shape, got {shown(element)}")
     dtypes = list(dtype) if isinstance(dtype, tuple | list) else [dtype]
     if len(shapes) != len(dtypes):
         raise ValueError(
@@ -117,12 +150,12 @@ def given_outcome(
             f"{len(dtypes)} from out_dtype"
         )
     for element in dtypes:
-        if not isinstance(element, Type):
+        if not _is_dtype(element):
             raise TypeError(
                 f"{name}: expected out_dtype to be a dtype, such as mindspore.float32, got "
-                f"{element!r}"
+                + shown(element)
             )
     tensor_types = [
         element if isinstance(element, TensorType) else TensorType(element) for element in dtypes
     ]
-    return make_outcome(inputs, [list(element) for element in shapes], tensor_types)
+    return [[*map(int, element)] for element in shapes], tensor_types

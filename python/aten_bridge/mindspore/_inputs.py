@@ -12,6 +12,7 @@ import mindspore as ms
 import numpy as np
 from mindspore.common.dtype import TensorType
 
+from aten_bridge._library import cut, shown
 from aten_bridge.mindspore._attributes import Uncarriable, carried_number
 from aten_bridge.mindspore._dtypes import DTYPES, NAMES
 
@@ -55,15 +56,17 @@ def _tensor_text(dtype: Any, shape: Sequence[int]) -> str:
     )
 
 
-def _brief(value: Any, dtype: Any = None) -> str:
+def _brief(value: Any, dtype: Any = None, depth: int = 0) -> str:
     """A value for an error text; graph mode may know no more than the dtype of a tensor."""
     if isinstance(value, tuple | list):
+        if depth == 3:
+            return "(…)"
         dtypes = dtype if isinstance(dtype, tuple | list) else [None] * len(value)
-        texts = [_brief(*element) for element in zip(value, dtypes, strict=True)]
-        return f"({', '.join(texts)}{',' if len(texts) == 1 else ''})"
+        texts = [_brief(*element, depth + 1) for element in zip(value, dtypes, strict=True)]
+        return cut(f"({', '.join(texts)}{',' if len(texts) == 1 else ''})")
     if isinstance(value, ms.Tensor) or isinstance(dtype, TensorType):
         return "Tensor"
-    return repr(value)
+    return shown(value)
 
 
 def _no_tensor(value: Any) -> Fault:
@@ -148,6 +151,29 @@ def read_infer(arguments: Sequence[dict[str, Any]]) -> Inputs:
         else:
             reader.add(_no_tensor(value))
     return reader.inputs()
+
+
+_PLAIN = {ms.Tensor, ms.Parameter, type(None), bool, int, float, tuple, list}
+
+
+def with_plain_numbers(arguments: Sequence[Any]) -> Sequence[Any]:
+    """Arguments of a call with Python's numbers for all, of which MindSpore does not know some."""
+    if all(type(argument) in _PLAIN for argument in arguments):
+        return arguments
+    return [
+        argument if type(argument) in _PLAIN else _plain_number(argument) for argument in arguments
+    ]
+
+
+def _plain_number(value: Any) -> Any:
+    """The number that is meant; other things, and those that cannot be carried, as they are."""
+    if isinstance(value, np.bool_):
+        return bool(value)
+    try:
+        number = carried_number(value) if isinstance(value, numbers.Real) else None
+    except Uncarriable:
+        return value
+    return value if number is None else number
 
 
 def read_call(arguments: Sequence[Any]) -> Inputs:

@@ -14,8 +14,8 @@ import mindspore as ms
 from mindspore import nn, ops
 
 from aten_bridge._function import Function, Marshalled
-from aten_bridge._library import open_library, or_list, split
-from aten_bridge.mindspore._attributes import check_attributes, check_names
+from aten_bridge._library import open_library, or_list, shown, split
+from aten_bridge.mindspore._attributes import check_attributes, check_name, check_names
 from aten_bridge.mindspore._dtypes import TENSOR_TYPES
 from aten_bridge.mindspore._gradient import (
     MissingGradient,
@@ -26,13 +26,20 @@ from aten_bridge.mindspore._gradient import (
 )
 from aten_bridge.mindspore._infer import (
     Outcome,
+    check_given,
     check_inputs,
     check_out,
     check_static,
     given_outcome,
     make_outcome,
 )
-from aten_bridge.mindspore._inputs import Inputs, is_tensor, read_call, read_infer
+from aten_bridge.mindspore._inputs import (
+    Inputs,
+    is_tensor,
+    read_call,
+    read_infer,
+    with_plain_numbers,
+)
 
 # Written by the module into each operator, for the library and for MindSpore's cache.
 _INPUTS = "aten_bridge_inputs"  # kInputsAttribute of hosts/python_answers.h
@@ -111,7 +118,7 @@ class Kernel(ops.Custom):
         elif grad is not None and (not callable(grad) or isinstance(grad, nn.Cell)):
             raise TypeError(
                 f"{name}: expected grad to be the name of a gradient kernel, a tuple of such "
-                f"names, an operator or a function, got {grad!r}"
+                f"names, an operator or a function, got {shown(grad)}"
             )
         self._attributes: dict[str, Any] = {}
         self._set_attributes(attributes)
@@ -143,8 +150,8 @@ class Kernel(ops.Custom):
 
     def _set(self, name: str, value: Any) -> None:
         """Sets an attribute of MindSpore's, and no attribute of the Python object."""
+        self.add_attr(name, value)  # where MindSpore refuses the value, copies must not have it
         self.attrs[name] = value
-        self.add_attr(name, value)
 
     def _remove(self, name: str) -> None:
         self.attrs.pop(name, None)
@@ -167,11 +174,14 @@ class Kernel(ops.Custom):
         A graph that is compiled keeps the old value (MindSpore 2.10). The gradient's operator is
         changed too.
         """
-        description = self._function.description if self._function else None
-        if description is None or name not in description.attribute_types:
-            if self._function is not None:
-                self._copies.clear()
+        if self._function is None:
             return super().add_prim_attr(name, value)
+        check_name(self._function, name)
+        description = self._function.description
+        if description is None or name not in description.attribute_types:
+            self._set(name, value)
+            self._copies.clear()
+            return self
         checked = check_attributes(self._function, self._attributes | {name: value})
         if name in checked:
             self._set_attributes({name: checked[name]})
@@ -190,6 +200,7 @@ class Kernel(ops.Custom):
             operator = self._of_this_thread()
             if operator is not self:
                 return operator(*args)
+        args = with_plain_numbers(args)
         # An error in `__infer__` destroys what MindSpore keeps for all operators, the state of
         # other kernels among it (2.10): it is raised here.
         inputs = read_call(args)
@@ -204,6 +215,7 @@ class Kernel(ops.Custom):
                 ]
         else:
             self._check_inputs(inputs)
+            check_given(self._function, *self._given_out)
         return super().__call__(*args)
 
     def __infer__(self, *args: dict[str, Any]) -> dict[str, Any]:
@@ -342,7 +354,7 @@ class Kernel(ops.Custom):
 
     def __repr__(self) -> str:
         arguments = [repr(f"{self._path}:{self._function.name}")]
-        arguments += [f"{name}={value!r}" for name, value in self._attributes.items()]
+        arguments += [f"{name}={shown(value)}" for name, value in self._attributes.items()]
         if self._grad is not None:
-            arguments.append(f"grad={self._grad!r}")
+            arguments.append(f"grad={shown(self._grad)}")
         return f"kernel({', '.join(arguments)})"

@@ -23,7 +23,7 @@ def main(*arguments: str) -> None:
             check_interface()
             print(library())
             return
-        if not Path(program).is_file():
+        if not os.path.isfile(program):  # not Path's, which raises where a name is too long
             raise FileNotFoundError(f"{program}: there is no such file")
         # Read when PyTorch's library of threads is loaded. They would wait actively, on processors
         # that MindSpore's need (docs/performance.md, "Threads").

@@ -1,0 +1,215 @@
+"""Paths, files that are no libraries, and what libraries say of themselves."""
+
+import contextlib
+import json
+import os
+import re
+import struct
+
+import inputs
+import pytest
+from host import KERNELS
+from hypothesis import given
+from hypothesis import strategies as st
+from outcomes import assert_in_words
+
+from aten_bridge import _elf
+from aten_bridge._function import Description
+
+WHOLE = KERNELS.read_bytes()
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """With something of every kind."""
+    folder = tmp_path_factory.mktemp("kinds")
+    (folder / "empty.so").touch()
+    (folder / "text.so").write_text("def leaky_relu(x): ...")
+    (folder / "cut.so").write_bytes(WHOLE[:3000])
+    (folder / "folder.so").mkdir()
+    os.mkfifo(folder / "pipe.so")
+    (folder / "circle.so").symlink_to(folder / "circle.so")
+    (folder / "nowhere.so").symlink_to(folder / "missing.so")
+    (folder / "\udcff.so").write_bytes(WHOLE)
+    (folder / "whole.so").symlink_to(KERNELS)
+    return folder
+
+
+# ===--- the path and the name ---===
+
+KINDS = ["empty.so", "text.so", "cut.so", "folder.so", "pipe.so", "circle.so", "nowhere.so"]
+KINDS += ["\udcff.so", "whole.so"]
+NAMES = ["Copy", "Add", "FortyTwo", "malloc"]
+NOT_KERNELS = ["CopyDescribe", "CopyInfer", "CopyInferShape", "aten_bridge_last_error"]
+
+
+@inputs.examples(300)
+@given(
+    path=st.one_of(inputs.texts, st.sampled_from(KINDS)),
+    behind=st.one_of(st.just(""), inputs.texts),
+    name=st.one_of(inputs.texts, st.sampled_from(NAMES + NOT_KERNELS)),
+    in_folder=st.booleans(),
+)
+def test_path_and_name(worker, folder, path, behind, name, in_folder):
+    path = f"{folder}/{path}{behind}" if in_folder else path + behind
+    text = f"{path}:{name}"
+    outcome = worker.run("make", text, {"out_shape": (2,), "out_dtype": inputs.Dtype("float32")})
+    full_path = os.path.abspath(path) if "\0" not in path and not path.startswith("~") else None
+    assert_in_words(outcome, f"{text!r}: ", f"{full_path}: ", "/")
+    assert outcome.error or (path.endswith(".so") and name in NAMES)
+
+
+@inputs.examples(50)
+@given(value=inputs.values)
+def test_argument_that_is_no_text(worker, value):
+    if isinstance(value, str):
+        return
+    outcome = worker.run("make", value, {})
+    assert_in_words(outcome, "expected the path of a library and the name of a kernel, ")
+    assert outcome.error
+
+
+# ===--- ELF files ---===
+
+SEGMENTS, SECTIONS = (struct.unpack_from("<Q", WHOLE, place)[0] for place in (32, 40))
+SEGMENT_COUNT, SECTION_COUNT = (struct.unpack_from("<H", WHOLE, place)[0] for place in (56, 60))
+HEADERS = [
+    *range(64),
+    *range(SEGMENTS, SEGMENTS + 56 * SEGMENT_COUNT),
+    *range(SECTIONS, SECTIONS + 64 * SECTION_COUNT),
+]
+DYNAMIC = next(
+    struct.unpack_from("<8xQ16xQ", WHOLE, place)
+    for place in range(SEGMENTS, SEGMENTS + 56 * SEGMENT_COUNT, 56)
+    if struct.unpack_from("<I", WHOLE, place) == (2,)
+)
+DYNAMIC_TABLE = range(DYNAMIC[0], sum(DYNAMIC))
+
+
+def changes(places):
+    """Bytes, or numbers of 2, 4 or 8 bytes, in the place of others."""
+    numbers = st.one_of(
+        st.integers(0, 2**64 - 1), st.sampled_from([0, 1, 2**63, 2**64 - 1, 0x1000, len(WHOLE)])
+    )
+    aligned = st.builds(
+        lambda place, size, number: (
+            place // size * size,
+            (number % 2 ** (8 * size)).to_bytes(size, "little"),
+        ),
+        st.sampled_from(places),
+        st.sampled_from([1, 2, 4, 8]),
+        numbers,
+    )
+    return st.lists(aligned, min_size=1, max_size=3)
+
+
+def changed(changes, end=None):
+    content = bytearray(WHOLE)
+    for place, replacement in changes:
+        content[place : place + len(replacement)] = replacement
+    return bytes(content[:end])
+
+
+ends = st.one_of(
+    st.none(), st.sampled_from([0, 1, 3, 4, 19, 20, 63, 64, 65]), st.integers(0, len(WHOLE))
+)
+serial_numbers = iter(range(10**9))
+
+
+@inputs.examples(300)
+@given(changes=changes(HEADERS), end=ends)
+def test_library_with_other_headers(linker, folder, changes, end):
+    # Each in a file of its own: to write to one that is open would end the process.
+    library = folder / f"changed_{next(serial_numbers)}.so"
+    library.write_bytes(changed(changes, end))
+    try:
+        outcome = linker.run("open_library", str(library))
+    finally:
+        library.unlink()
+    assert_in_words(outcome, f"{library}: ")
+    assert end is None or end == len(WHOLE) or outcome.error
+
+
+@inputs.examples(300)
+@given(changes=changes([*HEADERS, *DYNAMIC_TABLE]), end=ends)
+def test_reader_of_headers(changes, end):
+    content = changed(changes, end)
+    for read in (_elf.least_size, _elf.check, _elf.exported_functions):
+        with contextlib.suppress(_elf.Contradiction):
+            read(content)
+
+
+# ===--- descriptions ---===
+
+DESCRIPTION = (
+    '{"interface": 1, "inputs": [["tensor", "x"], ["number or None", ""]], "outputs": 1, '
+    '"meta": true, "gradient": false, "device": "cpu", '
+    '"attributes": [["negative_slope", "a float, such as 1.0", false]]}'
+)
+json_values = st.recursive(
+    st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=5)),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3), st.dictionaries(st.text(max_size=5), inner, max_size=3)
+    ),
+    max_leaves=5,
+)
+
+
+def mutated(text):
+    """The text with other bytes here and there."""
+    odd = st.sampled_from([b'"', b"[" * 5000, b"{", b"null", b"1e999"])
+    pieces = st.one_of(st.binary(max_size=3), odd)
+    changes = st.lists(
+        st.tuples(st.integers(0, len(text)), st.integers(0, 20), pieces), min_size=1, max_size=3
+    )
+
+    def apply(changes):
+        content = text.encode()
+        for place, length, piece in changes:
+            content = content[:place] + piece + content[place + length :]
+        return content
+
+    return changes.map(apply)
+
+
+def with_other_fields(fields):
+    return json.dumps(json.loads(DESCRIPTION) | fields).encode()
+
+
+other_fields = st.dictionaries(
+    st.sampled_from([*json.loads(DESCRIPTION), "further"]), json_values, min_size=1, max_size=3
+).map(with_other_fields)
+
+
+@inputs.examples(500)
+@given(
+    text=st.one_of(
+        mutated(DESCRIPTION), other_fields, json_values.map(json.dumps).map(str.encode), st.none()
+    )
+)
+def test_description(text):
+    try:
+        description = Description.read(text, "./a.so:Op")
+    except ImportError as error:
+        fault = str(error)
+        assert fault.startswith("./a.so:Op: expected a ")
+        return
+    assert all(isinstance(kind, str) for kind in description.inputs)
+    assert description.outputs >= 0
+    assert description.required <= description.attribute_types.keys()
+    assert isinstance(description.gives_tuple, bool)
+
+
+# ===--- the command line of mint ---===
+
+
+@inputs.examples(60)
+@given(
+    options=st.lists(st.sampled_from(["--queues", "--blocking", "--help", "-", "--"]), max_size=3),
+    program=st.one_of(inputs.texts, st.just(".")),
+    arguments=st.lists(inputs.texts, max_size=2),
+)
+def test_command_line_without_a_program(linker, options, program, arguments):
+    outcome = linker.run("command_line", [*options, program, *arguments])
+    assert outcome.error == "builtins.SystemExit", outcome
+    assert re.fullmatch(r"(?s)aten_bridge: .*: (there is no such file|.*)\.", outcome.text), outcome

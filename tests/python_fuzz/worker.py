@@ -1,0 +1,234 @@
+"""A process in which inputs are tried: one that ends it, or hangs, is reported as an example."""
+
+from __future__ import annotations
+
+import copy
+import faulthandler
+import functools
+import importlib
+import itertools
+import multiprocessing
+import pickle
+import sys
+from typing import Any, NamedTuple
+
+import numpy as np
+
+_SECONDS = 120  # for one input; the first imports MindSpore
+
+# ===--- what cannot be sent as it is ---===
+
+
+class Array(NamedTuple):
+    """A tensor of MindSpore's or PyTorch's with the values of a NumPy array."""
+
+    library: str
+    values: np.ndarray
+    dtype: str | None = None  # where NumPy has none of this name
+
+
+class Dtype(NamedTuple):
+    """A dtype, or another type, of MindSpore's."""
+
+    name: str
+
+
+class Nested(NamedTuple):
+    """A list in a list in a list."""
+
+    depth: int
+
+
+class Cyclic(NamedTuple):
+    """A list that contains itself."""
+
+
+class Huge(NamedTuple):
+    """An int, which Python does not print if it has more than 4,300 digits."""
+
+    digits: int
+    sign: int = 1
+
+
+class Hashless(NamedTuple):
+    """An object that cannot be hashed, compared or printed."""
+
+
+class _Raises:
+    def __repr__(self) -> str:
+        raise ArithmeticError("no text")
+
+    __hash__ = None
+    __eq__ = None
+
+
+def _real(value: Any) -> Any:
+    """The value that a value sent stands for."""
+    if isinstance(value, Array):
+        if value.library == "torch":
+            return importlib.import_module("torch").from_numpy(value.values.copy())
+        import mindspore as ms
+
+        dtype = None if value.dtype is None else getattr(ms, value.dtype)
+        # Of an array MindSpore makes no tensor of rank 0 and none without elements.
+        return ms.Tensor(value.values, dtype)
+    if isinstance(value, Dtype):
+        return getattr(importlib.import_module("mindspore"), value.name)
+    if isinstance(value, Nested):
+        return functools.reduce(lambda inner, _: [inner], range(value.depth), [])
+    if isinstance(value, Huge):
+        return value.sign * 10**value.digits
+    if isinstance(value, Cyclic):
+        cyclic: list[Any] = []
+        cyclic.append(cyclic)
+        return cyclic
+    if isinstance(value, Hashless):
+        return _Raises()
+    if type(value) in (list, tuple):
+        return type(value)(map(_real, value))
+    if type(value) is dict:
+        return {_real(key): _real(one) for key, one in value.items()}
+    return value
+
+
+# ===--- what is done there ---===
+
+_operators: dict[int, Any] = {}
+_numbers = itertools.count()
+
+
+def make(path_and_name: Any, options: dict[str, Any]) -> int:
+    """The number of a new operator."""
+    from aten_bridge.mindspore import kernel
+
+    operator = kernel(_real(path_and_name), **_real(options))
+    repr(operator)
+    _operators[number := next(_numbers)] = operator
+    return number
+
+
+def call(number: int, arguments: tuple[Any, ...]) -> Any:
+    """What an operator gives, in PyNative mode."""
+    return _read(_operators[number](*_real(arguments)))
+
+
+def call_in_graph(number: int, arguments: tuple[Any, ...]) -> Any:
+    """The same in a network that is compiled."""
+    import mindspore as ms
+    from host import Net
+
+    ms.set_context(mode=ms.GRAPH_MODE)
+    try:
+        return _read(Net(_operators[number])(*_real(arguments)))
+    finally:
+        ms.set_context(mode=ms.PYNATIVE_MODE)
+
+
+def _read(result: Any) -> Any:
+    if isinstance(result, tuple):
+        return tuple(map(_read, result))
+    return result.shape, str(result.dtype), result.get_bytes(), result.asnumpy()
+
+
+def set_attribute(number: int, name: Any, value: Any) -> None:
+    _operators[number].add_prim_attr(_real(name), _real(value))
+
+
+def copy_of(number: int, how: str) -> int:
+    """The number of an operator that is made of another one."""
+    made = {
+        "deepcopy": copy.deepcopy,
+        "copy": copy.copy,
+        "pickle": lambda operator: pickle.loads(pickle.dumps(operator)),
+    }[how](_operators[number])
+    _operators[number := next(_numbers)] = made
+    return number
+
+
+def forget() -> None:
+    _operators.clear()
+
+
+def open_library(path: str) -> list[str]:
+    """The names of kernels of a library, which stays open."""
+    from aten_bridge._library import Library
+
+    library = Library(path)
+    library.function("NoSuchFunction")
+    return library.kernel_names()
+
+
+def command_line(arguments: list[str]) -> None:
+    """`python -m aten_bridge.mint` up to the program, which is none."""
+    from aten_bridge.mint import __main__ as mint
+
+    mint.main(*arguments)
+
+
+# ===--- the process, and who sends to it ---===
+
+
+def _serve(pipe: Any, path: list[str], with_mindspore: bool) -> None:
+    sys.path[:] = path
+    faulthandler.enable()
+    if with_mindspore:
+        import mindspore as ms
+
+        ms.set_device("CPU")
+        ms.set_context(mode=ms.PYNATIVE_MODE)
+        ms.runtime.launch_blocking()
+    while True:
+        try:
+            function, arguments = pipe.recv()
+        except EOFError:
+            return
+        try:
+            outcome = Outcome(globals()[function](*arguments))
+        except BaseException as error:
+            kind = type(error)
+            outcome = Outcome(None, f"{kind.__module__}.{kind.__qualname__}", str(error))
+        pipe.send(outcome)
+
+
+class Outcome(NamedTuple):
+    """What came of an input."""
+
+    value: Any
+    error: str = ""  # with its module
+    text: str = ""
+
+
+class Worker:
+    """The process, made anew when it has ended."""
+
+    def __init__(self, with_mindspore: bool = True):
+        self._with_mindspore = with_mindspore
+        self._process: Any = None
+
+    def run(self, function: str, *arguments: Any) -> Outcome:
+        if self._process is None:
+            context = multiprocessing.get_context("spawn")
+            self._pipe, theirs = context.Pipe()
+            self._process = context.Process(
+                target=_serve, args=(theirs, sys.path, self._with_mindspore), daemon=True
+            )
+            self._process.start()
+            theirs.close()
+        self._pipe.send((function, arguments))
+        try:
+            if not self._pipe.poll(_SECONDS):
+                self.end()
+                raise AssertionError(f"the process hangs in {function}{arguments!r}")
+            return self._pipe.recv()
+        except (EOFError, ConnectionResetError):
+            self._process.join()
+            code, self._process = self._process.exitcode, None
+            raise AssertionError(
+                f"the process ended with {code} in {function}{arguments!r}"
+            ) from None
+
+    def end(self) -> None:
+        if self._process is not None:
+            self._process.kill()
+            self._process.join()
+            self._process = None
