@@ -16,42 +16,40 @@ WHOLE = re.compile("ATEN_BRIDGE_(CORE_ONLY|COMPILED)")
 LICENSE = "//\n// SPDX-License-Identifier: Apache-2.0\n"
 
 
-def expanded(
-    name: str, include: Path, done: set[str], conditional: set[str], is_conditional: bool = False
-) -> list[str]:
-    """The lines of a header, and of those that it includes and that are not `done`."""
+def expanded(name: str, include: Path, done: dict[str, str], condition: str = "") -> list[str]:
+    """The lines of a header, and of those that it includes and that are not `done`.
+
+    `condition` is that under which the header stands, and `done` has it for each.
+    """
     lines: list[str] = []
-    depth = 0  # of conditions
+    conditions = [condition]
     text = (include / name).read_text()
     for line in (text if name == "aten_bridge.h" else text.replace(LICENSE, "")).splitlines():
         if GUARD.match(line):
             continue
         if not WHOLE.search(line):
-            depth += line.startswith("#if")
-            depth -= line.startswith("#endif")
+            if line.startswith("#if"):
+                conditions.append(f"{conditions[-1]} {line}".strip())
+            elif line.startswith("#endif"):
+                conditions.pop()
         included = INCLUDE.match(line)
         if not included:
             lines.append(line)
             continue
         room = included[1]
-        if room in done:
-            if depth == 0 and not is_conditional and room in conditional:
-                raise ValueError(f"{name} includes {room}, which stands under a condition only")
-            continue
-        if is_conditional:
+        if room not in done:
+            done[room] = conditions[-1]
+            lines += [f"// ---- {room} ----", ""]
+            lines += expanded(room, include, done, conditions[-1])
+        elif done[room] not in ("", conditions[-1]):
             raise ValueError(
-                f"{name} is included under a condition and includes {room} first: include that "
-                "without one before"
+                f"{name} includes {room}, which stands under a condition only: {done[room]}"
             )
-        done.add(room)
-        conditional.update({room} if depth > 0 else ())
-        lines += [f"// ---- {room} ----", ""]
-        lines += expanded(room, include, done, conditional, is_conditional=depth > 0)
     return lines
 
 
 def single_header(include: Path) -> str:
-    lines = expanded("aten_bridge.h", include, set(), set())
+    lines = expanded("aten_bridge.h", include, {})
     text = "\n".join(["#ifndef ATEN_BRIDGE_H_", "#define ATEN_BRIDGE_H_", *lines])
     return re.sub(r"\n{3,}", "\n\n", text) + "\n\n#endif  // ATEN_BRIDGE_H_\n"
 

@@ -57,7 +57,7 @@ def main(library):
     results = network(x, h, cell)
     for result, expected in zip(results, in_python(*inputs), strict=True):
         assert torch.equal(result, expected)
-    print("lltm in PyTorch: equal to the cell in Python bit for bit")
+    print("lltm in PyTorch: the results of the cell in Python, bit for bit")
 
     small = [
         torch.randn(sizes, dtype=torch.double, requires_grad=True)
@@ -84,6 +84,12 @@ def main(library):
         print(
             f"lltm in MindSpore, {name} mode: results and gradients equal to PyTorch's bit for bit"
         )
+
+        slope = 0.2
+        of_mindspore = kernel(f"{library}:LeakyRelu", negative_slope=slope)(arrays[0])
+        of_pytorch = torch.ops.lltm.leaky_relu(x, negative_slope=slope)
+        np.testing.assert_array_equal(of_mindspore.asnumpy(), of_pytorch.numpy())
+        print(f"leaky_relu from the same library, {name} mode: the same bits in both")
 
     compiled = torch.compile(network.lltm, backend="aot_eager", fullgraph=True)
     assert torch.equal(compiled(*inputs)[0], results[0])

@@ -204,9 +204,10 @@ constexpr auto workspace(F elements) {
 /// that is not const is called by one thread at a time.
 ///
 /// MindSpore 2.10 has one T for each place of a graph that calls the operator, and in PyNative mode
-/// one for each operator and shapes of its inputs. In graphs with dynamic shapes later calls have
-/// other shapes than the first. T is destroyed at the latest when the program ends. A host that
-/// calls no Init has a new T at each call.
+/// one for each operator, shapes of its inputs, and thread of Python's. In graphs with dynamic
+/// shapes later calls have other shapes than the first. PyTorch has one for each set of attributes.
+/// T is destroyed at the latest when the program ends. A host that calls no Init has a new T at
+/// each call.
 template <class Made>
 constexpr detail::State<Made> state() {
   return {};

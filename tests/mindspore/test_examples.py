@@ -23,6 +23,8 @@ EXAMPLES = {
     "upsample": 4,
     "registration": 6,
     "saved_values": 4,
+    "lltm": 2,
+    "add_custom": 2,
 }
 
 

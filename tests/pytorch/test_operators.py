@@ -114,6 +114,9 @@ def test_out(my, x):
         assert my.square(x, out=out) is out
         assert torch.equal(out, x * x)
         assert out._version > version
+    shared = x.clone()
+    my.square(shared, out=shared)
+    assert torch.equal(shared, x * x)
     out = torch.empty(2)
     assert torch.ops.bridge_test.fill.out(x, out=out) is None
     assert torch.equal(out, x.sum().float().expand(2))

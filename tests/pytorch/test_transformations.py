@@ -147,6 +147,18 @@ def test_export(my, tmp_path):
     torch.testing.assert_close(loaded(other), network(other))
 
 
+def test_export_to_machine_code(my, tmp_path):
+    network = Network(my).eval()
+    program = torch.export.export(
+        network, (torch.randn(3, 4),), dynamic_shapes=({0: torch.export.Dim("n")},)
+    )
+    file = torch._inductor.aoti_compile_and_package(
+        program, package_path=str(tmp_path / "network.pt2")
+    )
+    x = torch.randn(8, 4)
+    torch.testing.assert_close(torch._inductor.aoti_load_package(file)(x), network(x))
+
+
 def test_script(my):
     class Scripted(torch.nn.Module):
         def forward(self, x):

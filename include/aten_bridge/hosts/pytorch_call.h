@@ -6,7 +6,6 @@
 #ifndef ATEN_BRIDGE_HOSTS_PYTORCH_CALL_H_
 #define ATEN_BRIDGE_HOSTS_PYTORCH_CALL_H_
 
-#include <ATen/EmptyTensor.h>
 #include <ATen/core/ivalue.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
@@ -34,13 +33,6 @@
 #pragma GCC visibility push(hidden)
 
 namespace aten_bridge::detail {
-
-/// What a call is for.
-enum class Purpose : std::uint8_t {
-  kRun,
-  kInfer,  // shapes and dtypes alone: tensors are without data, and sizes may be symbols
-  kTrace,  // the body's operators, by PyTorch
-};
 
 /// The arguments of one call.
 class PyTorchCall {
@@ -88,7 +80,8 @@ class PyTorchCall {
     std::vector<at::Tensor> results;
     if (info_.returns_results) {
       if (purpose_ == Purpose::kInfer) {
-        results = info_.is_gradient ? expected_outputs() : of_.kernel->infer(arguments);
+        results = info_.has_meta && !info_.is_gradient ? of_.kernel->infer(arguments)
+                                                       : expected_outputs();
       } else {
         arguments.results = &results;
         invoke();
@@ -109,6 +102,7 @@ class PyTorchCall {
       buffers.push_back(outputs[i].toTensor());
     }
     const std::vector<at::Tensor> given = buffers;
+    check_devices(given);
     if (info_.is_own_meta) {
       run_to_resize(buffers);
       check_results(buffers);
@@ -117,8 +111,10 @@ class PyTorchCall {
     if (info_.has_meta || info_.is_gradient) {
       fit(buffers, expected_outputs());
     }
-    for (at::Tensor& buffer : buffers) {
-      buffer = buffer.is_contiguous() ? buffer : at::empty(buffer.sizes(), buffer.options());
+    for (std::size_t i = 0; i < given.size(); ++i) {
+      if (!given[i].is_contiguous() || is_shared(given, i)) {
+        buffers[i] = at::empty(given[i].sizes(), given[i].options());
+      }
     }
     check_results(buffers);
     if (purpose_ == Purpose::kRun) {
@@ -133,8 +129,10 @@ class PyTorchCall {
 
   Arguments arguments;
 
+  /// Where the tensors are; none where there is none.
+  const std::optional<c10::Device>& device() const { return device_; }
+
   const Operand* operands() const { return operands_.data(); }
-  /// Those that error texts may tell of.
   int described() const { return described_; }
 
  private:
@@ -166,7 +164,7 @@ class PyTorchCall {
       return true;
     }
     if (purpose_ == Purpose::kRun && !is_here(tensor)) {
-      add_device_fault(operand, tensor);
+      add_device_fault(operand.name, tensor);
       return false;
     }
     // Kernels loop over data; PyTorch gives transposed and repeated tensors, also as gradients.
@@ -192,35 +190,24 @@ class PyTorchCall {
     return device == *device_ && (device.type() == of_.device || device.is_privateuseone());
   }
 
-  [[gnu::cold]] void add_device_fault(const Operand& operand, const at::Tensor& tensor) {
-    const std::string expected = device_.has_value() && device_->type() == of_.device
-                                     ? device_->str()
-                                     : c10::Device(of_.device).str();
-    report_.add(Status::kDevice, {operand.name.text(), ": expected a tensor on ", expected,
-                                  ", got ", tensor_text(tensor), " on ", tensor.device().str()});
+  void add_device_fault(const OperandName& name, const at::Tensor& tensor) {
+    const bool is_known = device_.has_value() && device_->type() == of_.device;
+    detail::add_device_fault(name, tensor, is_known ? *device_ : c10::Device(of_.device), report_);
   }
 
-  /// What checks and error texts know of a tensor. A size that is a symbol is not known.
-  void describe(Operand& operand) {
-    Slot& slot = operand.slot;
-    const at::Tensor& tensor = operand.view;
-    const c10::TensorImpl* impl = tensor.unsafeGetTensorImpl();
-    slot.dtype = dtype_of(tensor.scalar_type());
-    slot.ndim = static_cast<int>(tensor.dim());
-    if (impl->has_symbolic_sizes_strides()) {
-      sizes_.push_back(std::make_unique<std::vector<int64_t>>());
-      for (const c10::SymInt& size : tensor.sym_sizes()) {
-        sizes_.back()->push_back(size.maybe_as_int().value_or(kUnknownSize));
+  void check_devices(const std::vector<at::Tensor>& outputs) {
+    for (std::size_t i = 0; i < outputs.size() && purpose_ == Purpose::kRun; ++i) {
+      const int index = static_cast<int>(i);
+      if (!is_here(outputs[i])) {
+        const OperandCheck* check = find_check(info_, Role::kOutput, index);
+        add_device_fault(operand_name(check, Role::kOutput, index), outputs[i]);
       }
-      slot.sizes = sizes_.back()->data();
-      slot.numel = 1;
-    } else {
-      slot.sizes = impl->sizes().data();
-      slot.numel = impl->numel();
     }
-    if (purpose_ == Purpose::kRun) {
-      slot.data = const_cast<void*>(first_element(tensor));  // NOLINT: as a view's
-    }
+    report_.raise_if_failed();
+  }
+
+  void describe(Operand& operand) {
+    detail::describe(operand, /*has_data=*/purpose_ == Purpose::kRun, sizes_);
   }
 
   //===--- outputs ---===//
@@ -287,14 +274,6 @@ class PyTorchCall {
     return outputs;
   }
 
-  /// at::empty(), on the CPU without the dispatcher.
-  static at::Tensor make_empty(at::IntArrayRef sizes, const at::TensorOptions& options) {
-    if (options.device().is_cpu()) {
-      return at::detail::empty_cpu(sizes, c10::typeMetaToScalarType(options.dtype()));
-    }
-    return at::empty(sizes, options);
-  }
-
   /// New, row-major tensors like what the kernel will write.
   std::vector<at::Tensor> expected_outputs() {
     std::vector<at::Tensor> like;
@@ -302,7 +281,8 @@ class PyTorchCall {
       like = of_.kernel->infer(arguments);
       check_defined(like);
     } else {  // gradients of the first inputs that are tensors
-      for (int i = 0; i < arguments.inputs && like.size() < output_count(); ++i) {
+      for (int i = 0;
+           i < arguments.inputs && like.size() < static_cast<std::size_t>(arguments.outputs); ++i) {
         const Operand& operand = operands_[static_cast<std::size_t>(i)];
         if (info_.bindings[input_parameter(arguments, i)].kind != Kind::kNumber) {
           like.push_back(operand.view.defined() ? operand.view
@@ -317,8 +297,6 @@ class PyTorchCall {
     }
     return like;
   }
-
-  std::size_t output_count() const { return static_cast<std::size_t>(arguments.outputs); }
 
   /// Gives tensors that a caller wants to have written the sizes that they will have.
   void fit(std::vector<at::Tensor>& given, const std::vector<at::Tensor>& expected) {
@@ -420,9 +398,7 @@ class PyTorchCall {
       if (const OperandCheck* check = find_check(info_, Role::kOutput, index)) {
         Operand operand;
         operand.view = results[i];
-        const Purpose purpose = std::exchange(purpose_, Purpose::kInfer);
-        describe(operand);
-        purpose_ = purpose;
+        detail::describe(operand, /*has_data=*/false, sizes_);
         checks(*check, operand_name(check, Role::kOutput, index), operand.slot);
       }
     }
@@ -457,17 +433,12 @@ class PyTorchCall {
                        [&](const at::Tensor& other) { return shares_memory(result, other); });
   }
 
-  static bool shares_memory(const at::Tensor& a, const at::Tensor& b) {
-    return a.is_same(b) ||
-           (a.has_storage() && b.has_storage() && a.storage().is_alias_of(b.storage()));
-  }
-
   const KernelOfPyTorch& of_;
   const KernelInfo& info_;
   Purpose purpose_;
   Report report_;
   c10::SmallVector<Operand, 4> operands_;
-  std::vector<std::unique_ptr<std::vector<int64_t>>> sizes_;
+  KeptSizes sizes_;
   std::optional<c10::Device> device_;
   int described_ = 0;
 };

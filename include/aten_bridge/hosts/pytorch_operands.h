@@ -1,21 +1,34 @@
-// Operands from values of PyTorch's dispatcher.
+// Operands from values of PyTorch's dispatcher, and tensors for results.
 //
 // SPDX-License-Identifier: Apache-2.0
 
 #ifndef ATEN_BRIDGE_HOSTS_PYTORCH_OPERANDS_H_
 #define ATEN_BRIDGE_HOSTS_PYTORCH_OPERANDS_H_
 
+#include <ATen/EmptyTensor.h>
 #include <ATen/core/ivalue.h>
+#include <ATen/ops/empty.h>
 #include <aten_bridge/operands.h>
+#include <aten_bridge/outputs.h>
 #include <aten_bridge/torch.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <iterator>
+#include <memory>
+#include <vector>
 
 #pragma GCC visibility push(hidden)
 
 namespace aten_bridge::detail {
+
+/// What a call is for.
+enum class Purpose : std::uint8_t {
+  kRun,
+  kInfer,  // shapes and dtypes alone: tensors are without data, and sizes may be symbols
+  kTrace,  // the body's operators, by PyTorch
+};
 
 /// The bridge's name of PyTorch's dtype; kNone for one that it has not.
 inline DType dtype_of(at::ScalarType type) {
@@ -46,6 +59,52 @@ inline void take_number(Operand& operand, const c10::IValue& value) {
     put(value.toComplexDouble(), DType::kComplex128);
   } else {
     slot.numel = 0;
+  }
+}
+
+[[gnu::cold]] inline void add_device_fault(const OperandName& name, const at::Tensor& tensor,
+                                           c10::Device expected, Report& report) {
+  report.add(Status::kDevice, {name.text(), ": expected a tensor on ", expected.str(), ", got ",
+                               tensor_text(tensor), " on ", tensor.device().str()});
+}
+
+/// at::empty(), on the CPU without the dispatcher.
+inline at::Tensor make_empty(at::IntArrayRef sizes, const at::TensorOptions& options) {
+  if (options.device().is_cpu()) {
+    return at::detail::empty_cpu(sizes, c10::typeMetaToScalarType(options.dtype()));
+  }
+  return at::empty(sizes, options);
+}
+
+/// Whether both are, or may be, in the same memory.
+inline bool shares_memory(const at::Tensor& a, const at::Tensor& b) {
+  return a.is_same(b) ||
+         (a.has_storage() && b.has_storage() && a.storage().is_alias_of(b.storage()));
+}
+
+/// Sizes of tensors that have symbols for some, and of outputs before the body.
+using KeptSizes = std::vector<std::unique_ptr<std::vector<int64_t>>>;
+
+/// What checks and error texts know of a tensor. A size that is a symbol is not known.
+inline void describe(Operand& operand, bool has_data, KeptSizes& kept) {
+  Slot& slot = operand.slot;
+  const at::Tensor& tensor = operand.view;
+  const c10::TensorImpl* impl = tensor.unsafeGetTensorImpl();
+  slot.dtype = dtype_of(tensor.scalar_type());
+  slot.ndim = static_cast<int>(tensor.dim());
+  if (impl->has_symbolic_sizes_strides()) {
+    kept.push_back(std::make_unique<std::vector<int64_t>>());
+    for (const c10::SymInt& size : tensor.sym_sizes()) {
+      kept.back()->push_back(size.maybe_as_int().value_or(-1));
+    }
+    slot.sizes = kept.back()->data();
+    slot.numel = 1;
+  } else {
+    slot.sizes = impl->sizes().data();
+    slot.numel = impl->numel();
+  }
+  if (has_data) {
+    slot.data = const_cast<void*>(first_element(tensor));  // NOLINT: as a view's
   }
 }
 

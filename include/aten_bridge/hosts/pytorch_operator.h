@@ -60,6 +60,10 @@ class PyTorchOperator {
       } else {
         const KernelScope scope(info().records && purpose == Purpose::kRun);
         call.take_inputs(begin);
+        c10::OptionalDeviceGuard on_device;
+        if (call.device().has_value() && !call.device()->is_cpu()) {
+          on_device.reset_device(*call.device());
+        }
         if (is_out) {
           call.write_to(given);
         } else {

@@ -1,0 +1,62 @@
+"""A device of somebody else's, PrivateUse1 named "npu" (npu_backend.cpp): in other processes."""
+
+import pytest
+
+NPU = """
+import ctypes, types, torch
+torch.ops.load_library(library.replace("test_pytorch", "npu_backend"))
+ctypes.CDLL(library.replace("test_pytorch", "npu_backend")).register_npu()
+module = types.ModuleType("npu")
+module._lazy_init = lambda: None
+module.is_available = lambda: True
+module.device_count = lambda: 1
+module.current_device = lambda: 0
+torch._register_device_module("npu", module)
+torch.utils.generate_methods_for_privateuse1_backend()
+x = torch.linspace(-1, 1, 6).reshape(2, 3)
+on_npu = x.to("npu").requires_grad_()
+assert on_npu.device == torch.device("npu:0")
+"""
+
+
+def test_a_kernel_registered_for_it(run_python, build):
+    """Ascend's sample: forward, backward, Meta and torch.compile."""
+    run_python(
+        f"""{NPU}
+torch.ops.load_library({str(build / "examples/add_custom/add_custom.so")!r})
+y = torch.ops.myops.add_custom(on_npu, on_npu)
+assert y.device == on_npu.device
+y.sum().backward()
+assert on_npu.grad.device == on_npu.device
+assert torch.equal(y.detach().cpu(), x + x), y.cpu()
+assert torch.equal(on_npu.grad.cpu(), torch.full((2, 3), 2.0))
+meta = torch.ops.myops.add_custom(x.to("meta"), x.to("meta"))
+assert meta.shape == x.shape
+call = lambda x: torch.ops.myops.add_custom(x, x)
+compiled = torch.compile(call, backend="aot_eager", fullgraph=True)
+other = x.to("npu").requires_grad_()
+z = compiled(other)
+z.sum().backward()
+assert z.device == other.device
+assert torch.equal(z.detach().cpu(), x + x)
+assert torch.equal(other.grad.cpu(), torch.full((2, 3), 2.0))
+"""
+    )
+
+
+@pytest.mark.parametrize("name", ["leaky_relu", "swish"])
+def test_others_come_by_the_backends_fallback_or_by_pytorchs_operators(run_python, name):
+    run_python(
+        f"""{NPU}
+torch.ops.load_library(library)
+operator = torch.ops.bridge_test.{name}
+y = operator(on_npu)
+y.sum().backward()
+leaf = x.clone().requires_grad_()
+expected = operator(leaf)
+expected.sum().backward()
+assert y.device == on_npu.device
+torch.testing.assert_close(y.detach().cpu(), expected.detach())
+torch.testing.assert_close(on_npu.grad.cpu(), leaf.grad)
+"""
+    )
