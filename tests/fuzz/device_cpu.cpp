@@ -1,0 +1,16 @@
+// Kernels for the CPU.
+#include "device.h"
+
+namespace fuzz::device {
+
+Memory& memory() {
+  static Memory memory;
+  return memory;
+}
+Memory* other_memory() { return nullptr; }
+void* choose_stream(Choices& /*choices*/) { return nullptr; }
+bool begin_capture(void* /*stream*/) { return false; }
+bool end_capture(void* /*stream*/) { return false; }
+void wait(void* /*stream*/) {}
+
+}  // namespace fuzz::device
