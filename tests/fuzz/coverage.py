@@ -28,14 +28,18 @@ def find_tool(name, version):
     return found
 
 
-def run_counted(fuzzer, folder, version):
-    """Runs a fuzzer on its inputs; returns how often each line was run, as lcov has it."""
+def run_counted(fuzzer, folder, version, stand_in):
+    """Runs a fuzzer on its inputs; returns how often each line was run, as lcov has it.
+
+    Those for CUDA need the stand-in for its runtime.
+    """
     name = fuzzer.name.removesuffix("_coverage")
     profile = folder / f"{name}.profraw"
     corpus = folder / f"{name}.corpus"
+    preload = {"LD_PRELOAD": str(stand_in)} if name.startswith("cuda_") else {}
     output = subprocess.run(
         [fuzzer, "5000", *([corpus] if corpus.is_dir() else [])],
-        env={**os.environ, "LLVM_PROFILE_FILE": str(profile)},
+        env={**os.environ, "LLVM_PROFILE_FILE": str(profile), **preload},
         check=True,
         text=True,
         stdout=subprocess.PIPE,
@@ -95,6 +99,7 @@ def ranges(lines):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--llvm", default="14", help="major version of the compiler")
+    parser.add_argument("--stand-in", type=Path, help="for the CUDA runtime")
     parser.add_argument("include", type=Path)
     parser.add_argument("folder", type=Path)
     parser.add_argument("fuzzers", type=Path, nargs="+")
@@ -102,7 +107,10 @@ def main():
     include = arguments.include.resolve()
 
     files = counts_by_line(
-        [run_counted(f.resolve(), arguments.folder, arguments.llvm) for f in arguments.fuzzers],
+        [
+            run_counted(f.resolve(), arguments.folder, arguments.llvm, arguments.stand_in)
+            for f in arguments.fuzzers
+        ],
         include,
     )
     excluded = excluded_lines(files, include)

@@ -14,6 +14,12 @@ Memory& memory();
 /// That the kernels cannot use; null if there is none.
 Memory* other_memory();
 
+/// Whether complex128 need not be at multiples of 16 bytes.
+bool takes_any_address();
+
+/// Whether it has operators for sparse tensors.
+bool has_sparse_tensors();
+
 /// That a call is given.
 void* choose_stream(Choices& choices);
 
@@ -23,7 +29,7 @@ bool begin_capture(void* stream);
 bool end_capture(void* stream);
 
 /// Until the operands can be read.
-void wait(void* stream);
+void wait();
 
 }  // namespace fuzz::device
 

@@ -53,11 +53,13 @@ struct Operator;
 enum Trait : unsigned int {
   kPlain = 0,
   kHasMeta = 1,
-  kWritesAny = 2,     // outputs of other dtypes and shapes are right, too
-  kTakesCall = 4,     // and its operands as they lie
-  kCountsCalls = 8,   // its results differ from call to call
-  kIsBare = 16,       // a C function of its own, whose errors have other names
-  kGivesOneEach = 32  // has as many outputs as inputs, but for the last of these
+  kWritesAny = 2,       // outputs of other dtypes and shapes are right, too
+  kTakesCall = 4,       // and its operands as they lie
+  kCountsCalls = 8,     // its results differ from call to call
+  kIsBare = 16,         // a C function of its own, whose errors have other names
+  kTrustsOutputs = 32,  // writes as much as it has to give, whatever the outputs are
+  kGivesOneEach = 64,   // has as many outputs as inputs, but for the last of these
+  kIsSparse = 128       // computes with sparse tensors
 };
 
 struct KernelUnderTest {
