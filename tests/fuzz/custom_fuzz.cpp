@@ -62,6 +62,7 @@ enum class Fault {
   kNullDtypes,
   kNegativeCount,
   kOtherMemory,
+  kNoSlots,
   kFaults
 };
 
@@ -410,6 +411,10 @@ void call(Operator& of, const std::vector<Operand>& inputs, Expected expected, F
   Arrays arrays;
   for (const Operand& input : inputs) {
     arrays.add(input, choose_shift(input));
+    const char* older_name = fuzz::info(input.type).older_name;
+    if (older_name != nullptr && !input.is_none && choices.one_in(16)) {
+      arrays.dtypes.back() = descriptions().take(older_name);
+    }
   }
   for (Operand& output : outputs) {
     std::fill(output.bytes.begin(), output.bytes.end(), static_cast<unsigned char>(0xff));
@@ -442,12 +447,13 @@ void call(Operator& of, const std::vector<Operand>& inputs, Expected expected, F
     keeps_inputs = false;  // the last of them is an output now
   }
   if (has_fault) {
+    const bool is_counted = fault == Fault::kNoSlots || fault == Fault::kNegativeCount;
     // A number may be in memory of the CPU on all devices; some do not look at each slot.
     const bool is_any = kernel.is(fuzz::kTrustsOutputs) ||
                         (kernel.is(fuzz::kTakesCall) && expected.outcome != Outcome::kError) ||
                         (fault == Fault::kOtherMemory && at < inputs.size() &&
                          inputs[at].numel() == 1 && expected.outcome != Outcome::kError);
-    expected = {is_any ? Outcome::kAny : Outcome::kError, {}};
+    expected = {is_any && !is_counted ? Outcome::kAny : Outcome::kError, {}};
   }
   if (kernel.is(fuzz::kTakesCall) && inputs[0].type == fuzz::Type::kC128 &&
       expected.outcome == Outcome::kValue) {
@@ -457,7 +463,9 @@ void call(Operator& of, const std::vector<Operand>& inputs, Expected expected, F
       expected.outcome == Outcome::kValue) {
     expected.outcome = Outcome::kAny;
   }
-  const bool runs = fault != Fault::kNegativeCount;
+  const int count = fault == Fault::kNegativeCount ? INT_MIN
+                    : fault == Fault::kNoSlots     ? 0
+                                                   : static_cast<int>(arrays.params.size());
   void* const stream = fuzz::device::choose_stream(choices);
   const bool is_captured = choices.one_in(8) && fuzz::device::begin_capture(stream);
   if (is_captured && expected.outcome == Outcome::kValue) {
@@ -471,8 +479,7 @@ void call(Operator& of, const std::vector<Operand>& inputs, Expected expected, F
   try {
     fuzz::Memory& memory = descriptions();
     const int status = kernel.call(
-        runs ? static_cast<int>(arrays.params.size()) : INT_MIN,
-        fault == Fault::kNullParams ? nullptr : memory.take(arrays.params),
+        count, fault == Fault::kNullParams ? nullptr : memory.take(arrays.params),
         fault == Fault::kNullNdims ? nullptr : memory.take(arrays.ndims),
         fault == Fault::kNullShapes ? nullptr : memory.take(arrays.shapes),
         fault == Fault::kNullDtypes ? nullptr : memory.take(arrays.dtypes), stream, extra);

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -11,6 +12,7 @@
 FUZZ_DECLARE(Negate)
 FUZZ_DECLARE(NegateOut)
 FUZZ_DECLARE(Fill)
+FUZZ_DECLARE(CopyTwice)
 FUZZ_DECLARE(Scale)
 FUZZ_DECLARE(ScaleGrad)
 FUZZ_DECLARE(Linear)
@@ -33,6 +35,7 @@ FUZZ_DECLARE(WriteInputGrad)
 FUZZ_DECLARE(DetachGrad)
 FUZZ_DECLARE_SEVERAL(EmbedGrad)
 FUZZ_DECLARE_SEVERAL(EmbedGradGrad)
+FUZZ_DECLARE_SEVERAL(EmbedGradGradGrad)
 FUZZ_DECLARE(Count)
 FUZZ_DECLARE(Shaped)
 FUZZ_DECLARE(WithWorkspace)
@@ -62,6 +65,16 @@ Operands choose_alike(Choices& choices, int count) {
 template <int count>
 Operands choose(Choices& choices) {
   return choose_alike(choices, count);
+}
+
+/// Inputs of the same shape, of which the last, a gradient, may have another.
+template <int count>
+Operands choose_with_gradient(Choices& choices) {
+  Operands inputs = choose_alike(choices, count);
+  if (choices.one_in(8)) {
+    inputs.back() = choose_alike(choices, 1)[0];
+  }
+  return inputs;
 }
 
 /// Inputs of the same shape, of which the last may be None.
@@ -141,9 +154,8 @@ Operands choose_embedding(Choices& choices) {
   Operands inputs = {choose_tensor(choices, type, {11, width}),
                      choose_tensor(choices, Type::kI64, {indices}),
                      choose_tensor(choices, type, {indices, width})};
-  if (count > 3) {
-    inputs.push_back(inputs[0]);
-    inputs.push_back(inputs[1]);
+  for (std::size_t i = 0; inputs.size() < static_cast<std::size_t>(count); ++i) {
+    inputs.push_back(inputs[i < 2 ? i : i - 2]);
   }
   return inputs;
 }
@@ -477,6 +489,16 @@ Expected expect_second_gradient(const Operands& inputs, const Operator& /*of*/) 
                 sum_of({product_of(of_a, b), product_of(of_b, a)})});
 }
 
+Expected expect_written_twice(const Operands& inputs, const Operator& /*of*/) {
+  if (inputs[0].is_none) {
+    return kError;
+  }
+  Expected expected =
+      is_known(inputs[0].type) ? value({sum_of({inputs[0], inputs[0]})}) : Expected{};
+  expected.is_inferred = false;
+  return expected;
+}
+
 Expected expect_doubled(const Operands& inputs, const Operator& /*of*/) {
   if (inputs[0].is_none) {
     return kError;
@@ -546,11 +568,29 @@ Expected expect_embedding_gradient(const Operands& inputs, const Operator& /*of*
   return value({gradient, zeros_like(indices)});
 }
 
-/// PyTorch cannot differentiate a sparse gradient.
-Expected expect_no_second_gradient(const Operands& inputs, const Operator& /*of*/) {
-  return std::any_of(inputs.begin(), inputs.end(), [](const Operand& o) { return o.is_none; })
-             ? Expected{}
-             : kError;
+bool has_nothing(const Operand& operand) { return operand.numel() == 0; }
+
+/// The gradient of the table's gradient has rows for the gradients that it was made from.
+Expected expect_second_of_embedding(const Operands& inputs, const Operator& /*of*/) {
+  if (std::any_of(inputs.begin(), inputs.end(), has_nothing)) {
+    return {};
+  }
+  Operand rows = zeros_like(inputs[2]);
+  const Ints indices = values<int64_t>(inputs[1]);
+  const std::size_t bytes = rows.bytes.size() / indices.size();
+  for (std::size_t i = 0; i < indices.size(); ++i) {
+    std::memcpy(rows.bytes.data() + i * bytes,
+                inputs[3].bytes.data() + static_cast<std::size_t>(indices[i]) * bytes, bytes);
+  }
+  return value({zeros_like(inputs[0]), zeros_like(inputs[1]), rows});
+}
+
+/// PyTorch cannot differentiate a sparse gradient twice.
+Expected expect_no_third_gradient(const Operands& inputs, const Operator& /*of*/) {
+  if (std::any_of(inputs.begin(), inputs.end(), has_nothing)) {
+    return {};
+  }
+  return {Outcome::kError, Operands(inputs.begin(), inputs.begin() + 5)};
 }
 
 Expected expect_counted(const Operands& inputs, const Operator& of) {
@@ -652,8 +692,10 @@ const std::vector<KernelUnderTest>& kernels() {
         {FUZZ_FUNCTIONS(Negate), choose<1>, expect_negated, kHasMeta},
         {FUZZ_FUNCTIONS(NegateOut), choose<1>, expect_negated, kHasMeta | kWritesAny},
         {FUZZ_FUNCTIONS(Fill), choose<1>, expect_filled, kHasMeta | kWritesAny},
+        {FUZZ_FUNCTIONS(CopyTwice), choose<1>, expect_written_twice, kHasMeta | kWritesAny},
         {FUZZ_FUNCTIONS(Scale), choose<1>, expect_scaled, kHasMeta, set_scale},
-        {FUZZ_FUNCTIONS(ScaleGrad), choose<2>, expect_scale_gradient, kHasMeta, set_scale},
+        {FUZZ_FUNCTIONS(ScaleGrad), choose_with_gradient<2>, expect_scale_gradient, kHasMeta,
+         set_scale},
         {FUZZ_FUNCTIONS(Linear), choose_linear, expect_linear, kHasMeta},
         {FUZZ_FUNCTIONS(SumOfAll), choose_several<1>, expect_sum, kHasMeta},
         {FUZZ_FUNCTIONS(SumOfAllGrad), choose_several<2>, expect_sum_gradient,
@@ -665,7 +707,8 @@ const std::vector<KernelUnderTest>& kernels() {
         {FUZZ_FUNCTIONS(NegateChecked), choose_checked, expect_checked, kHasMeta},
         {FUZZ_FUNCTIONS(NeverRight), choose<1>, expect_error, kHasMeta},
         {FUZZ_FUNCTIONS(Product), choose<2>, expect_product, kHasMeta},
-        {FUZZ_FUNCTIONS(ProductGrad), choose<3>, expect_product_gradient, kHasMeta, none, 2},
+        {FUZZ_FUNCTIONS(ProductGrad), choose_with_gradient<3>, expect_product_gradient, kHasMeta,
+         none, 2},
         {FUZZ_FUNCTIONS(ProductGradGrad), choose<5>, expect_second_gradient, kHasMeta, none, 3},
         {FUZZ_FUNCTIONS(Differentiate), choose<1>, expect_doubled},
         {FUZZ_FUNCTIONS(Spoil), choose_number_behind, expect_spoiled, kWritesAny},
@@ -675,7 +718,9 @@ const std::vector<KernelUnderTest>& kernels() {
         {FUZZ_FUNCTIONS(DetachGrad), choose<2>, expect_integer_zeros, kHasMeta},
         {FUZZ_FUNCTIONS(EmbedGrad), choose_embedding<3>, expect_embedding_gradient,
          kHasMeta | kIsSparse, none, 2},
-        {FUZZ_FUNCTIONS(EmbedGradGrad), choose_embedding<5>, expect_no_second_gradient,
+        {FUZZ_FUNCTIONS(EmbedGradGradGrad), choose_embedding<8>, expect_no_third_gradient,
+         kHasMeta | kIsSparse, none, 5},
+        {FUZZ_FUNCTIONS(EmbedGradGrad), choose_embedding<5>, expect_second_of_embedding,
          kHasMeta | kIsSparse, none, 3},
         {FUZZ_FUNCTIONS(Count), choose<1>, expect_counted, kHasMeta | kCountsCalls, set_begin},
         {FUZZ_FUNCTIONS(Shaped), choose<1>, expect_shaped, kHasMeta, set_how<4>},

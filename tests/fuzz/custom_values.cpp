@@ -1,5 +1,4 @@
 // Kernels that write what they are given as a text: attributes, and numbers from inputs.
-#include <charconv>
 #include <cmath>
 #include <cstdint>
 #include <cstdlib>
@@ -79,13 +78,6 @@ const WantedAttribute kWanted[] = {
 constexpr float kFloatValues[] = {0.0F,   1.0F,  0.1F,        -2.5F,       1e-20F,
                                   0.3F,   1e30F, 16777217.0F, 1.2345678F,  3.4028235e38F,
                                   -1e-6F, 0.7F,  123456.0F,   0.33333334F, 3.3895314e38F};
-
-/// The double of the shortest decimal; beyond the largest bfloat16 the same number.
-double widened(float value) {
-  char text[64];
-  *std::to_chars(text, text + sizeof(text) - 1, value, std::chars_format::scientific).ptr = '\0';
-  return std::abs(value) >= 3.3895314e38F ? value : std::strtod(text, nullptr);
-}
 
 std::vector<double> widened_list(const Floats& values) {
   std::vector<double> list;

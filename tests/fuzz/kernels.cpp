@@ -2,7 +2,6 @@
 #include <ATen/ops/add.h>
 #include <ATen/ops/embedding.h>
 #include <ATen/ops/empty.h>
-#include <ATen/ops/from_blob.h>
 #include <ATen/ops/linear.h>
 #include <ATen/ops/mul.h>
 #include <ATen/ops/neg.h>
@@ -20,7 +19,7 @@
 #include <tuple>
 #include <vector>
 
-#include "text.h"
+#include "print.h"
 
 namespace {
 
@@ -33,6 +32,7 @@ using aten_bridge::output;
 using aten_bridge::state;
 using aten_bridge::Workspace;
 using aten_bridge::workspace;
+using fuzz::print;
 using MaybeTensor = std::optional<Tensor>;
 
 //===--- tensors ---===//
@@ -42,6 +42,8 @@ Tensor negate(const Tensor& x) { return at::neg(x); }
 Tensor& negate_out(const Tensor& x, Tensor& y) { return at::neg_out(y, x); }
 
 void fill(const Tensor& /*x*/, Tensor& y) { y.fill_(3); }
+
+void copy_twice(const Tensor& x, Tensor& y) { y.copy_(at::add(x, x)); }
 
 Tensor scale(const Tensor& x, double factor, int64_t shift) {
   return at::add(at::mul(x, at::Scalar(factor)), at::Scalar(shift));
@@ -183,6 +185,8 @@ Tensor misjudged(const Tensor& x, int64_t how) {
     case 10:
       x.const_data_ptr();
       break;
+    case 11:
+      return x.squeeze();
     default:
       break;
   }
@@ -272,34 +276,6 @@ void ask_for_more(const aten_bridge::CallFrame& frame) {
 
 //===--- values ---===//
 
-std::string text_of(at::ScalarType type) { return std::to_string(static_cast<int>(type)); }
-std::string text_of(const at::Scalar& number) {
-  if (number.isComplex()) {
-    const c10::complex<double> value = number.toComplexDouble();
-    return fuzz::value_text(value.real()) + "+" + fuzz::value_text(value.imag()) + "j";
-  }
-  return number.isBoolean()         ? fuzz::value_text(number.toBool())
-         : number.isIntegral(false) ? fuzz::value_text(number.toLong())
-                                    : fuzz::value_text(number.toDouble());
-}
-template <class T>
-std::string text_of(const T& value) {
-  return fuzz::value_text(value);
-}
-template <class T>
-std::string text_of(const std::optional<T>& value) {
-  return value ? text_of(*value) : "none";
-}
-
-template <class... T>
-void print(Tensor& y, const T&... values) {
-  TORCH_CHECK(y.scalar_type() == at::kByte && y.sizes() == at::IntArrayRef(fuzz::kTextBytes),
-              "expected room for a text");
-  std::string text;
-  (text.append(text_of(values)).append(1, ';'), ...);
-  text.resize(static_cast<std::size_t>(fuzz::kTextBytes));
-  y.copy_(at::from_blob(text.data(), y.sizes(), at::kByte));
-}
 Tensor text_meta() {
   return at::empty({fuzz::kTextBytes}, at::TensorOptions(at::kMeta).dtype(at::kByte));
 }
@@ -345,6 +321,7 @@ void print_numbers(const Tensor& /*x*/, T number, const std::optional<T>& maybe,
 ATEN_BRIDGE_EXPORT(Negate, negate, meta());
 ATEN_BRIDGE_EXPORT(NegateOut, negate_out, meta());
 ATEN_BRIDGE_EXPORT(Fill, fill, meta());
+ATEN_BRIDGE_EXPORT(CopyTwice, copy_twice, meta());
 ATEN_BRIDGE_EXPORT(Scale, scale, attr("factor", 2.0), attr("shift", 1), meta());
 ATEN_BRIDGE_EXPORT_GRAD(ScaleGrad, scale, attr("factor", 2.0), attr("shift", 1));
 ATEN_BRIDGE_EXPORT(Linear, linear, input("x").sizes("N", "C"), input("weight").sizes("M", "C"),
@@ -374,6 +351,7 @@ ATEN_BRIDGE_EXPORT_GRAD(WriteInputGrad, write_input);
 ATEN_BRIDGE_EXPORT_GRAD(DetachGrad, detach);
 ATEN_BRIDGE_EXPORT_GRAD(EmbedGrad, embed);
 ATEN_BRIDGE_EXPORT_GRAD(EmbedGradGrad, gradient(embed));
+ATEN_BRIDGE_EXPORT_GRAD(EmbedGradGradGrad, gradient(gradient(embed)));
 
 ATEN_BRIDGE_EXPORT(Count, state<Counter(int64_t)>(), attr("begin"),
                    meta([](const Tensor& x) { return at::add(x, at::Scalar(1)); }));

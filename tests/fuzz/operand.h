@@ -46,22 +46,23 @@ struct TypeInfo {
   int id;                 // MindSpore's number; 0 where it differs between versions
   int mantissa_bits = 0;  // of floats that C++ does not have
   int bias = 0;
+  const char* older_name = nullptr;
 };
 inline constexpr TypeInfo kTypes[] = {
     {"bool", 1, 30},
     {"uint8", 1, 37},
     {"int8", 1, 32},
     {"int16", 2, 33},
-    {"int32", 4, 34},
+    {"int32", 4, 34, 0, 0, "int"},
     {"int64", 8, 35},
-    {"float32", 4, 43},
+    {"float32", 4, 43, 0, 0, "float"},
     {"float64", 8, 44},
     {"complex64", 8, 0},
     {"complex128", 16, 0},
     {"float16", 2, 42, 10, 15},
     {"uint64", 8, 40},
     {"uint16", 2, 38},
-    {"uint32", 4, 39},
+    {"uint32", 4, 39, 0, 0, "uint"},
     {"bfloat16", 2, 0, 7, 127},
     {"float8e4m3fn", 1, 0, 3, 7},
     {"float8e5m2", 1, 0, 2, 15},

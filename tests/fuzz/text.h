@@ -2,9 +2,12 @@
 #ifndef ATEN_BRIDGE_TESTS_FUZZ_TEXT_H_
 #define ATEN_BRIDGE_TESTS_FUZZ_TEXT_H_
 
+#include <charconv>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -12,6 +15,13 @@
 namespace fuzz {
 
 inline constexpr int64_t kTextBytes = 1024;  // of the tensor that a kernel writes its text to
+
+/// The double of the shortest decimal; beyond the largest bfloat16 the same number.
+inline double widened(float value) {
+  char text[64];
+  *std::to_chars(text, text + sizeof(text) - 1, value, std::chars_format::scientific).ptr = '\0';
+  return std::abs(value) >= 3.3895314e38F ? value : std::strtod(text, nullptr);
+}
 
 template <class T>
 std::string value_text(const T& value) {
