@@ -19,16 +19,11 @@ from pathlib import Path
 # last (none: to the end of the function), and why.
 UNREACHABLE = [
     ("*", r"^ *((static|explicit|friend|inline) )*constexpr\b[^=]*\(", None, "run by the compiler"),
-    ("torch.h", r"^  std::string loaded = ", r"^}", "of another PyTorch in the process"),
     ("torch.h", r"^    throw Error\(Status::kAten, ", None, "of another PyTorch in the process"),
-    ("views.h", r"^  if \(type == at::ScalarType::Undefined\)", r"^  }", "of older PyTorch"),
-    ("infer.h", r"scalar_type\(input.dtype\) == at::ScalarType::Un", r"^    }", "of older PyTorch"),
     ("host.h", r"^  bool has\(const char", r"^  }", "of hosts that are not MindSpore"),
     ("host.h", r"^  static (std::uint64_t place|NoAttributes|Instance)", None, "likewise"),
     ("host.h", r"^  static (int workspace_count|HostMemory)", None, "likewise"),
-    ("host.h", r"^  static const void\* take_call", None, "likewise"),
     ("mindspore_abi.h", r"^  OldStringHeader\* header", None, "of the old C++ ABI"),
-    ("mindspore_abi.h", r"^    } else if \(reinterpret_cast<.*header", r"^    }$", "likewise"),
 ]
 
 
