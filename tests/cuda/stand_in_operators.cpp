@@ -17,6 +17,7 @@
 
 #include <deque>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <utility>
 #include <vector>
@@ -26,6 +27,7 @@ namespace {
 using c10::DispatchKey;
 using c10::IValue;
 using torch::jit::Stack;
+using Work = std::function<void()>;
 using ToTensor = std::function<at::Tensor(const at::Tensor&)>;
 
 /// `value` with `convert` of each tensor on `device` in it, and devices of CUDA as the CPU.
@@ -53,26 +55,48 @@ std::vector<at::Tensor> tensors_of(const IValue& value, at::DeviceType device) {
   return tensors;
 }
 
+/// `copy` with the operations on its values that PyTorch has put off.
+at::Tensor with_pending(at::Tensor copy, const at::Tensor& tensor) {
+  copy._set_conj(tensor.is_conj());
+  copy._set_neg(tensor.is_neg());
+  return copy;
+}
+
 at::Tensor zeros_on_the_cpu(const at::Tensor& tensor) {
-  return at::empty_strided(tensor.sizes(), tensor.strides(), tensor.options().device(at::kCPU))
-      .zero_();
+  return with_pending(
+      at::empty_strided(tensor.sizes(), tensor.strides(), tensor.options().device(at::kCPU))
+          .zero_(),
+      tensor);
 }
 
 /// A view of the same memory, which the stand-in has on the CPU. Does not keep it.
 at::Tensor view_on_the_cpu(const at::Tensor& tensor) {
-  return at::from_blob(tensor.data_ptr(), tensor.sizes(), tensor.strides(),
-                       tensor.options().device(at::kCPU));
+  return with_pending(at::from_blob(tensor.data_ptr(), tensor.sizes(), tensor.strides(),
+                                    tensor.options().device(at::kCPU)),
+                      tensor);
 }
 
-/// Never destroyed: a captured graph may launch its work again.
-void launch(std::function<void()> work) {
+/// Launches work, which is kept where a captured graph may launch it again.
+void launch(Work work) {
   static auto* mutex = new std::mutex;
-  static auto* works = new std::deque<std::function<void()>>;
+  static auto* works = new std::deque<Work>;
+  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+  const cudaStream_t stream = c10::cuda::getCurrentCUDAStream();
+  C10_CUDA_CHECK(cudaStreamIsCapturing(stream, &status));
+  if (status == cudaStreamCaptureStatusNone) {
+    C10_CUDA_CHECK(cudaLaunchHostFunc(
+        stream,
+        [](void* function) {
+          const std::unique_ptr<Work> once(static_cast<Work*>(function));
+          (*once)();
+        },
+        new Work(std::move(work))));
+    return;
+  }
   const std::lock_guard<std::mutex> lock(*mutex);
   works->push_back(std::move(work));
   C10_CUDA_CHECK(cudaLaunchHostFunc(
-      c10::cuda::getCurrentCUDAStream(),
-      [](void* function) { (*static_cast<std::function<void()>*>(function))(); }, &works->back()));
+      stream, [](void* function) { (*static_cast<Work*>(function))(); }, &works->back()));
 }
 
 /// The kernel for CUDA of every operator. A trial over zeros gives the shapes of the results, and
@@ -147,8 +171,9 @@ void run_on_the_cpu(const c10::OperatorHandle& op, Stack* stack) {
 void copy(const c10::OperatorHandle& op, Stack* stack) {
   const at::Tensor to = torch::jit::peek(stack, 0, 3).toTensor();
   const at::Tensor from = torch::jit::peek(stack, 1, 3).toTensor();
-  const bool is_plain =
-      to.is_contiguous() && from.is_contiguous() && to.scalar_type() == from.scalar_type();
+  const bool is_plain = to.is_contiguous() && from.is_contiguous() &&
+                        to.scalar_type() == from.scalar_type() && to.is_conj() == from.is_conj() &&
+                        to.is_neg() == from.is_neg();
   if (to.is_cuda() && from.is_cuda() && !is_plain) {
     run_on_the_cpu(op, stack);
     return;

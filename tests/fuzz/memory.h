@@ -31,7 +31,13 @@ inline std::string& scene() {
 class Memory {
  public:
   static constexpr std::size_t kPage = 4096;
-  static constexpr std::size_t kUsable = 4 * kPage;  // bytes of an array, at most, with its mark
+
+  /// Whole pages; null if there are none.
+  using MakePages = void*(std::size_t bytes);
+
+  explicit Memory(MakePages* make_pages = &pages_of_the_cpu) : make_pages_(make_pages) {}
+
+  static constexpr std::size_t kUsable = 5 * kPage;  // bytes of an array, at most, with its mark
 
   /// A copy of `bytes`, which ends `shift` bytes before the guard.
   void* take(const void* bytes, std::size_t size, std::size_t shift = 0) {
@@ -55,6 +61,10 @@ class Memory {
   template <class T>
   T* take(const std::vector<T>& values) {
     return static_cast<T*>(take(values.data(), values.size() * sizeof(T)));
+  }
+
+  const char* take(const char* text) {
+    return static_cast<char*>(take(text, std::strlen(text) + 1));
   }
 
   /// Finds bytes beside an array that somebody wrote, and frees all arrays.
@@ -81,16 +91,20 @@ class Memory {
     std::size_t size = 0;
   };
 
-  static Block make_block() {
-    void* memory =
-        mmap(nullptr, kUsable + kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    auto* const begin = static_cast<unsigned char*>(memory);
-    if (memory == MAP_FAILED || mprotect(begin + kUsable, kPage, PROT_NONE) != 0) {
+  static void* pages_of_the_cpu(std::size_t bytes) {
+    void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return memory == MAP_FAILED ? nullptr : memory;
+  }
+
+  Block make_block() const {
+    auto* const begin = static_cast<unsigned char*>(make_pages_(kUsable + kPage));
+    if (begin == nullptr || mprotect(begin + kUsable, kPage, PROT_NONE) != 0) {
       fail("no memory for the fuzzer");
     }
     return {begin + kUsable};
   }
 
+  MakePages* make_pages_;
   std::vector<Block> blocks_;
   std::size_t used_ = 0;
 };

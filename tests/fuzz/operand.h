@@ -2,11 +2,13 @@
 #ifndef ATEN_BRIDGE_TESTS_FUZZ_OPERAND_H_
 #define ATEN_BRIDGE_TESTS_FUZZ_OPERAND_H_
 
+#include <cmath>
 #include <complex>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -17,22 +19,58 @@ namespace fuzz {
 using Bytes = std::vector<unsigned char>;
 using Ints = std::vector<int64_t>;
 
-/// The dtypes whose values the fuzzer computes with, and two that it passes on.
-enum class Type { kBool, kU8, kI8, kI16, kI32, kI64, kF32, kF64, kC64, kC128, kF16, kU64 };
+/// The dtypes whose values the fuzzer computes with, then those that it passes on.
+enum class Type {
+  kBool,
+  kU8,
+  kI8,
+  kI16,
+  kI32,
+  kI64,
+  kF32,
+  kF64,
+  kC64,
+  kC128,
+  kF16,
+  kU64,
+  kU16,
+  kU32,
+  kBF16,
+  kF8E4,
+  kF8E5
+};
 
 struct TypeInfo {
   const char* name;
   std::size_t size;
-  int id;  // MindSpore's number; 0 where it differs between versions
+  int id;                 // MindSpore's number; 0 where it differs between versions
+  int mantissa_bits = 0;  // of floats that C++ does not have
+  int bias = 0;
+  const char* older_name = nullptr;
 };
 inline constexpr TypeInfo kTypes[] = {
-    {"bool", 1, 30},     {"uint8", 1, 37},      {"int8", 1, 32},    {"int16", 2, 33},
-    {"int32", 4, 34},    {"int64", 8, 35},      {"float32", 4, 43}, {"float64", 8, 44},
-    {"complex64", 8, 0}, {"complex128", 16, 0}, {"float16", 2, 42}, {"uint64", 8, 40},
+    {"bool", 1, 30},
+    {"uint8", 1, 37},
+    {"int8", 1, 32},
+    {"int16", 2, 33},
+    {"int32", 4, 34, 0, 0, "int"},
+    {"int64", 8, 35},
+    {"float32", 4, 43, 0, 0, "float"},
+    {"float64", 8, 44},
+    {"complex64", 8, 0},
+    {"complex128", 16, 0},
+    {"float16", 2, 42, 10, 15},
+    {"uint64", 8, 40},
+    {"uint16", 2, 38},
+    {"uint32", 4, 39, 0, 0, "uint"},
+    {"bfloat16", 2, 0, 7, 127},
+    {"float8e4m3fn", 1, 0, 3, 7},
+    {"float8e5m2", 1, 0, 2, 15},
 };
-inline constexpr Type kAllTypes[] = {Type::kF32, Type::kF64, Type::kI64, Type::kI32,  Type::kC128,
-                                     Type::kF32, Type::kI8,  Type::kU8,  Type::kBool, Type::kI16,
-                                     Type::kC64, Type::kF16, Type::kU64};
+inline constexpr Type kAllTypes[] = {Type::kF32,  Type::kF64,  Type::kI64, Type::kI32,  Type::kC128,
+                                     Type::kF32,  Type::kI8,   Type::kU8,  Type::kBool, Type::kI16,
+                                     Type::kC64,  Type::kF16,  Type::kU64, Type::kU16,  Type::kU32,
+                                     Type::kBF16, Type::kF8E4, Type::kF8E5};
 inline const TypeInfo& info(Type type) { return kTypes[static_cast<int>(type)]; }
 
 struct Operand {
@@ -92,7 +130,14 @@ auto with_type(Type type, F f) {
     case Type::kC128:
       return f(std::complex<double>());
     case Type::kF16:
+    case Type::kBF16:
+    case Type::kU16:
       return f(std::uint16_t());
+    case Type::kF8E4:
+    case Type::kF8E5:
+      return f(std::uint8_t());
+    case Type::kU32:
+      return f(std::uint32_t());
     case Type::kU64:
       break;
   }
@@ -119,22 +164,85 @@ void set_values(Operand& operand, const std::vector<T>& values) {
   }
 }
 
+/// The bits of a float that C++ does not have, for a number that such a one can be: 0, or from 1
+/// on.
+inline std::uint16_t encode(const TypeInfo& type, double number) {
+  if (number == 0) {
+    return 0;
+  }
+  int exponent = 0;
+  const double half = std::frexp(number, &exponent);  // from 1/2 on
+  return static_cast<std::uint16_t>(((exponent - 1 + type.bias) << type.mantissa_bits) +
+                                    static_cast<int>((2 * half - 1) * (1 << type.mantissa_bits)));
+}
+inline double decode(const TypeInfo& type, std::uint16_t bits) {
+  const int mantissa = bits & ((1 << type.mantissa_bits) - 1);
+  return bits == 0 ? 0
+                   : std::ldexp(1 + std::ldexp(mantissa, -type.mantissa_bits),
+                                (bits >> type.mantissa_bits) - type.bias);
+}
+
+/// Sets element after element to what `number_of` its index is.
+template <class F>
+void set_numbers(Operand& operand, F number_of) {
+  with_type(operand.type, [&](auto zero) {
+    using T = decltype(zero);
+    std::vector<T> numbers(static_cast<std::size_t>(operand.numel()));
+    for (std::size_t i = 0; i < numbers.size(); ++i) {
+      const TypeInfo& type = info(operand.type);
+      if constexpr (std::is_unsigned_v<T>) {
+        if (type.mantissa_bits > 0) {
+          numbers[i] = static_cast<T>(encode(type, number_of(i)));
+          continue;
+        }
+      }
+      numbers[i] = static_cast<T>(number_of(i));
+    }
+    set_values(operand, numbers);
+    return 0;
+  });
+}
+
 /// Small integers, of which sums and products are exact in all types.
 inline Operand choose_tensor(Choices& choices, Type type, Ints sizes) {
   Operand operand;
   operand.type = type;
   operand.sizes = std::move(sizes);
   const int seed = choices.byte();
-  with_type(type, [&](auto zero) {
-    using T = decltype(zero);
-    std::vector<T> numbers(static_cast<std::size_t>(operand.numel()));
-    for (std::size_t i = 0; i < numbers.size(); ++i) {
-      numbers[i] = static_cast<T>(type == Type::kBool ? (seed + i) % 2 : (seed + 3 * i) % 11);
-    }
-    set_values(operand, numbers);
-    return 0;
+  const std::size_t count = type == Type::kBool ? 2 : info(type).mantissa_bits > 0 ? 8 : 11;
+  set_numbers(operand, [&](std::size_t i) {
+    return static_cast<int>((static_cast<std::size_t>(seed) + 3 * i) % count);
   });
   return operand;
+}
+
+/// The one element of an operand: an integer, or the rest of the numbers.
+struct Number {
+  bool is_integer = false;
+  bool is_complex = false;
+  bool is_bool = false;
+  __extension__ __int128 integer = 0;
+  std::complex<double> real;
+};
+inline Number number_of(const Operand& operand) {
+  Number number;
+  with_type(operand.type, [&](auto zero) {
+    using T = decltype(zero);
+    const T value = values<T>(operand)[0];
+    const TypeInfo& type = info(operand.type);
+    if constexpr (std::is_integral_v<T>) {
+      number.is_integer = type.mantissa_bits == 0;
+      number.is_bool = operand.type == Type::kBool;
+      number.integer = value;
+      number.real = number.is_integer ? static_cast<double>(value)
+                                      : decode(type, static_cast<std::uint16_t>(value));
+    } else {
+      number.is_complex = !std::is_floating_point_v<T>;
+      number.real = std::complex<double>(value);
+    }
+    return 0;
+  });
+  return number;
 }
 
 /// Whether memory has the operand's values. Of zeros, whichever sign they have.
@@ -159,7 +267,9 @@ inline void check_text(const std::string& text, const char* kernel) {
   }
 }
 
-inline bool is_known(Type type) { return type != Type::kF16 && type != Type::kU64; }
+inline bool is_known(Type type) { return type < Type::kF16; }
+inline bool is_float(Type type) { return type == Type::kF32 || type == Type::kF64; }
+inline bool is_complex(Type type) { return type == Type::kC64 || type == Type::kC128; }
 
 }  // namespace fuzz
 

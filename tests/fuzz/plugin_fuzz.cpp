@@ -11,12 +11,14 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "../unit/plugin_host.h"
 #include "operand.h"
+#include "text.h"
 
 extern "C" {
 using Kernel = int(int, void**, int*, int64_t**, const char**, void*, void*);
@@ -28,6 +30,11 @@ Kernel NonZero;
 Kernel Cast;
 Kernel AddIfGiven;
 Kernel Sum;
+Kernel PrintValues;
+int GetRegisteredOpCount();
+const char** GetAllRegisteredOps();
+int GetComputeDependOpCount();
+const char** GetAllOpPluginComputeDependOps();
 const char* aten_bridge_last_error();
 }
 
@@ -164,6 +171,8 @@ struct Call {
   Outcome outcome = Outcome::kAny;
   Operand output;             // what is expected; of an in-place kernel, of its first input
   std::optional<Ints> sizes;  // of a result whose sizes are known after the run only
+  // How many of the elements at the end of the first input the second has in the same memory.
+  int64_t shared = 0;
 };
 
 template <class F>
@@ -187,12 +196,83 @@ Operand sum_of(const Operand& x, const Operand& y) {
   return elementwise(x, y, [](auto a, auto b) { return a + b; });
 }
 
+/// Values of a call, and their text.
+Call choose_values(Choices& choices) {
+  constexpr float kFloats[] = {0.0F, 0.1F, -2.5F, 1e-20F, 3.4028235e38F};
+  Call call = {PrintValues, "PrintValues", {}, Outcome::kValue, {}, {}};
+  std::string text;
+  const auto add = [&](Input input, const std::string& as_text) {
+    call.inputs.push_back(std::move(input));
+    text += as_text + ";";
+  };
+  const auto list_of = [&](Type type, auto values) {
+    Operand operand;
+    operand.type = type;
+    operand.sizes = {static_cast<int64_t>(values.size())};
+    fuzz::set_values(operand, values);
+    Input input = input_of(std::move(operand));
+    input.is_scalar = true;
+    return input;
+  };
+  const auto choose_ints = [&] {
+    Ints ints(static_cast<std::size_t>(choices.below(4)));
+    for (int64_t& number : ints) {
+      number = int64_t{choices.byte()} - 100;
+    }
+    return ints;
+  };
+  const Ints ints = choose_ints();
+  add(list_of(Type::kI64, ints), fuzz::value_text(ints));
+  const Ints maybe = choose_ints();
+  if (choices.one_in(2)) {
+    add(none(), "none");
+  } else {
+    add(list_of(Type::kI64, maybe), fuzz::value_text(maybe));
+  }
+  std::vector<float> floats(static_cast<std::size_t>(choices.below(4)));
+  std::vector<double> reals;
+  for (float& number : floats) {
+    number = choices.of(kFloats);
+    reals.push_back(fuzz::widened(number));
+  }
+  add(choices.one_in(2) ? list_of(Type::kF32, floats) : list_of(Type::kF64, reals),
+      fuzz::value_text(reals));
+  const float real = choices.of(kFloats);
+  add(list_of(Type::kF32, std::vector<float>{real}), fuzz::value_text(fuzz::widened(real)));
+  call.inputs.back().operand.sizes.clear();
+  if (choices.one_in(4)) {  // a tensor's number is what it is
+    call.inputs.back().is_scalar = false;
+    text.erase(text.rfind(';', text.size() - 2) + 1);
+    text += fuzz::value_text(static_cast<double>(real)) + ";";
+  }
+  if (choices.one_in(2)) {
+    add(none(), "none");
+  } else {
+    const bool is_float = choices.one_in(2);
+    add(number_of(is_float ? 43 : 35), is_float ? "6" : "4");
+  }
+  if (choices.one_in(8)) {  // what is no such value
+    const auto at = static_cast<std::size_t>(choices.below(5));
+    Operand wrong;
+    wrong.type = Type::kC64;
+    wrong.sizes = {1};
+    fuzz::set_numbers(wrong, [](std::size_t /*i*/) { return 1; });
+    call.inputs[at] = input_of(std::move(wrong));
+    call.outcome = Outcome::kError;
+  }
+  call.output.type = Type::kU8;
+  call.output.sizes = {fuzz::kTextBytes};
+  call.output.bytes.assign(text.begin(), text.end());
+  call.output.bytes.resize(static_cast<std::size_t>(fuzz::kTextBytes));
+  return call;
+}
+
 Call choose_call(Choices& choices) {
   Call call;
   Operand x = choose_operand(choices);
   const bool is_known = fuzz::is_known(x.type);
   const Operand y = fuzz::choose_tensor(choices, x.type, x.sizes);
-  switch (choices.below(8)) {
+  switch (choices.below(9)) {
     case 0:
       call = {Negate, "Negate", {choose_view(choices, x)}, Outcome::kAny, {}, {}};
       if (x.type == Type::kBool) {
@@ -221,6 +301,25 @@ Call choose_call(Choices& choices) {
               Outcome::kAny,
               {},
               {}};
+      if (choices.one_in(4) && is_known && x.numel() > 0) {
+        Operand last = x;
+        if (choices.one_in(2)) {
+          last.sizes = {};
+          last.bytes.erase(last.bytes.begin(),
+                           last.bytes.end() - static_cast<std::ptrdiff_t>(last.byte_count()));
+        }
+        call.shared = last.numel();
+        call.inputs = {input_of(x), input_of(last)};
+        call.outcome = Outcome::kValue;
+        Operand repeated = x;
+        fuzz::with_type(x.type, [&](auto zero) {
+          using T = decltype(zero);
+          const std::vector<T> elements = fuzz::values<T>(x);
+          fuzz::set_values(repeated, std::vector<T>(elements.size(), elements.back()));
+          return 0;
+        });
+        call.output = sum_of(x, call.shared == 1 ? repeated : x);
+      }
       break;
     case 3:
       call = {AddIfGiven,    "AddIfGiven", {choose_view(choices, x), choose_view(choices, y)},
@@ -301,6 +400,9 @@ Call choose_call(Choices& choices) {
       }
       break;
     }
+    case 7:
+      call = choose_values(choices);
+      break;
     default:
       call = {Sum, "Sum", {choose_view(choices, x), none(), number_of(0)}, Outcome::kAny, {}, {}};
       call.output.type = x.type;
@@ -375,6 +477,16 @@ void run(const Call& call, int fault, fuzz::Memory& memory, Choices& choices) {
   } else if (fault == 1) {
     outcome = call.outcome;
   }
+  if (call.shared > 0) {
+    arrays.params[1] = static_cast<char*>(arrays.params[0]) + call.inputs[0].memory.size() -
+                       call.inputs[1].memory.size();
+  }
+  if (is_in_place && fault == 0 && choices.one_in(4)) {  // MindSpore's outputs of such a kernel
+    const bool is_input = !choices.one_in(4) || output.numel() == 0;
+    add(output, output.bytes, false);
+    arrays.params.back() = is_input ? arrays.params[0] : arrays.params.back();
+    outcome = is_input ? outcome : Outcome::kError;
+  }
   const std::size_t slots = arrays.params.size();
   const auto at = static_cast<std::size_t>(choices.below(static_cast<int>(slots)));
   const std::vector<void*> params = arrays.params;
@@ -437,16 +549,23 @@ void run(const Call& call, int fault, fuzz::Memory& memory, Choices& choices) {
   fuzz::scene() += " to " + fuzz::text(output) + ", fault " + std::to_string(fault) + " of slot " +
                    std::to_string(at);
   std::optional<std::string> error;
-  try {
-    call.kernel(static_cast<int>(slots), memory.take(arrays.params), memory.take(arrays.ndims),
-                memory.take(arrays.shapes), memory.take(arrays.dtypes), nullptr,
-                has_extra ? &inputs : nullptr);
-  } catch (const std::runtime_error& caught) {
-    error = caught.what();
-    fuzz::check_text(*error, call.name);
-    if (*error != aten_bridge_last_error()) {
-      fuzz::fail("aten_bridge_last_error() is another text than", error->c_str());
+  const auto run_kernel = [&] {
+    try {
+      call.kernel(static_cast<int>(slots), memory.take(arrays.params), memory.take(arrays.ndims),
+                  memory.take(arrays.shapes), memory.take(arrays.dtypes), nullptr,
+                  has_extra ? &inputs : nullptr);
+    } catch (const std::runtime_error& caught) {
+      error = caught.what();
+      fuzz::check_text(*error, call.name);
+      if (*error != aten_bridge_last_error()) {
+        fuzz::fail("aten_bridge_last_error() is another text than", error->c_str());
+      }
     }
+  };
+  if (choices.one_in(64)) {  // as MindSpore does in PyNative mode
+    std::thread(run_kernel).join();
+  } else {
+    run_kernel();
   }
   if (error && outcome == Outcome::kValue) {
     fuzz::fail("an error of a right call:", error->c_str());
@@ -477,7 +596,7 @@ void run(const Call& call, int fault, fuzz::Memory& memory, Choices& choices) {
       fuzz::fail("a wrong value of", call.name);
     }
   }
-  for (std::size_t i = 0; i < call.inputs.size(); ++i) {
+  for (std::size_t i = 0; i < call.inputs.size() && call.shared == 0; ++i) {
     fuzz::Bytes bytes = call.inputs[i].memory;
     if (is_in_place && i == 0) {  // its elements may be other ones, and nothing between them
       const Operand& x = call.inputs[0].operand;
@@ -496,10 +615,24 @@ void run(const Call& call, int fault, fuzz::Memory& memory, Choices& choices) {
   }
 }
 
+/// What MindSpore asks a plugin when it opens it.
+bool check_operators() {
+  const char** names = GetAllRegisteredOps();
+  const bool is_right = GetRegisteredOpCount() == 9 && std::strcmp(names[0], "Negate") == 0 &&
+                        std::strcmp(names[8], "PrintValues") == 0 &&
+                        GetComputeDependOpCount() == 1 &&
+                        std::strcmp(GetAllOpPluginComputeDependOps()[0], "NonZero") == 0;
+  if (!is_right) {
+    fuzz::fail("the plugin has other operators");
+  }
+  return is_right;
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   static fuzz::Memory memory;
+  [[maybe_unused]] static const bool are_right = check_operators();
   Choices choices(data, size);
   std::vector<Call> usual;
   for (int i = 0; i < 3; ++i) {

@@ -8,6 +8,9 @@
 #include <aten_bridge.h>
 
 #include <optional>
+#include <vector>
+
+#include "print.h"
 
 namespace {
 
@@ -28,6 +31,12 @@ Tensor sum(const Tensor& x, at::OptionalIntArrayRef dims, bool keeps) {
   return at::sum(x, dims, keeps, x.scalar_type());
 }
 
+void print_values(at::IntArrayRef ints, at::OptionalIntArrayRef maybe,
+                  const std::vector<double>& reals, double real,
+                  std::optional<at::ScalarType> dtype, Tensor& y) {
+  fuzz::print(y, ints, maybe ? std::optional(maybe->vec()) : std::nullopt, reals, real, dtype);
+}
+
 }  // namespace
 
 ATEN_BRIDGE_EXPORT(Negate, negate);
@@ -38,3 +47,4 @@ ATEN_BRIDGE_EXPORT(NonZero, non_zero, aten_bridge::data_dependent());
 ATEN_BRIDGE_EXPORT(Cast, cast);
 ATEN_BRIDGE_EXPORT(AddIfGiven, add_if_given);
 ATEN_BRIDGE_EXPORT(Sum, sum);
+ATEN_BRIDGE_EXPORT(PrintValues, print_values);

@@ -53,4 +53,11 @@ ATEN_BRIDGE_EXPORT(CatPlugin, cat);
 Tensor nonzero(const Tensor& x) { return at::nonzero(x); }
 ATEN_BRIDGE_EXPORT(NonZeroPlugin, nonzero, aten_bridge::data_dependent());
 
+// As at::neg() of PyTorch 2.15, which refuses bools so.
+Tensor negate_numbers(const Tensor& x) {
+  TORCH_CHECK_NOT_IMPLEMENTED(x.scalar_type() != at::kBool, "Negation of bools is not supported");
+  return x.neg();
+}
+ATEN_BRIDGE_EXPORT(NegateNumbers, negate_numbers);
+
 }  // namespace

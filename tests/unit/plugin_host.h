@@ -2,8 +2,6 @@
 #ifndef ATEN_BRIDGE_TESTS_UNIT_PLUGIN_HOST_H_
 #define ATEN_BRIDGE_TESTS_UNIT_PLUGIN_HOST_H_
 
-#include <aten_bridge/testing.h>
-
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -46,6 +44,9 @@ struct KernelInputInfo {
   std::vector<std::size_t> workspaces;
 };
 
+/// A kernel's C function.
+using HostFunction = int(int, void**, int*, int64_t**, const char**, void*, void*);
+
 /// One call, of operands over the caller's memory. May run any number of times.
 class HostCall : public KernelInputInfo {
  public:
@@ -66,7 +67,7 @@ class HostCall : public KernelInputInfo {
   }
 
   /// What the kernel returns.
-  int run(aten_bridge::testing::HostFunction function, bool with_extra = true) {
+  int run(HostFunction* function, bool with_extra = true) {
     return function(static_cast<int>(data_.size()), data_.data(), ndims_.data(), shapes_.data(),
                     dtypes_.data(), nullptr, with_extra ? this : nullptr);
   }

@@ -224,6 +224,26 @@ TEST(PluginTest, OutputsOfOtherOperatorsBehindItsOwnAreLeftAlone) {
   EXPECT_EQ(y, (std::vector<float>{1, 6}));
 }
 
+TEST(PluginTest, ADtypeThatATenHasNoKernelForIsComputedInAWiderOne) {
+  std::vector<std::uint16_t> x = {0, 1};
+  std::vector<std::uint16_t> y(2);
+  PluginCall call;
+  call.input("uint16", {2}, x.data()).output("uint16", {2}, y.data());
+  EXPECT_EQ(call.run("NegateNumbers"), "");
+  EXPECT_EQ(y, (std::vector<std::uint16_t>{0, 65535}));
+}
+
+TEST(PluginTest, ADtypeThatAnOperatorRefusesIsAnError) {
+  bool x = true;
+  bool y = false;
+  PluginCall call;
+  call.input("bool", {}, &x).output("bool", {}, &y);
+  EXPECT_EQ(call.run("NegateNumbers"),
+            "NegateNumbers: Negation of bools is not supported (input 0: bool []; output 0: bool "
+            "[])");
+  EXPECT_FALSE(y);
+}
+
 TEST(PluginTest, TheLibraryTellsItsOperators) {
   void* library = dlopen(TEST_PLUGIN, RTLD_LAZY | RTLD_LOCAL);
   const auto count = [&](const char* name) {
@@ -232,7 +252,7 @@ TEST(PluginTest, TheLibraryTellsItsOperators) {
   const auto names = [&](const char* name) {
     return reinterpret_cast<const char** (*)()>(dlsym(library, name))();
   };
-  ASSERT_EQ(count("GetRegisteredOpCount"), 7);
+  ASSERT_EQ(count("GetRegisteredOpCount"), 8);
   EXPECT_STREQ(names("GetAllRegisteredOps")[0], "Copy");
   EXPECT_STREQ(names("GetAllRegisteredOps")[6], "NonZeroPlugin");
   ASSERT_EQ(count("GetComputeDependOpCount"), 1);

@@ -117,9 +117,9 @@ class MindSporePlugin : public MindSporeCall {
   static void invoke(const KernelBase& kernel, const Arguments& arguments) {
     try {
       kernel.invoke(arguments);
-    } catch (const c10::NotImplementedError&) {
-      if (!invoke_wider(kernel, arguments, wider_unsigned) &&
-          !invoke_wider(kernel, arguments, wider_number)) {
+    } catch (const c10::NotImplementedError& error) {
+      if (!lacks_kernel(error) || (!invoke_wider(kernel, arguments, wider_unsigned) &&
+                                   !invoke_wider(kernel, arguments, wider_number))) {
         throw;
       }
     }
@@ -131,6 +131,12 @@ class MindSporePlugin : public MindSporeCall {
     std::memcpy(operand.number, &value, sizeof(value));
     operand.slot.data = operand.number;
     operand.slot.dtype = dtype;
+  }
+
+  /// Whether ATen has no kernel for a dtype (the words of its AT_DISPATCH macros), and has not
+  /// refused it: PyTorch 2.15 has the same exception for the negation of bools.
+  [[gnu::cold]] static bool lacks_kernel(const c10::NotImplementedError& error) {
+    return std::strstr(error.what_without_backtrace(), "\" not implemented for '") != nullptr;
   }
 
   static at::ScalarType wider_unsigned(at::ScalarType type) {
