@@ -174,11 +174,14 @@ def test_needs_no_symbol_of_python(library):
     assert re.findall(r"\b_?Py\w+", text) == []
 
 
-def test_examples_are_smaller_than_200_kib(build):
+def test_examples_are_smaller_than_200_kib_and_for_pytorch_400(build):
     libraries = list((build / "examples").glob("*/*.so"))
     assert len(libraries) > 8
+    most = {path: 400 if path.parent.name in ("lltm", "add_custom") else 200 for path in libraries}
     assert {
-        path.name: path.stat().st_size for path in libraries if path.stat().st_size > 200 << 10
+        path.name: path.stat().st_size
+        for path in libraries
+        if path.stat().st_size > most[path] << 10
     } == {}
 
 
