@@ -15,10 +15,13 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import functools
 import inspect
+import keyword
 import os
 import shutil
 import tempfile
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -47,11 +50,16 @@ class Operator:
         self._out = getattr(packet, "out", None)
         self.__name__ = self.__qualname__ = name
         schema = (self._default or self._out)._schema
+        # An argument of the kernel's own that is named so goes before.
+        self._takes_out = all(a.name != "out" for a in schema.arguments if not a.is_out)
         self._outs = [a.name for a in self._out._schema.arguments if a.is_out] if self._out else []
-        self.__signature__ = _signature(schema, bool(self._out), self._default is None)
+        self.__signature__ = _signature(
+            schema, self._out is not None and self._takes_out, self._default is None
+        )
         self.__doc__ = f"The kernel {kernel} of {path}.\n\n{schema}"
 
-    def __call__(self, *args: Any, out: Any = None, **kwargs: Any) -> Any:
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        out = kwargs.pop("out", None) if self._takes_out else None
         if out is None and self._default is not None:
             return self._default(*args, **kwargs)
         if self._out is None:
@@ -115,7 +123,7 @@ def load(path: str | os.PathLike[str], *, replace: bool = False) -> Operators:
     Raises FileNotFoundError and OSError for what is no library, ValueError for one that was not
     built with HOSTS PYTORCH, and RuntimeError where an operator could not be registered.
     """
-    path = os.path.abspath(os.path.expanduser(os.fspath(path)))
+    path = os.path.realpath(os.path.expanduser(os.fsdecode(path)))
     with _reporting():
         library = _open(path)
     operators = library.function("aten_bridge_pytorch_operators")
@@ -141,19 +149,29 @@ def _operator(path: str, name: str) -> Operator:
     return getattr(load(path), name)
 
 
+_opening = threading.Lock()
+
+
 @contextlib.contextmanager
 def _reporting() -> Iterator[None]:
-    os.environ[_REPORTS] = "1"
-    try:
-        yield
-    finally:
-        del os.environ[_REPORTS]
+    with _opening:
+        os.environ[_REPORTS] = "1"
+        try:
+            yield
+        finally:
+            del os.environ[_REPORTS]
 
 
 def _open(path: str) -> Library:
     """The library; where the process has an older file of this name, a copy of the new one."""
     if f" {path} (deleted)\n" not in Path("/proc/self/maps").read_text():
         return open_library(path)
+    status = os.stat(path)
+    return _open_copy(path, (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns))
+
+
+@functools.cache
+def _open_copy(path: str, _version: tuple[int, ...]) -> Library:
     with tempfile.TemporaryDirectory(prefix="aten_bridge_") as folder:
         copy = Path(folder) / Path(path).name
         shutil.copyfile(path, copy)
@@ -165,10 +183,9 @@ def _signature(schema: Any, has_out: bool, needs_out: bool) -> inspect.Signature
     for argument in schema.arguments:
         if not argument.is_out:
             default = argument.default_value if argument.has_default_value() else _EMPTY
+            name = argument.name + "_" * keyword.iskeyword(argument.name)
             parameters.append(
-                inspect.Parameter(
-                    argument.name, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=default
-                )
+                inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=default)
             )
     if has_out:
         default = _EMPTY if needs_out else None

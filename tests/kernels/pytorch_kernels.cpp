@@ -1,9 +1,12 @@
 // Kernels that MindSpore and PyTorch call: one of each kind.
 #include <ATen/TensorOperators.h>
+#include <ATen/ops/add.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/empty_like.h>
+#include <ATen/ops/full_like.h>
 #include <ATen/ops/layer_norm.h>
 #include <ATen/ops/leaky_relu.h>
+#include <ATen/ops/mul.h>
 #include <ATen/ops/topk.h>
 #include <ATen/ops/where.h>
 #include <aten_bridge.h>
@@ -29,7 +32,11 @@ using aten_bridge::output;
 using aten_bridge::state;
 using aten_bridge::Workspace;
 using aten_bridge::workspace;
+#if TORCH_VERSION_MAJOR == 2 && TORCH_VERSION_MINOR < 2  // whose optional is not std::optional
+using MaybeTensor = c10::optional<Tensor>;
+#else
 using MaybeTensor = std::optional<Tensor>;
+#endif
 
 // Writes its output, and returns its result: with a gradient by autograd, and its gradient.
 void leaky_relu(const Tensor& x, double slope, Tensor& y) { at::leaky_relu_out(y, x, slope); }
@@ -186,6 +193,52 @@ ATEN_BRIDGE_EXPORT(
 ATEN_BRIDGE_EXPORT(
     Checked, [](const Tensor& x, const Tensor& y) { return x + y; },
     input("x").dtype(aten_bridge::kFloatingPoint).sizes("N", 3), input("y").sizes("N"), meta());
+// What an author may do that looks like something else.
+ATEN_BRIDGE_EXPORT(SobelGrad, [](const Tensor& x, Tensor& a, Tensor& b) {
+  a.copy_(x);
+  b.copy_(x);
+});
+ATEN_BRIDGE_EXPORT(
+    MetaSaid, [](const Tensor& x, Tensor& y) { y.copy_(x); },
+    meta([](const Tensor& x) { return x.new_empty(x.sizes(), at::TensorOptions(at::kMeta)); }));
+class Table {
+ public:
+  explicit Table(int64_t value) : value_(value) {}
+  Tensor operator()(const Tensor& x) {
+    table_ = table_.defined() ? table_ : at::full_like(x, value_);
+    return table_;
+  }
+
+ private:
+  int64_t value_;
+  Tensor table_;
+};
+ATEN_BRIDGE_EXPORT(TableOf, state<Table(int64_t)>(), attr("value", 1),
+                   meta([](const Tensor& x) { return at::empty_like(x); }));
+ATEN_BRIDGE_EXPORT(
+    TwoSteps,
+    [](const Tensor& x, Tensor& y) {
+      at::mul_out(y, x, at::full_like(x, 2));
+      at::add_out(y, y, x);
+    },
+    meta());
+// A gradient by hand whose kernel has a result of integers, of which autograd has no gradient.
+void loud_grad(const Tensor& x, const Tensor& dy, const Tensor& dn, Tensor& dx) {
+  TORCH_CHECK(dn.scalar_type() == at::kLong && dn.sizes() == x.sizes(), "expected zeros like n");
+  dx.copy_(dy * 2);
+}
+ATEN_BRIDGE_EXPORT(
+    Loud, [](const Tensor& x) { return std::tuple<Tensor, Tensor>(x * 2, x.to(at::kLong)); },
+    meta());
+ATEN_BRIDGE_EXPORT(LoudGrad, loud_grad);
+// Names that Python has other uses for.
+ATEN_BRIDGE_EXPORT(
+    Names, [](const Tensor& x, double a, double b, Tensor& y) { at::mul_out(y, x, x * (a + b)); },
+    input("self"), attr("lambda", 0.5), attr("out", 0.5), meta());
+ATEN_BRIDGE_EXPORT(
+    CheckedComposite, [](const Tensor& x) { return x * 2; }, input("x").dtype(at::kDouble).rank(2),
+    composite());
+
 // Its size is told by nobody: only with out=.
 ATEN_BRIDGE_EXPORT(Fill, [](const Tensor& x, Tensor& y) { y.fill_(x.sum()); });
 

@@ -1,5 +1,6 @@
 """Kernels as operators of PyTorch: schemas, values, errors."""
 
+import inspect
 import threading
 
 import pytest
@@ -129,6 +130,58 @@ def test_a_result_is_no_input(my, x):
     assert x.abs().sum() > 0
 
 
+def test_a_result_is_nothing_that_the_kernel_keeps(my, x):
+    my.table_of(x).add_(5)
+    leaf = x.clone().requires_grad_()
+    assert my.table_of(leaf).requires_grad
+    again = my.table_of(x)
+    assert torch.equal(again, torch.ones_like(x))
+    assert not again.requires_grad
+
+
+def test_out_that_is_an_input(my, x):
+    two_steps = x.clone()
+    my.two_steps(two_steps, out=two_steps)
+    assert torch.equal(two_steps, 3 * x)
+    base = torch.arange(1.0, 7)
+    expected = 3 * base[:5]
+    my.two_steps(base[:5], out=base[1:])
+    assert torch.equal(base[1:], expected)
+
+
+def test_out_of_another_shape_warns(my, x, capfd):
+    out = torch.zeros(2, dtype=torch.double)
+    my.square(x.double(), out=out)
+    assert "An output with one or more elements was resized" in capfd.readouterr().err
+    assert torch.equal(out, x.double() ** 2)
+
+
+def test_a_meta_function_that_says_meta(my, x):
+    assert torch.equal(my.meta_said(x), x)
+
+
+def test_a_gradient_of_integers_is_zeros(my, x):
+    leaf = x.clone().requires_grad_()
+    doubled, whole = my.loud(leaf)
+    doubled.sum().backward()
+    assert not whole.requires_grad
+    assert torch.equal(leaf.grad, torch.full_like(x, 2))
+
+
+def test_names_of_pythons_own(my, x):
+    assert str(inspect.signature(my.names)) == "(self, lambda_=0.5, out=0.5)"
+    expected = x * x
+    assert torch.equal(my.names(self=x), expected)
+    assert torch.equal(my.names(x, **{"lambda": 1.5}), expected * 2)
+
+
+def test_gradient_kernels_in_inference_mode(my, x):
+    with torch.inference_mode():
+        made_here = x * 1
+        gradient = my.leaky_relu_grad(made_here, torch.ones_like(x))
+    assert torch.equal(gradient, torch.where(x > 0, 1.0, 0.01))
+
+
 def test_a_state_for_each_set_of_attributes(my):
     x = torch.zeros(1)
     first = my.count(x, first=100).item()
@@ -247,6 +300,19 @@ ERRORS = [
         RuntimeError,
         "LeakyRelu: expected tensors that need no gradient where out is given, got one that "
         "requires it; call the operator without out",
+    ),
+    (
+        lambda my, x: my.sobel_grad(x),
+        RuntimeError,
+        "SobelGrad: expected a meta function, which tells the sizes of the results, or out, or the "
+        "gradient of a kernel of this library with an output for each tensor among its inputs, got "
+        "none of these; give the kernel a meta function: aten_bridge::meta(function)",
+    ),
+    (
+        lambda my, x: my.checked_composite(x[0].int()),
+        RuntimeError,
+        "CheckedComposite: input 0 'x': expected float64, got \"int32\" with shape [4]\n"
+        "CheckedComposite: input 0 'x': expected rank 2, got int32 [4]",
     ),
     (
         lambda my, x: my.no_gradient(x.clone().requires_grad_()).sum().backward(),

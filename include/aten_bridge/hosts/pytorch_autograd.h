@@ -7,6 +7,7 @@
 #define ATEN_BRIDGE_HOSTS_PYTORCH_AUTOGRAD_H_
 
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/zeros.h>
 #include <aten_bridge/hosts/pytorch_operator.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <torch/csrc/autograd/function.h>
@@ -18,6 +19,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -50,6 +52,13 @@ class PyTorchNode final : public torch::autograd::Node {
       }
       argument = c10::IValue();  // the graph keeps what it may look after
     }
+  }
+
+  /// `recorded` is the result, or undefined for one that has no gradient.
+  std::uint32_t add_result(const at::Tensor& result, const at::Tensor& recorded) {
+    results_.push_back({result.sym_sizes().vec(), result.options()});
+    return recorded.defined() ? add_input_metadata(recorded)
+                              : add_input_metadata(undefined_input());
   }
 
   std::string name() const override {
@@ -145,7 +154,7 @@ class PyTorchNode final : public torch::autograd::Node {
       } else if (may_be_none(gradient.info().bindings[inputs + i])) {
         stack.emplace_back();
       } else {
-        stack.emplace_back(input_metadata(i).zeros_like());
+        stack.emplace_back(at::zeros_symint(results_[i].sizes, results_[i].options));
       }
     }
   }
@@ -169,10 +178,27 @@ class PyTorchNode final : public torch::autograd::Node {
   const PyTorchOperator& operator_;
   std::vector<c10::IValue> arguments_;  // but for the tensors
   std::vector<torch::autograd::SavedVariable> saved_;
+  struct Result {
+    std::vector<c10::SymInt> sizes;
+    at::TensorOptions options;
+  };
+  std::vector<Result> results_;  // as a gradient of zeros is
   std::size_t list_size_ = 0;
   bool is_released_ = false;
   std::mutex mutex_;
 };
+
+/// How the graph owns its nodes, which differs between PyTorch's versions.
+using NodePointer = decltype(torch::autograd::Edge::function);
+
+template <class Pointer, class... Argument>
+Pointer make_node(const Argument&... arguments) {
+  if constexpr (std::is_same_v<Pointer, std::shared_ptr<torch::autograd::Node>>) {
+    return Pointer(new PyTorchNode(arguments...), [](auto* node) { deleteNode(node); });
+  } else {
+    return c10::make_intrusive<PyTorchNode>(arguments...);
+  }
+}
 
 /// The dispatcher's function for autograd: records the call where a gradient is asked for.
 class PyTorchAutograd final : public c10::OperatorKernel {
@@ -187,8 +213,8 @@ class PyTorchAutograd final : public c10::OperatorKernel {
         at::GradMode::is_enabled() &&
         any_tensor(arguments, count, [](const at::Tensor& t) { return t.requires_grad(); });
     check_forward_mode(arguments, count);
-    std::shared_ptr<PyTorchNode> node;
-    std::vector<at::Tensor> outs;
+    NodePointer node;
+    std::vector<at::Tensor> outs;  // which the stack drops
     if (is_out_) {
       TORCH_CHECK(!records, operator_.info().operator_name,
                   ": expected tensors that need no gradient where out is given, got one that ",
@@ -197,8 +223,7 @@ class PyTorchAutograd final : public c10::OperatorKernel {
         outs.push_back(arguments[i].toTensor());
       }
     } else if (records) {
-      node = std::shared_ptr<PyTorchNode>(new PyTorchNode(operator_, arguments),
-                                          torch::autograd::deleteNode);
+      node = make_node<NodePointer>(operator_, arguments);
     }
     {
       const at::AutoDispatchBelowADInplaceOrView below;
@@ -242,7 +267,9 @@ class PyTorchAutograd final : public c10::OperatorKernel {
                                 "body");
   }
 
-  static void record(c10::IValue& result, const std::shared_ptr<PyTorchNode>& node) {
+  static PyTorchNode& of(const NodePointer& node) { return static_cast<PyTorchNode&>(*node); }
+
+  static void record(c10::IValue& result, const NodePointer& node) {
     if (result.isTensorList()) {
       for (const c10::IValue& element : result.toListRef()) {
         record(element.toTensor(), node);
@@ -252,16 +279,16 @@ class PyTorchAutograd final : public c10::OperatorKernel {
     }
   }
 
-  static void record(const at::Tensor& result, const std::shared_ptr<PyTorchNode>& node) {
+  static void record(const at::Tensor& result, const NodePointer& node) {
     if (is_differentiable(result)) {
-      const std::uint32_t number = node->add_input_metadata(result);
-      torch::autograd::impl::set_gradient_edge(result, {node, number});
+      const std::uint32_t number = of(node).add_result(result, result);
+      torch::autograd::impl::set_gradient_edge(result, torch::autograd::Edge(node, number));
     } else {
-      node->add_input_metadata(torch::autograd::Node::undefined_input());
+      of(node).add_result(result, at::Tensor());
     }
   }
 
-  PyTorchOperator& operator_;
+  const PyTorchOperator& operator_;
   bool is_out_;
 };
 

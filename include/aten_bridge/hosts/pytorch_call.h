@@ -7,12 +7,13 @@
 #define ATEN_BRIDGE_HOSTS_PYTORCH_CALL_H_
 
 #include <ATen/core/ivalue.h>
+#include <ATen/native/Resize.h>
 #include <ATen/ops/empty.h>
-#include <ATen/ops/empty_like.h>
 #include <aten_bridge/bind.h>
 #include <aten_bridge/hosts/pytorch.h>
 #include <aten_bridge/hosts/pytorch_errors.h>
 #include <aten_bridge/hosts/pytorch_operands.h>
+#include <aten_bridge/hosts/pytorch_results.h>
 #include <aten_bridge/hosts/pytorch_schema.h>
 #include <aten_bridge/infer.h>
 #include <aten_bridge/outputs.h>
@@ -37,9 +38,13 @@ namespace aten_bridge::detail {
 /// The arguments of one call.
 class PyTorchCall {
  public:
-  /// `inputs` are the first arguments of the operator.
-  PyTorchCall(const KernelOfPyTorch& kernel, Instance* instance, Purpose purpose)
-      : of_(kernel), info_(kernel.kernel->info), purpose_(purpose), report_(info_.operator_name) {
+  /// `is_gradient`: each output is like a tensor among the inputs.
+  PyTorchCall(const KernelOfPyTorch& kernel, Instance* instance, Purpose purpose, bool is_gradient)
+      : of_(kernel),
+        info_(kernel.kernel->info),
+        purpose_(purpose),
+        is_gradient_(is_gradient),
+        report_(info_.operator_name) {
     arguments.kernel = &info_;
     arguments.instance = instance;
     arguments.around_state = kernel.around_state;
@@ -47,7 +52,7 @@ class PyTorchCall {
   PyTorchCall(const PyTorchCall&) = delete;
   PyTorchCall& operator=(const PyTorchCall&) = delete;
 
-  /// Takes the inputs, and checks them; throws `Error`.
+  /// Takes the inputs, the operator's first arguments, and checks them; throws `Error`.
   void take_inputs(const c10::IValue* inputs) {
     const bool has_list = info_.list_begin >= 0;
     const auto size_of_list = [&] { return inputs[info_.list_begin].toListRef().size(); };
@@ -91,7 +96,7 @@ class PyTorchCall {
       results = written_results();
     }
     check_results(results);
-    separate(results);
+    separate(arguments, purpose_, results);
     return results;
   }
 
@@ -104,15 +109,26 @@ class PyTorchCall {
     const std::vector<at::Tensor> given = buffers;
     check_devices(given);
     if (info_.is_own_meta) {
+      for (std::size_t i = 0; i < given.size(); ++i) {
+        if (is_shared(arguments, given, i)) {
+          buffers[i] = make_empty({0}, given[i].options());
+        }
+      }
       run_to_resize(buffers);
       check_results(buffers);
+      for (std::size_t i = 0; i < given.size() && purpose_ == Purpose::kRun; ++i) {
+        if (!given[i].is_same(buffers[i])) {
+          at::native::resize_output(given[i], buffers[i].sizes());
+          given[i].copy_(buffers[i]);
+        }
+      }
       return;
     }
-    if (info_.has_meta || info_.is_gradient) {
+    if (info_.has_meta || is_gradient_) {
       fit(buffers, expected_outputs());
     }
     for (std::size_t i = 0; i < given.size(); ++i) {
-      if (!given[i].is_contiguous() || is_shared(given, i)) {
+      if (!given[i].is_contiguous() || is_shared(arguments, given, i)) {
         buffers[i] = at::empty(given[i].sizes(), given[i].options());
       }
     }
@@ -161,6 +177,9 @@ class PyTorchCall {
   bool take_tensor(Operand& operand, const at::Tensor& tensor) {
     operand.view = tensor;
     if (purpose_ == Purpose::kTrace) {
+      if (operand.check != nullptr) {
+        describe(operand);
+      }
       return true;
     }
     if (purpose_ == Purpose::kRun && !is_here(tensor)) {
@@ -172,7 +191,8 @@ class PyTorchCall {
       operand.view = tensor.contiguous();
     }
     if (info_.records && purpose_ == Purpose::kRun) {
-      operand.view = operand.view.variable_data();  // with a version of its own
+      // With a version of its own.
+      operand.view = (tensor.is_inference() ? operand.view.clone() : operand.view).variable_data();
     }
     describe(operand);
     if (operand.slot.is_none()) {
@@ -280,7 +300,7 @@ class PyTorchCall {
     if (info_.has_meta && !info_.is_gradient) {
       like = of_.kernel->infer(arguments);
       check_defined(like);
-    } else {  // gradients of the first inputs that are tensors
+    } else if (is_gradient_) {  // of the first inputs that are tensors
       for (int i = 0;
            i < arguments.inputs && like.size() < static_cast<std::size_t>(arguments.outputs); ++i) {
         const Operand& operand = operands_[static_cast<std::size_t>(i)];
@@ -290,9 +310,20 @@ class PyTorchCall {
         }
       }
     }
+    if (like.size() < static_cast<std::size_t>(arguments.outputs)) {
+      throw Error(
+          Status::kShape,
+          join({info_.operator_name, ": expected a meta function, which tells the sizes of ",
+                "the results, or out, or the gradient of a kernel of this library with ",
+                "an output for each tensor among its inputs, got none of these; give the ",
+                "kernel a meta function: aten_bridge::meta(function)"}));
+    }
+    const c10::Device device = options_of_first().device();
     for (std::size_t i = 0; i < like.size(); ++i) {
-      if (purpose_ != Purpose::kRun || !like[i].is_contiguous() || is_shared(like, i)) {
-        like[i] = at::empty_symint(like[i].sym_sizes(), like[i].options());
+      // A meta function may say at::kMeta, or nothing, where it makes a tensor.
+      if (purpose_ != Purpose::kRun || !like[i].is_contiguous() || is_shared(arguments, like, i) ||
+          like[i].device() != device) {
+        like[i] = at::empty_symint(like[i].sym_sizes(), like[i].options().device(device));
       }
     }
     return like;
@@ -311,7 +342,7 @@ class PyTorchCall {
     report_.raise_if_failed();
     for (std::size_t i = 0; i < given.size(); ++i) {
       if (given[i].sym_sizes() != expected[i].sym_sizes()) {
-        given[i].resize__symint(expected[i].sym_sizes());
+        at::native::resize_output_symint(given[i], expected[i].sym_sizes());  // warns
       }
     }
   }
@@ -377,13 +408,7 @@ class PyTorchCall {
   //===--- results ---===//
 
   void check_defined(const std::vector<at::Tensor>& results) {
-    for (std::size_t i = 0; i < results.size(); ++i) {
-      if (!results[i].defined()) {
-        report_.add(Status::kOutput, {"output ", std::to_string(i),
-                                      ": expected a tensor, got an undefined tensor from the ",
-                                      purpose_ == Purpose::kInfer ? "meta function" : "kernel"});
-      }
-    }
+    add_undefined(results, purpose_ == Purpose::kInfer ? "meta function" : "kernel", report_);
     report_.raise_if_failed();
   }
 
@@ -405,37 +430,10 @@ class PyTorchCall {
     report_.raise_if_failed();
   }
 
-  /// An operator's results are nobody else's memory: neither an input's nor another result's.
-  void separate(std::vector<at::Tensor>& results) {
-    if (purpose_ == Purpose::kTrace) {
-      return;
-    }
-    for (std::size_t i = 0; i < results.size(); ++i) {
-      at::Tensor& result = results[i];
-      if (is_shared(results, i)) {
-        result = purpose_ == Purpose::kRun ? result.clone() : at::empty_like(result);
-      } else if (info_.records && result.requires_grad()) {
-        result = result.detach();
-      }
-    }
-  }
-
-  /// Whether a result has the memory of an input, or of a result before it.
-  bool is_shared(const std::vector<at::Tensor>& results, std::size_t index) const {
-    const at::Tensor& result = results[index];
-    for (int i = 0; i < arguments.inputs; ++i) {
-      const at::Tensor& input = operands_[static_cast<std::size_t>(i)].view;
-      if (input.defined() && shares_memory(result, input)) {
-        return true;
-      }
-    }
-    return std::any_of(results.data(), results.data() + index,
-                       [&](const at::Tensor& other) { return shares_memory(result, other); });
-  }
-
   const KernelOfPyTorch& of_;
   const KernelInfo& info_;
   Purpose purpose_;
+  bool is_gradient_;
   Report report_;
   c10::SmallVector<Operand, 4> operands_;
   KeptSizes sizes_;

@@ -35,6 +35,10 @@ inline constexpr Words kWordsOfPyTorch = {
     throw c10::TypeError(here, failure.text);
   } catch (const c10::NotImplementedError&) {
     throw c10::NotImplementedError(here, failure.text);
+  } catch (const c10::OutOfMemoryError&) {
+    throw c10::OutOfMemoryError(here, failure.text);
+  } catch (const c10::LinAlgError&) {
+    throw c10::LinAlgError(here, failure.text);
   } catch (...) {
     throw c10::Error(here, failure.text);
   }

@@ -12,6 +12,7 @@
 #include <aten_bridge/outputs.h>
 #include <aten_bridge/torch.h>
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -30,14 +31,21 @@ enum class Purpose : std::uint8_t {
   kTrace,  // the body's operators, by PyTorch
 };
 
-/// The bridge's name of PyTorch's dtype; kNone for one that it has not.
-inline DType dtype_of(at::ScalarType type) {
+/// The bridge's names of PyTorch's dtypes, by their numbers.
+constexpr auto dtypes_by_scalar_type() {
+  std::array<DType, static_cast<std::size_t>(at::ScalarType::NumOptions) + 1> dtypes = {};
   for (std::size_t i = 1; i < std::size(kScalarTypes); ++i) {
-    if (kScalarTypes[i] == type) {
-      return static_cast<DType>(i);
+    if (kScalarTypes[i] != at::ScalarType::Undefined) {
+      dtypes[static_cast<std::size_t>(kScalarTypes[i])] = static_cast<DType>(i);
     }
   }
-  return DType::kNone;
+  return dtypes;
+}
+inline constexpr auto kDTypesByScalarType = dtypes_by_scalar_type();
+
+/// The bridge's name of PyTorch's dtype; kNone for one that it has not.
+inline DType dtype_of(at::ScalarType type) {
+  return kDTypesByScalarType[static_cast<std::size_t>(type)];
 }
 
 /// A number of the dispatcher's as the operand that a kernel reads it from.

@@ -26,12 +26,23 @@
 
 namespace aten_bridge::detail {
 
+/// The operator's name with its namespace; throws `Error` where Python could not say it.
+[[gnu::cold]] inline std::string qualified_name_of(const KernelOfPyTorch& kernel) {
+  const std::string name = operator_name_of(kernel.kernel->info);
+  if (!is_argument_name(name, {})) {
+    throw Error(Status::kAttribute, join({kernel.kernel->info.operator_name,
+                                          ": expected a name of letters, digits and ",
+                                          "underscores, got \"", name, "\""}));
+  }
+  return join({kernel.name_space, "::", name});
+}
+
 /// A kernel as an operator. It stays where it is made, for as long as the process lives.
 class PyTorchOperator {
  public:
   explicit PyTorchOperator(const KernelOfPyTorch& of)
       : kernel(of),
-        qualified_name(std::string(of.name_space) + "::" + operator_name_of(of.kernel->info)),
+        qualified_name(qualified_name_of(of)),
         attributes(SchemaAttributes(*of.kernel).attributes) {}
   PyTorchOperator(const PyTorchOperator&) = delete;
   PyTorchOperator& operator=(const PyTorchOperator&) = delete;
@@ -43,6 +54,9 @@ class PyTorchOperator {
   /// The operator of the kernel's gradient, once there is one.
   PyTorchOperator* gradient() const;
 
+  /// Whether the kernel is the gradient of one of this library, by its name.
+  bool is_gradient() const;
+
   /// Replaces the arguments on the stack by the results.
   void call(c10::Stack& stack, Purpose purpose, bool is_out) {
     const std::size_t count = inputs() + attributes.size() + (is_out ? outputs() : 0);
@@ -53,7 +67,7 @@ class PyTorchOperator {
     std::optional<PyTorchCall> of_call;
     try {
       instance = instances_.of(*kernel.kernel, attributes, begin + inputs());
-      PyTorchCall& call = of_call.emplace(kernel, instance.get(), purpose);
+      PyTorchCall& call = of_call.emplace(kernel, instance.get(), purpose, is_gradient());
       if (purpose == Purpose::kTrace) {
         call.take_inputs(begin);
         results = call.results();
@@ -102,6 +116,7 @@ class PyTorchOperator {
 
   Instances instances_;
   mutable std::atomic<PyTorchOperator*> gradient_{nullptr};
+  mutable std::atomic<bool> is_gradient_{false};
 };
 
 /// A key's function, of which the dispatcher is the owner.

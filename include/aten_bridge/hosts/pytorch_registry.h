@@ -23,6 +23,12 @@
 
 namespace aten_bridge::detail {
 
+/// Whether a kernel may be a gradient by its name: that of another, and "Grad".
+inline bool is_gradient_name(const KernelInfo& info) {
+  const std::string name = info.operator_name;
+  return name.size() > 4 && name.compare(name.size() - 4, 4, "Grad") == 0;
+}
+
 /// The operators of this library. It is never destroyed: PyTorch may call to the end.
 class PyTorchRegistry {
  public:
@@ -33,14 +39,12 @@ class PyTorchRegistry {
 
   /// Throws what is wrong.
   [[gnu::cold]] void add(const KernelOfPyTorch& kernel, bool replaces) {
-    PyTorchOperator& op = *new PyTorchOperator(kernel);  // NOLINT: the dispatcher refers to it
+    auto made = std::make_unique<PyTorchOperator>(kernel);
+    PyTorchOperator& op = *made;
     const KernelInfo& info = op.info();
     auto& dispatcher = c10::Dispatcher::singleton();
-    const bool has_out = !info.returns_results;
-    // The sizes of what it writes are told by a meta function, or are those of the inputs.
-    const bool is_functional = info.returns_results || info.has_meta || is_gradient_name(info);
     for (const bool is_out : {false, true}) {
-      if (is_out ? !has_out : !is_functional) {
+      if (!has_overload(info, is_out)) {
         continue;
       }
       c10::FunctionSchema schema = make_schema(info, op.qualified_name, op.attributes, is_out);
@@ -53,10 +57,11 @@ class PyTorchRegistry {
       } else {
         handles_.push_back(dispatcher.registerDef(std::move(schema), "aten_bridge", tags()));
       }
-      if (!is_out || !is_functional) {
+      if (!is_out || !has_overload(info, false)) {
         op.handle.emplace(
             dispatcher.findSchemaOrThrow(name.name.c_str(), name.overload_name.c_str()));
       }
+      made.release();  // NOLINT(*-unused-return-value): the dispatcher refers to it for good
       implement(op, name, is_out, replaces);
     }
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -88,14 +93,21 @@ class PyTorchRegistry {
                              : join({taken_fault(taken_), "\n", faults_});
   }
 
-  /// Registers what was refused in the place of what there is.
+  /// Registers what was refused in the place of what there is, and what is registered once more:
+  /// another library may have replaced it.
   [[gnu::cold]] void replace() {
     std::vector<KernelOfPyTorch> refused;
+    std::vector<PyTorchOperator*> registered;
     {
       const std::lock_guard<std::mutex> lock(mutex_);
+      registered = operators_;
       refused.swap(refused_);
       faults_.clear();
       taken_.clear();
+    }
+    for (PyTorchOperator* op : registered) {
+      const std::lock_guard<std::mutex> lock(registering_);
+      implement_all(*op);
     }
     for (const KernelOfPyTorch& kernel : refused) {
       register_kernel(kernel, /*replaces=*/true);
@@ -149,9 +161,11 @@ class PyTorchRegistry {
 #endif
   }
 
-  static bool is_gradient_name(const KernelInfo& info) {
-    const std::string name = info.operator_name;
-    return name.size() > 4 && name.compare(name.size() - 4, 4, "Grad") == 0;
+  /// Results are returned where their sizes are told, by the kernel, its meta function, or its
+  /// inputs, and written to tensors that are given where it writes its outputs.
+  static bool has_overload(const KernelInfo& info, bool is_out) {
+    return is_out ? !info.returns_results
+                  : info.returns_results || info.has_meta || is_gradient_name(info);
   }
 
   static c10::DispatchKey key_of(at::DeviceType device) {
@@ -183,6 +197,16 @@ class PyTorchRegistry {
            other.hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd);
   }
 
+  [[gnu::cold]] void implement_all(PyTorchOperator& op) {
+    for (const char* overload : {"", "out"}) {
+      const c10::OperatorName name(op.qualified_name, overload);
+      const bool is_out = *overload != '\0';
+      if (has_overload(op.info(), is_out)) {
+        implement(op, name, is_out, /*replaces=*/true);
+      }
+    }
+  }
+
   template <class Function, class... Argument>
   [[gnu::cold]] void implement_key(const c10::OperatorName& name, c10::DispatchKey key,
                                    PyTorchOperator& op, Argument... arguments) {
@@ -207,6 +231,12 @@ class PyTorchRegistry {
     };
     if (options.is_composite) {
       call(c10::DispatchKey::CompositeImplicitAutograd, Purpose::kTrace);
+      for (const auto key :
+           {key_of(op.kernel.device), c10::DispatchKey::Meta, c10::DispatchKey::Autograd}) {
+        if (handle.hasKernelForDispatchKey(key)) {  // of a library that is replaced
+          call(key, Purpose::kTrace);
+        }
+      }
     } else {
       call(key_of(op.kernel.device), Purpose::kRun);
       if (options.is_private_use) {
@@ -219,11 +249,15 @@ class PyTorchRegistry {
         implement_key<PyTorchAutograd>(name, c10::DispatchKey::Autograd, op, is_out);
       }
     }
+    const auto autocast = op.kernel.device == at::kCUDA ? c10::DispatchKey::AutocastCUDA
+                                                        : c10::DispatchKey::AutocastCPU;
+    // Of a library that is replaced.
+    if (!options.is_cast && replaces && handle.hasKernelForDispatchKey(autocast)) {
+      handles_.push_back(c10::Dispatcher::singleton().registerImpl(
+          name, autocast, c10::KernelFunction::makeFallthrough(), {}, nullptr, "aten_bridge"));
+    }
     if (options.is_cast && !is_out) {
-      implement_key<PyTorchAutocast>(name,
-                                     op.kernel.device == at::kCUDA ? c10::DispatchKey::AutocastCUDA
-                                                                   : c10::DispatchKey::AutocastCPU,
-                                     op);
+      implement_key<PyTorchAutocast>(name, autocast, op);
     }
   }
 
@@ -243,6 +277,20 @@ inline PyTorchOperator* PyTorchOperator::gradient() const {
     gradient_.store(found, std::memory_order_release);
   }
   return found;
+}
+
+inline bool PyTorchOperator::is_gradient() const {
+  if (info().is_gradient || is_gradient_.load(std::memory_order_relaxed)) {
+    return true;
+  }
+  if (info().has_meta || !is_gradient_name(info())) {
+    return false;
+  }
+  const std::string name = info().operator_name;
+  const bool is_found =
+      PyTorchRegistry::get().find(name.substr(0, name.size() - 4), kernel.device) != nullptr;
+  is_gradient_.store(is_found, std::memory_order_relaxed);
+  return is_found;
 }
 
 ATEN_BRIDGE_INLINE void register_with_pytorch(const KernelOfPyTorch& kernel) noexcept {

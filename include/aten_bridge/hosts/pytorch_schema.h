@@ -47,7 +47,7 @@ namespace aten_bridge::detail {
   return kernel.options.name != nullptr ? kernel.options.name : snake_case(kernel.operator_name);
 }
 
-/// A kernel's attribute, or where an operator does not set it, its default.
+/// An argument of an operator that is an attribute of its kernel.
 struct SchemaAttribute {
   std::string name;
   ValueType type;
@@ -236,7 +236,7 @@ inline bool is_of_result(const Binding& binding) {
     if (i < needed) {
       arguments.emplace_back(name, type.type, type.shown);
     } else {
-      arguments.emplace_back(name, type.type, type.shown, std::nullopt, c10::IValue());
+      arguments.push_back(c10::Argument(name, type.type, type.shown, {}, c10::IValue()));
     }
   }
   for (const SchemaAttribute& attribute : attributes) {
@@ -245,8 +245,8 @@ inline bool is_of_result(const Binding& binding) {
     if (attribute.is_required) {
       arguments.emplace_back(attribute.name, type.type, type.shown);
     } else {
-      arguments.emplace_back(attribute.name, type.type, type.shown, std::nullopt,
-                             attribute.fallback);
+      arguments.push_back(
+          c10::Argument(attribute.name, type.type, type.shown, {}, attribute.fallback));
     }
   }
   std::vector<c10::Argument> results;
@@ -264,14 +264,17 @@ inline bool is_of_result(const Binding& binding) {
     if (kernel.outputs > 1 && check != nullptr && is_argument_name(check->name(), names)) {
       name = check->name();
     }
+    while (!is_argument_name(name, names)) {
+      name += '_';
+    }
     names.push_back(name);
     c10::AliasInfo alias;
     alias.setIsWrite(true);
     const auto symbol = c10::Symbol::fromQualString("alias::out" + std::to_string(i));
     alias.addBeforeSet(symbol);
     alias.addAfterSet(symbol);
-    arguments.emplace_back(name, tensor, tensor, std::nullopt, std::nullopt, /*kwarg_only=*/true,
-                           alias);
+    arguments.push_back(
+        c10::Argument(name, tensor, tensor, {}, {}, /*kwarg_only=*/true, std::move(alias)));
   }
   return {qualified_name, is_out ? "out" : "", std::move(arguments), std::move(results)};
 }
