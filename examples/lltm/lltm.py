@@ -50,7 +50,6 @@ def microseconds(call, *inputs):
 
 def main(library):
     torch.manual_seed(0)
-    torch.set_num_threads(1)
     network = Lltm(library, SIZE, STATE)
     x, h, cell = torch.randn(BATCH, SIZE), torch.randn(BATCH, STATE), torch.randn(BATCH, STATE)
     inputs = [t.detach().requires_grad_() for t in (x, network.weights, network.bias, h, cell)]
@@ -93,8 +92,11 @@ def main(library):
 
     compiled = torch.compile(network.lltm, backend="aot_eager", fullgraph=True)
     assert torch.equal(compiled(*inputs)[0], results[0])
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
     of_kernel = microseconds(network.lltm, *inputs)
     of_python = microseconds(in_python, *inputs)
+    torch.set_num_threads(threads)
     print(
         f"forward and backward: {of_kernel:.0f} us, the cell in Python {of_python:.0f} us, "
         f"{of_kernel / of_python:.2f} of it"

@@ -231,38 +231,6 @@ def test_four_workers_of_msrun(tmp_path):
 
 # After the first call: MindSpore 2.10 itself ends the process where the first calls of all, of its
 # own operators too, come from several threads at once.
-THREADS = (
-    OF_A_NUMBER
-    + """
-import threading
-
-cube_of(1)
-wrong = []
-all_there = threading.Barrier(4)
-
-
-def call(thread):
-    all_there.wait()
-    for i in range(1000):
-        number = 4 * (i % 60) + thread
-        if cube_of(number) != [number**3]:
-            wrong.append(number)
-
-
-threads = [threading.Thread(target=call, args=(i,)) for i in range(4)]
-for thread in threads:
-    thread.start()
-for thread in threads:
-    thread.join()
-print(wrong)
-"""
-)
-
-
-def test_one_operator_in_four_threads(tmp_path):
-    assert run_script(tmp_path, THREADS, BUILD / "tests/test_gradients.so") == "[]\n"
-
-
 # MindSpore 2.10 ends the process itself.
 HANGING = """
 import sys

@@ -9,8 +9,10 @@ MOST_LINES = 450
 # From below.
 FLOORS = [
     "aten_bridge",
+    "aten_bridge._elf",
     "aten_bridge._library",
     "aten_bridge._function",
+    "aten_bridge.torch",
     "aten_bridge.mindspore._dtypes",
     "aten_bridge.mindspore._attributes",
     "aten_bridge.mindspore._inputs",
