@@ -91,7 +91,9 @@ def test_views_are_read_as_they_lie_in_memory(function, part):
         assert_equal(of_mint(a, mint.transpose(a, 0, 1)), of_torch(b, b.t()), tolerance=2e-6)
     else:
         more = (0,) if function == "cumsum" else ()
-        assert_equal(of_mint(a, *more), of_torch(b, *more))
+        # PyTorch 2.11's own exp2 of strided values differs by a bit from that of others (AVX2).
+        tolerance = 2e-7 if function == "exp2" else 0
+        assert_equal(of_mint(a, *more), of_torch(b, *more), tolerance=tolerance)
 
 
 def added(x, *indices):
