@@ -405,12 +405,13 @@ constexpr auto make_kernel(const KernelOrigin& origin, F&& function, const Optio
                 "aten_bridge: behind the function of a kernel stand options: aten_bridge::attr, "
                 "meta, workspace, input, output, autograd, name, composite, private_use and "
                 "autocast.");
-  static_assert(
-      !(false || ... || std::is_same_v<Option, Composite>) ||
-          (Result<typename Body<std::decay_t<F>>::Call::ResultType>::kCount > 0 &&
-           !Body<std::decay_t<F>>::kHasState && std::tuple_size_v<decltype(workspaces)> == 0),
-      "aten_bridge: a kernel with aten_bridge::composite() returns its results, and has "
-      "neither state nor workspaces: nothing but operators is traced.");
+  if constexpr ((false || ... || std::is_same_v<Option, Composite>)) {
+    static_assert(
+        Result<typename Body<std::decay_t<F>>::Call::ResultType>::kCount > 0 &&
+            !Body<std::decay_t<F>>::kHasState && std::tuple_size_v<decltype(workspaces)> == 0,
+        "aten_bridge: a kernel with aten_bridge::composite() returns its results, and has "
+        "neither state nor workspaces: nothing but operators is traced.");
+  }
   return Kernel<std::decay_t<F>, decltype(attrs), decltype(metas), decltype(workspaces),
                 decltype(checks), kRecords<Option...>, kDataDependent<Option...>>(
       with_options(origin, options...), std::forward<F>(function), attrs, metas, workspaces,
