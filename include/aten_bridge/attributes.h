@@ -31,6 +31,9 @@ enum class AttributeType : std::uint8_t {
   kFloatLists,
   kBools,
   kStrings,
+  // Types of parameters alone: a host has a number as one of the first three, a dtype as its name.
+  kNumber,  // at::Scalar
+  kDtype,   // at::ScalarType
 };
 
 namespace detail {

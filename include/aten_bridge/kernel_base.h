@@ -60,27 +60,11 @@ struct KernelInfo {
   OperatorOptions options;
 };
 
-/// What an attribute can be. The first are as in `AttributeType`.
-enum class ValueType : std::uint8_t {
-  kBool,
-  kInt,
-  kFloat,
-  kString,
-  kInts,
-  kFloats,
-  kIntLists,
-  kFloatLists,
-  kBools,
-  kStrings,
-  kNumber,  // at::Scalar
-  kDtype,   // at::ScalarType
-};
-
 /// An attribute of a kernel.
 struct AttributeInfo {
   const char* name;
   const char* text;  // what error texts call its type, such as "a list of ints"
-  ValueType type;
+  AttributeType type;
   bool is_optional;      // a std::optional
   bool is_required;      // without a default
   const void* fallback;  // the default, of the type; null: none, or that of no value

@@ -29,6 +29,11 @@ inline constexpr bool kNever = false;
 template <class T>
 using Plain = std::remove_cv_t<std::remove_reference_t<T>>;
 
+// clang-format off
+template <> struct AttributeTypeOf<at::Scalar> : Is<AttributeType::kNumber> {};
+template <> struct AttributeTypeOf<at::ScalarType> : Is<AttributeType::kDtype> {};
+// clang-format on
+
 /// A type that attributes, and some that numbers, can be: how it is kept (`Held`) and handed over
 /// (`get`), and what error texts call it.
 template <class T>
@@ -38,43 +43,43 @@ struct Value {
   using Held = char;
 };
 
-template <class T, ValueType type, NumberType number = NumberType::kNone>
+template <class T, NumberType number = NumberType::kNone>
 struct OwnValue {
   static constexpr bool kSupported = true;
-  static constexpr ValueType kType = type;
+  static constexpr AttributeType kType = AttributeTypeOf<T>::value;
   static constexpr NumberType kNumber = number;
   using Held = T;
   static const T& get(const T& held) { return held; }
 };
 
 // clang-format off
-template <> struct Value<bool> : OwnValue<bool, ValueType::kBool, NumberType::kBool> {
+template <> struct Value<bool> : OwnValue<bool, NumberType::kBool> {
   static constexpr const char* kText = "a bool"; };
-template <> struct Value<int64_t> : OwnValue<int64_t, ValueType::kInt, NumberType::kInt> {
+template <> struct Value<int64_t> : OwnValue<int64_t, NumberType::kInt> {
   static constexpr const char* kText = "an int"; };
-template <> struct Value<double> : OwnValue<double, ValueType::kFloat, NumberType::kReal> {
+template <> struct Value<double> : OwnValue<double, NumberType::kReal> {
   static constexpr const char* kText = "a float, such as 1.0"; };
-template <> struct Value<at::Scalar> : OwnValue<at::Scalar, ValueType::kNumber, NumberType::kAny> {
+template <> struct Value<at::Scalar> : OwnValue<at::Scalar, NumberType::kAny> {
   static constexpr const char* kText = "a number"; };
-template <> struct Value<std::string> : OwnValue<std::string, ValueType::kString> {
+template <> struct Value<std::string> : OwnValue<std::string> {
   static constexpr const char* kText = "a str"; };
-template <> struct Value<at::ScalarType> : OwnValue<at::ScalarType, ValueType::kDtype, NumberType::kDtype> {
+template <> struct Value<at::ScalarType> : OwnValue<at::ScalarType, NumberType::kDtype> {
   static constexpr const char* kText = "the name of a dtype, such as \"float32\""; };
-template <> struct Value<std::vector<bool>> : OwnValue<std::vector<bool>, ValueType::kBools> {
+template <> struct Value<std::vector<bool>> : OwnValue<std::vector<bool>> {
   static constexpr const char* kText = "a list of bools"; };
-template <> struct Value<std::vector<std::string>> : OwnValue<std::vector<std::string>, ValueType::kStrings> {
+template <> struct Value<std::vector<std::string>> : OwnValue<std::vector<std::string>> {
   static constexpr const char* kText = "a list of strs"; };
 template <> struct Value<std::vector<int64_t>>
-    : OwnValue<std::vector<int64_t>, ValueType::kInts, NumberType::kInts> {
+    : OwnValue<std::vector<int64_t>, NumberType::kInts> {
   static constexpr const char* kText = "a list of ints"; };
 template <> struct Value<std::vector<double>>
-    : OwnValue<std::vector<double>, ValueType::kFloats, NumberType::kReals> {
+    : OwnValue<std::vector<double>, NumberType::kReals> {
   static constexpr const char* kText = "a list of floats, such as [1.0, 2.0]"; };
 template <> struct Value<std::vector<std::vector<int64_t>>>
-    : OwnValue<std::vector<std::vector<int64_t>>, ValueType::kIntLists> {
+    : OwnValue<std::vector<std::vector<int64_t>>> {
   static constexpr const char* kText = "a list of lists of ints"; };
 template <> struct Value<std::vector<std::vector<double>>>
-    : OwnValue<std::vector<std::vector<double>>, ValueType::kFloatLists> {
+    : OwnValue<std::vector<std::vector<double>>> {
   static constexpr const char* kText = "a list of lists of floats, such as [[1.0], [2.0, 3.0]]"; };
 // clang-format on
 

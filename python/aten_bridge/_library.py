@@ -65,6 +65,11 @@ def _load(path: str, _version: tuple[int, ...]) -> Library:
 
 def open_library(path: str) -> Library:
     """The library at an absolute path, which is loaded again when its file is another."""
+    return _load(path, version_of(path))
+
+
+def version_of(path: str) -> tuple[int, ...]:
+    """What another file of that path has otherwise; raises OSError for what is no file."""
     try:
         status = os.stat(path)
     except FileNotFoundError:
@@ -79,7 +84,7 @@ def open_library(path: str) -> Library:
         raise IsADirectoryError(f"{path}: expected a kernel library, got a folder")
     if not stat.S_ISREG(status.st_mode):  # opening a pipe would wait for who writes to it
         raise OSError(f"{path}: expected a kernel library, got a pipe, a socket or a device")
-    return _load(path, (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns))
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
 
 @contextlib.contextmanager

@@ -28,7 +28,7 @@ from typing import Any
 
 import torch
 
-from aten_bridge._library import Library, did_you_mean, open_library, or_list
+from aten_bridge._library import Library, did_you_mean, open_library, or_list, version_of
 
 __all__ = ["Operator", "Operators", "load"]
 
@@ -166,8 +166,7 @@ def _open(path: str) -> Library:
     """The library; where the process has an older file of this name, a copy of the new one."""
     if f" {path} (deleted)\n" not in Path("/proc/self/maps").read_text():
         return open_library(path)
-    status = os.stat(path)
-    return _open_copy(path, (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns))
+    return _open_copy(path, version_of(path))
 
 
 @functools.cache

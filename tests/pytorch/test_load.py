@@ -77,6 +77,11 @@ import os
 os.remove(second)
 shutil.copy(library, second)  # a new build
 print(load(second, replace=True).count(x).item())
+os.remove(second)
+try:
+    load(second)
+except FileNotFoundError as error:
+    print(str(error).removeprefix(second + ": "))
 """
     )
     lines = [line for line in text.splitlines() if re.match("expected|[0-9]", line)]
@@ -86,7 +91,10 @@ print(load(second, replace=True).count(x).item())
         "aten_bridge.torch takes these, another NAMESPACE keeps both",
         lines[0],
     )
-    assert lines[1:] == ["1.0", "0.0 1.0", "2.0", "0.0"]
+    assert lines[1:] == [
+        *["1.0", "0.0 1.0", "2.0", "0.0"],
+        "expected a kernel library, got no such file; build it, or mend the path",
+    ]
 
 
 def test_load_library_says_what_it_leaves_out(run_python, tmp_path):

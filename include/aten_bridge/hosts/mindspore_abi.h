@@ -217,6 +217,9 @@ class HostAttributes final : public Attributes {
         return read(name, text, &AotExtra::get_string) &&
                split_strings(text, *static_cast<std::vector<std::string>*>(value));
       }
+      case AttributeType::kNumber:
+      case AttributeType::kDtype:
+        return false;
     }
     return false;
   }

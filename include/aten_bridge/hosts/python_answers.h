@@ -117,6 +117,9 @@ class PythonAttributes final : public Attributes {
       case AttributeType::kFloatLists:
         *static_cast<std::vector<std::vector<double>>*>(value) = lists(a, &floats);
         break;
+      case AttributeType::kNumber:
+      case AttributeType::kDtype:
+        return false;
     }
     return true;
   }

@@ -16,6 +16,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -54,11 +55,11 @@ class PyTorchNode final : public torch::autograd::Node {
     }
   }
 
-  /// `recorded` is the result, or undefined for one that has no gradient.
-  std::uint32_t add_result(const at::Tensor& result, const at::Tensor& recorded) {
+  /// Adds the next result, and returns its number.
+  std::uint32_t add_result(const at::Tensor& result) {
     results_.push_back({result.sym_sizes().vec(), result.options()});
-    return recorded.defined() ? add_input_metadata(recorded)
-                              : add_input_metadata(undefined_input());
+    return is_differentiable(result) ? add_input_metadata(result)
+                                     : add_input_metadata(undefined_input());
   }
 
   std::string name() const override {
@@ -111,6 +112,11 @@ class PyTorchNode final : public torch::autograd::Node {
   }
 
  private:
+  struct Result {
+    std::vector<c10::SymInt> sizes;
+    at::TensorOptions options;
+  };
+
   void save(const at::Tensor& tensor) {
     saved_.emplace_back(tensor, /*is_output=*/false);
     if (is_differentiable(tensor)) {
@@ -178,10 +184,6 @@ class PyTorchNode final : public torch::autograd::Node {
   const PyTorchOperator& operator_;
   std::vector<c10::IValue> arguments_;  // but for the tensors
   std::vector<torch::autograd::SavedVariable> saved_;
-  struct Result {
-    std::vector<c10::SymInt> sizes;
-    at::TensorOptions options;
-  };
   std::vector<Result> results_;  // as a gradient of zeros is
   std::size_t list_size_ = 0;
   bool is_released_ = false;
@@ -280,11 +282,9 @@ class PyTorchAutograd final : public c10::OperatorKernel {
   }
 
   static void record(const at::Tensor& result, const NodePointer& node) {
+    const std::uint32_t number = of(node).add_result(result);
     if (is_differentiable(result)) {
-      const std::uint32_t number = of(node).add_result(result, result);
       torch::autograd::impl::set_gradient_edge(result, torch::autograd::Edge(node, number));
-    } else {
-      of(node).add_result(result, at::Tensor());
     }
   }
 

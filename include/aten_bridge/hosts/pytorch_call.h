@@ -116,29 +116,17 @@ class PyTorchCall {
       }
       run_to_resize(buffers);
       check_results(buffers);
-      for (std::size_t i = 0; i < given.size() && purpose_ == Purpose::kRun; ++i) {
-        if (!given[i].is_same(buffers[i])) {
-          at::native::resize_output(given[i], buffers[i].sizes());
-          given[i].copy_(buffers[i]);
-        }
-      }
-      return;
-    }
-    if (info_.has_meta || is_gradient_) {
-      fit(buffers, expected_outputs());
-    }
-    for (std::size_t i = 0; i < given.size(); ++i) {
-      if (!given[i].is_contiguous() || is_shared(arguments, given, i)) {
-        buffers[i] = at::empty(given[i].sizes(), given[i].options());
+    } else {
+      prepare(buffers);
+      check_results(buffers);
+      if (purpose_ == Purpose::kRun) {
+        run_in(buffers);
       }
     }
-    check_results(buffers);
-    if (purpose_ == Purpose::kRun) {
-      run_in(buffers);
-      for (std::size_t i = 0; i < given.size(); ++i) {
-        if (!given[i].is_same(buffers[i])) {
-          given[i].copy_(buffers[i]);
-        }
+    for (std::size_t i = 0; i < given.size() && purpose_ == Purpose::kRun; ++i) {
+      if (!given[i].is_same(buffers[i])) {
+        at::native::resize_output(given[i], buffers[i].sizes());
+        given[i].copy_(buffers[i]);
       }
     }
   }
@@ -343,6 +331,20 @@ class PyTorchCall {
     for (std::size_t i = 0; i < given.size(); ++i) {
       if (given[i].sym_sizes() != expected[i].sym_sizes()) {
         at::native::resize_output_symint(given[i], expected[i].sym_sizes());  // warns
+      }
+    }
+  }
+
+  /// Gives the outputs of a call their sizes, and those that cannot be written where they are
+  /// another place.
+  void prepare(std::vector<at::Tensor>& outputs) {
+    if (info_.has_meta || is_gradient_) {
+      fit(outputs, expected_outputs());
+    }
+    const std::vector<at::Tensor> given = outputs;
+    for (std::size_t i = 0; i < given.size(); ++i) {
+      if (!given[i].is_contiguous() || is_shared(arguments, given, i)) {
+        outputs[i] = at::empty(given[i].sizes(), given[i].options());
       }
     }
   }

@@ -36,13 +36,13 @@ class StackAttributes final : public Attributes {
   }
 
  private:
-  [[gnu::cold]] std::pair<const c10::IValue*, ValueType> find(const char* name) const {
+  [[gnu::cold]] std::pair<const c10::IValue*, AttributeType> find(const char* name) const {
     for (std::size_t i = 0; i < attributes_.size(); ++i) {
       if (attributes_[i].name == name) {
         return {&values_[i], attributes_[i].type};
       }
     }
-    return {nullptr, ValueType::kBool};
+    return {nullptr, AttributeType::kBool};
   }
 
   template <class T>
@@ -78,7 +78,7 @@ class StackAttributes final : public Attributes {
       case AttributeType::kFloat:
         return set(value, v.isDouble(), [&] { return v.toDouble(); });
       case AttributeType::kString:
-        if (declared == ValueType::kDtype && v.isInt()) {
+        if (declared == AttributeType::kDtype && v.isInt()) {
           return set(value, true, [&] { return scalar_type_text(v.toScalarType()); });
         }
         return set(value, v.isString(), [&] { return v.toStringRef(); });
@@ -100,6 +100,9 @@ class StackAttributes final : public Attributes {
       case AttributeType::kFloatLists:
         return set(value, list_of([](const c10::IValue& e) { return e.isDoubleList(); }),
                    [&] { return v.to<std::vector<std::vector<double>>>(); });
+      case AttributeType::kNumber:
+      case AttributeType::kDtype:
+        return false;
     }
     return false;
   }

@@ -19,6 +19,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -37,13 +38,23 @@ namespace aten_bridge::detail {
   return join({kernel.name_space, "::", name});
 }
 
+/// What the name of a gradient kernel has more than its kernel's.
+inline constexpr std::string_view kGradientSuffix = "Grad";
+
+[[gnu::cold]] inline bool has_gradient_name(const KernelInfo& kernel) {
+  const std::string_view name = kernel.operator_name;
+  return name.size() > kGradientSuffix.size() &&
+         name.substr(name.size() - kGradientSuffix.size()) == kGradientSuffix;
+}
+
 /// A kernel as an operator. It stays where it is made, for as long as the process lives.
 class PyTorchOperator {
  public:
   explicit PyTorchOperator(const KernelOfPyTorch& of)
       : kernel(of),
         qualified_name(qualified_name_of(of)),
-        attributes(SchemaAttributes(*of.kernel).attributes) {}
+        attributes(SchemaAttributes(*of.kernel).attributes),
+        may_be_gradient(has_gradient_name(info())) {}
   PyTorchOperator(const PyTorchOperator&) = delete;
   PyTorchOperator& operator=(const PyTorchOperator&) = delete;
 
@@ -54,8 +65,29 @@ class PyTorchOperator {
   /// The operator of the kernel's gradient, once there is one.
   PyTorchOperator* gradient() const;
 
-  /// Whether the kernel is the gradient of one of this library, by its name.
-  bool is_gradient() const;
+  /// Whether each output is like a tensor among the inputs.
+  bool is_gradient() const {
+    return info().is_gradient || (may_be_gradient && !info().has_meta && is_of_a_kernel());
+  }
+
+  /// The overloads. Results are returned where their sizes are told, by the kernel, its meta
+  /// function, or its inputs, and written to tensors that are given where it writes its outputs.
+  [[gnu::cold]] std::vector<c10::OperatorName> names() const {
+    std::vector<c10::OperatorName> names;
+    if (info().returns_results || info().has_meta || may_be_gradient) {
+      names.emplace_back(qualified_name, "");
+    }
+    if (!info().returns_results) {
+      names.emplace_back(qualified_name, "out");
+    }
+    return names;
+  }
+
+  static bool is_out(const c10::OperatorName& name) { return !name.overload_name.empty(); }
+
+  [[gnu::cold]] c10::FunctionSchema schema(const c10::OperatorName& name) const {
+    return make_schema(info(), qualified_name, attributes, is_out(name));
+  }
 
   /// Replaces the arguments on the stack by the results.
   void call(c10::Stack& stack, Purpose purpose, bool is_out) {
@@ -106,9 +138,13 @@ class PyTorchOperator {
   KernelOfPyTorch kernel;
   std::string qualified_name;
   std::vector<SchemaAttribute> attributes;
+  bool may_be_gradient;  // by its name
   std::optional<c10::OperatorHandle> handle;
 
  private:
+  /// Whether the library has the kernel that this one is the gradient of, by its name.
+  bool is_of_a_kernel() const;
+
   [[noreturn, gnu::cold]] void fail(const std::optional<PyTorchCall>& call) const {
     raise_in_pytorch(info(), call.has_value() ? call->operands() : nullptr,
                      call.has_value() ? call->described() : 0);

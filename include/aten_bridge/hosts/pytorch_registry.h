@@ -23,12 +23,6 @@
 
 namespace aten_bridge::detail {
 
-/// Whether a kernel may be a gradient by its name: that of another, and "Grad".
-inline bool is_gradient_name(const KernelInfo& info) {
-  const std::string name = info.operator_name;
-  return name.size() > 4 && name.compare(name.size() - 4, 4, "Grad") == 0;
-}
-
 /// The operators of this library. It is never destroyed: PyTorch may call to the end.
 class PyTorchRegistry {
  public:
@@ -40,30 +34,21 @@ class PyTorchRegistry {
   /// Throws what is wrong.
   [[gnu::cold]] void add(const KernelOfPyTorch& kernel, bool replaces) {
     auto made = std::make_unique<PyTorchOperator>(kernel);
-    PyTorchOperator& op = *made;
-    const KernelInfo& info = op.info();
     auto& dispatcher = c10::Dispatcher::singleton();
-    for (const bool is_out : {false, true}) {
-      if (!has_overload(info, is_out)) {
-        continue;
-      }
-      c10::FunctionSchema schema = make_schema(info, op.qualified_name, op.attributes, is_out);
-      const c10::OperatorName name = schema.operator_name();
+    for (const c10::OperatorName& name : made->names()) {
+      c10::FunctionSchema schema = made->schema(name);
       if (const auto other = dispatcher.findSchema(name)) {
         if (is_taken(*other, schema, kernel) && !replaces) {
-          add_refused(kernel, op.qualified_name, {});
+          add_refused(kernel, made->qualified_name, {});
           return;
         }
       } else {
         handles_.push_back(dispatcher.registerDef(std::move(schema), "aten_bridge", tags()));
       }
-      if (!is_out || !has_overload(info, false)) {
-        op.handle.emplace(
-            dispatcher.findSchemaOrThrow(name.name.c_str(), name.overload_name.c_str()));
-      }
-      made.release();  // NOLINT(*-unused-return-value): the dispatcher refers to it for good
-      implement(op, name, is_out, replaces);
     }
+    PyTorchOperator& op = *made.release();  // the dispatcher refers to it for good
+    op.handle.emplace(find_schema(op.names().front()));
+    implement_all(op, replaces);
     const std::lock_guard<std::mutex> lock(mutex_);
     operators_.push_back(&op);
   }
@@ -107,7 +92,7 @@ class PyTorchRegistry {
     }
     for (PyTorchOperator* op : registered) {
       const std::lock_guard<std::mutex> lock(registering_);
-      implement_all(*op);
+      implement_all(*op, /*replaces=*/true);
     }
     for (const KernelOfPyTorch& kernel : refused) {
       register_kernel(kernel, /*replaces=*/true);
@@ -161,11 +146,9 @@ class PyTorchRegistry {
 #endif
   }
 
-  /// Results are returned where their sizes are told, by the kernel, its meta function, or its
-  /// inputs, and written to tensors that are given where it writes its outputs.
-  static bool has_overload(const KernelInfo& info, bool is_out) {
-    return is_out ? !info.returns_results
-                  : info.returns_results || info.has_meta || is_gradient_name(info);
+  static c10::OperatorHandle find_schema(const c10::OperatorName& name) {
+    return c10::Dispatcher::singleton().findSchemaOrThrow(name.name.c_str(),
+                                                          name.overload_name.c_str());
   }
 
   static c10::DispatchKey key_of(at::DeviceType device) {
@@ -197,13 +180,9 @@ class PyTorchRegistry {
            other.hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd);
   }
 
-  [[gnu::cold]] void implement_all(PyTorchOperator& op) {
-    for (const char* overload : {"", "out"}) {
-      const c10::OperatorName name(op.qualified_name, overload);
-      const bool is_out = *overload != '\0';
-      if (has_overload(op.info(), is_out)) {
-        implement(op, name, is_out, /*replaces=*/true);
-      }
+  [[gnu::cold]] void implement_all(PyTorchOperator& op, bool replaces) {
+    for (const c10::OperatorName& name : op.names()) {
+      implement(op, name, replaces);
     }
   }
 
@@ -216,12 +195,11 @@ class PyTorchRegistry {
         nullptr, "aten_bridge"));
   }
 
-  [[gnu::cold]] void implement(PyTorchOperator& op, const c10::OperatorName& name, bool is_out,
-                               bool replaces) {
+  [[gnu::cold]] void implement(PyTorchOperator& op, const c10::OperatorName& name, bool replaces) {
     const KernelInfo& info = op.info();
     const OperatorOptions& options = info.options;
-    const auto handle = c10::Dispatcher::singleton().findSchemaOrThrow(name.name.c_str(),
-                                                                       name.overload_name.c_str());
+    const bool is_out = PyTorchOperator::is_out(name);
+    const auto handle = find_schema(name);
     // What is the same for all devices may be there.
     const auto is_there = [&](c10::DispatchKey key) {
       return !replaces && handle.hasKernelForDispatchKey(key);
@@ -242,7 +220,7 @@ class PyTorchRegistry {
       if (options.is_private_use) {
         call(c10::DispatchKey::PrivateUse1, Purpose::kRun);
       }
-      if ((info.has_meta || is_gradient_name(info)) && !is_there(c10::DispatchKey::Meta)) {
+      if ((info.has_meta || op.may_be_gradient) && !is_there(c10::DispatchKey::Meta)) {
         call(c10::DispatchKey::Meta, Purpose::kInfer);
       }
       if (!is_there(c10::DispatchKey::Autograd)) {
@@ -273,22 +251,20 @@ class PyTorchRegistry {
 inline PyTorchOperator* PyTorchOperator::gradient() const {
   PyTorchOperator* found = gradient_.load(std::memory_order_acquire);
   if (found == nullptr) {
-    found = PyTorchRegistry::get().find(std::string(info().operator_name) + "Grad", kernel.device);
+    found =
+        PyTorchRegistry::get().find(join({info().operator_name, kGradientSuffix}), kernel.device);
     gradient_.store(found, std::memory_order_release);
   }
   return found;
 }
 
-inline bool PyTorchOperator::is_gradient() const {
-  if (info().is_gradient || is_gradient_.load(std::memory_order_relaxed)) {
+inline bool PyTorchOperator::is_of_a_kernel() const {
+  if (is_gradient_.load(std::memory_order_relaxed)) {
     return true;
   }
-  if (info().has_meta || !is_gradient_name(info())) {
-    return false;
-  }
-  const std::string name = info().operator_name;
-  const bool is_found =
-      PyTorchRegistry::get().find(name.substr(0, name.size() - 4), kernel.device) != nullptr;
+  std::string name = info().operator_name;
+  name.resize(name.size() - kGradientSuffix.size());
+  const bool is_found = PyTorchRegistry::get().find(name, kernel.device) != nullptr;
   is_gradient_.store(is_found, std::memory_order_relaxed);
   return is_found;
 }

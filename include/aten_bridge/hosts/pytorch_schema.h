@@ -50,45 +50,42 @@ namespace aten_bridge::detail {
 /// An argument of an operator that is an attribute of its kernel.
 struct SchemaAttribute {
   std::string name;
-  ValueType type;
+  AttributeType type;
   bool is_optional;
   bool is_required;
   c10::IValue fallback;
 };
 
 /// A default as the dispatcher has it; `value` is of that type, or null for None.
-[[gnu::cold]] inline c10::IValue default_value(ValueType type, const void* value) {
-  const auto as = [&](auto* typed) -> decltype(*typed) {
-    return *static_cast<decltype(typed)>(value);
-  };
+[[gnu::cold]] inline c10::IValue default_value(AttributeType type, const void* value) {
   if (value == nullptr) {
     return {};
   }
   switch (type) {
-    case ValueType::kBool:
-      return as(static_cast<const bool*>(nullptr));
-    case ValueType::kInt:
-      return as(static_cast<const int64_t*>(nullptr));
-    case ValueType::kFloat:
-      return as(static_cast<const double*>(nullptr));
-    case ValueType::kString:
-      return as(static_cast<const std::string*>(nullptr));
-    case ValueType::kInts:
-      return as(static_cast<const std::vector<int64_t>*>(nullptr));
-    case ValueType::kFloats:
-      return as(static_cast<const std::vector<double>*>(nullptr));
-    case ValueType::kBools:
-      return as(static_cast<const std::vector<bool>*>(nullptr));
-    case ValueType::kStrings:
-      return as(static_cast<const std::vector<std::string>*>(nullptr));
-    case ValueType::kIntLists:
-      return as(static_cast<const std::vector<std::vector<int64_t>>*>(nullptr));
-    case ValueType::kFloatLists:
-      return as(static_cast<const std::vector<std::vector<double>>*>(nullptr));
-    case ValueType::kNumber:
-      return as(static_cast<const at::Scalar*>(nullptr));
-    case ValueType::kDtype:
-      return static_cast<int64_t>(as(static_cast<const at::ScalarType*>(nullptr)));
+    case AttributeType::kBool:
+      return *static_cast<const bool*>(value);
+    case AttributeType::kInt:
+      return *static_cast<const int64_t*>(value);
+    case AttributeType::kFloat:
+      return *static_cast<const double*>(value);
+    case AttributeType::kString:
+      return *static_cast<const std::string*>(value);
+    case AttributeType::kInts:
+      return *static_cast<const std::vector<int64_t>*>(value);
+    case AttributeType::kFloats:
+      return *static_cast<const std::vector<double>*>(value);
+    case AttributeType::kBools:
+      return *static_cast<const std::vector<bool>*>(value);
+    case AttributeType::kStrings:
+      return *static_cast<const std::vector<std::string>*>(value);
+    case AttributeType::kIntLists:
+      return *static_cast<const std::vector<std::vector<int64_t>>*>(value);
+    case AttributeType::kFloatLists:
+      return *static_cast<const std::vector<std::vector<double>>*>(value);
+    case AttributeType::kNumber:
+      return *static_cast<const at::Scalar*>(value);
+    case AttributeType::kDtype:
+      return static_cast<int64_t>(*static_cast<const at::ScalarType*>(value));
   }
   return {};
 }
@@ -117,32 +114,32 @@ struct SchemaType {
   c10::TypePtr shown;
 };
 
-[[gnu::cold]] inline SchemaType type_of(ValueType type) {
+[[gnu::cold]] inline SchemaType type_of(AttributeType type) {
   const auto plain = [](c10::TypePtr of) { return SchemaType{of, of}; };
   switch (type) {
-    case ValueType::kBool:
+    case AttributeType::kBool:
       return plain(c10::BoolType::get());
-    case ValueType::kInt:
+    case AttributeType::kInt:
       return plain(c10::IntType::get());
-    case ValueType::kFloat:
+    case AttributeType::kFloat:
       return plain(c10::FloatType::get());
-    case ValueType::kString:
+    case AttributeType::kString:
       return plain(c10::StringType::get());
-    case ValueType::kInts:
+    case AttributeType::kInts:
       return plain(c10::ListType::ofInts());
-    case ValueType::kFloats:
+    case AttributeType::kFloats:
       return plain(c10::ListType::ofFloats());
-    case ValueType::kBools:
+    case AttributeType::kBools:
       return plain(c10::ListType::ofBools());
-    case ValueType::kStrings:
+    case AttributeType::kStrings:
       return plain(c10::ListType::ofStrings());
-    case ValueType::kIntLists:
+    case AttributeType::kIntLists:
       return plain(c10::ListType::create(c10::ListType::ofInts()));
-    case ValueType::kFloatLists:
+    case AttributeType::kFloatLists:
       return plain(c10::ListType::create(c10::ListType::ofFloats()));
-    case ValueType::kNumber:
+    case AttributeType::kNumber:
       return plain(c10::NumberType::get());
-    case ValueType::kDtype:
+    case AttributeType::kDtype:
       return {c10::IntType::get(), c10::ScalarTypeType::get()};
   }
   return {};
@@ -168,10 +165,10 @@ inline bool is_of_result(const Binding& binding) {
     case Kind::kInputList:
       return {c10::ListType::ofTensors(), c10::ListType::ofTensors()};
     case Kind::kNumber:
-      type = type_of(binding.number == NumberType::kBool   ? ValueType::kBool
-                     : binding.number == NumberType::kInt  ? ValueType::kInt
-                     : binding.number == NumberType::kReal ? ValueType::kFloat
-                                                           : ValueType::kNumber);
+      type = type_of(binding.number == NumberType::kBool   ? AttributeType::kBool
+                     : binding.number == NumberType::kInt  ? AttributeType::kInt
+                     : binding.number == NumberType::kReal ? AttributeType::kFloat
+                                                           : AttributeType::kNumber);
       break;
     default:
       type = {c10::TensorType::get(), c10::TensorType::get()};
