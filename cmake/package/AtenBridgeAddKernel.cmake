@@ -96,13 +96,8 @@ function(aten_bridge_add_kernel target)
     _aten_bridge_compile_once(object ${arg_DEVICE} "${arg_HOSTS}")
     target_link_libraries(${target} PRIVATE ${object})
   endif()
-  get_target_property(libtorch Libtorch::torch_cpu IMPORTED_LOCATION)
-  get_filename_component(libtorch_dir ${libtorch} DIRECTORY)
-  set_target_properties(${target} PROPERTIES
-    PREFIX "" SUFFIX .so
-    INSTALL_RPATH_USE_LINK_PATH ON)
-  # By name too: the property above leaves out folders inside the project, such as .venv.
-  set_property(TARGET ${target} APPEND PROPERTY INSTALL_RPATH ${libtorch_dir})
+  set_target_properties(${target} PROPERTIES PREFIX "" SUFFIX .so)
+  _aten_bridge_find_libtorch_at_run_time(${target} ${arg_DEVICE} "${arg_INSTALL_DIR}")
 
   # Only what is marked for export is seen. The map hides what -fvisibility=hidden does not:
   # templates of the standard library, and C++ names of sources that include ms_ext.h.
@@ -133,8 +128,31 @@ function(aten_bridge_add_kernel target)
 
   _aten_bridge_add_python_headers(${target} ${arg_SOURCES})
   if(arg_INSTALL_DIR)
-    install(TARGETS ${target} LIBRARY DESTINATION ${arg_INSTALL_DIR})
+    install(TARGETS ${target} LIBRARY DESTINATION ${arg_INSTALL_DIR} COMPONENT ${target})
   endif()
+endfunction()
+
+# Where an installed library looks for PyTorch's: where they are now, or, in a wheel, beside it in the
+# environment that it will be installed in.
+function(_aten_bridge_find_libtorch_at_run_time target device install_dir)
+  if(SKBUILD_PLATLIB_DIR)  # scikit-build-core's folder of what will be site-packages
+    cmake_path(ABSOLUTE_PATH install_dir BASE_DIRECTORY ${CMAKE_INSTALL_PREFIX} NORMALIZE)
+    file(RELATIVE_PATH packages ${install_dir} ${SKBUILD_PLATLIB_DIR})
+    set(folders $ORIGIN/${packages}/torch/lib)
+    if(device STREQUAL CUDA)
+      get_target_property(major Libtorch::cuda LIBTORCH_CUDA_MAJOR)
+      list(APPEND folders $ORIGIN/${packages}/nvidia/cu${major}/lib
+        $ORIGIN/${packages}/nvidia/cuda_runtime/lib)
+    endif()
+    string(REPLACE "//" "/" folders "${folders}")
+    set_target_properties(${target} PROPERTIES INSTALL_RPATH "${folders}")
+    return()
+  endif()
+  get_target_property(libtorch Libtorch::torch_cpu IMPORTED_LOCATION)
+  get_filename_component(libtorch_dir ${libtorch} DIRECTORY)
+  # By name too: the property below leaves out folders inside the project, such as .venv.
+  set_target_properties(${target} PROPERTIES
+    INSTALL_RPATH_USE_LINK_PATH ON INSTALL_RPATH ${libtorch_dir})
 endfunction()
 
 # How sources are compiled: those of kernels, and the bridge's own.

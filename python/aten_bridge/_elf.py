@@ -188,33 +188,67 @@ def _check_dynamic(content: Content, dynamic: _Segment, loads: list[_Segment]) -
             raise Contradiction
 
 
-# ===--- sections, of which the names of functions are read ---===
+# ===--- sections, of which names are read ---===
 
-_DYNSYM = 11
+_DYNAMIC_SECTION, _DYNSYM = 6, 11
+
+
+class _Section(NamedTuple):
+    kind: int
+    offset: int
+    size: int
+    link: int
+
+
+def _section(content: Content, kind: int) -> tuple[_Section, bytes] | None:
+    """The first section of a kind, with its strings."""
+    sections = [
+        _Section(*_unpack("<4xI16xQQI", content, place)) for place in _section_places(content)
+    ]
+    for one in sections:
+        if one.kind == kind:
+            if one.link >= len(sections):
+                raise Contradiction
+            strings = sections[one.link]
+            return one, content[strings.offset : strings.offset + strings.size]
+    return None
+
+
+def _string(strings: bytes, begin: int) -> str:
+    end = strings.find(b"\0", begin)
+    if end < 0:
+        raise Contradiction
+    try:
+        return strings[begin:end].decode()
+    except UnicodeDecodeError:
+        raise Contradiction from None
 
 
 def exported_functions(content: Content) -> list[str]:
     """Names of the functions in the dynamic symbol table of an ELF file."""
-    sections = [  # type, offset, size, link
-        _unpack("<4xI16xQQI", content, section) for section in _section_places(content)
-    ]
-    symbols = next((one for one in sections if one[0] == _DYNSYM), None)  # there is one
-    if symbols is None:
+    found = _section(content, _DYNSYM)
+    if found is None:
         return []
-    _, start, length, link = symbols
-    if link >= len(sections):
-        raise Contradiction
-    _, strings, strings_length, _ = sections[link]
-    text = content[strings : strings + strings_length]
+    symbols, strings = found
     names = []
-    for symbol in range(start, start + length, 24):
-        name, info, _, section = _unpack("<IBBH", content, symbol)
+    for place in range(symbols.offset, symbols.offset + symbols.size, 24):
+        name, info, _, section = _unpack("<IBBH", content, place)
         if info & 15 == 2 and section != 0:  # STT_FUNC, defined here
-            end = text.find(b"\0", name)
-            if end < 0:
-                raise Contradiction
-            try:
-                names.append(text[name:end].decode())
-            except UnicodeDecodeError:
-                raise Contradiction from None
+            names.append(_string(strings, name))
+    return names
+
+
+def needed(content: Content) -> list[str]:
+    """Names of the libraries that an ELF file needs, in their order."""
+    found = _section(content, _DYNAMIC_SECTION)
+    if found is None:
+        return []
+    dynamic, strings = found
+    names = []
+    for place in range(dynamic.offset, dynamic.offset + dynamic.size, 16):
+        tag, value = _unpack("<QQ", content, place)
+        if tag == _NULL:
+            break
+        if tag == 1:  # DT_NEEDED
+            names.append(_string(strings, value))
     return names

@@ -12,6 +12,7 @@ import mmap
 import os
 import re
 import stat
+import subprocess
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -56,6 +57,23 @@ class Library:
         ]
         functions = [name for name in symbols if not name.startswith(("_", "aten_bridge_"))]
         return sorted(kernels or functions)
+
+
+def needed_libraries(path: str) -> list[tuple[str, str | None]]:
+    """What a library needs by name, and where the dynamic linker finds it: None where it does not.
+
+    Does not open the library. Raises OSError for what is no library for this machine.
+    """
+    version_of(path)
+    _check_elf(path)
+    with _mapped(path) as content, _headers_of(path):
+        names = _elf.needed(content)
+    done = subprocess.run(["ldd", path], capture_output=True, text=True, errors="replace")
+    places = dict(re.findall(r"^\s*(\S+) => (/\S.*) \(0x[0-9a-f]+\)$", done.stdout, re.M))
+    places.update(
+        (Path(place).name, place) for place in re.findall(r"^\s*(/\S+) ", done.stdout, re.M)
+    )
+    return [(name, places.get(name)) for name in names]
 
 
 @functools.cache

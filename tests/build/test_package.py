@@ -74,18 +74,6 @@ def test_build_type_and_flags_decide_how_a_kernel_is_optimised(tmp_path):
         assert optimisations(tmp_path / option, *options, option) == expected
 
 
-def test_pip_installs_the_python_module(tmp_path):
-    shutil.copytree(SOURCE / "python", tmp_path / "python")
-    target = tmp_path / "packages"
-    options = ["--no-index", "--no-deps", "--no-build-isolation", "--target", target]
-    run(sys.executable, "-m", "pip", "install", *options, tmp_path / "python")
-    for file in (SOURCE / "python/aten_bridge").rglob("*.py"):
-        assert (target / file.relative_to(SOURCE / "python")).is_file()
-    header = (SOURCE / "include/aten_bridge/config.h").read_text()
-    version = ".".join(re.findall(r"#define ATEN_BRIDGE_VERSION_\w+ (\d+)", header))
-    assert (target / f"aten_bridge-{version}.dist-info").is_dir()
-
-
 def test_an_environment_inside_the_project_is_found_after_installation_too(tmp_path):
     project = tmp_path / "a project"
     shutil.copytree(PROJECT, project)

@@ -13,8 +13,8 @@ program's name leaves MindSpore the queues between its threads. In a program
 
 gives it the kernels alone. The library is what the variable ATEN_BRIDGE_MINT names, else the one
 that lies beside this package, where `cmake --install` puts it, else the newest in the build folders
-of the repository that this package is in. A MindSpore whose plugins have another interface than the
-library was written for, that of 2.10, is refused.
+of the repository that this package is in, else that of the wheel aten-bridge-mint. A MindSpore
+whose plugins have another interface than the library was written for, that of 2.10, is refused.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from pathlib import Path
 __all__ = ["check_interface", "install", "library"]
 
 NAME = "aten_bridge_mint.so"
+PACKAGE = "aten_bridge_mint"  # of the wheel that has it
 LEFT = "ATEN_BRIDGE_LEAVE_TO_MINDSPORE"
 HEADER = "include/mindspore/ops/kernel/cpu/op_plugin/custom_kernel_input_info.h"
 
@@ -87,9 +88,14 @@ def library() -> Path:
     built = list((here.parents[1] / "build").glob(f"*/plugin/mint/{NAME}"))
     if built:
         return max(built, key=lambda path: path.stat().st_mtime)
+    package = importlib.util.find_spec(PACKAGE)
+    for folder in (package.submodule_search_locations or ()) if package else ():
+        if (Path(folder) / NAME).is_file():
+            return Path(folder) / NAME
     raise FileNotFoundError(
-        f"there is no {NAME} in {here} and none in {here.parents[1] / 'build'}; build it with "
-        "`cmake --workflow --preset demo`, or name it with the variable ATEN_BRIDGE_MINT"
+        f"there is no {NAME} in {here} and none in {here.parents[1] / 'build'}; install "
+        "aten-bridge-mint with pip, build it with `cmake --workflow --preset demo`, or name it "
+        "with the variable ATEN_BRIDGE_MINT"
     )
 
 

@@ -1,0 +1,141 @@
+"""What a kernel library is, for whoever made it: kernels, hosts, needs, and what is missing."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from aten_bridge._library import Library, needed_libraries, open_library, or_list
+
+_OPERATORS = "aten_bridge_pytorch_operators"
+
+
+class Report(NamedTuple):
+    """Lines to print, and whether the library can be used as it is."""
+
+    lines: list[str]
+    is_usable: bool
+
+
+def check(path: str) -> Report:
+    """Looks at a library. Opens it in a process of its own, and runs none of its kernels.
+
+    Raises OSError for what is no library for this machine.
+    """
+    path = os.path.realpath(os.path.expanduser(os.fsdecode(path)))
+    lines = [path]
+    needed = needed_libraries(path)
+    missing = [name for name, place in needed if place is None]
+    for name, place in needed:
+        if place is None:
+            lines.append(f"  needs {name}, which is not found")
+        elif name.startswith(("libtorch", "libc10")):
+            lines.append(f"  needs {name}: {place}")
+    described, fault = _described(path)
+    if fault:
+        return Report([*lines, f"  cannot be opened: {fault}"], False)
+    if missing:
+        lines.append("  opens here all the same")
+    lines += _kernels(described)
+    return Report(lines, True)
+
+
+def _described(path: str) -> tuple[dict[str, Any], str]:
+    """What another process learns from the library, or why it does not."""
+    done = subprocess.run(
+        [sys.executable, "-c", "from aten_bridge._check import tell; tell()", path],
+        capture_output=True,
+        text=True,
+        env={
+            **os.environ,
+            "ATEN_BRIDGE_REPORTS": "1",  # it shall not print them
+            "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
+        },
+    )
+    if done.returncode < 0:
+        return {}, f"the process that opened it was ended by signal {-done.returncode}"
+    try:
+        told = json.loads(done.stdout)
+    except ValueError:
+        return {}, (done.stderr.strip().splitlines() or ["nothing came back"])[-1]
+    return told, told.get("fault", "")
+
+
+def tell() -> None:
+    """In that process: prints as JSON what the library says of itself."""
+    path = sys.argv[1]
+    try:
+        library = open_library(path)
+    except OSError as error:
+        print(json.dumps({"fault": str(error).removeprefix(f"{path}: ")}))
+        return
+    told = {
+        "kernels": {name: _description(library, name) for name in library.kernel_names()},
+        "is_custom": [n for n in library.kernel_names() if library.function(f"{n}Infer")],
+    }
+    if library.function(_OPERATORS):
+        told["operators"] = _text(library, _OPERATORS)
+        told["faults"] = _text(library, "aten_bridge_pytorch_faults", 0)
+    print(json.dumps(told))
+
+
+def _text(library: Library, name: str, *arguments: int) -> str:
+    function = library.function(name)
+    function.restype = ctypes.c_char_p
+    return function(*arguments).decode()
+
+
+def _description(library: Library, kernel: str) -> Any:
+    has_one = library.function(f"{kernel}Describe") is not None
+    return json.loads(_text(library, f"{kernel}Describe")) if has_one else None
+
+
+def _kernels(told: dict[str, Any]) -> list[str]:
+    operators = dict(reversed(line.split()) for line in told.get("operators", "").splitlines())
+    kernels = {name: one for name, one in told["kernels"].items() if one is not None}
+    functions = [name for name in told["kernels"] if name not in kernels]
+    lines = [f"  in PyTorch: {fault}" for fault in told.get("faults", "").splitlines()]
+    if not kernels:
+        lines.append("  no kernel that was exported with ATEN_BRIDGE_EXPORT")
+    if functions:
+        lines.append(f"  C functions: {or_list(functions)}")
+    for name, description in kernels.items():
+        if name not in told["is_custom"]:
+            hosts = f"MindSpore, as its own operator {name}"
+        elif name in operators:
+            hosts = f"MindSpore, and PyTorch as torch.ops.{operators[name].replace('::', '.')}"
+        else:
+            hosts = "MindSpore"
+        device = "CUDA" if description.get("device") == "cuda" else "the CPU"
+        lines.append(f"  {name}, on {device}, in {hosts}")
+        lines += [f"    {line}" for line in _operands(description)]
+        if name in told["is_custom"]:
+            lines += [f"    {line}" for line in _results(name, description, kernels)]
+    return lines
+
+
+def _operands(description: dict[str, Any]) -> Iterator[str]:
+    inputs = [f"{label}: {kind}" if label else kind for kind, label in description["inputs"]]
+    yield f"inputs      {', '.join(inputs) or 'none'}"
+    attributes = [
+        f"{label}: {text}" + ("" if is_required else " (has a default)")
+        for label, text, is_required in description["attributes"]
+    ]
+    if attributes:
+        yield f"attributes  {'; '.join(attributes)}"
+
+
+def _results(name: str, description: dict[str, Any], kernels: dict[str, Any]) -> Iterator[str]:
+    if description.get("gradient"):
+        yield "outputs     a gradient for each tensor among the inputs of its kernel"
+    elif description["meta"]:
+        yield f"outputs     {description['outputs']}"
+    else:
+        yield f"outputs     {description['outputs']}, of which no meta function tells the shapes"
+    if not name.endswith("Grad"):
+        yield f"gradient    {name}Grad" if f"{name}Grad" in kernels else "gradient    none"

@@ -1,0 +1,166 @@
+"""The command `aten-bridge`, for who writes kernels."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import shutil
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from aten_bridge import _places
+from aten_bridge._check import check
+from aten_bridge._library import shown
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Ends the process: with 0, with 1 for what failed, with 2 for what cannot be meant."""
+    options = _parser().parse_args(arguments)
+    try:
+        status = options.run(options)
+        sys.stdout.flush()
+    except KeyboardInterrupt:
+        status = 130
+    except BrokenPipeError:  # who read has enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        status = 1
+    except (OSError, ValueError, RuntimeError) as error:
+        print(f"aten-bridge: {error}", file=sys.stderr)
+        status = 1
+    sys.exit(status)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="aten-bridge",
+        description="Kernels written with PyTorch's ATen, for MindSpore and PyTorch.",
+    )
+    for option, function, text in (
+        ("--version", _places.version, "print the version"),
+        ("--include-dir", _places.include_dir, "print the folder of aten_bridge.h"),
+        (
+            "--cmake-dir",
+            _places.cmake_dir,
+            "print the folder of the CMake package, for -Daten_bridge_DIR=",
+        ),
+    ):
+        parser.add_argument(option, action=_Print, function=function, help=text)
+    commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
+
+    new = commands.add_parser(
+        "new",
+        help="make a project that builds a wheel with kernels",
+        description="Makes a folder with a project: a kernel with its gradient, its Python "
+        "package, tests in C++ and in Python, and a file for continuous integration.",
+    )
+    new.add_argument("name", help="of the Python package, in snake_case, such as my_ops")
+    new.add_argument("folder", nargs="?", help="where the project goes; ./NAME unless told")
+    new.set_defaults(run=_new)
+
+    look = commands.add_parser(
+        "check",
+        help="tell what a library's kernels take, which hosts can call them, and what is missing",
+        description="Tells what kernels a library has, what they take, which hosts can call them, "
+        "which libraries it needs, and what is missing. Runs no kernel. Exit status 1 if a library "
+        "cannot be opened.",
+    )
+    look.add_argument("library", nargs="+", help="such as my_ops.so")
+    look.set_defaults(run=_check)
+
+    build = commands.add_parser(
+        "build",
+        help="build a library from sources",
+        description="Builds a kernel library, as aten_bridge.build.load does, and copies it here.",
+    )
+    build.add_argument("source", nargs="+", help=".cpp, and .cu for CUDA")
+    build.add_argument(
+        "-o", "--output", help="such as my_ops.so; ./<the first source>.so unless told"
+    )
+    build.add_argument(
+        "--hosts",
+        default="mindspore",
+        help="mindspore, pytorch, both with a comma, or mindspore_plugin (default: mindspore)",
+    )
+    build.add_argument(
+        "--namespace", help="of the operators in PyTorch; the library's name unless told"
+    )
+    build.add_argument(
+        "--debug", action="store_true", help="debugging information, no optimisation"
+    )
+    build.add_argument("--verbose", action="store_true", help="show commands and all they print")
+    build.set_defaults(run=_build)
+    return parser
+
+
+class _Print(argparse.Action):
+    """Prints what a function returns, and ends the process."""
+
+    def __init__(self, option_strings: Sequence[str], dest: str, function: Any, help: str):
+        super().__init__(option_strings, dest, nargs=0, help=help)
+        self._function = function
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: Any, **__: Any) -> None:
+        try:
+            print(self._function())
+        except OSError as error:
+            parser.exit(1, f"aten-bridge: {error}\n")
+        parser.exit()
+
+
+def _new(options: argparse.Namespace) -> int:
+    name = options.name
+    if not re.fullmatch(r"[a-z][a-z0-9_]*", name):
+        raise ValueError(
+            f"expected a name of small letters, digits and underscores, got {shown(name)}"
+        )
+    folder = Path(options.folder or name)
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise FileExistsError(f"{folder}: expected a new or an empty folder, got one with files")
+    template = _places.template_dir()
+    for source in sorted(template.rglob("*")):
+        if source.is_file() and "__pycache__" not in source.parts:
+            target = folder / str(source.relative_to(template)).replace(TEMPLATE, name)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_text(source.read_text().replace(TEMPLATE, name))
+    print(
+        f"{folder}: a kernel, swish.cpp, and all that a wheel of it needs. Next:\n"
+        f"  cd {folder}\n"
+        "  pip install scikit-build-core pytest\n"
+        "  pip install --no-build-isolation .\n"
+        "  pytest"
+    )
+    return 0
+
+
+TEMPLATE = "my_ops"  # the package's name in it
+
+
+def _check(options: argparse.Namespace) -> int:
+    reports = [check(path) for path in options.library]
+    for report in reports:
+        print("\n".join(report.lines))
+    return 0 if all(report.is_usable for report in reports) else 1
+
+
+def _build(options: argparse.Namespace) -> int:
+    from aten_bridge.build import load
+
+    output = Path(options.output or f"{Path(options.source[0]).stem}.so")
+    if output.suffix != ".so":
+        raise ValueError(f"{output}: expected a name that ends in .so")
+    path = load(
+        output.stem,
+        options.source,
+        hosts=options.hosts.split(","),
+        namespace=options.namespace,
+        debug=options.debug,
+        verbose=options.verbose,
+    )
+    copy = output.with_name(f"{output.name}.{os.getpid()}")
+    shutil.copy2(path, copy)
+    os.replace(copy, output)  # a process that has the old one open keeps it
+    print(output)
+    return 0

@@ -1,0 +1,54 @@
+"""Where the header and the CMake package lie: beside this package, or in the repository."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+_HERE = Path(__file__).resolve().parent
+
+# (headers, CMake package): as pip has installed them, in the repository, and as `cmake --install`
+# has, which puts this package into share/aten_bridge/python.
+_LAYOUTS = (
+    ("include", "cmake/package"),
+    ("../../include", "../../cmake/package"),
+    ("../../../../include", "../../../cmake/aten_bridge"),
+)
+
+
+def _layout() -> tuple[Path, Path]:
+    for names in _LAYOUTS:
+        include, cmake = ((_HERE / name).resolve() for name in names)
+        if (include / "aten_bridge.h").is_file() and cmake.is_dir():
+            return include, cmake
+    raise FileNotFoundError(
+        f"{_HERE}: expected the header aten_bridge.h beside the Python package, got none; install "
+        "the package with pip, or let PYTHONPATH name the repository's folder python"
+    )
+
+
+def include_dir() -> Path:
+    """The folder of aten_bridge.h. Raises FileNotFoundError where there is none."""
+    return _layout()[0]
+
+
+def cmake_dir() -> Path:
+    """The folder of aten_bridgeConfig.cmake: what aten_bridge_DIR is to name."""
+    return _layout()[1]
+
+
+def template_dir() -> Path:
+    """The folder of a kernel package that new ones are made of."""
+    for name in ("examples/kernel_package", "../../examples/kernel_package"):
+        if (_HERE / name).is_dir():
+            return (_HERE / name).resolve()
+    raise FileNotFoundError(
+        f"{_HERE}: expected the files of a new project beside the Python package, got none; "
+        "install it with pip, or let PYTHONPATH name the repository's folder python"
+    )
+
+
+def version() -> str:
+    """The header's version, such as "0.1.0"."""
+    text = (include_dir() / "aten_bridge/config.h").read_text()
+    return ".".join(re.findall(r"#define ATEN_BRIDGE_VERSION_\w+ (\d+)", text))

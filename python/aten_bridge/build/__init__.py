@@ -1,0 +1,182 @@
+"""Kernels from C++ to a library in one call, compiled where they have not been before.
+
+    from aten_bridge.build import load, load_inline
+    from aten_bridge.mindspore import kernel
+
+    leaky_relu = kernel(load("leaky_relu", ["leaky_relu.cpp"]) + ":LeakyRelu", negative_slope=0.2)
+
+CMake's function aten_bridge_add_kernel does the work, as in a project. What it made is kept in a
+folder of the user's (`cache_dir()`), by the content of the sources and of the headers that they
+include, the flags, the compiler, PyTorch, and the bridge: the same again takes milliseconds.
+Several processes may ask at once: one builds, the others wait.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TypeAlias
+
+from aten_bridge._library import did_you_mean, or_list, shown
+from aten_bridge.build._build import Build, BuildError
+from aten_bridge.build._cache import cache_dir, private, write
+from aten_bridge.build._keys import hash_of
+
+__all__ = ["BuildError", "cache_dir", "load", "load_inline"]
+
+StrPath: TypeAlias = "str | os.PathLike[str]"
+
+HOSTS = ("mindspore", "pytorch", "mindspore_plugin")
+
+
+def load(
+    name: str,
+    sources: StrPath | Sequence[StrPath],
+    *,
+    hosts: str | Iterable[str] = ("mindspore",),
+    namespace: str | None = None,
+    flags: Iterable[str] = (),
+    include_dirs: Iterable[StrPath] = (),
+    libraries: Iterable[StrPath] = (),
+    debug: bool = False,
+    verbose: bool = False,
+) -> str:
+    """Builds a kernel library, unless it is there already, and returns its path: <...>/<name>.so.
+
+    sources: .cpp files, and .cu files where the kernels are for CUDA. hosts: "mindspore",
+    "pytorch", or both, or "mindspore_plugin" alone; namespace: that of the operators in PyTorch,
+    `name` unless told. flags go to the compiler behind the bridge's own, include_dirs are folders
+    of headers, libraries are paths or names of what the kernels link. With debug the library has
+    debugging information and no optimisation. verbose shows all commands and what they print;
+    without it a terminal shows for how long there has been work.
+
+    Opens and runs nothing. Raises BuildError, with the compiler's words, where the sources do not
+    build; FileNotFoundError for a missing source, header or tool; ValueError and TypeError for what
+    cannot be meant; PermissionError where others may write to the cache.
+    """
+    build = request(
+        name,
+        sources,
+        hosts=hosts,
+        namespace=namespace,
+        flags=flags,
+        include_dirs=include_dirs,
+        libraries=libraries,
+        debug=debug,
+    )
+    return str(build.find() or build.make(verbose))
+
+
+def load_inline(
+    name: str,
+    source: str,
+    *,
+    cuda_source: str = "",
+    hosts: str | Iterable[str] = ("mindspore",),
+    namespace: str | None = None,
+    flags: Iterable[str] = (),
+    include_dirs: Iterable[StrPath] = (),
+    libraries: Iterable[StrPath] = (),
+    debug: bool = False,
+    verbose: bool = False,
+) -> str:
+    """The same for C++ as a text, and CUDA as another; errors name the files that they are put in.
+
+    Raises what load() does, and TypeError and ValueError for what is no text.
+    """
+    sources = [
+        _file_of(name, text, suffix)
+        for text, suffix in ((source, "cpp"), (cuda_source, "cu"))
+        if text != ""
+    ]
+    return load(
+        name,
+        sources,
+        hosts=hosts,
+        namespace=namespace,
+        flags=flags,
+        include_dirs=include_dirs,
+        libraries=libraries,
+        debug=debug,
+        verbose=verbose,
+    )
+
+
+def request(
+    name: str,
+    sources: StrPath | Sequence[StrPath],
+    *,
+    hosts: str | Iterable[str],
+    namespace: str | None,
+    flags: Iterable[str],
+    include_dirs: Iterable[StrPath],
+    libraries: Iterable[StrPath],
+    debug: bool,
+    package: str | None = None,
+) -> Build:
+    """What load() is asked for, checked; `package` is the one of a wheel that it is for."""
+    return Build(
+        name=_checked(name),
+        sources=[_source(source) for source in _several(sources)],
+        hosts=_hosts(hosts),
+        namespace=namespace,
+        flags=[str(flag) for flag in flags],
+        include_dirs=[os.path.abspath(folder) for folder in include_dirs],
+        libraries=[_link_name(library) for library in libraries],
+        debug=bool(debug),
+        package=package,
+    )
+
+
+def _file_of(name: str, text: str, suffix: str) -> Path:
+    """A file with the text, always the same one."""
+    if not isinstance(text, str):
+        raise TypeError(f"{name}: expected a source as a str, got {shown(text)}")
+    content = text.encode()
+    folder = private(cache_dir()) / "sources" / f"{_checked(name)}-{hash_of(content)[:16]}"
+    write(folder / f"{name}.{suffix}", content)
+    return folder / f"{name}.{suffix}"
+
+
+def _checked(name: str) -> str:
+    if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
+        raise ValueError(
+            f"expected a library's name of letters, digits and underscores, got {shown(name)}"
+        )
+    return name
+
+
+def _several(sources: StrPath | Sequence[StrPath]) -> Sequence[StrPath]:
+    if isinstance(sources, (str, os.PathLike)):
+        return [sources]
+    if not sources:
+        raise ValueError("expected sources, got none")
+    return sources
+
+
+def _source(source: StrPath) -> str:
+    path = os.path.abspath(os.path.expanduser(os.fsdecode(source)))
+    if not os.path.isfile(path):
+        raise FileNotFoundError(f"{path}: expected a source, got no such file")
+    return path
+
+
+def _hosts(hosts: str | Iterable[str]) -> list[str]:
+    names = [hosts] if isinstance(hosts, str) else list(hosts)
+    for name in names:
+        if name not in HOSTS:
+            raise ValueError(
+                f"expected hosts among {or_list(HOSTS)}, got {shown(name)}"
+                + did_you_mean(str(name).lower(), HOSTS)
+            )
+    if not names:
+        raise ValueError(f"expected hosts among {or_list(HOSTS)}, got none")
+    return sorted(set(names))
+
+
+def _link_name(library: StrPath) -> str:
+    """A path is made absolute; a name, such as "openblas", stays."""
+    name = os.fsdecode(library)
+    return os.path.abspath(name) if os.sep in name or os.path.isfile(name) else name

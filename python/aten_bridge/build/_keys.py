@@ -1,0 +1,67 @@
+"""Keys: what a library is made of, by content."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import json
+import os
+import shutil
+import sys
+from pathlib import Path
+
+from aten_bridge import _places
+
+# What CMake and the compilers read of the environment.
+_VARIABLES = (
+    *("CXX", "CXXFLAGS", "LDFLAGS", "CUDACXX", "CUDAFLAGS", "CUDAHOSTCXX", "CUDA_PATH"),
+    *("CMAKE_PREFIX_PATH", "CPATH", "CPLUS_INCLUDE_PATH", "LIBRARY_PATH"),
+)
+
+
+def hash_of(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def hash_of_file(path: str) -> str:
+    """That of its content; "" of what is no file, as the name of a library."""
+    try:
+        return hash_of(Path(path).read_bytes())
+    except OSError:
+        return ""
+
+
+def key_of(*parts: object) -> str:
+    return hash_of(json.dumps(parts).encode())[:16]
+
+
+def bridge() -> str:
+    """The header's files and those of the CMake package."""
+    files = sorted(
+        path
+        for folder in (_places.include_dir(), _places.cmake_dir())
+        for path in folder.rglob("*")
+        if path.is_file()
+    )
+    return key_of([(str(path), hash_of_file(str(path))) for path in files])
+
+
+def pytorch() -> tuple[str, str]:
+    """The folder of the PyTorch that CMake will find, and its version; does not import it."""
+    spec = importlib.util.find_spec("torch")
+    if spec is None or spec.origin is None:
+        return "", ""
+    folder = os.path.realpath(os.path.dirname(spec.origin))
+    return folder, hash_of_file(os.path.join(folder, "version.py"))
+
+
+def compiler() -> object:
+    """The compilers' files, and what of the environment changes what they do."""
+    variables = {name: os.environ.get(name, "") for name in _VARIABLES}
+    found = []
+    for command in (variables["CXX"] or "c++", variables["CUDACXX"] or "nvcc"):
+        path = shutil.which(command.split(" ")[0])
+        if path is not None:
+            status = os.stat(path)
+            found.append((os.path.realpath(path), status.st_size, status.st_mtime_ns))
+    return found, variables, sys.executable

@@ -1,0 +1,77 @@
+"""What the tests of packages share: an environment with a wheel of this repository in it."""
+
+import importlib.util
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+import pytest
+
+SOURCE = pathlib.Path(__file__).resolve().parents[2]
+OFFLINE = ["--no-index", "--no-deps", "--no-build-isolation", "--disable-pip-version-check"]
+
+
+def run(*command, check=True, **options):
+    """Runs a command without the PYTHONPATH of the tests; fails with everything it printed."""
+    environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
+    done = subprocess.run(
+        [str(word) for word in command],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        env={**environment, **options.pop("env", {})},
+        **options,
+    )
+    if check:
+        assert done.returncode == 0, done.stdout
+    return done
+
+
+def version():
+    text = (SOURCE / "include/aten_bridge/config.h").read_text()
+    return ".".join(re.findall(r"#define ATEN_BRIDGE_VERSION_\w+ (\d+)", text))
+
+
+@pytest.fixture(scope="session")
+def wheel(tmp_path_factory):
+    """The wheel of the repository."""
+    folder = tmp_path_factory.mktemp("wheel")
+    run(sys.executable, "-m", "pip", "wheel", *OFFLINE, "-w", folder, SOURCE)
+    (path,) = folder.iterdir()
+    return path
+
+
+class Environment:
+    """A Python environment with the packages of this one, linked, and others of its own."""
+
+    def __init__(self, folder):
+        run(sys.executable, "-m", "venv", "--without-pip", folder)
+        self.bin = folder / "bin"
+        (self.packages,) = folder.glob("lib/python3*/site-packages")
+        names = ("torch", "mindspore", "numpy", "pip", "pytest", "scikit_build_core", "setuptools")
+        for origin in {pathlib.Path(importlib.util.find_spec(n).origin).parents[1] for n in names}:
+            for entry in origin.iterdir():
+                link = self.packages / entry.name
+                if not entry.name.startswith(("aten_bridge", "__pycache__")) and not link.exists():
+                    link.symlink_to(entry)
+
+    def python(self, *arguments, **options):
+        return run(self.bin / "python", *arguments, **options)
+
+    def pip(self, *arguments):
+        return self.python("-m", "pip", arguments[0], *OFFLINE, *arguments[1:])
+
+
+@pytest.fixture(scope="session")
+def environment(tmp_path_factory, wheel):
+    made = Environment(tmp_path_factory.mktemp("environment"))
+    made.pip("install", wheel)
+    return made
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _cache(tmp_path_factory):
+    """One cache of built kernels for all tests: they share what is compiled once."""
+    os.environ["ATEN_BRIDGE_CACHE_DIR"] = str(tmp_path_factory.mktemp("cache"))

@@ -1,0 +1,85 @@
+"""The command `aten-bridge`: what it prints, and how it ends."""
+
+import pathlib
+import sys
+
+import torch
+from conftest import SOURCE, run
+
+LEAKY_RELU = SOURCE / "examples/leaky_relu/leaky_relu.cpp"
+LIBRARIES = pathlib.Path(torch.__file__).resolve().parent / "lib"
+
+
+def command(*arguments, status=0, **options):
+    environment = {"PYTHONPATH": str(SOURCE / "python")}
+    done = run(
+        *(sys.executable, "-m", "aten_bridge", *arguments), check=False, env=environment, **options
+    )
+    assert done.returncode == status, done.stdout
+    return done.stdout
+
+
+def test_build_and_check(tmp_path):
+    options = ["-o", "my_ops.so", "--hosts", "mindspore,pytorch"]
+    assert command("build", LEAKY_RELU, *options, cwd=tmp_path) == "my_ops.so\n"
+    library = tmp_path / "my_ops.so"
+    about = (
+        f"{library}\n"
+        f"  needs libtorch_cpu.so: {LIBRARIES}/libtorch_cpu.so\n"
+        f"  needs libc10.so: {LIBRARIES}/libc10.so\n"
+        "  LeakyRelu, on the CPU, in MindSpore, and PyTorch as torch.ops.my_ops.leaky_relu\n"
+        "    inputs      tensor\n"
+        "    attributes  negative_slope: a float, such as 1.0 (has a default)\n"
+        "    outputs     1\n"
+        "    gradient    none\n"
+    )
+    assert command("check", library) == about
+
+    # Without PyTorch where it was.
+    moved = tmp_path / "moved.so"
+    content = library.read_bytes()
+    assert content.count(bytes(LIBRARIES)) == 1
+    moved.write_bytes(content.replace(bytes(LIBRARIES), b"/" * len(bytes(LIBRARIES))))
+    assert command("check", moved, library, status=1) == (
+        f"{moved}\n"
+        "  needs libtorch_cpu.so, which is not found\n"
+        "  needs libc10.so, which is not found\n"
+        "  cannot be opened: expected to find libtorch_cpu.so, which the library needs, got no "
+        f"such file; link the library with -Wl,-rpath,{LIBRARIES} or with aten_bridge_add_kernel, "
+        "which does so\n" + about
+    )
+
+
+def test_check_of_other_libraries(tmp_path):
+    (tmp_path / "c.cpp").write_text('extern "C" int Answer() { return 42; }\n')
+    library = tmp_path / "c.so"
+    run("c++", "-shared", "-fPIC", tmp_path / "c.cpp", "-o", library)
+    assert command("check", library) == (
+        f"{library}\n"
+        "  no kernel that was exported with ATEN_BRIDGE_EXPORT\n"
+        "  C functions: 'Answer'\n"
+    )
+    nothing = tmp_path / "nothing.so"
+    assert command("check", nothing, status=1) == (
+        f"aten-bridge: {nothing}: expected a kernel library, got no such file; build it, or mend "
+        "the path\n"
+    )
+    (tmp_path / "ends.cpp").write_text("const int ends = (__builtin_trap(), 1);\n")
+    ends = tmp_path / "ends.so"
+    run("c++", "-shared", "-fPIC", tmp_path / "ends.cpp", "-o", ends)
+    assert command("check", ends, status=1) == (
+        f"{ends}\n  cannot be opened: the process that opened it was ended by signal 4\n"
+    )
+
+
+def test_what_fails_is_a_sentence(tmp_path):
+    nothing = tmp_path / "nothing.cpp"
+    assert command("build", nothing, status=1) == (
+        f"aten-bridge: {nothing}: expected a source, got no such file\n"
+    )
+    assert command("build", LEAKY_RELU, "-o", "leaky_relu", status=1) == (
+        "aten-bridge: leaky_relu: expected a name that ends in .so\n"
+    )
+    for arguments in ((), ("bild",), ("build",)):
+        assert command(*arguments, status=2).startswith("usage: aten-bridge ")
+    assert command("--help").startswith("usage: aten-bridge ")

@@ -1,0 +1,190 @@
+"""aten_bridge.build.load and load_inline: what is built, found again, and said of what is wrong."""
+
+import os
+import pty
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import mindspore as ms
+import pytest
+import torch
+
+import aten_bridge.build
+from aten_bridge.build import BuildError, cache_dir, load, load_inline
+from aten_bridge.mindspore import kernel
+
+SOURCE = """
+#include <ATen/ops/add.h>
+#include <aten_bridge.h>
+#include "number.h"
+
+void add_number(const at::Tensor& x, at::Tensor& y) { at::add_out(y, x, x, NUMBER); }
+ATEN_BRIDGE_EXPORT(AddNumber, add_number, aten_bridge::meta());
+"""
+
+
+@pytest.fixture
+def source(tmp_path):
+    (tmp_path / "number.h").write_text("#define NUMBER 1\n")
+    path = tmp_path / "add_number.cpp"
+    path.write_text(SOURCE)
+    return path
+
+
+def result(path):
+    return kernel(f"{path}:AddNumber")(ms.Tensor([1.0])).asnumpy().tolist()
+
+
+def text_of(error, call):
+    with pytest.raises(error) as raised:
+        call()
+    return str(raised.value)
+
+
+def test_a_library_is_built_once_for_what_it_is_made_of(source, monkeypatch):
+    path = load("add_number", [source])
+    assert Path(path).name == "add_number.so"
+    assert result(path) == [2]
+
+    # Another header, and one that is older than what was built from the first.
+    header = source.with_name("number.h")
+    header.write_text("#define NUMBER 2\n")
+    os.utime(header, (0, 0))
+    second = load("add_number", source)
+    assert second != path
+    assert (result(path), result(second)) == ([2], [3])
+
+    # What has been there before needs no compiler.
+    monkeypatch.setattr(subprocess, "Popen", None)
+    assert load("add_number", [source]) == second
+    header.write_text("#define NUMBER 1\n")
+    assert load("add_number", [str(source)]) == path
+
+
+def test_flags_folders_libraries_and_hosts(source, tmp_path):
+    (tmp_path / "more").mkdir()
+    source.with_name("number.h").rename(tmp_path / "more/number.h")
+    (tmp_path / "more/number.h").write_text(
+        "double number();\n#define NUMBER (FACTOR * number())\n"
+    )
+    (tmp_path / "number.cpp").write_text("double number() { return 3; }\n")
+    archive = tmp_path / "libnumber.a"
+    subprocess.run(["c++", "-fPIC", "-c", "number.cpp", "-o", "number.o"], cwd=tmp_path, check=True)
+    subprocess.run(["ar", "rc", archive, "number.o"], cwd=tmp_path, check=True)
+    path = load(
+        "add_number",
+        [source],
+        hosts=["pytorch", "mindspore"],
+        namespace="of_numbers",
+        flags=["-DFACTOR=2"],
+        include_dirs=[tmp_path / "more"],
+        libraries=[archive],
+    )
+    assert result(path) == [7]
+    torch.ops.load_library(path)
+    assert torch.ops.of_numbers.add_number(torch.ones(1)).item() == 7
+
+
+def test_c_plus_plus_as_a_text_and_for_a_debugger():
+    source = SOURCE.replace('#include "number.h"', "#define NUMBER 4")
+    path = load_inline("add_number", source, debug=True)
+    assert result(path) == [5]
+    sections = subprocess.run(["readelf", "-S", path], capture_output=True, text=True).stdout
+    assert ".debug_info" in sections
+
+
+def test_errors_of_the_compiler_are_shown_as_they_are(source):
+    source.write_text(SOURCE.replace("at::add_out", "at::ad_out"))
+    text = text_of(BuildError, lambda: load("add_number", [source]))
+    first, second, *rest = text.splitlines()
+    assert first == "add_number: expected sources that can be built, got"
+    assert second.startswith(f"{source}: In function ")
+    assert rest[0].startswith(f"{source}:6:")
+    assert "error: 'ad_out' is not a member of 'at'" in rest[0]
+    assert not re.search(r"FAILED|ninja|c\+\+ -", text)
+    # Mended, it is built.
+    source.write_text(SOURCE)
+    assert result(load("add_number", [source])) == [2]
+
+
+def test_what_cannot_be_meant_is_an_error_in_words(source, tmp_path):
+    both = ["mindspore_plugin", "pytorch"]
+    assert text_of(BuildError, lambda: load("add_number", [source], hosts=both)) == (
+        "add_number: MINDSPORE_PLUGIN is a library's only host: its kernels have the parameters of "
+        "MindSpore's own operators."
+    )
+    assert text_of(ValueError, lambda: load("add_number", [source], hosts="pytorsh")) == (
+        "expected hosts among 'mindspore', 'pytorch', 'mindspore_plugin', got 'pytorsh'; did you "
+        "mean 'pytorch'?"
+    )
+    assert text_of(ValueError, lambda: load("add-number", [source])) == (
+        "expected a library's name of letters, digits and underscores, got 'add-number'"
+    )
+    assert text_of(FileNotFoundError, lambda: load("add_number", [tmp_path / "no.cpp"])) == (
+        f"{tmp_path / 'no.cpp'}: expected a source, got no such file"
+    )
+    assert text_of(ValueError, lambda: load("add_number", [])) == "expected sources, got none"
+    assert text_of(TypeError, lambda: load_inline("add_number", source)) == (
+        f"add_number: expected a source as a str, got {source!r}"
+    )
+    assert text_of(ValueError, lambda: load("add_number", [source], flags=["-DA=1;2"])) == (
+        "'-DA=1;2': expected paths and flags without semicolons and line breaks"
+    )
+
+
+def test_a_cache_that_others_can_write_to_is_refused(source, tmp_path, monkeypatch):
+    folder = tmp_path / "cache"
+    folder.mkdir()
+    folder.chmod(0o777)
+    monkeypatch.setenv("ATEN_BRIDGE_CACHE_DIR", str(folder))
+    assert text_of(PermissionError, lambda: load("add_number", [source])) == (
+        f"{folder}: expected a folder that nobody else can write to, since the libraries in it are "
+        "loaded as code, got one of another user or with write permission for others; chmod go-w "
+        f"{folder}, or name another with ATEN_BRIDGE_CACHE_DIR"
+    )
+
+
+def test_the_cache_is_the_users(monkeypatch):
+    monkeypatch.delenv("ATEN_BRIDGE_CACHE_DIR")
+    monkeypatch.setenv("XDG_CACHE_HOME", "/a/cache")
+    assert cache_dir() == Path("/a/cache/aten_bridge")
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    monkeypatch.setenv("HOME", "/a/home")
+    assert cache_dir() == Path("/a/home/.cache/aten_bridge")
+
+
+def test_a_missing_tool_is_named(source, monkeypatch):
+    monkeypatch.setattr(aten_bridge.build._tools.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setenv("PATH", "/nonexistent")
+    assert text_of(FileNotFoundError, lambda: load("add_number", [source])) == (
+        "ninja: expected the program, which builds kernels, got none on PATH and no package in "
+        "this environment; pip install ninja"
+    )
+
+
+def test_processes_build_together_and_a_terminal_shows_it(source):
+    """One compiles, the other waits; both have the same file."""
+    source.write_text(SOURCE.replace("NUMBER)", "NUMBER + 10)"))
+    program = "import sys; from aten_bridge.build import load; print(load('both', sys.argv[1:]))"
+    screen, terminal = pty.openpty()
+    processes = [
+        subprocess.Popen(
+            [sys.executable, "-c", program, source],
+            stdout=subprocess.PIPE,
+            stderr=terminal,
+            text=True,
+        )
+        for _ in range(2)
+    ]
+    paths = {process.communicate()[0] for process in processes}
+    assert [process.returncode for process in processes] == [0, 0]
+    (path,) = paths
+    assert result(path.strip()) == [12]
+    shown = os.read(screen, 100_000).decode()
+    assert "\raten_bridge: building both, 1 s" in shown
+    (log,) = [
+        log for log in cache_dir().glob("trees/*/build/.ninja_log") if "both.so" in log.read_text()
+    ]
+    assert len(re.findall(r"\tboth\.so\t", log.read_text())) == 1
