@@ -162,6 +162,14 @@ def test_a_missing_tool_is_named(source, monkeypatch):
         "ninja: expected the program, which builds kernels, got none on PATH and no package in "
         "this environment; pip install ninja"
     )
+    kernels = source.with_suffix(".cu")
+    kernels.write_text("")
+    monkeypatch.delenv("CUDACXX", raising=False)
+    monkeypatch.delenv("CUDA_PATH", raising=False)
+    assert text_of(FileNotFoundError, lambda: load("add_number", [kernels])) == (
+        f"{kernels}: expected nvcc, which compiles CUDA, got none on PATH; install the CUDA "
+        "toolkit, and put nvcc on PATH or name it with the variable CUDACXX"
+    )
 
 
 def test_processes_build_together_and_a_terminal_shows_it(source):

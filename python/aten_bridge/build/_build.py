@@ -16,7 +16,7 @@ from aten_bridge import _places
 from aten_bridge._library import shown
 from aten_bridge.build._cache import cache_dir, private, write
 from aten_bridge.build._keys import bridge, compiler, hash_of_file, key_of, pytorch
-from aten_bridge.build._tools import progress, run, tool, words_of_cmake, words_of_ninja
+from aten_bridge.build._tools import check_nvcc, progress, run, tool, words_of_cmake, words_of_ninja
 
 SYSTEM = ("/usr/include/", "/usr/lib/")  # headers that change with the compiler
 
@@ -84,6 +84,8 @@ class Build:
         return self._cache / "libraries" / f"{self.name}-{key}" / f"{self.name}.so"
 
     def _compile(self, tree: Path, verbose: bool) -> Path:
+        if self._has_cuda:
+            check_nvcc(next(source for source in self.sources if source.endswith(".cu")))
         build = tree / "build"
         project = self._project().encode()
         if not (tree / "CMakeLists.txt").is_file() or not (build / "build.ninja").is_file():

@@ -32,6 +32,18 @@ def tool(name: str) -> str:
     return path
 
 
+def check_nvcc(source: str) -> None:
+    """Raises FileNotFoundError unless CMake will find the compiler of CUDA."""
+    named = os.environ.get("CUDACXX")
+    folder = os.environ.get("CUDA_PATH")
+    places = (shutil.which(named or "nvcc"), folder and shutil.which(f"{folder}/bin/nvcc"))
+    if not any(places):
+        raise FileNotFoundError(
+            f"{source}: expected nvcc, which compiles CUDA, got {named or 'none on PATH'}; install "
+            "the CUDA toolkit, and put nvcc on PATH or name it with the variable CUDACXX"
+        )
+
+
 def run(command: Sequence[object], verbose: bool) -> tuple[int, str]:
     """The exit status and what was printed, which is shown too if wanted."""
     words = [str(word) for word in command]

@@ -14,6 +14,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 from setuptools import Extension
 from setuptools.command.bdist_wheel import bdist_wheel
@@ -39,7 +40,7 @@ class KernelLibrary(Extension):
         libraries: Iterable[StrPath] = (),
     ):
         super().__init__(name, [str(source) for source in sources])
-        self.options = {
+        self.options: dict[str, Any] = {
             "hosts": hosts,
             "namespace": namespace,
             "flags": flags,
