@@ -109,12 +109,19 @@ def test_errors_of_the_compiler_are_shown_as_they_are(source):
     assert result(load("add_number", [source])) == [2]
 
 
-def test_what_cannot_be_meant_is_an_error_in_words(source, tmp_path):
+def test_what_cannot_be_meant_is_an_error_in_words(source, tmp_path, monkeypatch):
     both = ["mindspore_plugin", "pytorch"]
     assert text_of(BuildError, lambda: load("add_number", [source], hosts=both)) == (
         "add_number: MINDSPORE_PLUGIN is a library's only host: its kernels have the parameters of "
         "MindSpore's own operators."
     )
+    with monkeypatch.context() as patch:
+        patch.setattr(sys, "executable", "/nonexistent")
+        assert text_of(BuildError, lambda: load("add_number", [source])) == (
+            "add_number: no PyTorch on CMAKE_PREFIX_PATH and none in /nonexistent: activate an "
+            "environment that has PyTorch (pip install torch), or point CMAKE_PREFIX_PATH at "
+            "libtorch's folder"
+        )
     assert text_of(ValueError, lambda: load("add_number", [source], hosts="pytorsh")) == (
         "expected hosts among 'mindspore', 'pytorch', 'mindspore_plugin', got 'pytorsh'; did you "
         "mean 'pytorch'?"

@@ -70,6 +70,7 @@ def words_of_cmake(output: str) -> str:
     if said is None:
         return f"expected a project that CMake can configure, got\n{output.rstrip()}"
     text = " ".join(textwrap.dedent(said[1]).split())
+    text = text.rpartition("Reason given by package: ")[2]
     name, _, rest = text.partition("): ")
     return rest if name.startswith("aten_bridge_add_kernel(") else text
 
