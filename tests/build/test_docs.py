@@ -7,7 +7,7 @@ import sys
 import pytest
 from conftest import COMPILE_FAIL, SOURCE, expected_texts, python, run
 
-GUIDES = [SOURCE / "README.md", *sorted((SOURCE / "docs").glob("*.md"))]
+GUIDES = [*sorted(SOURCE.glob("README*.md")), *sorted((SOURCE / "docs").rglob("*.md"))]
 QUOTE = re.compile(r"<!-- quote: ([^\s#]+)(?:#(\S+))? -->\n```\w*\n(.*?)```\n", re.DOTALL)
 QUOTES = [(guide, *quote) for guide in GUIDES for quote in QUOTE.findall(guide.read_text())]
 
@@ -23,28 +23,55 @@ def region(path, name):
     return match.group(1).rstrip() + "\n"
 
 
-@pytest.mark.parametrize(
-    ("guide", "path", "name", "snippet"), QUOTES, ids=[f"{q[1]}#{q[2]}" for q in QUOTES]
-)
-def test_snippet_is_what_stands_in_the_file(guide, path, name, snippet):
-    assert snippet == region(path, name), f"{guide.name} quotes {path}"
+def name_of(guide):
+    return guide.relative_to(SOURCE).as_posix()
 
 
-def test_readme_quotes_something():
-    assert {quote[0].name for quote in QUOTES} >= {"README.md"}
-
-
-@pytest.mark.parametrize("guide", GUIDES, ids=lambda guide: guide.name)
-def test_links_to_files_and_headings_lead_somewhere(guide):
-    text = re.sub(r"```.*?```|``.*?``|`.*?`", "", guide.read_text(), flags=re.DOTALL)
-    headings = {
+def anchors(page):
+    """The anchors that GitHub makes of a page's headings: letters of any script stay."""
+    text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.DOTALL | re.M)
+    return {
         re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
         for heading in re.findall(r"^#+ (.*)$", text, re.M)
     }
+
+
+@pytest.mark.parametrize(
+    ("guide", "path", "name", "snippet"),
+    QUOTES,
+    ids=[f"{name_of(guide)}-{path}#{name}" for guide, path, name, _ in QUOTES],
+)
+def test_snippet_is_what_stands_in_the_file(guide, path, name, snippet):
+    assert snippet == region(path, name), f"{name_of(guide)} quotes {path}"
+
+
+def test_readme_quotes_something():
+    assert {name_of(quote[0]) for quote in QUOTES} >= {"README.md"}
+
+
+def test_anchors_are_those_of_github(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text(
+        "# What `meta()` does\n"
+        "## 图模式 / PyNative 模式（动态 shape）\n"
+        "## 输出的 shape、dtype：`x_y`\n"
+        "```bash\n# no heading\n```\n"
+    )
+    assert anchors(page) == {
+        "what-meta-does",
+        "图模式--pynative-模式动态-shape",
+        "输出的-shapedtypex_y",
+    }
+
+
+@pytest.mark.parametrize("guide", GUIDES, ids=name_of)
+def test_links_to_files_and_headings_lead_somewhere(guide):
+    text = re.sub(r"```.*?```|``.*?``|`.*?`", "", guide.read_text(), flags=re.DOTALL)
     for target in re.findall(r"\]\(([^)]+)\)", text):
         path, _, heading = target.partition("#")
-        assert path == "" or (guide.parent / path).exists(), target
-        assert path != "" or heading in headings, target
+        page = guide.parent / path if path else guide
+        assert page.exists(), target
+        assert heading == "" or heading in anchors(page), target
 
 
 def test_every_sentence_of_the_compiler_is_explained():
