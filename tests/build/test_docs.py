@@ -45,8 +45,8 @@ def test_snippet_is_what_stands_in_the_file(guide, path, name, snippet):
     assert snippet == region(path, name), f"{name_of(guide)} quotes {path}"
 
 
-def test_readme_quotes_something():
-    assert {name_of(quote[0]) for quote in QUOTES} >= {"README.md"}
+def test_readmes_quote_something():
+    assert {name_of(quote[0]) for quote in QUOTES} >= {"README.md", "README.zh-CN.md"}
 
 
 def test_anchors_are_those_of_github(tmp_path):
@@ -74,8 +74,9 @@ def test_links_to_files_and_headings_lead_somewhere(guide):
         assert heading == "" or heading in anchors(page), target
 
 
-def test_every_sentence_of_the_compiler_is_explained():
-    explained = " ".join((SOURCE / "docs/errors.md").read_text().split())
+@pytest.mark.parametrize("page", ["docs/errors.md", "docs/zh/errors.md"])
+def test_every_sentence_of_the_compiler_is_explained(page):
+    explained = " ".join((SOURCE / page).read_text().split())
     for source in COMPILE_FAIL:
         assert expected_texts(source)[0] in explained
 

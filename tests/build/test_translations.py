@@ -22,6 +22,15 @@ def code(page):
     return {*fence.findall(text), *(" ".join(span.split()) for _, span in spans)}
 
 
+def test_the_pages_of_a_first_kernel_are_there():
+    assert {
+        "README.zh-CN.md",
+        "docs/zh/errors.md",
+        "docs/zh/mint-on-cpu.md",
+        "docs/zh/writing-a-kernel.md",
+    } <= set(PAGES)
+
+
 @pytest.mark.parametrize("page", PAGES)
 def test_page_follows_the_english_page_as_it_is_now(page):
     state = translations.behind(page)
