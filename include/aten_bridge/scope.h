@@ -24,24 +24,24 @@ namespace aten_bridge::detail {
 /// the whole process are left as they are: other threads may be at them.
 class KernelScope {
  public:
-  explicit KernelScope(bool records = false) {
-    c10::impl::PODLocalDispatchKeySet keys{};  // of a thread of its own
-    if (!records) {
-      keys.set_included(keys_before_.included_.add(c10::DispatchKey::ADInplaceOrView));
-      keys.set_excluded(keys_before_.excluded_ |
-                        c10::autograd_dispatch_keyset_with_ADInplaceOrView |
-                        c10::autocast_dispatch_keyset);
+  [[gnu::always_inline]] explicit KernelScope(bool records = false) {
+    if (records) {
+      keys_ = {};  // of a thread of its own
+    } else {
+      keys_.set_included(keys_before_.included().add(c10::DispatchKey::ADInplaceOrView));
+      keys_.set_excluded(keys_before_.excluded() |
+                         c10::autograd_dispatch_keyset_with_ADInplaceOrView |
+                         c10::autocast_dispatch_keyset);
     }
     if (records || autograd_.get_inference_mode()) {
       autograd_ = {/*grad_mode=*/true, /*inference_mode=*/false, /*fw_grad_mode=*/true,
                    /*multithreading_enabled=*/true};
     }
-    c10::impl::_force_tls_local_dispatch_key_set(keys);
   }
 
-  ~KernelScope() {
+  [[gnu::always_inline]] ~KernelScope() {
     autograd_ = autograd_before_;
-    c10::impl::_force_tls_local_dispatch_key_set(keys_before_);
+    keys_ = keys_before_;
     if (at::get_num_threads() != thread_count_) {
       at::set_num_threads(thread_count_);
     }
@@ -74,7 +74,9 @@ class KernelScope {
 #endif
   c10::AutogradState& autograd_ = c10::AutogradState::get_tls_state();  // the thread's own
   c10::AutogradState autograd_before_ = autograd_;
-  c10::impl::LocalDispatchKeySet keys_before_ = c10::impl::tls_local_dispatch_key_set();
+  // Itself, found once: PyTorch's functions look for it at each read and write.
+  c10::impl::PODLocalDispatchKeySet& keys_ = c10::impl::raw_local_dispatch_key_set;
+  c10::impl::PODLocalDispatchKeySet keys_before_ = keys_;
   int thread_count_ = at::get_num_threads();
 };
 

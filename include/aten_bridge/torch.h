@@ -110,7 +110,7 @@ inline void forbid_data(...) {}  // NOLINT(cert-dcl50-cpp)
 }
 
 /// Throws `Error` if the PyTorch in this process is not the one that the library was built with.
-inline void check_pytorch(const char* operator_name) {
+[[gnu::always_inline]] inline void check_pytorch(const char* operator_name) {
   static const std::string fault = pytorch_fault();
   if (!fault.empty()) {
     throw Error(Status::kAten, join({operator_name, ": ", fault}));
