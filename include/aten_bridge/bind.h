@@ -131,18 +131,18 @@ inline bool can_repoint(const Operand& operand) {
          impl->autograd_meta() == nullptr && !impl->is_wrapped_number();
 }
 
-/// Whether the tensor has the slot's sizes, and lies in memory as the slot says.
-inline bool has_layout(const c10::TensorImpl& tensor, const Slot& slot) {
-  const at::IntArrayRef sizes = tensor.sizes();
-  const at::IntArrayRef strides = tensor.strides();
-  if (sizes.size() != static_cast<std::size_t>(slot.ndim) ||
-      tensor.storage_offset() != slot.offset) {
+/// Whether the tensor has the slot's sizes and offset, and these strides; null: it is row-major.
+[[gnu::always_inline]] inline bool has_layout(const c10::TensorImpl& tensor, const Slot& slot,
+                                              const int64_t* wanted_strides) {
+  const int64_t* const sizes = tensor.sizes().data();
+  const int64_t* const strides = tensor.strides().data();
+  if (tensor.dim() != slot.ndim || tensor.storage_offset() != slot.offset) {
     return false;
   }
   int64_t stride = 1;
-  for (std::size_t i = sizes.size(); i-- > 0;) {
+  for (int64_t i = slot.ndim; i-- > 0;) {
     if (sizes[i] != slot.sizes[i] ||
-        strides[i] != (slot.strides == nullptr ? stride : slot.strides[i])) {
+        strides[i] != (wanted_strides == nullptr ? stride : wanted_strides[i])) {
       return false;
     }
     stride *= std::max<int64_t>(sizes[i], 1);
@@ -151,27 +151,22 @@ inline bool has_layout(const c10::TensorImpl& tensor, const Slot& slot) {
 }
 
 /// After the body: whether the view is as it was made, and nobody else has it. Then nobody can
-/// touch it before the next call, whose operand has only to be compared with it. (Of a complex128
-/// the next call's memory has to be looked at.)
-inline bool settle(Operand& operand) {
-  const Slot& slot = operand.slot;
-  operand.is_settled = operand.dtype != DType::kNone && operand.dtype != DType::kComplex128 &&
-                       slot.strides == nullptr && slot.offset == 0 && can_repoint(operand) &&
+/// touch it before the next call, whose operand has only to be compared with it.
+[[gnu::always_inline]] inline bool settle(Operand& operand) {
+  operand.is_settled = operand.is_plain && can_repoint(operand) &&
                        operand.impl->dtype() == operand.type &&
-                       operand.storage->nbytes() ==
-                           static_cast<std::size_t>(slot.numel) * dtype_itemsize(operand.dtype) &&
-                       has_layout(*operand.impl, slot);
+                       operand.storage->nbytes() == operand.bytes &&
+                       has_layout(*operand.impl, operand.slot, /*wanted_strides=*/nullptr);
   return operand.is_settled;
 }
 
 /// Whether the operand at `index` is that of the last call again, perhaps elsewhere in memory: then
 /// its view has only to be pointed there.
 template <class Host>
-[[gnu::hot]] bool is_again(const Host& host, int index, const Operand& operand) {
-  const c10::TensorImpl* impl = operand.impl;
+[[gnu::always_inline]] inline bool is_again(const Host& host, int index, const Operand& operand) {
   return operand.is_settled &&
-         host.is_again(index, operand.dtype, impl->sizes().data(), static_cast<int>(impl->dim())) &&
-         (host.data(index) != nullptr || impl->numel() == 0);
+         host.is_again(index, operand.dtype, operand.impl->sizes().data(), operand.slot.ndim) &&
+         (host.data(index) != nullptr || operand.slot.numel == 0);
 }
 
 /// The slot of an operand that is_again(): what it was like, at this call's memory.
@@ -192,18 +187,27 @@ inline void repoint(Operand& operand, c10::Device device) {
   }
 }
 
+/// Whether the slot's view may be settled: row-major from its data on, and not of complex128, of
+/// which each call's memory has to be looked at.
+inline bool is_plain(const Slot& slot) {
+  return !slot.is_none() && slot.dtype != DType::kComplex128 && slot.strides == nullptr &&
+         slot.offset == 0;
+}
+
 /// Points the operand's view at its memory, or makes a new one.
 template <bool kMayBeStrided>
 [[gnu::noinline]] void set_view(Operand& operand, c10::Device device, c10::Allocator* allocator,
                                 Report& report) {
   const Slot& slot = operand.slot;
   const at::ScalarType type = scalar_type(slot.dtype);
+  operand.is_plain = is_plain(slot);
   if (type == at::ScalarType::Undefined || !can_repoint(operand) ||
       operand.impl->device() != device) {
     operand.view = make_view<kMayBeStrided>(slot, operand.name, device, allocator, report);
     operand.impl = operand.view.unsafeGetTensorImpl();
     if (operand.view.defined()) {
       operand.storage = operand.impl->unsafe_storage().unsafeGetStorageImpl();
+      operand.bytes = operand.storage->nbytes();
       operand.keys = operand.impl->key_set();
       operand.type = operand.impl->dtype();
     }
@@ -215,12 +219,13 @@ template <bool kMayBeStrided>
   c10::TensorImpl* impl = operand.view.unsafeGetTensorImpl();
   c10::StorageImpl* storage = impl->unsafe_storage().unsafeGetStorageImpl();
   repoint(operand, device);
-  storage->set_nbytes(slot_bytes(slot));
+  operand.bytes = slot_bytes(slot);
+  storage->set_nbytes(operand.bytes);
   operand.type = c10::scalarTypeToTypeMeta(type);
   if (impl->dtype() != operand.type) {
     impl->set_storage_and_dtype(c10::Storage(impl->unsafe_storage()), operand.type);
   }
-  if (!has_layout(*impl, slot)) {
+  if (!has_layout(*impl, slot, slot.strides)) {
     const at::IntArrayRef sizes(slot.sizes, static_cast<std::size_t>(slot.ndim));
     impl->set_storage_offset(slot.offset);
     if (!kMayBeStrided || slot.strides == nullptr) {
@@ -291,9 +296,7 @@ template <class Host, class Device>
     Operand& operand = arguments.operands[i];
     const Binding& binding = binding_of(i);
     const bool is_number = binding.kind == Kind::kNumber;
-    if (operand.is_again) {
-      renew(host, i, operand);
-    } else if (!host.read(i, operand.name, operand.slot, report)) {
+    if (!operand.is_again && !host.read(i, operand.name, operand.slot, report)) {
       continue;
     }
     if (!(is_number ? device.fetch(operand.slot, operand.number, operand.name, report)
@@ -330,8 +333,9 @@ template <class Host, class Device>
 
 /// Fills the operands from the call; adds to the report all that are wrong.
 template <class Host, class Device>
-[[gnu::hot]] void bind_operands(const KernelInfo& kernel, const Host& host, Device& device,
-                                Arguments& arguments, Report& report) {
+[[gnu::always_inline]] inline void bind_operands(const KernelInfo& kernel, const Host& host,
+                                                 Device& device, Arguments& arguments,
+                                                 Report& report) {
   Operand* const begin = arguments.operands;
   Operand* const end = begin + arguments.size();
   bool are_again = true;
@@ -340,11 +344,12 @@ template <class Host, class Device>
     operand->is_again = is_again(host, i, *operand);
     operand->is_settled = false;
     are_again = are_again && operand->is_again;
+    if (operand->is_again) {
+      renew(host, i, *operand);
+    }
   }
   if (are_again && report.ok() && !device.is_one_of_several()) {  // nothing to locate or enter
-    i = 0;
-    for (Operand* operand = begin; operand != end; ++operand, ++i) {
-      renew(host, i, *operand);
+    for (Operand* operand = begin; operand != end; ++operand) {
       repoint(*operand, device.device());
     }
   } else {

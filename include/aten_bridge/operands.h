@@ -65,9 +65,11 @@ struct Operand {
   const c10::TensorImpl* impl = nullptr;
   const c10::StorageImpl* storage = nullptr;
   const void* data = nullptr;
+  std::size_t bytes = 0;  // of the storage
   c10::DispatchKeySet keys;
   caffe2::TypeMeta type;
   DType dtype = DType::kNone;
+  bool is_plain = false;                 // see is_plain()
   bool is_settled = false;               // after the body: see settle()
   bool is_again = false;                 // as in the last call, but for the memory
   alignas(16) unsigned char number[16];  // of one whose element is fetched from a device

@@ -125,8 +125,12 @@ class CallFrame {
     if (index < input_count_ && (!layouts_[index].strides.empty() || layouts_[index].offset != 0)) {
       return false;
     }
+    const int64_t* const given = shapes_[index];
+    if (ndim > 0 && given == nullptr) {
+      return false;
+    }
     for (int i = 0; i < ndim; ++i) {
-      if (shapes_[index] == nullptr || shapes_[index][i] != sizes[i]) {
+      if (given[i] != sizes[i]) {
         return false;
       }
     }
