@@ -123,9 +123,19 @@ struct Exported {
   /// A call of the host.
   template <class... OfHost>
   typename Host::Result call(OfHost... of_host) const {
-    // Of all kernels of this type, which take operands of the same kinds.
-    thread_local KeptByPlace places;
     return run<Device, Host>(kernel, places, of_host...);
+  }
+
+  /// The thread's, of all kernels of this type, which take operands of the same kinds.
+  static KeptByPlace& places() {
+    thread_local KeptByPlace* kept = nullptr;  // found sooner than what has a destructor
+    return kept == nullptr ? *(kept = make_places()) : *kept;
+  }
+
+ private:
+  [[gnu::cold, gnu::noinline]] static KeptByPlace* make_places() {
+    thread_local KeptByPlace kept;
+    return &kept;
   }
 };
 

@@ -11,7 +11,7 @@
 namespace aten_bridge::detail {
 
 template int run<ATEN_BRIDGE_DEVICE, ATEN_BRIDGE_HOST>(const KernelBase& kernel,
-                                                       KeptByPlace& places, int nparam,
+                                                       KeptByPlace& (*places)(), int nparam,
                                                        void** params, int* ndims, int64_t** shapes,
                                                        const char** dtypes, void* stream,
                                                        void* extra);

@@ -19,7 +19,7 @@
 //     bool read(int i, const OperandName& name, Slot& slot, Report& report) const;
 //     // Whether it is row-major, and of that dtype and those sizes.
 //     bool is_again(int i, DType dtype, const int64_t* sizes, int ndim) const;
-//     void* data(int i) const;            // its memory and sizes
+//     void* data(int i) const;            // its memory and sizes, which outlive the object
 //     const int64_t* sizes(int i) const;
 //
 //     static Result succeed();            // what the C function returns
@@ -43,6 +43,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #pragma GCC visibility push(hidden)
 
@@ -72,7 +73,7 @@ class HostDefaults {
   static constexpr bool kCountsInputs = false;   ///< has `int input_count() const`
   static constexpr bool kStridesInputs = false;  ///< inputs need not be row-major
   static constexpr bool kWritesInputs = false;   ///< a kernel without outputs writes its inputs
-  static constexpr bool kSizesAfterRun = false;  ///< has `publish_sizes(sizes) const`
+  static constexpr bool kSizesAfterRun = false;  ///< has `void publish_sizes()`
 
   /// A number for each place of a network that calls a kernel: the views of its last call are kept.
   static std::uint64_t place() { return 0; }
@@ -87,6 +88,9 @@ class HostDefaults {
 
   /// Completes an input that a number is read from.
   static void refine(int /*input*/, const Binding& /*binding*/, Operand& /*operand*/) {}
+
+  /// Where the sizes go that are known after the run only; null: nobody asks for them.
+  static std::vector<std::vector<int64_t>>* result_sizes() { return nullptr; }
 
   /// Calls the kernel's function.
   static void invoke(const KernelBase& kernel, const Arguments& arguments) {
@@ -104,9 +108,9 @@ class HostDefaults {
 };
 
 /// One call of a kernel, as ordinary code (run.h); `of_host` is what the host's C function got, and
-/// `places` are kept between the calls.
+/// `places()` are kept between the calls.
 template <class Device, class Host, class... OfHost>
-typename Host::Result run(const KernelBase& kernel, KeptByPlace& places, OfHost... of_host);
+typename Host::Result run(const KernelBase& kernel, KeptByPlace& (*places)(), OfHost... of_host);
 
 }  // namespace aten_bridge::detail
 

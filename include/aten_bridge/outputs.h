@@ -67,7 +67,9 @@ ATEN_BRIDGE_INLINE void copy_data_dependent_results(const Arguments& arguments,
   for (int i = 0; i < count; ++i) {
     const at::Tensor& view = arguments.output(i).view;
     view.flatten().slice(0, 0, results[i].numel()).copy_(results[i].flatten());
-    arguments.result_sizes->push_back(results[i].sizes().vec());
+    if (arguments.result_sizes != nullptr) {
+      arguments.result_sizes->push_back(results[i].sizes().vec());
+    }
   }
 }
 

@@ -15,7 +15,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -30,11 +29,15 @@ class OperandsInUse {
   OperandsInUse(KeptOperands& kept, Arguments& arguments, bool keeps_views)
       : kept_(kept), arguments_(arguments), keeps_views_(keeps_views) {
     kept_.in_use = true;
-    arguments_.list.swap(kept_.list);
+    if (has_list()) {
+      arguments_.list.swap(kept_.list);
+    }
   }
   ~OperandsInUse() {
-    arguments_.list.clear();
-    arguments_.list.swap(kept_.list);
+    if (has_list()) {
+      arguments_.list.clear();
+      arguments_.list.swap(kept_.list);
+    }
     if (!keeps_views_ && arguments_.operands != nullptr) {
       for (int i = 0; i < arguments_.size(); ++i) {
         arguments_.operands[i].view.reset();
@@ -46,6 +49,8 @@ class OperandsInUse {
   OperandsInUse& operator=(const OperandsInUse&) = delete;
 
  private:
+  bool has_list() const { return arguments_.list_begin >= 0; }
+
   KeptOperands& kept_;
   Arguments& arguments_;
   bool keeps_views_;
@@ -122,31 +127,29 @@ Instance* find_instance(const KernelBase& kernel, const Host& host,
 
 /// After the body: checks the outputs, and settles the operands, whose views are kept unless the
 /// kernel records a graph.
-inline void check_and_settle(const KernelInfo& kernel, Arguments& arguments) {
+[[gnu::always_inline]] inline void check_and_settle(const KernelInfo& kernel,
+                                                    Arguments& arguments) {
   arguments.list.clear();  // which has the views of its tensors
-  for (int i = 0; i < arguments.inputs && !kernel.records; ++i) {
-    settle(arguments.operands[i]);
-  }
-  for (int i = 0; i < arguments.outputs; ++i) {
-    Operand& output = arguments.output(i);
-    const bool is_settled = !kernel.records && settle(output);
-    if (!is_settled && !output_is_intact(output)) {
+  const Operand* const outputs = arguments.operands + arguments.inputs;
+  const Operand* const end = arguments.operands + arguments.size();
+  for (Operand* operand = arguments.operands; operand != end; ++operand) {
+    const bool is_settled = !kernel.records && settle(*operand);
+    if (!is_settled && operand >= outputs && !output_is_intact(*operand)) {
       refuse_outputs(kernel, arguments);
     }
   }
 }
 
 template <class Device, class Host, class... OfHost>
-[[gnu::hot]] typename Host::Result run(const KernelBase& kernel, KeptByPlace& places,
+[[gnu::hot]] typename Host::Result run(const KernelBase& kernel, KeptByPlace& (*places)(),
                                        OfHost... of_host) {
   const KernelInfo& info = kernel.info;
-  std::optional<Host> of_call;  // to which the operands refer in an error's text
   std::unique_ptr<KeptOperands> nested;
   Arguments arguments;
   int bound = 0;
   try {
     check_pytorch(info.operator_name);
-    Host& host = of_call.emplace(info.operator_name, of_host...);
+    Host host(info.operator_name, of_host...);
     const KernelScope scope(info.records);
     Device device(info.operator_name, host.stream(), info.records);
     arguments.kernel = &info;
@@ -161,7 +164,7 @@ template <class Device, class Host, class... OfHost>
         report.raise_if_failed();
       }
     }
-    KeptOperands* kept_of_place = &places.of(info.takes_call ? 0 : host.place());
+    KeptOperands* kept_of_place = &places().of(info.takes_call ? 0 : host.place());
     if (kept_of_place->in_use) {  // a kernel that calls itself, or another of its type
       nested = std::make_unique<KeptOperands>();
       kept_of_place = nested.get();
@@ -194,8 +197,7 @@ template <class Device, class Host, class... OfHost>
         arguments.workspaces = workspaces.data();
       }
     }
-    std::vector<std::vector<int64_t>> sizes;
-    arguments.result_sizes = &sizes;
+    arguments.result_sizes = host.result_sizes();
     Host::invoke(kernel, arguments);
     device.finish();
     check_and_settle(info, arguments);
@@ -204,7 +206,7 @@ template <class Device, class Host, class... OfHost>
     }
     if constexpr (Host::kSizesAfterRun) {
       if (info.is_data_dependent) {
-        host.publish_sizes(std::move(sizes));
+        host.publish_sizes();
       }
     }
     return Host::succeed();

@@ -94,11 +94,11 @@ class MindSporePlugin : public MindSporeCall {
   }
 
   /// Of the results, where they are known after the run only.
-  __attribute__((no_sanitize("vptr"))) void publish_sizes(
-      std::vector<std::vector<int64_t>> sizes) const {
+  std::vector<std::vector<int64_t>>* result_sizes() { return &sizes_; }
+  __attribute__((no_sanitize("vptr"))) void publish_sizes() {
     auto shapes = std::make_unique<PluginShapes>();
-    shapes->is_known.assign(sizes.size(), true);
-    shapes->sizes = std::move(sizes);
+    shapes->is_known.assign(sizes_.size(), true);
+    shapes->sizes = std::move(sizes_);
     inputs_->set_shapes(std::move(shapes));
   }
 
@@ -203,6 +203,7 @@ class MindSporePlugin : public MindSporeCall {
 
   PluginInputs* inputs_;
   c10::SmallVector<Layout, 8> layouts_;
+  std::vector<std::vector<int64_t>> sizes_;
 };
 
 /// The names of the operators that a plugin has kernels for, or of those among them whose results'
