@@ -39,14 +39,13 @@ namespace aten_bridge::detail {
 class PyTorchCall {
  public:
   /// `is_gradient`: each output is like a tensor among the inputs.
-  PyTorchCall(const KernelOfPyTorch& kernel, Instance* instance, Purpose purpose, bool is_gradient)
+  PyTorchCall(const KernelOfPyTorch& kernel, Purpose purpose, bool is_gradient)
       : of_(kernel),
         info_(kernel.kernel->info),
         purpose_(purpose),
         is_gradient_(is_gradient),
         report_(info_.operator_name) {
     arguments.kernel = &info_;
-    arguments.instance = instance;
     arguments.around_state = kernel.around_state;
   }
   PyTorchCall(const PyTorchCall&) = delete;
@@ -378,11 +377,9 @@ class PyTorchCall {
   void run_in(const std::vector<at::Tensor>& outputs) {
     set_outputs(outputs);
     for (int i = 0; i < arguments.outputs; ++i) {
-      Operand& operand = arguments.output(i);
-      describe(operand);
-      sizes_.push_back(std::make_unique<std::vector<int64_t>>(operand.view.sizes().vec()));
-      operand.slot.sizes = sizes_.back()->data();
+      describe(arguments.output(i));
     }
+    keep_sizes(arguments, sizes_before_);
     described_ = arguments.size();
     invoke();
     for (int i = 0; i < arguments.outputs; ++i) {
@@ -439,6 +436,7 @@ class PyTorchCall {
   Report report_;
   c10::SmallVector<Operand, 4> operands_;
   KeptSizes sizes_;
+  c10::SmallVector<int64_t, 8> sizes_before_;  // of the outputs, before the body
   std::optional<c10::Device> device_;
   int described_ = 0;
 };

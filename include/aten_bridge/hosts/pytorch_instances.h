@@ -9,8 +9,11 @@
 #include <aten_bridge/hosts/pytorch_schema.h>
 #include <aten_bridge/kernel_base.h>
 
+#include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <cstring>
+#include <deque>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -134,7 +137,7 @@ inline bool is_same_value(const c10::IValue& a, const c10::IValue& b) {
   return a.tagKind() == b.tagKind() && (a.isNone() || a == b);
 }
 
-/// An operator's instances. Threads may ask at once.
+/// An operator's instances. Threads may ask at once; only where one is new do they wait.
 class Instances {
  public:
   /// The one for these attributes; of a kernel without attributes and state, null.
@@ -144,49 +147,78 @@ class Instances {
     if (!kernel.info.has_instance) {
       return nullptr;
     }
-    const std::lock_guard<std::mutex> lock(mutex_);
-    for (const Kept& kept : kept_) {
-      bool is_same = true;
-      for (std::size_t i = 0; i < attributes.size() && is_same; ++i) {
-        is_same = is_same_value(kept.values[i], values[i]);
-      }
-      if (is_same) {
-        return kept.instance;
-      }
-    }
-    return make(kernel, attributes, values);
+    const Kept* kept = find(values);
+    return kept != nullptr ? kept->borrow() : find_or_make(kernel, attributes, values);
   }
 
  private:
   struct Kept {
     std::vector<c10::IValue> values;
     std::shared_ptr<Instance> instance;
+    const Kept* before = nullptr;
+
+    bool is_of(const c10::IValue* others) const {
+      return std::equal(values.begin(), values.end(), others, is_same_value);
+    }
+    /// Of one that is kept for good: nobody counts its owners.
+    std::shared_ptr<Instance> borrow() const {
+      return {std::shared_ptr<Instance>(), instance.get()};
+    }
   };
-  // Programs have a few sets of attributes; one that changes in each step would fill the memory.
-  // A state is kept for good: a call with the same attributes must meet it again.
+  // Programs have a few sets of attributes, which are kept for good; further ones replace each
+  // other, or one that changes in each step would fill the memory. A state is kept for good: a call
+  // with the same attributes must meet it again.
   static constexpr std::size_t kMost = 64;
 
-  [[gnu::cold, gnu::noinline]] std::shared_ptr<Instance> make(
+  const Kept* find(const c10::IValue* values) const {
+    const Kept* kept = last_.load(std::memory_order_acquire);
+    while (kept != nullptr && !kept->is_of(values)) {
+      kept = kept->before;
+    }
+    return kept;
+  }
+
+  [[gnu::cold, gnu::noinline]] std::shared_ptr<Instance> find_or_make(
       const KernelBase& kernel, const std::vector<SchemaAttribute>& attributes,
       const c10::IValue* values) {
-    Report report(kernel.info.operator_name);
-    std::shared_ptr<Instance> instance =
-        kernel.make_instance(StackAttributes(attributes, values), report);
-    report.raise_if_failed();
-    if (kept_.size() >= kMost && !kernel.info.has_state) {
-      kept_.erase(kept_.begin());
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (const Kept* kept = find(values)) {  // another thread was first
+      return kept->borrow();
     }
-    Kept kept{{}, instance};
+    for (const Kept& kept : further_) {
+      if (kept.is_of(values)) {
+        return kept.instance;
+      }
+    }
+    return make(kernel, attributes, values);
+  }
+
+  std::shared_ptr<Instance> make(const KernelBase& kernel,
+                                 const std::vector<SchemaAttribute>& attributes,
+                                 const c10::IValue* values) {
+    Report report(kernel.info.operator_name);
+    Kept kept;
+    kept.instance = kernel.make_instance(StackAttributes(attributes, values), report);
+    report.raise_if_failed();
     for (std::size_t i = 0; i < attributes.size(); ++i) {
       // A list is the caller's, who may change it.
       kept.values.push_back(values[i].isList() ? values[i].deepcopy() : values[i]);
     }
-    kept_.push_back(std::move(kept));
-    return instance;
+    if (kept_.size() < kMost || kernel.info.has_state) {
+      kept.before = last_.load(std::memory_order_relaxed);
+      last_.store(&kept_.emplace_back(std::move(kept)), std::memory_order_release);
+      return kept_.back().borrow();
+    }
+    if (further_.size() >= kMost) {
+      further_.pop_front();
+    }
+    return further_.emplace_back(std::move(kept)).instance;
   }
 
-  std::mutex mutex_;
-  std::vector<Kept> kept_;
+  std::atomic<const Kept*> last_{nullptr};  // of `kept_`
+  std::mutex mutex_;                        // of what follows
+  std::deque<Kept> kept_;
+  std::deque<Kept> further_;
 };
 
 }  // namespace aten_bridge::detail

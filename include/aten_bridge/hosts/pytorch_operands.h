@@ -11,6 +11,7 @@
 #include <aten_bridge/operands.h>
 #include <aten_bridge/outputs.h>
 #include <aten_bridge/torch.h>
+#include <c10/util/SmallVector.h>
 
 #include <array>
 #include <cstddef>
@@ -90,7 +91,7 @@ inline bool shares_memory(const at::Tensor& a, const at::Tensor& b) {
          (a.has_storage() && b.has_storage() && a.storage().is_alias_of(b.storage()));
 }
 
-/// Sizes of tensors that have symbols for some, and of outputs before the body.
+/// Sizes of tensors that have symbols for some.
 using KeptSizes = std::vector<std::unique_ptr<std::vector<int64_t>>>;
 
 /// What checks and error texts know of a tensor. A size that is a symbol is not known.
@@ -113,6 +114,20 @@ inline void describe(Operand& operand, bool has_data, KeptSizes& kept) {
   }
   if (has_data) {
     slot.data = const_cast<void*>(first_element(tensor));  // NOLINT: as a view's
+  }
+}
+
+/// Copies the sizes of the outputs to where no body changes them.
+inline void keep_sizes(const Arguments& arguments, c10::SmallVectorImpl<int64_t>& kept) {
+  for (int i = 0; i < arguments.outputs; ++i) {
+    const Slot& slot = arguments.output(i).slot;
+    kept.append(slot.sizes, slot.sizes + slot.ndim);
+  }
+  const int64_t* sizes = kept.data();
+  for (int i = 0; i < arguments.outputs; ++i) {
+    Slot& slot = arguments.output(i).slot;
+    slot.sizes = sizes;
+    sizes += slot.ndim;
   }
 }
 

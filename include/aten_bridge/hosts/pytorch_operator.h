@@ -96,10 +96,10 @@ class PyTorchOperator {
     const c10::IValue* const given = begin + inputs() + attributes.size();
     std::vector<at::Tensor> results;
     std::shared_ptr<Instance> instance;
-    std::optional<PyTorchCall> of_call;
+    PyTorchCall call(kernel, purpose, is_gradient());
     try {
       instance = instances_.of(*kernel.kernel, attributes, begin + inputs());
-      PyTorchCall& call = of_call.emplace(kernel, instance.get(), purpose, is_gradient());
+      call.arguments.instance = instance.get();
       if (purpose == Purpose::kTrace) {
         call.take_inputs(begin);
         results = call.results();
@@ -117,13 +117,13 @@ class PyTorchOperator {
         }
       }
     } catch (const Error&) {
-      fail(of_call);
+      fail(call);
     } catch (...) {
       // PyTorch has exceptions of its own while it traces, which must reach it as they are.
       if (purpose != Purpose::kRun) {
         throw;
       }
-      fail(of_call);
+      fail(call);
     }
     torch::jit::drop(stack, count);
     if (info().lists_outputs) {
@@ -145,9 +145,8 @@ class PyTorchOperator {
   /// Whether the library has the kernel that this one is the gradient of, by its name.
   bool is_of_a_kernel() const;
 
-  [[noreturn, gnu::cold]] void fail(const std::optional<PyTorchCall>& call) const {
-    raise_in_pytorch(info(), call.has_value() ? call->operands() : nullptr,
-                     call.has_value() ? call->described() : 0);
+  [[noreturn, gnu::cold]] void fail(const PyTorchCall& call) const {
+    raise_in_pytorch(info(), call.operands(), call.described());
   }
 
   Instances instances_;
