@@ -59,7 +59,7 @@ class PyTorchCall {
     arguments.list_size = has_list ? static_cast<int>(size_of_list()) : 0;
     arguments.inputs = info_.inputs + (has_list ? arguments.list_size - 1 : 0);
     arguments.outputs = operand_count(info_, arguments.inputs) - arguments.inputs;
-    operands_.resize(static_cast<std::size_t>(arguments.size()));
+    operands_.resize_for_overwrite(static_cast<std::size_t>(arguments.size()));
     arguments.operands = operands_.data();
     CheckRun checks(report_);
     int next = 0;
