@@ -143,10 +143,27 @@ def test_out_that_is_an_input(my, x):
     two_steps = x.clone()
     my.two_steps(two_steps, out=two_steps)
     assert torch.equal(two_steps, 3 * x)
+    copied = x.clone()
+    my.copies(copied, out=copied)
+    assert torch.equal(copied, x)
     base = torch.arange(1.0, 7)
     expected = 3 * base[:5]
     my.two_steps(base[:5], out=base[1:])
     assert torch.equal(base[1:], expected)
+
+
+@pytest.mark.parametrize("name", ["leaky_relu", "square"])
+def test_out_with_a_pending_negation(my, x, name):
+    x = x.double()
+    expected = getattr(my, name)(x)
+    pending = torch.zeros(3, 4, dtype=torch.cdouble).conj().imag
+    assert pending.is_neg()
+    getattr(my, name)(x, out=pending)
+    assert torch.equal(pending, expected)
+    negated = torch._neg_view(x)
+    out = torch.empty(0, dtype=torch.double)
+    getattr(my, name)(negated, out=out)
+    assert torch.equal(out, getattr(my, name)(-x))
 
 
 def test_out_of_another_shape_warns(my, x, capfd):

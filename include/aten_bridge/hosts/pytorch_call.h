@@ -109,8 +109,8 @@ class PyTorchCall {
     check_devices(given);
     if (info_.is_own_meta) {
       for (std::size_t i = 0; i < given.size(); ++i) {
-        if (is_shared(arguments, given, i)) {
-          buffers[i] = make_empty({0}, given[i].options());
+        if (given[i].is_conj() || given[i].is_neg() || is_shared(arguments, given, i)) {
+          buffers[i] = make_empty(given[i].sizes(), given[i].options());
         }
       }
       run_to_resize(buffers);
@@ -174,8 +174,8 @@ class PyTorchCall {
       return false;
     }
     // Kernels loop over data; PyTorch gives transposed and repeated tensors, also as gradients.
-    if (!tensor.is_contiguous()) {
-      operand.view = tensor.contiguous();
+    if (!is_plain(tensor)) {
+      operand.view = tensor.resolve_conj().resolve_neg().contiguous();
     }
     if (info_.records && purpose_ == Purpose::kRun) {
       // With a version of its own.
@@ -342,7 +342,7 @@ class PyTorchCall {
     }
     const std::vector<at::Tensor> given = outputs;
     for (std::size_t i = 0; i < given.size(); ++i) {
-      if (!given[i].is_contiguous() || is_shared(arguments, given, i)) {
+      if (!is_plain(given[i]) || is_shared(arguments, given, i)) {
         outputs[i] = at::empty(given[i].sizes(), given[i].options());
       }
     }

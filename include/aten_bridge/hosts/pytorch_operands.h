@@ -49,6 +49,11 @@ inline DType dtype_of(at::ScalarType type) {
   return kDTypesByScalarType[static_cast<std::size_t>(type)];
 }
 
+/// Whether a tensor's memory is what loops over data need.
+inline bool is_plain(const at::Tensor& tensor) {
+  return tensor.is_contiguous() && !tensor.is_conj() && !tensor.is_neg();
+}
+
 /// A number of the dispatcher's as the operand that a kernel reads it from.
 inline void take_number(Operand& operand, const c10::IValue& value) {
   Slot& slot = operand.slot;
@@ -67,6 +72,7 @@ inline void take_number(Operand& operand, const c10::IValue& value) {
   } else if (value.isComplexDouble()) {
     put(value.toComplexDouble(), DType::kComplex128);
   } else {
+    TORCH_CHECK(value.isNone(), operand.name.text(), ": expected a number, got ", value.tagKind());
     slot.numel = 0;
   }
 }

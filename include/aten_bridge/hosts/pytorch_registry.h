@@ -229,10 +229,18 @@ class PyTorchRegistry {
     }
     const auto autocast = op.kernel.device == at::kCUDA ? c10::DispatchKey::AutocastCUDA
                                                         : c10::DispatchKey::AutocastCPU;
+    const auto pass = [&](c10::DispatchKey key) {
+      handles_.push_back(c10::Dispatcher::singleton().registerImpl(
+          name, key, c10::KernelFunction::makeFallthrough(), {}, nullptr, "aten_bridge"));
+    };
     // Of a library that is replaced.
     if (!options.is_cast && replaces && handle.hasKernelForDispatchKey(autocast)) {
-      handles_.push_back(c10::Dispatcher::singleton().registerImpl(
-          name, autocast, c10::KernelFunction::makeFallthrough(), {}, nullptr, "aten_bridge"));
+      pass(autocast);
+    }
+    // PyTorch's own way with these reads a result that there is not; the call resolves them.
+    if (is_out && !is_there(c10::DispatchKey::Conjugate)) {
+      pass(c10::DispatchKey::Conjugate);
+      pass(c10::DispatchKey::Negative);
     }
     if (options.is_cast && !is_out) {
       implement_key<PyTorchAutocast>(name, autocast, op);
