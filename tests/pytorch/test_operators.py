@@ -275,6 +275,12 @@ ERRORS = [
         "Throws: the kernel threw an object of type int, which is not a std::exception "
         "(input 0: float32 [3, 4])",
     ),
+    (
+        lambda my, x: my.throws(x.to("meta"), 4),
+        RuntimeError,
+        "Throws: the kernel threw an object of type int, which is not a std::exception "
+        "(input 0: float32 [3, 4])",
+    ),
     (lambda my, x: my.throws(x, 5), RuntimeError, "Throws: runtime (input 0: float32 [3, 4])"),
     (
         lambda my, x: my.checked(x[:, :3].int(), torch.ones(4)),

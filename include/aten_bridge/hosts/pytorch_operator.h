@@ -16,6 +16,7 @@
 
 #include <atomic>
 #include <cstddef>
+#include <exception>
 #include <memory>
 #include <optional>
 #include <string>
@@ -118,12 +119,18 @@ class PyTorchOperator {
       }
     } catch (const Error&) {
       fail(call);
-    } catch (...) {
+    } catch (const std::exception&) {
       // PyTorch has exceptions of its own while it traces, which must reach it as they are.
       if (purpose != Purpose::kRun) {
         throw;
       }
+<<<<<<< HEAD
       fail(call);
+=======
+      fail(call);
+    } catch (...) {
+      fail(call);
+>>>>>>> 1f87f22 (PyTorch as a host: what is no std::exception has the bridge's text on meta tensors too)
     }
     torch::jit::drop(stack, count);
     if (info().lists_outputs) {
