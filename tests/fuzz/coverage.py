@@ -23,6 +23,14 @@ UNREACHABLE = [
     ("host.h", r"^  bool has\(const char", r"^  }", "of hosts that are not MindSpore"),
     ("host.h", r"^  static (std::uint64_t place|NoAttributes|Instance)", None, "likewise"),
     ("host.h", r"^  static (int workspace_count|HostMemory)", None, "likewise"),
+    (
+        "pytorch_registry.h",
+        r"^  \[\[gnu::cold\]\].* (add_refused|is_taken|taken_fault)\(",
+        None,
+        "of a second library",
+    ),
+    ("pytorch_registry.h", r"^      } catch \(const Error", r"^    }$", "of no operator"),
+    ("pytorch_operands.h", r"^  if \(impl->has_symbolic", None, "of symbols, which Python makes"),
     ("mindspore_abi.h", r"^  OldStringHeader\* header", None, "of the old C++ ABI"),
 ]
 

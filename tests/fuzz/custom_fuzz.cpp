@@ -1,8 +1,6 @@
 // Sequences of calls through the door of ops.Custom, hooks and aten_bridge.mindspore's questions
 // among them. A call is right, or differs from a right one in one thing; each has the result of a
 // computation without PyTorch, or ends in an error, and nothing beside its arrays is touched.
-#include <fpu_control.h>
-
 #include <algorithm>
 #include <climits>
 #include <cstddef>
@@ -18,6 +16,7 @@
 #include <variant>
 #include <vector>
 
+#include "arithmetic.h"
 #include "device.h"
 #include "operand.h"
 #include "operator.h"
@@ -359,18 +358,6 @@ void ask_hooks(const Operator& of, const std::vector<Operand>& inputs, const Exp
 
 //===--- a call ---===//
 
-/// How this thread computes, which a kernel must not change: rounding and the like.
-struct Arithmetic {
-  unsigned int mxcsr = __builtin_ia32_stmxcsr() & ~0x3fU;
-  fpu_control_t x87 = read_x87();
-
-  static fpu_control_t read_x87() {
-    fpu_control_t word = 0;
-    _FPU_GETCW(word);
-    return word;
-  }
-};
-
 void call(Operator& of, const std::vector<Operand>& inputs, Expected expected, Fault fault,
           Choices& choices) {
   const KernelUnderTest& kernel = *of.kernel;
@@ -474,7 +461,7 @@ void call(Operator& of, const std::vector<Operand>& inputs, Expected expected, F
   fuzz::scene() = std::string(kernel.name) + " of " + as_json(inputs) + " to " + as_json(outputs) +
                   ", fault " + std::to_string(static_cast<int>(fault)) + " of slot " +
                   std::to_string(at) + (is_captured ? ", captured" : "");
-  const Arithmetic before;
+  const fuzz::Arithmetic before;
   std::optional<std::string> error;
   try {
     fuzz::Memory& memory = descriptions();
@@ -495,8 +482,7 @@ void call(Operator& of, const std::vector<Operand>& inputs, Expected expected, F
       }
     }
   }
-  const Arithmetic after;
-  if (before.mxcsr != after.mxcsr || before.x87 != after.x87) {
+  if (before != fuzz::Arithmetic()) {
     fuzz::fail("the thread computes in another way after", kernel.name);
   }
   const bool has_run = !is_captured || fuzz::device::end_capture(stream);

@@ -170,17 +170,6 @@ void set_values_of(Extra& extra, Choices& choices, bool all) {
 void set_all(Extra& extra, Choices& choices) { set_values_of(extra, choices, /*all=*/true); }
 void set_some(Extra& extra, Choices& choices) { set_values_of(extra, choices, /*all=*/false); }
 
-/// The number that ATen has for a dtype.
-int scalar_type_of(const std::string& name) {
-  constexpr int kNumbers[] = {11, 0, 1, 2, 3, 4, 6, 7, 9, 10, 5, 29, 27, 28, 15, 24, 23};
-  for (std::size_t i = 0; i < std::size(kNumbers); ++i) {
-    if (name == kTypes[i].name) {
-      return kNumbers[i];
-    }
-  }
-  return -1;
-}
-
 std::string attribute_text(const Attribute& attribute) {
   return std::visit(
       [](const auto& value) {
@@ -207,8 +196,8 @@ std::optional<std::string> wanted_text(Wanted type, const Attribute& attribute) 
   const auto index = static_cast<int>(attribute.index());
   if (type == kDtype) {
     const auto* name = std::get_if<std::string>(&attribute);
-    const int number = name == nullptr ? -1 : scalar_type_of(*name);
-    return number < 0 ? std::nullopt : std::optional(std::to_string(number));
+    const TypeInfo* found = name == nullptr ? nullptr : find_type(*name);
+    return found == nullptr ? std::nullopt : std::optional(std::to_string(found->scalar_type));
   }
   const bool is_right = type == kNumber ? index <= kFloat : index == type;
   return is_right ? std::optional(attribute_text(attribute)) : std::nullopt;

@@ -2,11 +2,13 @@
 #ifndef ATEN_BRIDGE_TESTS_FUZZ_OPERAND_H_
 #define ATEN_BRIDGE_TESTS_FUZZ_OPERAND_H_
 
+#include <algorithm>
 #include <cmath>
 #include <complex>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <iterator>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -44,34 +46,42 @@ struct TypeInfo {
   const char* name;
   std::size_t size;
   int id;                 // MindSpore's number; 0 where it differs between versions
+  int scalar_type;        // ATen's number
   int mantissa_bits = 0;  // of floats that C++ does not have
   int bias = 0;
   const char* older_name = nullptr;
 };
 inline constexpr TypeInfo kTypes[] = {
-    {"bool", 1, 30},
-    {"uint8", 1, 37},
-    {"int8", 1, 32},
-    {"int16", 2, 33},
-    {"int32", 4, 34, 0, 0, "int"},
-    {"int64", 8, 35},
-    {"float32", 4, 43, 0, 0, "float"},
-    {"float64", 8, 44},
-    {"complex64", 8, 0},
-    {"complex128", 16, 0},
-    {"float16", 2, 42, 10, 15},
-    {"uint64", 8, 40},
-    {"uint16", 2, 38},
-    {"uint32", 4, 39, 0, 0, "uint"},
-    {"bfloat16", 2, 0, 7, 127},
-    {"float8e4m3fn", 1, 0, 3, 7},
-    {"float8e5m2", 1, 0, 2, 15},
+    {"bool", 1, 30, 11},
+    {"uint8", 1, 37, 0},
+    {"int8", 1, 32, 1},
+    {"int16", 2, 33, 2},
+    {"int32", 4, 34, 3, 0, 0, "int"},
+    {"int64", 8, 35, 4},
+    {"float32", 4, 43, 6, 0, 0, "float"},
+    {"float64", 8, 44, 7},
+    {"complex64", 8, 0, 9},
+    {"complex128", 16, 0, 10},
+    {"float16", 2, 42, 5, 10, 15},
+    {"uint64", 8, 40, 29},
+    {"uint16", 2, 38, 27},
+    {"uint32", 4, 39, 28, 0, 0, "uint"},
+    {"bfloat16", 2, 0, 15, 7, 127},
+    {"float8e4m3fn", 1, 0, 24, 3, 7},
+    {"float8e5m2", 1, 0, 23, 2, 15},
 };
 inline constexpr Type kAllTypes[] = {Type::kF32,  Type::kF64,  Type::kI64, Type::kI32,  Type::kC128,
                                      Type::kF32,  Type::kI8,   Type::kU8,  Type::kBool, Type::kI16,
                                      Type::kC64,  Type::kF16,  Type::kU64, Type::kU16,  Type::kU32,
                                      Type::kBF16, Type::kF8E4, Type::kF8E5};
 inline const TypeInfo& info(Type type) { return kTypes[static_cast<int>(type)]; }
+
+/// The one of a name; null if there is none.
+inline const TypeInfo* find_type(const std::string& name) {
+  const auto* const found = std::find_if(std::begin(kTypes), std::end(kTypes),
+                                         [&](const TypeInfo& type) { return name == type.name; });
+  return found == std::end(kTypes) ? nullptr : found;
+}
 
 struct Operand {
   Type type = Type::kF32;
