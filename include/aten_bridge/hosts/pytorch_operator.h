@@ -124,13 +124,9 @@ class PyTorchOperator {
       if (purpose != Purpose::kRun) {
         throw;
       }
-<<<<<<< HEAD
-      fail(call);
-=======
       fail(call);
     } catch (...) {
       fail(call);
->>>>>>> 1f87f22 (PyTorch as a host: what is no std::exception has the bridge's text on meta tensors too)
     }
     torch::jit::drop(stack, count);
     if (info().lists_outputs) {
