@@ -1,5 +1,5 @@
-include(GNUInstallDirs)
-
+# The places do not depend on GNUInstallDirs: the package and the module find the headers from where
+# they lie.
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/ DESTINATION include)
 # Made while it is installed, which may be without a build.
 if(TARGET aten_bridge_single_header)
@@ -9,7 +9,7 @@ if(TARGET aten_bridge_single_header)
     COMMAND_ERROR_IS_FATAL ANY)")
 endif()
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/cmake/package/
-  DESTINATION ${CMAKE_INSTALL_DATADIR}/cmake/aten_bridge)
+  DESTINATION share/cmake/aten_bridge)
 # For PYTHONPATH; `pip install .` does it for one environment.
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/python/aten_bridge
-  DESTINATION ${CMAKE_INSTALL_DATADIR}/aten_bridge/python FILES_MATCHING PATTERN *.py PATTERN py.typed)
+  DESTINATION share/aten_bridge/python FILES_MATCHING PATTERN *.py PATTERN py.typed)

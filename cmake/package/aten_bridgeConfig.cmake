@@ -3,7 +3,8 @@
 # Works where it lies: in what `cmake --install` or pip has installed, and in the repository.
 
 # The headers: beside share/cmake/aten_bridge, or beside cmake/package.
-find_path(_aten_bridge_include aten_bridge.h NO_CACHE NO_DEFAULT_PATH REQUIRED
+find_path(_aten_bridge_include aten_bridge.h NO_CACHE NO_DEFAULT_PATH
+  NO_CMAKE_FIND_ROOT_PATH REQUIRED
   PATHS ${CMAKE_CURRENT_LIST_DIR}/../../../include ${CMAKE_CURRENT_LIST_DIR}/../../include)
 
 # Python's libtorch is looked for here, in the consumer's environment, not where this was installed.

@@ -7,11 +7,14 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from aten_bridge._library import Library, needed_libraries, open_library, or_list
 
+# Of a C++ compiler and of the system.
+_EVERYWHERE = ("libstdc++.", "libm.", "libgcc_s.", "libc.", "libpthread.", "libdl.", "ld-linux")
 _OPERATORS = "aten_bridge_pytorch_operators"
 
 
@@ -34,7 +37,7 @@ def check(path: str) -> Report:
     for name, place in needed:
         if place is None:
             lines.append(f"  needs {name}, which is not found")
-        elif name.startswith(("libtorch", "libc10")):
+        elif not name.startswith(_EVERYWHERE):
             lines.append(f"  needs {name}: {place}")
     described, fault = _described(path)
     if fault:
@@ -47,41 +50,56 @@ def check(path: str) -> Report:
 
 def _described(path: str) -> tuple[dict[str, Any], str]:
     """What another process learns from the library, or why it does not."""
-    done = subprocess.run(
-        [sys.executable, "-c", "from aten_bridge._check import tell; tell()", path],
-        capture_output=True,
-        text=True,
-        env={
-            **os.environ,
-            "ATEN_BRIDGE_REPORTS": "1",  # it shall not print them
-            "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
-        },
-    )
+    with tempfile.TemporaryFile() as answer:
+        done = subprocess.run(
+            [sys.executable, "-c", _TELL, path, str(answer.fileno())],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,  # libraries may print when they are opened
+            stderr=subprocess.PIPE,
+            text=True,
+            errors="replace",
+            pass_fds=[answer.fileno()],
+            env={
+                **os.environ,
+                "ATEN_BRIDGE_REPORTS": "1",  # it shall not print them
+                "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
+            },
+        )
+        answer.seek(0)
+        text = answer.read()
     if done.returncode < 0:
         return {}, f"the process that opened it was ended by signal {-done.returncode}"
     try:
-        told = json.loads(done.stdout)
+        told = json.loads(text)
     except ValueError:
         return {}, (done.stderr.strip().splitlines() or ["nothing came back"])[-1]
     return told, told.get("fault", "")
 
 
+_TELL = "from aten_bridge._check import tell; tell()"
+
+
 def tell() -> None:
-    """In that process: prints as JSON what the library says of itself."""
-    path = sys.argv[1]
+    """In that process: writes as JSON what the library says of itself."""
+    path, number = sys.argv[1:]
+    with open(int(number), "w") as answer:
+        json.dump(_told(path), answer)
+
+
+def _told(path: str) -> dict[str, Any]:
     try:
         library = open_library(path)
     except OSError as error:
-        print(json.dumps({"fault": str(error).removeprefix(f"{path}: ")}))
-        return
+        return {"fault": str(error).removeprefix(f"{path}: ")}
+    names = library.kernel_names()
     told = {
-        "kernels": {name: _description(library, name) for name in library.kernel_names()},
-        "is_custom": [n for n in library.kernel_names() if library.function(f"{n}Infer")],
+        "kernels": {name: _description(library, name) for name in names},
+        "is_custom": [name for name in names if library.function(f"{name}Infer")],
     }
     if library.function(_OPERATORS):
         told["operators"] = _text(library, _OPERATORS)
         told["faults"] = _text(library, "aten_bridge_pytorch_faults", 0)
-    print(json.dumps(told))
+    return told
 
 
 def _text(library: Library, name: str, *arguments: int) -> str:

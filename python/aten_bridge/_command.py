@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import keyword
 import os
 import re
 import shutil
@@ -18,8 +19,8 @@ from aten_bridge._library import shown
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Ends the process: with 0, with 1 for what failed, with 2 for what cannot be meant."""
-    options = _parser().parse_args(arguments)
     try:
+        options = _parser().parse_args(arguments)
         status = options.run(options)
         sys.stdout.flush()
     except KeyboardInterrupt:
@@ -87,6 +88,12 @@ def _parser() -> argparse.ArgumentParser:
     build.add_argument(
         "--namespace", help="of the operators in PyTorch; the library's name unless told"
     )
+    for option, name, text in (
+        ("-I", "--include", "a folder of headers"),
+        ("-l", "--library", "what the kernels link: a path or a name"),
+        ("-f", "--flag", "of the C++ compiler, as in --flag=-march=native"),
+    ):
+        build.add_argument(option, name, action="append", default=[], help=f"{text}; one or more")
     build.add_argument(
         "--debug", action="store_true", help="debugging information, no optimisation"
     )
@@ -104,20 +111,28 @@ class _Print(argparse.Action):
 
     def __call__(self, parser: argparse.ArgumentParser, *_: Any, **__: Any) -> None:
         try:
-            print(self._function())
-        except OSError as error:
+            print(self._function(), flush=True)
+        except FileNotFoundError as error:
             parser.exit(1, f"aten-bridge: {error}\n")
         parser.exit()
 
 
 def _new(options: argparse.Namespace) -> int:
     name = options.name
-    if not re.fullmatch(r"[a-z][a-z0-9_]*", name):
+    if not re.fullmatch(r"[a-z][a-z0-9_]*[a-z0-9]", name):
         raise ValueError(
-            f"expected a name of small letters, digits and underscores, got {shown(name)}"
+            "expected a name of small letters, digits and, between them, underscores, got "
+            + shown(name)
+        )
+    if keyword.iskeyword(name) or name in sys.stdlib_module_names or name in _TAKEN:
+        raise ValueError(
+            f"expected a name that Python and the packages around have no use for, got {name!r}; "
+            f"{name}_ops is one"
         )
     folder = Path(options.folder or name)
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+    if folder.exists() and not folder.is_dir():
+        raise FileExistsError(f"{folder}: expected a new or an empty folder, got a file")
+    if folder.exists() and any(folder.iterdir()):
         raise FileExistsError(f"{folder}: expected a new or an empty folder, got one with files")
     template = _places.template_dir()
     for source in sorted(template.rglob("*")):
@@ -135,32 +150,56 @@ def _new(options: argparse.Namespace) -> int:
     return 0
 
 
+# Of packages that a project of kernels works with.
+_TAKEN = {"aten_bridge", "jax", "mindspore", "numpy", "pytest", "tests", "torch"}
 TEMPLATE = "my_ops"  # the package's name in it
 
 
 def _check(options: argparse.Namespace) -> int:
-    reports = [check(path) for path in options.library]
-    for report in reports:
-        print("\n".join(report.lines))
-    return 0 if all(report.is_usable for report in reports) else 1
+    status = 0
+    for path in options.library:
+        try:
+            report = check(path)
+        except OSError as error:
+            print(f"aten-bridge: {error}", file=sys.stderr)
+            status = 1
+            continue
+        print("\n".join(report.lines), flush=True)
+        status = status if report.is_usable else 1
+    return status
 
 
 def _build(options: argparse.Namespace) -> int:
     from aten_bridge.build import load
 
     output = Path(options.output or f"{Path(options.source[0]).stem}.so")
+    if output.is_dir():
+        output /= f"{Path(options.source[0]).stem}.so"
     if output.suffix != ".so":
         raise ValueError(f"{output}: expected a name that ends in .so")
+    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", output.stem):
+        raise ValueError(
+            f"{output}: expected a library's name of letters, digits and underscores, got "
+            f"{shown(output.stem)}; say -o <name>.so"
+        )
+    if not output.parent.is_dir():
+        raise FileNotFoundError(f"{output.parent}: expected a folder, got none; make it first")
     path = load(
         output.stem,
         options.source,
         hosts=options.hosts.split(","),
         namespace=options.namespace,
+        flags=options.flag,
+        include_dirs=options.include,
+        libraries=options.library,
         debug=options.debug,
         verbose=options.verbose,
     )
     copy = output.with_name(f"{output.name}.{os.getpid()}")
-    shutil.copy2(path, copy)
-    os.replace(copy, output)  # a process that has the old one open keeps it
+    try:
+        shutil.copy2(path, copy)
+        os.replace(copy, output)  # a process that has the old one open keeps it
+    finally:
+        copy.unlink(missing_ok=True)
     print(output)
     return 0

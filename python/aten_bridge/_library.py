@@ -68,7 +68,13 @@ def needed_libraries(path: str) -> list[tuple[str, str | None]]:
     _check_elf(path)
     with _mapped(path) as content, _headers_of(path):
         names = _elf.needed(content)
-    done = subprocess.run(["ldd", path], capture_output=True, text=True, errors="replace")
+    try:
+        done = subprocess.run(["ldd", path], capture_output=True, text=True, errors="replace")
+    except FileNotFoundError:
+        raise FileNotFoundError(
+            "expected the program ldd, which tells where libraries are found, got none on PATH; "
+            "install it (Debian, Ubuntu: libc-bin), or put its folder on PATH"
+        ) from None
     places = dict(re.findall(r"^\s*(\S+) => (/\S.*) \(0x[0-9a-f]+\)$", done.stdout, re.M))
     places.update(
         (Path(place).name, place) for place in re.findall(r"^\s*(/\S+) ", done.stdout, re.M)

@@ -59,11 +59,19 @@ def test_check_of_other_libraries(tmp_path):
         "  no kernel that was exported with ATEN_BRIDGE_EXPORT\n"
         "  C functions: 'Answer'\n"
     )
+    about = command("check", library)
     nothing = tmp_path / "nothing.so"
-    assert command("check", nothing, status=1) == (
+    assert command("check", nothing, library, status=1) == (
         f"aten-bridge: {nothing}: expected a kernel library, got no such file; build it, or mend "
-        "the path\n"
+        "the path\n" + about
     )
+    prints = tmp_path / "prints.so"
+    (tmp_path / "prints.cpp").write_text(
+        '#include <cstdio>\nextern "C" int Answer() { return 42; }\n'
+        'const int printed = std::puts("a banner");\n'
+    )
+    run("c++", "-shared", "-fPIC", tmp_path / "prints.cpp", "-o", prints)
+    assert command("check", prints) == about.replace(str(library), str(prints))
     (tmp_path / "ends.cpp").write_text("const int ends = (__builtin_trap(), 1);\n")
     ends = tmp_path / "ends.so"
     run("c++", "-shared", "-fPIC", tmp_path / "ends.cpp", "-o", ends)
@@ -79,6 +87,13 @@ def test_what_fails_is_a_sentence(tmp_path):
     )
     assert command("build", LEAKY_RELU, "-o", "leaky_relu", status=1) == (
         "aten-bridge: leaky_relu: expected a name that ends in .so\n"
+    )
+    assert command("build", LEAKY_RELU, "-o", "leaky-relu.so", status=1) == (
+        "aten-bridge: leaky-relu.so: expected a library's name of letters, digits and underscores, "
+        "got 'leaky-relu'; say -o <name>.so\n"
+    )
+    assert command("build", LEAKY_RELU, "-o", tmp_path / "no/a.so", status=1) == (
+        f"aten-bridge: {tmp_path / 'no'}: expected a folder, got none; make it first\n"
     )
     for arguments in ((), ("bild",), ("build",)):
         assert command(*arguments, status=2).startswith("usage: aten-bridge ")

@@ -53,6 +53,9 @@ def test_a_new_project_builds_a_wheel_that_works(environment, tmp_path):
     }
     library = check_wheel(environment, project, "made_ops")
     run_tests(environment, project / "tests/test_made_ops.py")
+    # Its own folder is where one works.
+    program = "import made_ops; print(made_ops.library)"
+    assert environment.python("-c", program, cwd=project).stdout == f"{library}\n"
 
     # Its test in C++, and the same library by hand.
     build = tmp_path / "build"
@@ -80,9 +83,16 @@ def test_new_leaves_what_is_there_alone(environment, tmp_path):
         ("new", "made_ops", "."): (
             "aten-bridge: .: expected a new or an empty folder, got one with files\n"
         ),
+        ("new", "made_ops", "file"): (
+            "aten-bridge: file: expected a new or an empty folder, got a file\n"
+        ),
         ("new", "Made-Ops"): (
-            "aten-bridge: expected a name of small letters, digits and underscores, got "
-            "'Made-Ops'\n"
+            "aten-bridge: expected a name of small letters, digits and, between them, underscores, "
+            "got 'Made-Ops'\n"
+        ),
+        ("new", "torch"): (
+            "aten-bridge: expected a name that Python and the packages around have no use for, got "
+            "'torch'; torch_ops is one\n"
         ),
     }.items():
         done = run(command, *arguments, cwd=tmp_path, check=False)

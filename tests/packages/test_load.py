@@ -1,5 +1,6 @@
 """aten_bridge.build.load and load_inline: what is built, found again, and said of what is wrong."""
 
+import contextlib
 import os
 import pty
 import re
@@ -63,6 +64,75 @@ def test_a_library_is_built_once_for_what_it_is_made_of(source, monkeypatch):
     assert load("add_number", [str(source)]) == path
 
 
+def test_an_edit_while_it_is_compiled_is_seen(source, monkeypatch):
+    header = source.with_name("number.h")
+    run = aten_bridge.build._build.run
+
+    def run_and_edit(command, *rest):
+        done = run(command, *rest)
+        if "-C" in command and header.read_text().endswith("1\n"):
+            header.write_text("#define NUMBER 2\n")
+        return done
+
+    monkeypatch.setattr(aten_bridge.build._build, "run", run_and_edit)
+    assert result(load("edited", source)) == [3]
+    monkeypatch.undo()
+    assert result(load("edited", source)) == [3]
+
+
+def test_an_edit_while_another_process_builds_is_seen(source, monkeypatch):
+    locked = aten_bridge.build._build.locked
+    text = source.read_text()
+
+    @contextlib.contextmanager
+    def edit_and_lock(path):
+        source.write_text(text.replace("NUMBER)", "NUMBER + 1)"))
+        with locked(path) as lock:
+            yield lock
+
+    monkeypatch.setattr(aten_bridge.build._build, "locked", edit_and_lock)
+    assert result(load("waited", source)) == [3]
+    monkeypatch.undo()
+    source.write_text(text)
+    assert result(load("waited", source)) == [2]
+
+
+def test_an_older_file_is_seen_where_another_library_had_the_name(source):
+    other = source.with_name("other.cpp")
+    other.write_text(SOURCE.replace("NUMBER)", "NUMBER + 1)"))
+    assert result(load("by_turns", source)) == [2]
+    assert result(load("by_turns", other)) == [3]
+    source.write_text(SOURCE.replace("NUMBER)", "NUMBER + 2)"))
+    os.utime(source, (0, 0))
+    assert result(load("by_turns", source)) == [4]
+
+
+def test_an_interrupt_ends_the_compilers(monkeypatch, tmp_path):
+    numbers = []
+
+    def interrupt(line, **_):
+        numbers.append(int(line))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("builtins.print", interrupt)
+    with (tmp_path / "lock").open("w") as lock, pytest.raises(KeyboardInterrupt):
+        aten_bridge.build._tools.run(
+            ["sh", "-c", "echo $$; sleep 1000 & wait"], lock.fileno(), verbose=True
+        )
+    (number,) = numbers
+    with pytest.raises(ProcessLookupError):
+        os.kill(number, 0)
+
+
+def test_the_pytorch_of_cmakes_path_is_the_one_of_the_key(monkeypatch):
+    folder = Path(torch.__file__).resolve().parent
+    monkeypatch.setattr(aten_bridge.build._keys.importlib.util, "find_spec", lambda name: None)
+    assert aten_bridge.build._keys.pytorch() == ("", None)
+    for path in (folder, folder.parent, f"/nothing:{folder / 'share/cmake'}"):
+        monkeypatch.setenv("CMAKE_PREFIX_PATH", str(path))
+        assert aten_bridge.build._keys.pytorch()[0] == str(folder)
+
+
 def test_flags_folders_libraries_and_hosts(source, tmp_path):
     (tmp_path / "more").mkdir()
     source.with_name("number.h").rename(tmp_path / "more/number.h")
@@ -78,8 +148,9 @@ def test_flags_folders_libraries_and_hosts(source, tmp_path):
         [source],
         hosts=["pytorch", "mindspore"],
         namespace="of_numbers",
-        flags=["-DFACTOR=2"],
-        include_dirs=[tmp_path / "more"],
+        # The second is that of the first, as with "-include"; one str is one of them.
+        flags=["-D", "FACTOR=2", "-D", 'NAME="a b"'],
+        include_dirs=tmp_path / "more",
         libraries=[archive],
     )
     assert result(path) == [7]
@@ -132,13 +203,32 @@ def test_what_cannot_be_meant_is_an_error_in_words(source, tmp_path, monkeypatch
     assert text_of(FileNotFoundError, lambda: load("add_number", [tmp_path / "no.cpp"])) == (
         f"{tmp_path / 'no.cpp'}: expected a source, got no such file"
     )
-    assert text_of(ValueError, lambda: load("add_number", [])) == "expected sources, got none"
+    assert text_of(ValueError, lambda: load("add_number", [])) == (
+        "add_number: expected sources, got none"
+    )
+    (tmp_path / "c.c").touch()
+    assert text_of(ValueError, lambda: load("add_number", tmp_path / "c.c")) == (
+        f"{tmp_path / 'c.c'}: expected C++ or CUDA in a file that ends in .cpp, .cc, .cxx or .cu, "
+        "got another one"
+    )
+    assert text_of(ValueError, lambda: load_inline("add_number", "\udcff")) == (
+        "add_number: expected a source in UTF-8, got '\\udcff'"
+    )
     assert text_of(TypeError, lambda: load_inline("add_number", source)) == (
         f"add_number: expected a source as a str, got {source!r}"
     )
     assert text_of(ValueError, lambda: load("add_number", [source], flags=["-DA=1;2"])) == (
-        "'-DA=1;2': expected paths and flags without semicolons and line breaks"
+        "'-DA=1;2': expected paths and flags without semicolons, brackets and line breaks"
     )
+
+
+def test_a_library_without_kernels_is_built_with_a_warning():
+    with pytest.warns(UserWarning, match="exports no function") as warned:
+        load_inline("nothing", "int hidden() { return 1; }")
+    assert [str(one.message) for one in warned] == [
+        "nothing.so exports no function, so that no host finds a kernel in it. Export one with "
+        "ATEN_BRIDGE_EXPORT, or mark a C function of your own with ATEN_BRIDGE_PUBLIC."
+    ]
 
 
 def test_a_cache_that_others_can_write_to_is_refused(source, tmp_path, monkeypatch):
@@ -160,6 +250,15 @@ def test_the_cache_is_the_users(monkeypatch):
     monkeypatch.delenv("XDG_CACHE_HOME")
     monkeypatch.setenv("HOME", "/a/home")
     assert cache_dir() == Path("/a/home/.cache/aten_bridge")
+
+    def no_home():
+        raise RuntimeError
+
+    monkeypatch.setattr(Path, "home", no_home)
+    assert text_of(FileNotFoundError, cache_dir) == (
+        "expected a home folder for what is built, got none; name a folder with "
+        "ATEN_BRIDGE_CACHE_DIR"
+    )
 
 
 def test_a_missing_tool_is_named(source, monkeypatch):

@@ -15,11 +15,11 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TypeAlias
 
-from aten_bridge._library import did_you_mean, or_list, shown
+from aten_bridge._library import did_you_mean, is_utf8, or_list, shown
 from aten_bridge.build._build import Build, BuildError
 from aten_bridge.build._cache import cache_dir, private, write
 from aten_bridge.build._keys import hash_of
@@ -28,18 +28,19 @@ __all__ = ["BuildError", "cache_dir", "load", "load_inline"]
 
 StrPath: TypeAlias = "str | os.PathLike[str]"
 
+ENDINGS = (".cpp", ".cc", ".cxx", ".cu")
 HOSTS = ("mindspore", "pytorch", "mindspore_plugin")
 
 
 def load(
     name: str,
-    sources: StrPath | Sequence[StrPath],
+    sources: StrPath | Iterable[StrPath],
     *,
     hosts: str | Iterable[str] = ("mindspore",),
     namespace: str | None = None,
-    flags: Iterable[str] = (),
-    include_dirs: Iterable[StrPath] = (),
-    libraries: Iterable[StrPath] = (),
+    flags: str | Iterable[str] = (),
+    include_dirs: StrPath | Iterable[StrPath] = (),
+    libraries: StrPath | Iterable[StrPath] = (),
     debug: bool = False,
     verbose: bool = False,
 ) -> str:
@@ -47,10 +48,10 @@ def load(
 
     sources: .cpp files, and .cu files where the kernels are for CUDA. hosts: "mindspore",
     "pytorch", or both, or "mindspore_plugin" alone; namespace: that of the operators in PyTorch,
-    `name` unless told. flags go to the compiler behind the bridge's own, include_dirs are folders
-    of headers, libraries are paths or names of what the kernels link. With debug the library has
-    debugging information and no optimisation. verbose shows all commands and what they print;
-    without it a terminal shows for how long there has been work.
+    `name` unless told. flags go to the C++ compiler behind the bridge's own, include_dirs are
+    folders of headers, libraries are paths or names of what the kernels link. With debug the
+    library has debugging information and no optimisation. verbose shows all commands and what they
+    print; without it a terminal shows for how long there has been work.
 
     Opens and runs nothing. Raises BuildError, with the compiler's words, where the sources do not
     build; FileNotFoundError for a missing source, header or tool; ValueError and TypeError for what
@@ -76,9 +77,9 @@ def load_inline(
     cuda_source: str = "",
     hosts: str | Iterable[str] = ("mindspore",),
     namespace: str | None = None,
-    flags: Iterable[str] = (),
-    include_dirs: Iterable[StrPath] = (),
-    libraries: Iterable[StrPath] = (),
+    flags: str | Iterable[str] = (),
+    include_dirs: StrPath | Iterable[StrPath] = (),
+    libraries: StrPath | Iterable[StrPath] = (),
     debug: bool = False,
     verbose: bool = False,
 ) -> str:
@@ -106,25 +107,27 @@ def load_inline(
 
 def request(
     name: str,
-    sources: StrPath | Sequence[StrPath],
+    sources: StrPath | Iterable[StrPath],
     *,
     hosts: str | Iterable[str],
     namespace: str | None,
-    flags: Iterable[str],
-    include_dirs: Iterable[StrPath],
-    libraries: Iterable[StrPath],
+    flags: str | Iterable[str],
+    include_dirs: StrPath | Iterable[StrPath],
+    libraries: StrPath | Iterable[StrPath],
     debug: bool,
     package: str | None = None,
 ) -> Build:
     """What load() is asked for, checked; `package` is the one of a wheel that it is for."""
+    if not (several := _several(sources)):
+        raise ValueError(f"{name}: expected sources, got none")
     return Build(
         name=_checked(name),
-        sources=[_source(source) for source in _several(sources)],
+        sources=[_source(source) for source in several],
         hosts=_hosts(hosts),
         namespace=namespace,
-        flags=[str(flag) for flag in flags],
-        include_dirs=[os.path.abspath(folder) for folder in include_dirs],
-        libraries=[_link_name(library) for library in libraries],
+        flags=_several(flags),
+        include_dirs=[os.path.abspath(folder) for folder in _several(include_dirs)],
+        libraries=[_link_name(library) for library in _several(libraries)],
         debug=bool(debug),
         package=package,
     )
@@ -134,6 +137,8 @@ def _file_of(name: str, text: str, suffix: str) -> Path:
     """A file with the text, always the same one."""
     if not isinstance(text, str):
         raise TypeError(f"{name}: expected a source as a str, got {shown(text)}")
+    if not is_utf8(text):
+        raise ValueError(f"{name}: expected a source in UTF-8, got {shown(text)}")
     content = text.encode()
     folder = private(cache_dir()) / "sources" / f"{_checked(name)}-{hash_of(content)[:16]}"
     write(folder / f"{name}.{suffix}", content)
@@ -148,18 +153,23 @@ def _checked(name: str) -> str:
     return name
 
 
-def _several(sources: StrPath | Sequence[StrPath]) -> Sequence[StrPath]:
-    if isinstance(sources, (str, os.PathLike)):
-        return [sources]
-    if not sources:
-        raise ValueError("expected sources, got none")
-    return sources
+def _several(values: StrPath | Iterable[StrPath]) -> list[str]:
+    """Those of one, too; as text."""
+    one = isinstance(values, (str, bytes, os.PathLike))
+    return [os.fsdecode(value) for value in ([values] if one else values)]
 
 
-def _source(source: StrPath) -> str:
-    path = os.path.abspath(os.path.expanduser(os.fsdecode(source)))
+def _source(source: str) -> str:
+    path = os.path.abspath(os.path.expanduser(source))
     if not os.path.isfile(path):
         raise FileNotFoundError(f"{path}: expected a source, got no such file")
+    if not path.endswith(ENDINGS):
+        raise ValueError(
+            f"{path}: expected C++ or CUDA in a file that ends in {', '.join(ENDINGS[:-1])} or "
+            f"{ENDINGS[-1]}, got another one"
+        )
+    if not is_utf8(path):
+        raise ValueError(f"{path!r}: expected a path in UTF-8; rename or link the source")
     return path
 
 
@@ -176,7 +186,6 @@ def _hosts(hosts: str | Iterable[str]) -> list[str]:
     return sorted(set(names))
 
 
-def _link_name(library: StrPath) -> str:
+def _link_name(name: str) -> str:
     """A path is made absolute; a name, such as "openblas", stays."""
-    name = os.fsdecode(library)
     return os.path.abspath(name) if os.sep in name or os.path.isfile(name) else name

@@ -6,18 +6,30 @@ import contextlib
 import dataclasses
 import json
 import os
+import re
+import shlex
 import shutil
 import subprocess
 import sys
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 
 from aten_bridge import _places
 from aten_bridge._library import shown
-from aten_bridge.build._cache import cache_dir, private, write
+from aten_bridge.build._cache import cache_dir, locked, private, time_of_change, time_of_now, write
 from aten_bridge.build._keys import bridge, compiler, hash_of_file, key_of, pytorch
-from aten_bridge.build._tools import check_nvcc, progress, run, tool, words_of_cmake, words_of_ninja
+from aten_bridge.build._tools import (
+    check_nvcc,
+    progress,
+    run,
+    tool,
+    warnings_of_cmake,
+    words_of_cmake,
+    words_of_ninja,
+)
 
+_TRIES = 3
 SYSTEM = ("/usr/include/", "/usr/lib/")  # headers that change with the compiler
 
 
@@ -68,12 +80,18 @@ class Build:
 
     def make(self, verbose: bool) -> Path:
         """Builds it, or waits for another process that does."""
-        from filelock import FileLock  # here: importing it takes as long as all of find()
-
         tree = self._cache / "trees" / self._tree_key
         tree.mkdir(parents=True, exist_ok=True)
-        with progress(self.name, verbose), FileLock(tree / "lock"):
-            return self.find() or self._compile(tree, verbose)
+        with progress(self.name, verbose), locked(tree / "lock") as lock:
+            for _ in range(_TRIES):
+                now = dataclasses.replace(self)  # others may have been at work, and at the sources
+                path = now.find() or now._compile(tree, lock, verbose)
+                if path is not None:
+                    return path
+        raise BuildError(
+            f"{self.name}: expected sources and headers that stay as they are while they are "
+            f"compiled, got some that changed in each of {_TRIES} tries"
+        )
 
     @property
     def _headers_file(self) -> Path:
@@ -83,14 +101,14 @@ class Build:
         key = key_of(self._key, [hash_of_file(header) for header in headers])
         return self._cache / "libraries" / f"{self.name}-{key}" / f"{self.name}.so"
 
-    def _compile(self, tree: Path, verbose: bool) -> Path:
+    def _compile(self, tree: Path, lock: int, verbose: bool) -> Path | None:
+        """The library; None where what it is made of changed meanwhile."""
         if self._has_cuda:
             check_nvcc(next(source for source in self.sources if source.endswith(".cu")))
         build = tree / "build"
-        project = self._project().encode()
-        if not (tree / "CMakeLists.txt").is_file() or not (build / "build.ninja").is_file():
+        if not (build / "build.ninja").is_file():
             shutil.rmtree(build, ignore_errors=True)  # what an interrupted one left
-        write(tree / "CMakeLists.txt", project)
+        write(tree / "CMakeLists.txt", self._project().encode())
         ninja = tool("ninja")
         configure = [
             *(tool("cmake"), "-S", tree, "-B", build, "-G", "Ninja"),
@@ -98,19 +116,30 @@ class Build:
             f"-DCMAKE_BUILD_TYPE={'Debug' if self.debug else 'Release'}",
             f"-DPython3_EXECUTABLE={sys.executable}",
         ]
-        status, output = run(configure, verbose)
+        status, output = run(configure, lock, verbose)
         if status != 0:
             raise BuildError(f"{self.name}: {words_of_cmake(output)}")
-        self._remove_stale(ninja, build)
-        status, output = run([ninja, "-C", build, *(["-v"] if verbose else [])], verbose)
+        records = self._remove_stale(ninja, build)
+        begin = time_of_now(tree)
+        status, output = run([ninja, "-C", build, *(["-v"] if verbose else [])], lock, verbose)
         if status != 0:
             raise BuildError(
                 f"{self.name}: expected sources that can be built, got\n{words_of_ninja(output)}"
             )
-        used = {path for paths in self._uses(ninja, build).values() for path in paths}
-        headers = sorted(used.difference(self.sources))
+        for warning in warnings_of_cmake(output):
+            warnings.warn(warning, stacklevel=4)
+        uses = self._uses(ninja, build)
+        used = {path for paths in uses.values() for path in paths}
+        if dataclasses.replace(self)._key != self._key or any(
+            time_of_change(path) > begin for path in used
+        ):
+            for made in uses:
+                (build / made).unlink(missing_ok=True)
+            return None
         hashes = {path: hash_of_file(path) for path in used}
-        write(self._hashes_file(build), json.dumps(hashes).encode())
+        records |= {made: {path: hashes[path] for path in paths} for made, paths in uses.items()}
+        write(self._records_file(build), json.dumps(records).encode())
+        headers = sorted(used.difference(self.sources))
         library = self._library(headers)
         write(library, (build / f"{self.name}.so").read_bytes(), mode=0o755)
         write(self._headers_file, json.dumps(headers).encode())
@@ -118,65 +147,85 @@ class Build:
 
     def _project(self) -> str:
         """The CMakeLists.txt."""
-        quoted = [
+        target = self._target
+        sources, include_dirs, libraries = (
             "\n  ".join(_quoted(word) for word in words)
-            for words in (self.sources, self.flags, self.include_dirs, self.libraries)
-        ]
-        sources, flags, include_dirs, libraries = quoted
-        namespace = f" NAMESPACE {_quoted(self.namespace)}" if self.namespace else ""
-        install = ""
+            for words in (self.sources, self.include_dirs, self.libraries)
+        )
+        options = f"HOSTS {' '.join(self.hosts).upper()}"
+        if "pytorch" in self.hosts or self.namespace:
+            options += f" NAMESPACE {_quoted(self.namespace or self.name)}"
         if self.package is not None:
-            install = f" INSTALL_DIR {_quoted(self.package)}"
+            options += f" INSTALL_DIR {_quoted(self.package)}"
         lines = [
             "cmake_minimum_required(VERSION 3.25)",
-            f"project({self.name}_kernels LANGUAGES CXX{' CUDA' if self._has_cuda else ''})",
+            f"project({self.name} LANGUAGES CXX{' CUDA' if self._has_cuda else ''})",
             "find_package(aten_bridge CONFIG REQUIRED)",
             *(_IN_A_WHEEL if self.package is not None else []),
-            f"aten_bridge_add_kernel({self.name} SOURCES\n  {sources}\n"
-            f"  HOSTS {' '.join(self.hosts).upper()}{namespace}{install})",
+            f"aten_bridge_add_kernel({target} SOURCES\n  {sources}\n  {options})",
+            f"set_target_properties({target} PROPERTIES OUTPUT_NAME {self.name})",
         ]
-        if flags:
-            lines.append(f"target_compile_options({self.name} PRIVATE\n  {flags})")
+        for source in self.sources if self.flags else []:
+            # As they stand: options of a target are sorted out where two are the same.
+            of_cuda = source.endswith(".cu")
+            flags = [("-Xcompiler=" if of_cuda else "") + _sound(flag) for flag in self.flags]
+            lines.append(
+                f"set_source_files_properties({_quoted(source)} PROPERTIES COMPILE_FLAGS "
+                f"{_quoted(shlex.join(flags))})"
+            )
         if include_dirs:
-            lines.append(f"target_include_directories({self.name} PRIVATE\n  {include_dirs})")
+            lines.append(f"target_include_directories({target} PRIVATE\n  {include_dirs})")
         if libraries:
-            lines.append(f"target_link_libraries({self.name} PRIVATE\n  {libraries})")
+            lines.append(f"target_link_libraries({target} PRIVATE\n  {libraries})")
         return "\n".join([*lines, ""])
 
-    def _hashes_file(self, build: Path) -> Path:
+    @property
+    def _target(self) -> str:
+        return f"{self.name}_kernels"  # the name alone may be one of CMake's own, such as install
+
+    def _records_file(self, build: Path) -> Path:
         return build / f"{self.name}.json"
 
-    def _remove_stale(self, ninja: str, build: Path) -> None:
-        """Removes objects of what has another content: ninja goes by times, which may be older."""
-        try:
-            hashes = json.loads(self._hashes_file(build).read_bytes())
-        except FileNotFoundError:
-            return
-        changed = {path for path, known in hashes.items() if hash_of_file(path) != known}
+    def _remove_stale(self, ninja: str, build: Path) -> dict[str, dict[str, str]]:
+        """Removes the objects that are not known to be of what there is now.
+
+        Ninja goes by times, and a file with another content may be older. Returns what each object
+        was made of.
+        """
+        records: dict[str, dict[str, str]] = {}
+        with contextlib.suppress(FileNotFoundError):
+            records = json.loads(self._records_file(build).read_bytes())
         for made, paths in self._uses(ninja, build).items():
-            if changed.intersection(paths):
+            if records.get(made) != {path: hash_of_file(path) for path in paths}:
                 (build / made).unlink(missing_ok=True)
+        return records
 
     def _uses(self, ninja: str, build: Path) -> dict[str, list[str]]:
         """The sources and headers of each object of the library: not PyTorch's nor the system's."""
         done = subprocess.run(
             [ninja, "-C", str(build), "-t", "deps"], capture_output=True, text=True, check=True
         )
-        beside = (*SYSTEM, f"{pytorch()[0]}/", f"{_places.include_dir()}/")
+        folders = filter(None, (pytorch()[0], str(_places.include_dir())))
+        beside = (*SYSTEM, *(f"{folder}/" for folder in folders))
         uses: dict[str, list[str]] = {}
         for block in done.stdout.split("\n\n"):
             made, *paths = block.splitlines() or [""]
             made = made.partition(": #deps")[0]
-            if f"{self.name}.dir/" in made:
+            if f"/{self._target}.dir/" in made:
                 whole = [os.path.normpath(build / path.strip()) for path in paths]
                 uses[made] = [path for path in whole if not path.startswith(beside)]
         return uses
 
 
+def _sound(word: str) -> str:
+    """What CMake leaves as it is."""
+    if re.search(r"[];\n[]", word):
+        raise ValueError(
+            f"{shown(word)}: expected paths and flags without semicolons, brackets and line breaks"
+        )
+    return word
+
+
 def _quoted(word: str) -> str:
     """As an argument of CMake's."""
-    if "]==]" in word or ";" in word or "\n" in word:
-        raise ValueError(
-            f"{shown(word)}: expected paths and flags without semicolons and line breaks"
-        )
-    return f"[==[{word}]==]"
+    return f"[==[{_sound(word)}]==]"

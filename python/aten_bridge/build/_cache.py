@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import os
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 
@@ -15,7 +18,15 @@ def cache_dir() -> Path:
     named = os.environ.get("ATEN_BRIDGE_CACHE_DIR")
     if named:
         return Path(named).expanduser().absolute()
-    caches = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    caches = os.environ.get("XDG_CACHE_HOME")
+    if not caches:
+        try:
+            caches = str(Path.home() / ".cache")
+        except RuntimeError:
+            raise FileNotFoundError(
+                "expected a home folder for what is built, got none; name a folder with "
+                "ATEN_BRIDGE_CACHE_DIR"
+            ) from None
     return Path(caches).absolute() / "aten_bridge"
 
 
@@ -41,3 +52,29 @@ def write(path: Path, content: bytes, mode: int = 0o644) -> None:
         file.write(content)
         os.fchmod(file.fileno(), mode)
     os.replace(file.name, path)
+
+
+@contextlib.contextmanager
+def locked(path: Path) -> Iterator[int]:
+    """Waits until no process or thread has the lock.
+
+    Who has the file's number, as the compilers that are started with it, keeps the lock: one whose
+    Python was killed goes on alone.
+    """
+    with path.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield file.fileno()
+
+
+def time_of_now(folder: Path) -> int:
+    """By the clock of the file system."""
+    (folder / "now").touch()
+    return time_of_change(str(folder / "now"))
+
+
+def time_of_change(path: str) -> int:
+    """When the file was last written or replaced, whatever its own date says; 0: it is gone."""
+    try:
+        return os.stat(path).st_ctime_ns
+    except OSError:
+        return 0

@@ -15,7 +15,8 @@ from aten_bridge import _places
 # What CMake and the compilers read of the environment.
 _VARIABLES = (
     *("CXX", "CXXFLAGS", "LDFLAGS", "CUDACXX", "CUDAFLAGS", "CUDAHOSTCXX", "CUDA_PATH"),
-    *("CMAKE_PREFIX_PATH", "CPATH", "CPLUS_INCLUDE_PATH", "LIBRARY_PATH"),
+    *("CUDAARCHS", "CMAKE_PREFIX_PATH", "CMAKE_TOOLCHAIN_FILE"),
+    *("CPATH", "CPLUS_INCLUDE_PATH", "LIBRARY_PATH"),
 )
 
 
@@ -46,13 +47,25 @@ def bridge() -> str:
     return key_of([(str(path), hash_of_file(str(path))) for path in files])
 
 
-def pytorch() -> tuple[str, str]:
-    """The folder of the PyTorch that CMake will find, and its version; does not import it."""
+def pytorch() -> tuple[str, object]:
+    """The folder of the PyTorch that CMake will find, and what another one there has otherwise.
+
+    Looks where FindLibtorch.cmake does; does not import PyTorch.
+    """
+    folders = [
+        os.path.join(prefix, below)
+        for prefix in os.environ.get("CMAKE_PREFIX_PATH", "").replace(";", ":").split(":")
+        for below in ("", "../..", "../../..", "torch")
+        if prefix
+    ]
     spec = importlib.util.find_spec("torch")
-    if spec is None or spec.origin is None:
-        return "", ""
-    folder = os.path.realpath(os.path.dirname(spec.origin))
-    return folder, hash_of_file(os.path.join(folder, "version.py"))
+    if spec is not None and spec.origin is not None:
+        folders.append(os.path.dirname(spec.origin))
+    for folder in folders:
+        if os.path.isfile(os.path.join(folder, "include/ATen/core/Tensor.h")):
+            status = os.stat(os.path.join(folder, "lib/libc10.so"))
+            return os.path.realpath(folder), (status.st_size, status.st_mtime_ns)
+    return "", None
 
 
 def compiler() -> object:

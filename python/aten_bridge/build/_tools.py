@@ -8,6 +8,7 @@ import importlib.util
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import textwrap
@@ -44,35 +45,58 @@ def check_nvcc(source: str) -> None:
         )
 
 
-def run(command: Sequence[object], verbose: bool) -> tuple[int, str]:
-    """The exit status and what was printed, which is shown too if wanted."""
-    words = [str(word) for word in command]
+def run(command: Sequence[object], lock: int, verbose: bool) -> tuple[int, str]:
+    """The exit status and what was printed, which is shown too if wanted.
+
+    The processes have the lock's file; they end where this one is interrupted.
+    """
     lines = []
     with subprocess.Popen(
-        words,
+        [str(word) for word in command],
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
         errors="replace",
         env={**os.environ, "LC_ALL": "C", "NINJA_STATUS": "[%f/%t] "},
+        pass_fds=[lock],
+        start_new_session=True,
     ) as process:
         assert process.stdout is not None
-        for line in process.stdout:
-            lines.append(line)
-            if verbose:
-                print(line, end="", file=sys.stderr, flush=True)
+        try:
+            for line in process.stdout:
+                lines.append(line)
+                if verbose:
+                    print(line, end="", file=sys.stderr, flush=True)
+        except BaseException:
+            os.killpg(process.pid, signal.SIGTERM)
+            process.wait()
+            raise
     return process.returncode, "".join(lines)
+
+
+_SAID = r":\n((?:\n|  [^\n]*\n)+)"  # behind "CMake Error at CMakeLists.txt:4 (project)"
+_FUNCTION = re.compile(r"aten_bridge_add_kernel\(\w+\): ")
 
 
 def words_of_cmake(output: str) -> str:
     """What an error of CMake says, in one line where it is the bridge's."""
-    said = re.search(r"^CMake Error[^\n]*:\n((?:\n|  [^\n]*\n)+)", output, re.M)
+    said = re.search("^CMake Error[^\n]*" + _SAID, output, re.M)
     if said is None:
         return f"expected a project that CMake can configure, got\n{output.rstrip()}"
-    text = " ".join(textwrap.dedent(said[1]).split())
-    text = text.rpartition("Reason given by package: ")[2]
-    name, _, rest = text.partition("): ")
-    return rest if name.startswith("aten_bridge_add_kernel(") else text
+    text = " ".join(said[1].split())
+    if function := _FUNCTION.match(text):
+        return text[function.end() :]
+    _, of_package, reason = text.rpartition("Reason given by package: ")
+    if of_package:
+        return reason
+    return f"expected a project that CMake can configure, got\n{textwrap.dedent(said[1]).strip()}"
+
+
+def warnings_of_cmake(output: str) -> list[str]:
+    """What its warnings say, a line each."""
+    return [
+        " ".join(one.split()) for one in re.findall("^CMake Warning[^\n]*" + _SAID, output, re.M)
+    ]
 
 
 def words_of_ninja(output: str) -> str:

@@ -51,7 +51,14 @@ class KernelLibrary(Extension):
 
 class _BuildLibraries(build_ext):
     def get_ext_filename(self, fullname: str) -> str:
-        return fullname.replace(".", "/") + ".so"
+        # Asked with and without the package's name, as setuptools likes.
+        name = fullname.rpartition(".")[2]
+        if any(
+            isinstance(ext, KernelLibrary) and ext.name.rpartition(".")[2] == name
+            for ext in self.extensions
+        ):
+            return fullname.replace(".", "/") + ".so"
+        return super().get_ext_filename(fullname)
 
     def build_extension(self, ext: Extension) -> None:
         if not isinstance(ext, KernelLibrary):
@@ -73,7 +80,10 @@ class _WheelForEveryPython(bdist_wheel):
     """No part of a kernel library is bound to Python."""
 
     def get_tag(self) -> tuple[str, str, str]:
-        return "py3", "none", super().get_tag()[2]
+        python, abi, platform = super().get_tag()
+        if all(isinstance(ext, KernelLibrary) for ext in self.distribution.ext_modules):
+            return "py3", "none", platform
+        return python, abi, platform
 
 
 commands = {"build_ext": _BuildLibraries, "bdist_wheel": _WheelForEveryPython}

@@ -1,5 +1,5 @@
 """Operators of our own, for MindSpore (my_ops.mindspore) and PyTorch (my_ops.torch)."""
 
-from pathlib import Path
+from importlib.resources import files
 
-library = str(Path(__file__).with_name("my_ops.so"))
+library = str(files(__name__) / "my_ops.so")
