@@ -5,7 +5,9 @@
 Writes the path of the interpreter to use to the result file: the running one if its environment
 has PyTorch and MindSpore already, and the packages named in the versions of requirements.txt
 (nothing is downloaded then), else the one of a private virtual environment in <directory>, which is
-made once. Prints a sentence and exits with 1 if it cannot.
+made once. Where requirements.txt names no PyTorch, none is asked for, nor is MindSpore: the
+running environment is taken if it has everything in the file, in its versions. Prints a sentence
+and exits with 1 if it cannot.
 
 Standard library only, and syntax of Python 3.6, so that an old interpreter can say so.
 """
@@ -22,25 +24,26 @@ import sys
 # MindSpore 2.10.0 has wheels for Python 3.9 to 3.12, PyTorch 2.11.0 for 3.10 and newer.
 OLDEST_PYTHON = (3, 10)
 NEWEST_PYTHON = (3, 12)
-# Measured: 7.4 GiB installed, 3.4 GiB of wheels in pip's temporary folder and cache.
-NEEDED_BYTES = 12 * 2**30
+# Measured: 7.4 GiB installed, 3.4 GiB of wheels in pip's temporary folder and cache; 0.15 GiB and
+# 0.05 GiB of those of the preset `site`, without PyTorch.
+NEEDED_GIB = 12
+NEEDED_GIB_WITHOUT_PYTORCH = 1
 
 # What a failed pip writes to its log, and the sentence for it.
 PIP_FAILURES = (
     (
         r"No space left on device",
-        "the disk is full; about 12 GiB are needed in {directory}",
+        "the disk is full; about {needed} GiB are needed in {directory}",
     ),
     (
         r"NewConnectionError|NameResolutionError|ConnectTimeout|ProxyError|Max retries exceeded"
         r"|Network is unreachable|Temporary failure in name resolution",
         "the package index could not be reached; connect to the internet, or activate an"
-        " environment that has PyTorch and MindSpore",
+        " environment that has {packages}",
     ),
     (
         r"No matching distribution found for (?P<package>\S+)",
-        "there is no {package} for this Python and this machine; MindSpore 2.10.0 has wheels for"
-        " Linux on x86-64 and arm64",
+        "there is no {package} for this Python and this machine{hosts}",
     ),
 )
 
@@ -80,10 +83,17 @@ def unsuitable():
     return ""
 
 
+def pinned_in(requirements):
+    """The versions that requirements.txt pins, by package."""
+    with open(requirements) as file:
+        return dict(re.findall(r"^([\w-]+)==([\w.]+)", file.read(), re.MULTILINE))
+
+
 def lacking(requirements, packages):
     """Why it cannot be used by those who need these packages as requirements.txt has them."""
-    with open(requirements) as file:
-        pinned = dict(re.findall(r"^([\w-]+)==([\w.]+)", file.read(), re.MULTILINE))
+    pinned = pinned_in(requirements)
+    if "torch" not in pinned:
+        return lacking_distributions(pinned)
     for package in packages:
         wanted = tuple(int(part) for part in re.findall(r"\d+", pinned[package])[:3])
         if version_of(package) != wanted:
@@ -91,8 +101,32 @@ def lacking(requirements, packages):
     return ""
 
 
-def check_python():
-    if not OLDEST_PYTHON <= sys.version_info[:2] <= NEWEST_PYTHON:
+def lacking_distributions(pinned):
+    """Why it cannot be used by those who need all these distributions, as pip names them."""
+    for package in sorted(pinned):
+        if installed_version(package) != pinned[package]:
+            return "it has no {} {}".format(package, pinned[package])
+    return ""
+
+
+def installed_version(distribution):
+    """None if it is missing."""
+    try:
+        from importlib import metadata
+
+        return metadata.version(distribution)
+    except ImportError:  # not installed, or a Python before 3.8, which has no metadata
+        return None
+
+
+def check_python(has_hosts):
+    if not has_hosts:
+        if sys.version_info[:2] < OLDEST_PYTHON:
+            raise EnvironmentFailure(
+                "Python 3.10 or newer is needed, and {} is {}.{}; install one and name it with"
+                " -DPython3_EXECUTABLE=<path>".format(sys.executable, *sys.version_info[:2])
+            )
+    elif not OLDEST_PYTHON <= sys.version_info[:2] <= NEWEST_PYTHON:
         raise EnvironmentFailure(
             "Python 3.10, 3.11 or 3.12 is needed (for no other are there wheels of both MindSpore"
             " 2.10.0 and PyTorch 2.11.0), and {} is {}.{}; install one of them and name it with"
@@ -100,27 +134,36 @@ def check_python():
         )
 
 
-def explain(log, directory):
+def explain(log, directory, requirements):
     """The sentence for what pip wrote to its log."""
     try:
         with open(log, errors="replace") as file:
             text = file.read()
     except OSError:
         text = ""
+    has_hosts = "torch" in pinned_in(requirements)
+    words = {
+        "directory": directory,
+        "needed": NEEDED_GIB if has_hosts else NEEDED_GIB_WITHOUT_PYTORCH,
+        "packages": "PyTorch and MindSpore" if has_hosts else "what {} names".format(requirements),
+        "hosts": "; MindSpore 2.10.0 has wheels for Linux on x86-64 and arm64" if has_hosts else "",
+    }
     for pattern, sentence in PIP_FAILURES:
         match = re.search(pattern, text)
         if match:
-            return sentence.format(directory=directory, **match.groupdict())
+            return sentence.format(**words, **match.groupdict())
     return "pip failed; its log is {}".format(log)
 
 
-def is_complete(python, stamp, wanted):
+def is_complete(python, stamp, wanted, pinned):
     """Whether a private environment for these requirements is there and works."""
     try:
         with open(stamp) as file:
             if file.read() != wanted:
                 return False
-        probe = "from importlib.util import find_spec as f; assert f('torch') and f('mindspore')"
+        probe = "from importlib.metadata import version as v; [v(p) for p in {}]".format(
+            sorted(pinned)
+        )
         return (
             subprocess.run([python, "-I", "-c", probe], stderr=subprocess.DEVNULL).returncode == 0
         )
@@ -130,12 +173,13 @@ def is_complete(python, stamp, wanted):
 
 def make(directory, requirements):
     """Makes the private environment unless it is there, complete and for these requirements."""
-    check_python()
+    pinned = pinned_in(requirements)
+    check_python("torch" in pinned)
     python = os.path.join(directory, "bin", "python")
     stamp = os.path.join(directory, "complete")
     with open(requirements, "rb") as file:
         wanted = hashlib.sha256(file.read()).hexdigest()
-    if is_complete(python, stamp, wanted):
+    if is_complete(python, stamp, wanted, pinned):
         return python
     os.makedirs(os.path.dirname(os.path.abspath(directory)), exist_ok=True)
     with open(directory + ".lock", "w") as lock:  # released when the file is closed
@@ -144,14 +188,14 @@ def make(directory, requirements):
         except BlockingIOError:
             print("Another run is making the private environment; waiting for it ...", flush=True)
             fcntl.flock(lock, fcntl.LOCK_EX)
-        if not is_complete(python, stamp, wanted):
-            install(directory, requirements, python)
+        if not is_complete(python, stamp, wanted, pinned):
+            install(directory, requirements, python, "torch" in pinned)
             with open(stamp, "w") as file:
                 file.write(wanted)
     return python
 
 
-def install(directory, requirements, python):
+def install(directory, requirements, python, has_hosts):
     """Makes the private environment anew and installs the packages."""
     if os.path.islink(directory):
         os.unlink(directory)
@@ -159,15 +203,18 @@ def install(directory, requirements, python):
         shutil.rmtree(directory)
     temporary = os.path.join(directory, "tmp")  # so that one disk has to have room
     os.makedirs(temporary)
-    free = shutil.disk_usage(directory).free
-    if free < NEEDED_BYTES:
+    free = shutil.disk_usage(directory).free / 2**30
+    needed = NEEDED_GIB if has_hosts else NEEDED_GIB_WITHOUT_PYTORCH
+    if free < needed:
         raise EnvironmentFailure(
-            "the disk is too full for the private environment: {} needs 12 GiB and has"
-            " {:.1f} GiB".format(directory, free / 2**30)
+            "the disk is too full for the private environment: {} needs {} GiB and has"
+            " {:.1f} GiB".format(directory, needed, free)
         )
     print(
-        "Making a private environment with the packages of {} in {}: once, about 4 GiB to"
-        " download ...".format(os.path.basename(requirements), directory),
+        "Making a private environment with the packages of {} in {}: once, about {} to"
+        " download ...".format(
+            os.path.basename(requirements), directory, "4 GiB" if has_hosts else "20 MiB"
+        ),
         flush=True,
     )
     made = subprocess.run(
@@ -187,18 +234,20 @@ def install(directory, requirements, python):
     pip = [python, "-m", "pip", "install", "--disable-pip-version-check", "--log", log]
     settings = dict(os.environ, TMPDIR=temporary, PIP_USER="0")
     if subprocess.run([*pip, "-r", requirements], env=settings).returncode != 0:
-        raise EnvironmentFailure(explain(log, directory))
+        raise EnvironmentFailure(explain(log, directory, requirements))
     shutil.rmtree(temporary, ignore_errors=True)
 
 
 def main(directory, requirements, result_file, *packages):
-    reason = unsuitable() or lacking(requirements, packages)
+    has_hosts = "torch" in pinned_in(requirements)
+    reason = (unsuitable() if has_hosts else "") or lacking(requirements, packages)
     if reason:
         python = make(directory, requirements)
         print("Using the private environment in {} ({}: {}).".format(directory, sys.prefix, reason))
     else:
         python = sys.executable
-        print("Using PyTorch and MindSpore of {}.".format(sys.prefix))
+        used = "PyTorch and MindSpore" if has_hosts else "the Python packages"
+        print("Using {} of {}.".format(used, sys.prefix))
     with open(result_file, "w") as file:
         file.write(python)
 

@@ -38,6 +38,14 @@ def requirements(tmp_path):
     return path
 
 
+@pytest.fixture
+def tools(tmp_path):
+    """Requirements that do not name PyTorch, as those of the preset `site`."""
+    path = tmp_path / "tools.txt"
+    path.write_text("mkdocs==1.6.1\nmkdocs-material==9.8.1  # a comment\n")
+    return path
+
+
 def test_the_environment_in_use_is_taken_as_it_is(tmp_path, requirements):
     result = tmp_path / "python.txt"
     done = run(sys.executable, SCRIPT, tmp_path / "environment", requirements, result)
@@ -74,6 +82,78 @@ def test_packages_that_a_preset_needs_are_looked_for_in_their_versions(
     requirements.write_text("mindone==0.5.0  # a comment\ntorch==2.11.0\n")
     environment.version_of = {"mindone": version}.get
     assert environment.lacking(requirements, ["mindone"]) == reason
+
+
+@pytest.mark.parametrize(
+    ("versions", "reason"),
+    [
+        ({"mkdocs": "1.6.1", "mkdocs-material": "9.8.1"}, ""),
+        ({"mkdocs": "1.6.1", "mkdocs-material": "9.7.0"}, "it has no mkdocs-material 9.8.1"),
+        ({"mkdocs-material": "9.8.1"}, "it has no mkdocs 1.6.1"),
+    ],
+)
+def test_without_pytorch_in_the_requirements_all_that_they_name_is_looked_for(
+    environment, tools, versions, reason
+):
+    environment.installed_version = versions.get
+    assert environment.lacking(tools, []) == reason
+
+
+def test_without_pytorch_in_the_requirements_the_environment_in_use_needs_none(tmp_path):
+    requirements = tmp_path / "requirements.txt"
+    requirements.write_text(f"pytest=={pytest.__version__}  # a comment\n")
+    result = tmp_path / "python.txt"
+    done = run(sys.executable, SCRIPT, tmp_path / "environment", requirements, result)
+    assert done.stdout == f"Using the Python packages of {sys.prefix}.\n"
+    assert result.read_text() == sys.executable
+
+
+@pytest.mark.parametrize("version", [(3, 10, 0), (3, 14, 0)])
+def test_without_pytorch_in_the_requirements_any_newer_python_will_do(
+    environment, tmp_path, tools, version
+):
+    environment.sys = types.SimpleNamespace(version_info=version, executable="python3")
+    made = []
+
+    def fake_run(command, **options):
+        made.append(command)
+        return types.SimpleNamespace(returncode=0)
+
+    replace_run(environment, fake_run)
+    folder = tmp_path / "environment"
+    assert environment.make(str(folder), str(tools)) == str(folder / "bin/python")
+    assert len(made) == 2  # venv and pip
+
+
+def test_without_pytorch_in_the_requirements_sentences_speak_of_none(environment, tmp_path, tools):
+    folder = tmp_path / "environment"
+    environment.sys = types.SimpleNamespace(version_info=(3, 9, 2), executable="python3.9")
+    assert failure_of(environment, folder, tools) == (
+        "Python 3.10 or newer is needed, and python3.9 is 3.9; install one and name it with"
+        " -DPython3_EXECUTABLE=<path>"
+    )
+    environment.sys = sys
+    usage = types.SimpleNamespace(free=2**29)
+    whole = environment.shutil
+    environment.shutil = types.SimpleNamespace(rmtree=whole.rmtree, disk_usage=lambda path: usage)
+    assert failure_of(environment, folder, tools) == (
+        f"the disk is too full for the private environment: {folder} needs 1 GiB and has 0.5 GiB"
+    )
+    environment.shutil = whole
+    log = tmp_path / "pip.log"
+    for text, sentence in (
+        (
+            "Failed: NewConnectionError",
+            "the package index could not be reached; connect to the internet, or activate an"
+            f" environment that has what {tools} names",
+        ),
+        (
+            "No matching distribution found for mkdocs==1.6.1",
+            "there is no mkdocs==1.6.1 for this Python and this machine",
+        ),
+    ):
+        log.write_text(text)
+        assert environment.explain(log, folder, tools) == sentence
 
 
 def test_wrong_python_version(environment, tmp_path, requirements):
