@@ -1,7 +1,8 @@
 # Sets Python3_EXECUTABLE to an interpreter that has PyTorch and MindSpore: that of the environment
 # in use if it has them, else that of a private environment in build/, made once for all presets that
 # name the same ATEN_BRIDGE_ENVIRONMENT. ATEN_BRIDGE_NEEDED_PACKAGES are further ones that it has to
-# have, in the versions of ATEN_BRIDGE_REQUIREMENTS.
+# have, in the versions of ATEN_BRIDGE_REQUIREMENTS. Where those name no PyTorch, it has to have just
+# what they name.
 
 # Found anew each time, unless named: another environment may have been activated since.
 if(NOT DEFINED CACHE{Python3_EXECUTABLE})
