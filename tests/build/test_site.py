@@ -102,9 +102,11 @@ def test_links_between_files_become_links_between_pages(pages, path, text, expec
     assert pages.with_links_to_pages(text, path) == expected
 
 
-def test_a_link_to_no_file_is_an_error(pages):
-    with pytest.raises(FileNotFoundError, match=r"^docs/errors\.md: there is no docs/none"):
-        pages.with_links_to_pages("[a](none.md)", "docs/errors.md")
+def test_a_link_to_no_file_is_an_error(pages, monkeypatch, tmp_path):
+    (tmp_path / "a.md").write_text("[a](none.md)")
+    monkeypatch.setattr(pages, "ROOT", tmp_path)
+    with pytest.raises(FileNotFoundError, match=r"^a\.md: there is no none\.md, which it links$"):
+        list(pages.targets("a.md"))
 
 
 def test_blocks_in_a_list_are_part_of_their_item_for_python_markdown_too(pages):

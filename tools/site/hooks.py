@@ -33,11 +33,9 @@ def on_config(config):
     """Pages in Chinese, where there are some: a tab, in the order of those in English."""
     chinese = [path for path in pages.guides() if pages.page_of(path).startswith("zh/")]
     if chinese:
-        order = list(_names(config.nav))
-        names = [pages.page_of(path) for path in chinese]
-        config.nav.append(
-            {"中文": sorted(names, key=lambda name: order.index(name.removeprefix("zh/")))}
-        )
+        written = [pages.page_of(path) for path in chinese]
+        ordered = [f"zh/{name}" for name in _names(config.nav) if f"zh/{name}" in written]
+        config.nav.append({"中文": ordered + [name for name in written if name not in ordered]})
     return config
 
 
@@ -52,8 +50,11 @@ def on_files(files, config):
     made[_STYLE] = (pages.ROOT / "tools/site" / _STYLE).read_text()
     for name, text in made.items():
         files.append(File.generated(config, name, content=text))
-    linked = [target for path in pages.guides() for target in pages.targets(path)]
-    sources = pages.sources([*linked, "include", "examples", "cmake/package"])
+    try:
+        linked = [target for path in pages.guides() for target in pages.targets(path)]
+        sources = pages.sources([*linked, "include", "examples", "cmake/package"])
+    except FileNotFoundError as fault:
+        raise PluginError(str(fault)) from None
     for path in sources:
         files.append(
             File.generated(
@@ -89,7 +90,8 @@ def on_post_build(config):
     """Every link leads somewhere."""
     faults = check.faults(config.site_dir)
     if faults:
-        raise PluginError("\n".join(faults))
+        more = [f"and {len(faults) - 20} more"] if len(faults) > 20 else []
+        raise PluginError("\n".join(faults[:20] + more))
 
 
 def _names(nav):

@@ -75,11 +75,13 @@ def _is_shown(entry: Path) -> bool:
 
 
 def targets(path: str) -> Iterator[str]:
-    """The files and folders that a guide links."""
-    for _, target in _links((ROOT / path).read_text()):
-        repository_path = resolve(path, target)
-        if repository_path is not None:
-            yield repository_path
+    """The files and folders that a guide links. Raises FileNotFoundError where one is missing."""
+    for target in _links((ROOT / path).read_text()):
+        named = resolve(path, target)
+        if named is not None:
+            if not (ROOT / named).exists():
+                raise FileNotFoundError(f"{path}: there is no {named}, which it links")
+            yield named
 
 
 def sources(wanted: list[str]) -> list[str]:
@@ -117,8 +119,6 @@ def with_links_to_pages(text: str, path: str) -> str:
         named = target and resolve(path, target)
         if not named:
             return match[0]
-        if not (ROOT / named).exists():
-            raise FileNotFoundError(f"{path}: there is no {named}, which it links")
         return match[1] + link(page, named) + "#" * ("#" in target) + target.partition("#")[2]
 
     return _with_wide_lists(_CODE_OR_LINK.sub(replace, text))
@@ -152,8 +152,8 @@ def link(page: str, path: str) -> str:
     return posixpath.relpath(page_of(path), posixpath.dirname(page) or ".")
 
 
-def _links(text: str) -> list[tuple[str, str]]:
-    return [match.groups() for match in _CODE_OR_LINK.finditer(text) if match[2]]
+def _links(text: str) -> list[str]:
+    return [match[2] for match in _CODE_OR_LINK.finditer(text) if match[2]]
 
 
 def source_page(path: str, others: list[str]) -> str:
