@@ -95,6 +95,7 @@ def test_files_and_folders_have_pages(pages, path, page):
         ),
         ("docs/errors.md", "[a](#dtypes), `[](…)`, ", "[a](#dtypes), `[](…)`, "),
         ("docs/errors.md", "```cpp\n[](const T& x)\n```", "```cpp\n[](const T& x)\n```"),
+        ("docs/zh/errors.md", "<!-- of a\ncommit -->\n# Errors", "# Errors"),
         ("docs/errors.md", "[a](https://example.org/b)", "[a](https://example.org/b)"),
     ],
 )

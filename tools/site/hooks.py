@@ -18,7 +18,7 @@ import pages
 from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, InclusionLevel
 
-_STYLE = "style.css"
+_ASSETS = ("style.css", "iframe-worker.js")
 # Pages of the Python modules, with the names that are said to be public, in the order to read.
 _MODULES = {
     "mindspore": ("aten_bridge.mindspore", ["kernel", "Kernel"]),
@@ -47,7 +47,7 @@ def on_files(files, config):
     made[f"{pages.REFERENCE}/command.md"] = _command()
     made[f"{pages.REFERENCE}/cmake.md"] = _cmake()
     made["license.md"] = "# License\n\n```text\n" + _text("LICENSE") + "```\n"
-    made[_STYLE] = (pages.ROOT / "tools/site" / _STYLE).read_text()
+    made |= {name: _text(f"tools/site/{name}") for name in _ASSETS}
     for name, text in made.items():
         files.append(File.generated(config, name, content=text))
     try:
@@ -69,7 +69,7 @@ def on_files(files, config):
 
 def on_page_markdown(markdown, page, config, files):
     """Links of files that are written for readers lead to pages."""
-    if page.file.src_uri in ("index.md", "zh/index.md"):
+    if page.file.src_uri == "index.md":
         page.meta["hide"] = ["navigation"]
     for path in (f"docs/{page.file.src_uri}", *pages.PAGES):
         if pages.page_of(path) == page.file.src_uri and (pages.ROOT / path).exists():

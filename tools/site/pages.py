@@ -111,7 +111,8 @@ def resolve(path: str, target: str) -> str | None:
 
 
 def with_links_to_pages(text: str, path: str) -> str:
-    """The Markdown of the file `path` for the site."""
+    """The Markdown of the file `path` for the site, without a comment before the heading."""
+    text = re.sub(r"\A<!--.*?-->\s*", "", text, flags=re.DOTALL)
     page = page_of(path)
 
     def replace(match: re.Match[str]) -> str:
