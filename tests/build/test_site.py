@@ -195,9 +195,11 @@ def test_broken_links_of_a_site_are_found(module, tmp_path):
     (tmp_path / "b.html").write_text(
         '<a href="c.html"></a><a href="a.html#none"></a><a id="y"></a><a id="y"></a>'
         '<script src="https://example.org/x.js"></script><a href="https://example.org"></a>'
+        "returns <name>.so"
     )
     assert module("check").faults(tmp_path) == [
         "a.html: there is no anchor b.html#here",
+        "b.html: <name> is no tag",
         "b.html: two anchors #y",
         "b.html: loads https://example.org/x.js, which is not of the site",
         "b.html: there is no anchor a.html#none",

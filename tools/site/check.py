@@ -10,9 +10,18 @@ from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+# What else looks like a tag was code in Markdown, without backticks, and shows nothing.
+_TAGS = {
+    *("a", "article", "b", "body", "br", "button", "code", "dd", "details", "div", "dl", "dt"),
+    *("em", "footer", "form", "h1", "h2", "h3", "h4", "h5", "h6", "head", "header", "hr"),
+    *("html", "img", "input", "label", "li", "link", "main", "meta", "nav", "ol", "p", "path"),
+    *("pre", "script", "small", "span", "strong", "sub", "summary", "sup", "svg", "table"),
+    *("tbody", "td", "th", "thead", "title", "tr", "ul"),
+}
+
 
 class _Page(HTMLParser):
-    """The anchors of a page, the files that it loads, and what it links."""
+    """The anchors of a page, the files that it loads, what it links, and tags that are none."""
 
     def __init__(self, path: Path):
         super().__init__()
@@ -20,9 +29,12 @@ class _Page(HTMLParser):
         self.twice: set[str] = set()
         self.links: set[str] = set()
         self.loaded: set[str] = set()
+        self.unknown: set[str] = set()
         self.feed(path.read_text())
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag not in _TAGS:
+            self.unknown.add(tag)
         values = {name: value for name, value in attrs if value}
         for name in {values.get("id"), values.get("name") if tag == "a" else None} - {None}:
             self.twice |= {name} & self.anchors
@@ -40,6 +52,7 @@ def faults(folder: str) -> list[str]:
     found = []
     for path, page in pages.items():
         name = path.relative_to(root)
+        found += [f"{name}: <{tag}> is no tag" for tag in sorted(page.unknown)]
         found += [f"{name}: two anchors #{anchor}" for anchor in sorted(page.twice)]
         for link in sorted(page.loaded):
             if urlsplit(link).scheme or link.startswith("//"):

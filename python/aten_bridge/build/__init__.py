@@ -44,7 +44,7 @@ def load(
     debug: bool = False,
     verbose: bool = False,
 ) -> str:
-    """Builds a kernel library, unless it is there already, and returns its path: <...>/<name>.so.
+    """Builds a kernel library, unless it is there already, and returns its path, `<...>/<name>.so`.
 
     sources: .cpp files, and .cu files where the kernels are for CUDA. hosts: "mindspore",
     "pytorch", or both, or "mindspore_plugin" alone; namespace: that of the operators in PyTorch,

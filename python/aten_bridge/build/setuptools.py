@@ -26,7 +26,7 @@ __all__ = ["KernelLibrary", "commands"]
 
 
 class KernelLibrary(Extension):
-    """The library <package>/<name>.so. The arguments are those of aten_bridge.build.load()."""
+    """The library `<package>/<name>.so`. The arguments are those of aten_bridge.build.load()."""
 
     def __init__(
         self,
