@@ -1,6 +1,7 @@
 """aten_bridge.build.load and load_inline: what is built, found again, and said of what is wrong."""
 
 import contextlib
+import fcntl
 import os
 import pty
 import re
@@ -122,6 +123,22 @@ def test_an_interrupt_ends_the_compilers(monkeypatch, tmp_path):
     (number,) = numbers
     with pytest.raises(ProcessLookupError):
         os.kill(number, 0)
+
+
+def test_a_process_that_was_forked_meanwhile_keeps_no_lock(tmp_path):
+    path = tmp_path / "lock"
+    reading, writing = os.pipe()
+    with aten_bridge.build._cache.locked(path):
+        child = os.fork()
+        if child == 0:
+            os.read(reading, 1)
+            os._exit(0)
+    try:
+        with path.open("w") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    finally:
+        os.write(writing, b".")
+        os.waitpid(child, 0)
 
 
 def test_the_pytorch_of_cmakes_path_is_the_one_of_the_key(monkeypatch):

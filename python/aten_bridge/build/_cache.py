@@ -59,11 +59,14 @@ def locked(path: Path) -> Iterator[int]:
     """Waits until no process or thread has the lock.
 
     Who has the file's number, as the compilers that are started with it, keeps the lock: one whose
-    Python was killed goes on alone.
+    Python was killed goes on alone. A process that was forked meanwhile does not keep it.
     """
     with path.open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
-        yield file.fileno()
+        try:
+            yield file.fileno()
+        finally:
+            fcntl.flock(file, fcntl.LOCK_UN)
 
 
 def time_of_now(folder: Path) -> int:
