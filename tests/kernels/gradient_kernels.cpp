@@ -65,7 +65,7 @@ Tensor elu(const Tensor& x, double alpha) { return at::elu(x, alpha); }
 EXPORT_BOTH(Elu, elu, attr("alpha", 1.0), meta());
 
 Tensor gelu(const Tensor& x, std::string_view approximate) {
-  return at::gelu(x, {approximate.data(), approximate.size()});
+  return at::gelu(x, c10::string_view(approximate.data(), approximate.size()));
 }
 EXPORT_BOTH(Gelu, gelu, attr("approximate", "none"), meta());
 
