@@ -11,7 +11,8 @@ import tempfile
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from aten_bridge._library import Library, needed_libraries, open_library, or_list
+from aten_bridge._function import Description
+from aten_bridge._library import DESCRIBE, Library, needed_libraries, open_library, or_list
 
 # Of a C++ compiler and of the system.
 _EVERYWHERE = ("libstdc++.", "libm.", "libgcc_s.", "libc.", "libpthread.", "libdl.", "ld-linux")
@@ -41,7 +42,7 @@ def check(path: str) -> Report:
             lines.append(f"  needs {name}: {place}")
     described, fault = _described(path)
     if fault:
-        return Report([*lines, f"  cannot be opened: {fault}"], False)
+        return Report([*lines, f"  {fault}"], False)
     if missing:
         lines.append("  opens here all the same")
     lines += _kernels(described)
@@ -68,11 +69,13 @@ def _described(path: str) -> tuple[dict[str, Any], str]:
         answer.seek(0)
         text = answer.read()
     if done.returncode < 0:
-        return {}, f"the process that opened it was ended by signal {-done.returncode}"
+        signal = -done.returncode
+        return {}, f"cannot be opened: the process that opened it was ended by signal {signal}"
     try:
         told = json.loads(text)
     except ValueError:
-        return {}, (done.stderr.strip().splitlines() or ["nothing came back"])[-1]
+        said = done.stderr.strip().splitlines() or ["nothing came back"]
+        return {}, f"cannot be opened: {said[-1]}"
     return told, told.get("fault", "")
 
 
@@ -90,27 +93,35 @@ def _told(path: str) -> dict[str, Any]:
     try:
         library = open_library(path)
     except OSError as error:
-        return {"fault": str(error).removeprefix(f"{path}: ")}
+        return {"fault": "cannot be opened: " + str(error).removeprefix(f"{path}: ")}
     names = library.kernel_names()
+    try:
+        kernels = {name: _description(library, name) for name in names}
+    except ImportError as error:
+        return {"fault": "cannot be called: " + str(error).removeprefix(f"{path}:")}
     told = {
-        "kernels": {name: _description(library, name) for name in names},
+        "kernels": kernels,
         "is_custom": [name for name in names if library.function(f"{name}Infer")],
     }
     if library.function(_OPERATORS):
-        told["operators"] = _text(library, _OPERATORS)
-        told["faults"] = _text(library, "aten_bridge_pytorch_faults", 0)
+        told["operators"] = _text(library, _OPERATORS).decode()
+        told["faults"] = _text(library, "aten_bridge_pytorch_faults", 0).decode()
     return told
 
 
-def _text(library: Library, name: str, *arguments: int) -> str:
+def _text(library: Library, name: str, *arguments: int) -> bytes | None:
     function = library.function(name)
     function.restype = ctypes.c_char_p
-    return function(*arguments).decode()
+    return function(*arguments)
 
 
-def _description(library: Library, kernel: str) -> Any:
-    has_one = library.function(f"{kernel}Describe") is not None
-    return json.loads(_text(library, f"{kernel}Describe")) if has_one else None
+def _description(library: Library, kernel: str) -> dict[str, Any] | None:
+    """That of `Description`; None of a C function."""
+    if library.function(kernel + DESCRIBE) is None:
+        return None
+    text = _text(library, kernel + DESCRIBE)
+    description = Description.read(text, f"{library.path}:{kernel}")._asdict()
+    return description | {"required": list(description["required"])}
 
 
 def _kernels(told: dict[str, Any]) -> list[str]:
@@ -129,7 +140,7 @@ def _kernels(told: dict[str, Any]) -> list[str]:
             hosts = f"MindSpore, and PyTorch as torch.ops.{operators[name].replace('::', '.')}"
         else:
             hosts = "MindSpore"
-        device = "CUDA" if description.get("device") == "cuda" else "the CPU"
+        device = "CUDA" if description["device"] == "cuda" else "the CPU"
         lines.append(f"  {name}, on {device}, in {hosts}")
         lines += [f"    {line}" for line in _operands(description)]
         if name in told["is_custom"]:
@@ -138,20 +149,23 @@ def _kernels(told: dict[str, Any]) -> list[str]:
 
 
 def _operands(description: dict[str, Any]) -> Iterator[str]:
-    inputs = [f"{label}: {kind}" if label else kind for kind, label in description["inputs"]]
+    inputs = [
+        f"{name}: {kind}" if name else kind
+        for name, kind in zip(description["input_names"], description["inputs"], strict=True)
+    ]
     yield f"inputs      {', '.join(inputs) or 'none'}"
     attributes = [
-        f"{label}: {text}" + ("" if is_required else " (has a default)")
-        for label, text, is_required in description["attributes"]
+        f"{name}: {text}" + ("" if name in description["required"] else " (has a default)")
+        for name, text in description["attribute_types"].items()
     ]
     if attributes:
         yield f"attributes  {'; '.join(attributes)}"
 
 
 def _results(name: str, description: dict[str, Any], kernels: dict[str, Any]) -> Iterator[str]:
-    if description.get("gradient"):
+    if description["is_gradient"]:
         yield "outputs     a gradient for each tensor among the inputs of its kernel"
-    elif description["meta"]:
+    elif description["has_meta"]:
         yield f"outputs     {description['outputs']}"
     else:
         yield f"outputs     {description['outputs']}, of which no meta function tells the shapes"

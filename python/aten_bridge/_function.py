@@ -149,6 +149,7 @@ class Description(NamedTuple):
     """What a kernel says about itself, from its Describe function."""
 
     inputs: list[str]  # "tensor", "tensor or None", "tensors", "number", "number or None"
+    input_names: list[str]  # from their checks, or ""
     outputs: int
     has_meta: bool
     is_gradient: bool  # the outputs are the gradients of the tensors among the forward's inputs
@@ -178,6 +179,7 @@ class Description(NamedTuple):
             )
         return cls(
             inputs=[kind for kind, _ in fields["inputs"]],
+            input_names=[name for _, name in fields["inputs"]],
             outputs=fields["outputs"],
             has_meta=fields["meta"],
             is_gradient=fields.get("gradient", False),

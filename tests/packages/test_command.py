@@ -72,6 +72,18 @@ def test_check_of_other_libraries(tmp_path):
     )
     run("c++", "-shared", "-fPIC", tmp_path / "prints.cpp", "-o", prints)
     assert command("check", prints) == about.replace(str(library), str(prints))
+    newer = tmp_path / "newer.so"
+    (tmp_path / "newer.cpp").write_text(
+        'extern "C" void Op() {}\n'
+        'extern "C" const char* OpDescribe() { return "{\\"interface\\": 7}"; }\n'
+    )
+    run("c++", "-shared", "-fPIC", tmp_path / "newer.cpp", "-o", newer)
+    assert command("check", newer, status=1) == (
+        f"{newer}\n"
+        "  cannot be called: Op: expected a library of interface 1, got 7; build it again with the "
+        "aten_bridge.h that this Python module came with, or use the module that came with the "
+        "library's\n"
+    )
     (tmp_path / "ends.cpp").write_text("const int ends = (__builtin_trap(), 1);\n")
     ends = tmp_path / "ends.so"
     run("c++", "-shared", "-fPIC", tmp_path / "ends.cpp", "-o", ends)
