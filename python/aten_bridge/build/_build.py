@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import json
 import os
 import re
@@ -73,7 +74,7 @@ class Build:
         """The library, if it has been built from what there is now."""
         with contextlib.suppress(FileNotFoundError):
             headers = json.loads(self._headers_file.read_bytes())
-            path = self._library(headers)
+            path = self._library([hash_of_file(header) for header in headers])
             if path.is_file():
                 return path
         return None
@@ -97,8 +98,8 @@ class Build:
     def _headers_file(self) -> Path:
         return self._cache / "headers" / f"{self._key}.json"
 
-    def _library(self, headers: Sequence[str]) -> Path:
-        key = key_of(self._key, [hash_of_file(header) for header in headers])
+    def _library(self, hashes_of_headers: Sequence[str]) -> Path:
+        key = key_of(self._key, hashes_of_headers)
         return self._cache / "libraries" / f"{self.name}-{key}" / f"{self.name}.so"
 
     def _compile(self, tree: Path, lock: int, verbose: bool) -> Path | None:
@@ -128,19 +129,18 @@ class Build:
             )
         for warning in warnings_of_cmake(output):
             warnings.warn(warning, stacklevel=4)
-        uses = self._uses(ninja, build)
-        used = {path for paths in uses.values() for path in paths}
+        contents = self._contents(ninja, build)
+        hashes = {path: one for content in contents.values() for path, one in content.items()}
+        # Asked when the contents have been read, so that they are what was compiled.
         if dataclasses.replace(self)._key != self._key or any(
-            time_of_change(path) > begin for path in used
+            time_of_change(path) > begin for path in hashes
         ):
-            for made in uses:
+            for made in contents:
                 (build / made).unlink(missing_ok=True)
             return None
-        hashes = {path: hash_of_file(path) for path in used}
-        records |= {made: {path: hashes[path] for path in paths} for made, paths in uses.items()}
-        write(self._records_file(build), json.dumps(records).encode())
-        headers = sorted(used.difference(self.sources))
-        library = self._library(headers)
+        write(self._records_file(build), json.dumps(records | contents).encode())
+        headers = sorted(hashes.keys() - set(self.sources))
+        library = self._library([hashes[header] for header in headers])
         write(library, (build / f"{self.name}.so").read_bytes(), mode=0o755)
         write(self._headers_file, json.dumps(headers).encode())
         return library
@@ -195,26 +195,27 @@ class Build:
         records: dict[str, dict[str, str]] = {}
         with contextlib.suppress(FileNotFoundError):
             records = json.loads(self._records_file(build).read_bytes())
-        for made, paths in self._uses(ninja, build).items():
-            if records.get(made) != {path: hash_of_file(path) for path in paths}:
+        for made, content in self._contents(ninja, build).items():
+            if records.get(made) != content:
                 (build / made).unlink(missing_ok=True)
         return records
 
-    def _uses(self, ninja: str, build: Path) -> dict[str, list[str]]:
-        """The sources and headers of each object of the library: not PyTorch's nor the system's."""
+    def _contents(self, ninja: str, build: Path) -> dict[str, dict[str, str]]:
+        """The hashes of each object's sources and headers: not of PyTorch's nor the system's."""
         done = subprocess.run(
             [ninja, "-C", str(build), "-t", "deps"], capture_output=True, text=True, check=True
         )
         folders = filter(None, (pytorch()[0], str(_places.include_dir())))
         beside = (*SYSTEM, *(f"{folder}/" for folder in folders))
-        uses: dict[str, list[str]] = {}
+        hash_of = functools.cache(hash_of_file)  # objects share headers
+        contents: dict[str, dict[str, str]] = {}
         for block in done.stdout.split("\n\n"):
             made, *paths = block.splitlines() or [""]
             made = made.partition(": #deps")[0]
             if f"/{self._target}.dir/" in made:
                 whole = [os.path.normpath(build / path.strip()) for path in paths]
-                uses[made] = [path for path in whole if not path.startswith(beside)]
-        return uses
+                contents[made] = {p: hash_of(p) for p in whole if not p.startswith(beside)}
+        return contents
 
 
 def _sound(word: str) -> str:
