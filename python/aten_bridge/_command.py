@@ -170,14 +170,14 @@ def _check(options: argparse.Namespace) -> int:
 
 
 def _build(options: argparse.Namespace) -> int:
-    from aten_bridge.build import load
+    from aten_bridge.build import is_name, load
 
     output = Path(options.output or f"{Path(options.source[0]).stem}.so")
     if output.is_dir():
         output /= f"{Path(options.source[0]).stem}.so"
     if output.suffix != ".so":
         raise ValueError(f"{output}: expected a name that ends in .so")
-    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", output.stem):
+    if not is_name(output.stem):
         raise ValueError(
             f"{output}: expected a library's name of letters, digits and underscores, got "
             f"{shown(output.stem)}; say -o <name>.so"

@@ -145,8 +145,13 @@ def _file_of(name: str, text: str, suffix: str) -> Path:
     return folder / f"{name}.{suffix}"
 
 
+def is_name(name: object) -> bool:
+    """Whether a library can be named so."""
+    return isinstance(name, str) and re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name) is not None
+
+
 def _checked(name: str) -> str:
-    if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
+    if not is_name(name):
         raise ValueError(
             f"expected a library's name of letters, digits and underscores, got {shown(name)}"
         )
