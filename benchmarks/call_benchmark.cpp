@@ -65,6 +65,15 @@ void direct_on_elements(benchmark::State& state) {
   direct_on(state, {state.range(0)}, /*below_autograd=*/true);
 }
 
+// The same operator by name, which writes its output; and one of which PyTorch has no such form
+// that can be trusted, so that its result is copied.
+void by_name(benchmark::State& state, const char* text) {
+  HostCall call("AtenOperator", {{state.range(0)}, {state.range(0)}}, text);
+  for (auto _ : state) {
+    benchmark::DoNotOptimize(call());
+  }
+}
+
 // PyTorch's own, of the same inputs: forward alone, and with it the backward of a graph.
 using Function = at::Tensor (*)(const std::vector<at::Tensor>& inputs);
 
@@ -115,6 +124,10 @@ BENCHMARK_CAPTURE(by_turns, of_two_shapes, (Sizes{{2, 3, 5}, {2, 3, 5}}));
 
 BENCHMARK(call_on_elements)->RangeMultiplier(10)->Range(1, 10'000'000);
 BENCHMARK(direct_on_elements)->RangeMultiplier(10)->Range(1, 10'000'000);
+BENCHMARK_CAPTURE(by_name, leaky_relu, "16:aten::leaky_relu1:014:negative_slope4:f0.2")
+    ->RangeMultiplier(10)
+    ->Range(1, 10'000'000);
+BENCHMARK_CAPTURE(by_name, relu, "10:aten::relu1:0")->RangeMultiplier(10)->Range(1, 10'000'000);
 
 BENCHMARK_CAPTURE(call_on, leaky_relu_gradient_by_autograd, "LeakyReluGrad",
                   (Sizes{{4, 4}, {4, 4}, {4, 4}}));

@@ -1,4 +1,4 @@
-// Calls of the functions in benchmark_kernels.cpp, as a host makes them.
+// Calls of the functions in benchmark_kernels.cpp, and of operators by name, as a host makes them.
 #ifndef ATEN_BRIDGE_BENCHMARKS_HOST_CALL_H_
 #define ATEN_BRIDGE_BENCHMARKS_HOST_CALL_H_
 
@@ -23,13 +23,18 @@ inline std::vector<at::Tensor> tensors_of(const Sizes& sizes) {
   return tensors;
 }
 
-// A function and its operands, float32, in the host's arrays.
+// A function and its operands, float32, in the host's arrays. `of_operator` names one of PyTorch's,
+// as aten_bridge.mindspore.operator() does.
 class HostCall {
  public:
-  HostCall(const std::string& name, Sizes sizes)
-      : sizes_(std::move(sizes)), memory_(tensors_of(sizes_)), dtypes_(sizes_.size(), "float32") {
-    static const aten_bridge::testing::Library library(BENCHMARK_KERNELS);
-    const aten_bridge::testing::Call call = library.call(name);
+  HostCall(const std::string& name, Sizes sizes, const std::string& of_operator = {})
+      : sizes_(std::move(sizes)),
+        memory_(tensors_of(sizes_)),
+        dtypes_(sizes_.size(), "float32"),
+        extra_(attributes(of_operator)) {
+    static const aten_bridge::testing::Library kernels(BENCHMARK_KERNELS);
+    static const aten_bridge::testing::Library operators(OPERATORS_LIBRARY);
+    const aten_bridge::testing::Call call = (of_operator.empty() ? kernels : operators).call(name);
     function_ = call.function();
     for (std::size_t i = 0; i < sizes_.size(); ++i) {
       params_.push_back(memory_[i].data_ptr());
@@ -47,6 +52,14 @@ class HostCall {
   }
 
  private:
+  static aten_bridge::testing::detail::Attributes attributes(const std::string& of_operator) {
+    aten_bridge::testing::detail::Attributes made;
+    if (!of_operator.empty()) {
+      made.emplace("aten_bridge_operator", aten_bridge::testing::detail::Value(of_operator));
+    }
+    return made;
+  }
+
   Sizes sizes_;
   std::vector<at::Tensor> memory_;
   std::vector<const char*> dtypes_;

@@ -216,8 +216,12 @@ def _served(library: Library, name: str) -> str | None:
 class Function:
     """A kernel of a library: its description and its inference, without MindSpore."""
 
+    maker = "kernel"  # the Python function that makes operators of it
+
     def __init__(self, library: Library, name: str):
         self.name = name
+        self.path = library.path
+        self.symbol = name  # of the C function that a host calls
         self.full_name = f"{library.path}:{name}"
         served = _served(library, name)
         if library.function(name) is None or served is not None:
@@ -258,7 +262,7 @@ class Function:
         return f"{self.name}: expected {least}{expected} input{plural}, got {count}"
 
     def infer(
-        self, texts: Sequence[str], shapes: Sequence[Sequence[int] | None], marshalled: Marshalled
+        self, texts: Sequence[str], shapes: Sequence[Sequence[int] | None], marshalled: Any
     ) -> list[tuple[str, list[int]]]:
         """The dtype and shape of each output. Raises ValueError with the bridge's text."""
         inputs = (_Input * len(texts))()
@@ -275,6 +279,11 @@ class Function:
             # whose errors have a traceback.
             raise ValueError(text.partition("\n\nAt:\n  ")[0])
         return [(dtype, sizes) for dtype, sizes in json.loads(text)]
+
+    def marshal(self, attributes: dict[str, Any]) -> Any:
+        """The attributes as `infer` takes them."""
+        types = {} if self.description is None else self.description.attribute_types
+        return Marshalled(attributes, types)
 
     def _call_infer(
         self, inputs: ctypes.Array[_Input] | None, count: int, marshalled: Marshalled
@@ -303,14 +312,13 @@ class Function:
             if name in self.description.required and given.get(name) is None:
                 faults[name] = (
                     f"expected {types[name]}, got nothing; give it where the operator is made, as "
-                    f"in kernel({self.full_name!r}, {name}=...)"
+                    f"in {self.maker}({self.full_name!r}, {name}=...)"
                 )
         return faults
 
     def _type_faults(self, attributes: dict[str, Any]) -> dict[str, str]:
         """What the library says of the attributes, one after another."""
-        marshalled = Marshalled(attributes, self.description.attribute_types)
-        failed, text = self._call_infer(None, _ATTRIBUTES_ALONE, marshalled)
+        failed, text = self._call_infer(None, _ATTRIBUTES_ALONE, self.marshal(attributes))
         if not failed:
             return {}
         text = text.removeprefix(f"{self.name}: ")

@@ -1,7 +1,9 @@
-"""Where the header and the CMake package lie: beside this package, or in the repository."""
+"""Where things lie, beside this package or in the repository: header, CMake package, libraries."""
 
 from __future__ import annotations
 
+import importlib.util
+import os
 import re
 from pathlib import Path
 
@@ -45,6 +47,39 @@ def template_dir() -> Path:
     raise FileNotFoundError(
         f"{_HERE}: expected the files of a new project beside the Python package, got none; "
         "install it with pip, or let PYTHONPATH name the repository's folder python"
+    )
+
+
+_WHEEL = "aten_bridge_mint"  # the package of the wheel aten-bridge-mint
+
+
+def compiled_library(name: str, variable: str, folder: str) -> Path:
+    """The path of a library of the bridge's own, such as aten_bridge_mint.so.
+
+    What the environment variable names, else the one beside this package, where `cmake --install`
+    puts it, else the newest in this folder of the repository's build folders, else that of the
+    wheel. Raises FileNotFoundError, with what to do, if there is none.
+    """
+    named = os.environ.get(variable)
+    if named:
+        path = Path(named).expanduser().resolve()
+        if not path.is_file():
+            raise FileNotFoundError(
+                f"{path}: there is no such file; correct the variable {variable}"
+            )
+        return path
+    if (_HERE / name).is_file():
+        return _HERE / name
+    build = _HERE.parents[1] / "build"
+    if built := list(build.glob(f"*/{folder}/{name}")):
+        return max(built, key=lambda path: path.stat().st_mtime)
+    package = importlib.util.find_spec(_WHEEL)
+    for place in (package.submodule_search_locations or ()) if package else ():
+        if (Path(place) / name).is_file():
+            return Path(place) / name
+    raise FileNotFoundError(
+        f"there is no {name} in {_HERE} and none in {build}; install aten-bridge-mint with pip, "
+        f"build it with `cmake --workflow --preset demo`, or name it with the variable {variable}"
     )
 
 

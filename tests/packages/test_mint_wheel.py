@@ -1,4 +1,4 @@
-"""The wheel aten-bridge-mint, which the preset `wheels` builds: mint works where it is."""
+"""The wheel aten-bridge-mint, which the preset `wheels` builds: mint, and operators by name."""
 
 import os
 import pathlib
@@ -17,6 +17,14 @@ from mindspore import mint
 
 x = ms.Tensor([[1.0, 2.0], [3.0, 4.0]])
 print(mint.einsum("ij,jk->ik", x, x).asnumpy().tolist(), mint.acosh(x)[0, 0].item())
+"""
+
+BY_NAME = """
+import mindspore as ms
+from aten_bridge.mindspore import operator
+
+values, indices = operator("aten::topk", k=2)(ms.Tensor([[1.0, 2.0, 3.0]]))
+print(values.asnumpy().tolist(), indices.asnumpy().tolist())
 """
 
 
@@ -40,3 +48,7 @@ def test_mint_works_without_a_compiler(environment, tmp_path):
     assert environment.python("-m", "aten_bridge.mint", env=alone).stdout == f"{library}\n"
     done = environment.python("-m", "aten_bridge.mint", program, env=alone)
     assert done.stdout.splitlines()[-1] == "[[7.0, 10.0], [15.0, 22.0]] 0.0"
+
+    program.write_text(BY_NAME)
+    done = environment.python(program, env=alone)
+    assert done.stdout.splitlines()[-1] == "[[3.0, 2.0]] [[2, 1]]"

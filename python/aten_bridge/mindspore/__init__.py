@@ -19,9 +19,10 @@ from typing import Any
 
 from mindspore import ops
 
-from aten_bridge.mindspore._operator import Kernel
+from aten_bridge.mindspore._aten import Operator, make_operator
+from aten_bridge.mindspore._operator import Kernel, open_function
 
-__all__ = ["Kernel", "kernel"]
+__all__ = ["Kernel", "Operator", "kernel", "operator"]
 
 
 def kernel(
@@ -73,4 +74,50 @@ def kernel(
             and dtypes are not given where the kernel has no meta function.
 
     """
-    return Kernel(path_and_name, grad, out_shape, out_dtype, attributes)
+    return Kernel(open_function(path_and_name), grad, out_shape, out_dtype, attributes)
+
+
+def operator(
+    name: str,
+    /,
+    *,
+    grad: str | tuple[str, ...] | ops.Primitive | Callable | None = None,
+    out_shape: Any = None,
+    out_dtype: Any = None,
+    **attributes: Any,
+) -> Operator:
+    """Makes an operator of one of PyTorch's, by its name; nothing is compiled.
+
+        gelu = operator("aten::gelu", approximate="tanh")
+        values, indices = operator("aten::topk", k=3)(x)
+
+    It is called with the tensors of PyTorch's schema in their order, None for those that may be
+    left out; all other arguments are attributes, by the names and with the defaults of the schema.
+    Its gradient is that of PyTorch's autograd, of any order; of integers it is zeros. Works in
+    graphs and outside, also where sizes are not known when a graph is compiled.
+
+    Results whose sizes depend on values, as those of "aten::nonzero" do, are computed twice outside
+    of a graph: the first time for their sizes. For a graph give `out_shape` and `out_dtype`, the
+    largest that they can be: the operator then returns such tensors, with each result in the begin
+    and zeros behind it, and after them for each result its sizes, an int64 tensor.
+
+    Args:
+        name: "aten::topk" or, with an overload, "aten::max.dim"; without, the first overload that
+            takes these attributes. Operators of other libraries, such as "torchvision::nms", can be
+            named once the library is imported.
+        grad: As for `kernel`, in the place of PyTorch's autograd.
+        out_shape: As for `kernel`; needed only where PyTorch cannot tell shapes without data.
+        out_dtype: The same.
+        **attributes: The operator's other arguments: bool, int, float (float64, exactly), str,
+            lists of these, dtypes of MindSpore, NumPy and PyTorch, or their names. None gives the
+            default. An int is taken for a float, and for a list of one number for each dimension.
+
+    Raises:
+        FileNotFoundError: The library of operators is not installed.
+        AttributeError: There is no such operator or overload, or it does not take tensors and
+            return new ones.
+        ImportError: The process has another PyTorch than the library was built with.
+        TypeError: An attribute is unknown, missing or of another type.
+
+    """
+    return make_operator(name, grad, out_shape, out_dtype, attributes)

@@ -19,7 +19,7 @@ class Uncarriable(Exception):
     """A value that MindSpore does not carry to a kernel; the text is what was expected and got."""
 
 
-def _plain(value: Any) -> Any:
+def plain_value(value: Any) -> Any:
     """The plain Python value, where there is one, of NumPy's and MindSpore's."""
     # MindSpore has no getter for an np.int32, and carries np.bool_ and np.float64 as Python's.
     if isinstance(value, np.ndarray | np.generic):
@@ -34,7 +34,7 @@ def _plain(value: Any) -> Any:
 
 def carried_number(value: Any) -> int | float | None:
     """An int or float as MindSpore carries it, None for other things than numbers."""
-    value = _plain(value)
+    value = plain_value(value)
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         return None
     if isinstance(value, numbers.Integral):
@@ -66,7 +66,7 @@ def _list(values: Sequence[Any], given: Any) -> list[Any]:
     """A list of ints, of floats, or of such lists, all of one kind."""
     result: list[Any] = []
     for value in values:
-        value = _plain(value)
+        value = plain_value(value)
         if isinstance(value, list | tuple) and not any(isinstance(v, list | tuple) for v in value):
             result.append(_list(value, given))
         else:
@@ -87,9 +87,9 @@ def _list(values: Sequence[Any], given: Any) -> list[Any]:
 def _carried(value: Any, expected: str) -> Any:
     """The value as MindSpore carries it to a kernel: bool, int, float, str or list."""
     value = value.given() if isinstance(value, Bools | Strings) else value
-    plain = _plain(value)
+    plain = plain_value(value)
     if isinstance(plain, list | tuple):
-        elements = [_plain(one) for one in plain]
+        elements = [plain_value(one) for one in plain]
         if expected == BOOLS and all(isinstance(one, bool) for one in elements):
             return Bools(int(one) for one in elements)
         if expected == STRINGS and all(isinstance(one, str) for one in elements):

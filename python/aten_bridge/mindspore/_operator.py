@@ -13,7 +13,7 @@ from typing import Any
 import mindspore as ms
 from mindspore import nn, ops
 
-from aten_bridge._function import Function, Marshalled
+from aten_bridge._function import Function
 from aten_bridge._library import open_library, or_list, shown, split
 from aten_bridge.mindspore._attributes import check_attributes, check_name, check_names
 from aten_bridge.mindspore._dtypes import TENSOR_TYPES
@@ -53,6 +53,12 @@ _serial_numbers = itertools.count()
 _MAX_OUTCOMES = 1024  # of one operator
 
 
+def open_function(path_and_name: str | Path) -> Function:
+    """The kernel of a library, as `kernel` names it."""
+    path, name = split(path_and_name)
+    return Function(open_library(path), name)
+
+
 class Kernel(ops.Custom):
     """An operator over a kernel. Made by `kernel`."""
 
@@ -64,7 +70,7 @@ class Kernel(ops.Custom):
 
     def __init__(
         self,
-        path_and_name: str | Path,
+        function: Function,
         grad: Any = None,
         out_shape: Any = None,
         out_dtype: Any = None,
@@ -72,16 +78,14 @@ class Kernel(ops.Custom):
         forward: Kernel | None = None,
     ):
         """Use `kernel`. `forward` is the operator whose gradients this one computes."""
-        path, name = split(path_and_name)
-        function = Function(open_library(path), name)
-        check_names(function)
+        name = function.name
         check_out(function, out_shape, out_dtype, is_gradient=forward is not None)
-        attributes = check_attributes(function, attributes or {})
+        attributes = self._check_attributes(function, attributes or {})
         # The shape and the dtype are never used: `__infer__` is overridden. With None, MindSpore
         # would ask the library's hooks alone, which do not see None and numbers, and graph mode
         # would make Python numbers of 0-dim results.
         super().__init__(
-            f"{path}:{name}",
+            f"{function.path}:{function.symbol}",
             out_shape=(1,),
             out_dtype=ms.float32,
             func_type="aot",
@@ -89,7 +93,6 @@ class Kernel(ops.Custom):
             if callable(grad) and not isinstance(grad, (ops.Primitive, nn.Cell))
             else None,
         )
-        self._path = path
         self._function = function
         self._grad = grad
         self._given_out = None if out_shape is None else (out_shape, out_dtype)
@@ -106,7 +109,7 @@ class Kernel(ops.Custom):
         if function.description is not None and not function.description.takes_frame:
             self._set(_COUNTED, True)  # _check_inputs does so
         if function.description is not None and self._given_out is None:
-            self._set("reg_op_name", name)  # without it, MindSpore calls no hook
+            self._set("reg_op_name", function.symbol)  # without it, MindSpore calls no hook
             self._set("multi_output", function.description.gives_tuple)
         if function.description is not None and function.description.device == "cpu":
             self._run_on_cpu()
@@ -130,9 +133,9 @@ class Kernel(ops.Custom):
 
     def _make_gradient(self, grad: str | tuple[str, ...], attributes: dict[str, Any]) -> Kernel:
         first, *others = (grad,) if isinstance(grad, str) else grad
-        full_name = first if ":" in first else f"{self._path}:{first}"
-        path, name = split(full_name)
-        description = Function(open_library(path), name).description
+        full_name = first if ":" in first else f"{self._function.path}:{first}"
+        function = open_function(full_name)
+        name, description = function.name, function.description
         if description is not None:
             types = description.attribute_types
             own = self._function.description
@@ -144,7 +147,7 @@ class Kernel(ops.Custom):
                     "options of ATEN_BRIDGE_EXPORT"
                 )
             attributes = {key: value for key, value in attributes.items() if key in types}
-        return Kernel(full_name, tuple(others) or None, attributes=attributes, forward=self)
+        return Kernel(function, tuple(others) or None, attributes=attributes, forward=self)
 
     # ===--- attributes ---===
 
@@ -157,14 +160,22 @@ class Kernel(ops.Custom):
         self.attrs.pop(name, None)
         self.del_attr(name)
 
+    @staticmethod
+    def _check_attributes(function: Function, attributes: dict[str, Any]) -> dict[str, Any]:
+        """The attributes as they are kept. Raises TypeError or ValueError for wrong ones."""
+        check_names(function)
+        return check_attributes(function, attributes)
+
+    def _carried(self, attributes: dict[str, Any]) -> dict[str, Any]:
+        """What MindSpore carries of attributes that are set."""
+        return attributes
+
     def _set_attributes(self, attributes: dict[str, Any]) -> None:
         """Sets attributes of the kernel."""
         self._attributes |= attributes
-        for name, value in attributes.items():
+        for name, value in self._carried(attributes).items():
             self._set(name, value)
-        description = self._function.description
-        types = {} if description is None else description.attribute_types
-        self._marshalled = Marshalled(self._attributes, types)
+        self._marshalled = self._function.marshal(self._attributes)
         self._outcomes: dict[Any, Outcome] = {}
         self._copies.clear()
 
@@ -182,15 +193,19 @@ class Kernel(ops.Custom):
             self._set(name, value)
             self._copies.clear()
             return self
-        checked = check_attributes(self._function, self._attributes | {name: value})
+        checked = self._check_attributes(self._function, self._attributes | {name: value})
         if name in checked:
             self._set_attributes({name: checked[name]})
         elif self._attributes.pop(name, None) is not None:
             self._remove(name)
             self._set_attributes({})
+        self._change_gradient(name, value)
+        return self
+
+    def _change_gradient(self, name: str, value: Any) -> None:
+        """Sets the attribute of the gradient's operator too."""
         if is_names(self._grad):
             self._gradient.add_prim_attr(name, value)
-        return self
 
     # ===--- inference ---===
 
@@ -290,7 +305,7 @@ class Kernel(ops.Custom):
 
     def _pynative_bprop(self, *args: Any) -> Any:
         """A `bprop` for any number of inputs, which graph mode cannot compile."""
-        if self._gradient is None:
+        if self._find_gradient() is None:
             raise ValueError(self._missing_gradient())
         *inputs, _, dout = args
         output_count = len(dout) if isinstance(dout, tuple) else None
@@ -301,12 +316,16 @@ class Kernel(ops.Custom):
         self._output_count = output_count
         key = (inputs.layout, tuple(map(is_tensor, inputs.texts)), output_count)
         if key not in self._bprops:
-            gradient = self._gradient or MissingGradient(self._missing_gradient())
+            gradient = self._find_gradient() or MissingGradient(self._missing_gradient())
             of_gradient = gradient._function if isinstance(gradient, Kernel) else None
             self._bprops[key] = make_bprop(
                 self._function, gradient, of_gradient, inputs, output_count
             )
         return self._bprops[key]
+
+    def _find_gradient(self) -> ops.Primitive | None:
+        """The operator that computes the gradient."""
+        return self._gradient
 
     def _missing_gradient(self) -> str:
         return missing_gradient(self._function, is_gradient=self._forward is not None)
@@ -332,8 +351,8 @@ class Kernel(ops.Custom):
     def __deepcopy__(self, memo: dict[int, Any]) -> Kernel:
         """An operator of its own, without the state of this one."""
         out_shape, out_dtype = self._given_out or (None, None)
-        copied = Kernel(
-            f"{self._path}:{self._function.name}",
+        copied = type(self)(
+            self._function,
             self._grad,
             out_shape,
             out_dtype,
@@ -353,8 +372,8 @@ class Kernel(ops.Custom):
         return cloned
 
     def __repr__(self) -> str:
-        arguments = [repr(f"{self._path}:{self._function.name}")]
+        arguments = [repr(self._function.full_name)]
         arguments += [f"{name}={shown(value)}" for name, value in self._attributes.items()]
         if self._grad is not None:
             arguments.append(f"grad={shown(self._grad)}")
-        return f"kernel({', '.join(arguments)})"
+        return f"{self._function.maker}({', '.join(arguments)})"

@@ -25,10 +25,11 @@ import os
 import re
 from pathlib import Path
 
+from aten_bridge._places import compiled_library
+
 __all__ = ["check_interface", "install", "library"]
 
 NAME = "aten_bridge_mint.so"
-PACKAGE = "aten_bridge_mint"  # of the wheel that has it
 LEFT = "ATEN_BRIDGE_LEAVE_TO_MINDSPORE"
 HEADER = "include/mindspore/ops/kernel/cpu/op_plugin/custom_kernel_input_info.h"
 
@@ -74,29 +75,7 @@ def check_interface(header: Path | None = None) -> None:
 
 def library() -> Path:
     """The path of the library. Raises FileNotFoundError, with what to do, if there is none."""
-    named = os.environ.get("ATEN_BRIDGE_MINT")
-    if named:
-        path = Path(named).expanduser().resolve()
-        if not path.is_file():
-            raise FileNotFoundError(
-                f"{path}: there is no such file; correct the variable ATEN_BRIDGE_MINT"
-            )
-        return path
-    here = Path(__file__).resolve().parents[1]
-    if (here / NAME).is_file():
-        return here / NAME
-    built = list((here.parents[1] / "build").glob(f"*/plugin/mint/{NAME}"))
-    if built:
-        return max(built, key=lambda path: path.stat().st_mtime)
-    package = importlib.util.find_spec(PACKAGE)
-    for folder in (package.submodule_search_locations or ()) if package else ():
-        if (Path(folder) / NAME).is_file():
-            return Path(folder) / NAME
-    raise FileNotFoundError(
-        f"there is no {NAME} in {here} and none in {here.parents[1] / 'build'}; install "
-        "aten-bridge-mint with pip, build it with `cmake --workflow --preset demo`, or name it "
-        "with the variable ATEN_BRIDGE_MINT"
-    )
+    return compiled_library(NAME, "ATEN_BRIDGE_MINT", "plugin/mint")
 
 
 def install() -> None:

@@ -1,0 +1,664 @@
+// Kernels of PyTorch's operators.
+//
+// SPDX-License-Identifier: Apache-2.0
+
+#include "operator_kernels.h"
+
+#include <ATen/CPUGeneratorImpl.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/full.h>
+#include <aten_bridge/exceptions.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <map>
+#include <mutex>
+
+#pragma GCC visibility push(hidden)
+
+namespace aten_bridge::operators {
+
+namespace {
+
+using detail::join;
+using detail::Kind;
+using detail::kMaxNdim;
+using detail::NumberType;
+using detail::Operand;
+
+using Stack = std::vector<c10::IValue>;
+
+/// The thread's stack for calls, which keeps its memory; one of its own for a call within a call.
+class StackInUse {
+ public:
+  StackInUse() { stack.swap(kept()); }
+  ~StackInUse() {
+    stack.clear();
+    stack.swap(kept());
+  }
+  StackInUse(const StackInUse&) = delete;
+  StackInUse& operator=(const StackInUse&) = delete;
+
+  Stack stack;
+
+ private:
+  static Stack& kept() {
+    thread_local Stack kept;
+    return kept;
+  }
+};
+
+c10::IValue tensor_or_none(const at::Tensor& view) {
+  return view.defined() ? c10::IValue(view) : c10::IValue();
+}
+
+/// What gradients, and who asks for results of no size yet, get in the place of none.
+at::Tensor defined(const at::Tensor& result) {
+  return result.defined() ? result : at::empty({0}, at::kFloat);
+}
+
+/// Whether an operator did not compute a result of which its meta function told a shape: it is
+/// undefined or, as the statistics of aten::native_batch_norm outside of training, of no elements
+/// (PyTorch 2.11).
+bool is_left_out(const at::Tensor& result, const at::Tensor& output) {
+  return !result.defined() || (result.dim() == 1 && result.numel() == 0 && output.numel() > 0);
+}
+
+/// Copies a result that an operator left in memory of its own into that of the host, as
+/// aten::mse_loss.out does (PyTorch 2.11). One of another size stays: the call is refused.
+void bring_home(Operand& output, const c10::OperatorHandle& of) {
+  const Slot& slot = output.slot;
+  const at::Tensor result = output.view;
+  if (slot.numel == 0 || result.const_data_ptr() == slot.data ||
+      result.sizes() != at::IntArrayRef(slot.sizes, static_cast<std::size_t>(slot.ndim)) ||
+      result.scalar_type() != detail::kScalarTypes[static_cast<std::size_t>(slot.dtype)]) {
+    return;
+  }
+  Report report(of.operator_name().name.c_str());
+  output.view = detail::make_view</*kMayBeStrided=*/false>(slot, output.name, result.device(),
+                                                           /*allocator=*/nullptr, report);
+  report.raise_if_failed();
+  output.view.copy_(result);
+}
+
+}  // namespace
+
+//===--- one overload ---===//
+
+Operator::Operator(c10::OperatorHandle handle, const TextAttributes& attributes, int missing)
+    : handle_(std::move(handle)), schema_(read_schema(handle_.schema())) {
+  if (!schema_.fault.empty()) {
+    throw Error(Status::kAttribute,
+                join({schema_.name, ": expected an operator from tensors to new tensors, got one ",
+                      "that is not: ", schema_.fault}));
+  }
+  // Where both are made of one structured kernel. Of others the one that writes outputs may be
+  // wrong: fft_ihfftn.out and binary_cross_entropy.out are (PyTorch 2.11).
+  if (handle_.hasKernelForDispatchKey(c10::DispatchKey::CompositeExplicitAutogradNonFunctional)) {
+    out_ = find_out(handle_.schema());
+  }
+  for (auto argument = schema_.arguments.rbegin(); missing > 0; ++argument) {
+    if (argument->form == Argument::Form::kTensor) {
+      argument->form = Argument::Form::kDefault;  // None
+      --missing;
+    }
+  }
+  for (const Argument& argument : schema_.arguments) {
+    lengths_.push_back(-1);
+    const bool is_list = argument.form == Argument::Form::kTensors;
+    if (!is_list && argument.form != Argument::Form::kTensor) {
+      continue;
+    }
+    int count = 1;
+    if (is_list && argument.is_required) {  // the number of its tensors is an attribute
+      int64_t length = 0;
+      if (!attributes.get(argument.name.c_str(), length) || length < 0 || length > 1000000) {
+        throw Error(Status::kAttribute,
+                    join({schema_.name, ": attribute '", argument.name, "': expected the number ",
+                          "of tensors in this list, got ",
+                          attributes.has(argument.name.c_str())
+                              ? detail::attribute_text(attributes, argument.name.c_str())
+                              : "nothing; " + attributes.advice(argument.name.c_str())}));
+      }
+      count = lengths_.back() = static_cast<int>(length);
+    } else if (is_list) {
+      list_begin_ = static_cast<int>(bindings_.size());
+    }
+    const bool is_open = is_list && !argument.is_required;
+    for (int i = 0; i < count; ++i) {
+      bindings_.push_back({is_open                ? Kind::kInputList
+                           : argument.is_optional ? Kind::kOptionalInput
+                                                  : Kind::kInput,
+                           NumberType::kNone, argument.is_optional});
+      checks_.push_back(input(argument.name.c_str()));
+    }
+  }
+}
+
+bool Operator::is_data_dependent() const { return depends_on_values(handle_); }
+
+void Operator::push_arguments(const Arguments& arguments, Stack& stack) const {
+  const auto& values = static_cast<const OperatorInstance*>(arguments.instance)->values();
+  const Operand* operand = arguments.operands;
+  for (std::size_t i = 0; i < schema_.arguments.size(); ++i) {
+    const Argument& argument = schema_.arguments[i];
+    switch (argument.form) {
+      case Argument::Form::kTensor:
+        stack.push_back(tensor_or_none((operand++)->view));
+        break;
+      case Argument::Form::kTensors: {
+        const int length = lengths_[i] < 0 ? arguments.list_size : lengths_[i];
+        if (argument.is_optional) {
+          c10::List<std::optional<at::Tensor>> list;
+          for (int j = 0; j < length; ++j, ++operand) {
+            list.push_back(operand->view.defined() ? std::optional<at::Tensor>(operand->view)
+                                                   : std::nullopt);
+          }
+          stack.emplace_back(std::move(list));
+        } else {
+          c10::List<at::Tensor> list;
+          for (int j = 0; j < length; ++j, ++operand) {
+            list.push_back(operand->view);
+          }
+          stack.emplace_back(std::move(list));
+        }
+        break;
+      }
+      case Argument::Form::kAttribute:
+      case Argument::Form::kDefault:
+        stack.push_back(values[i]);
+        break;
+    }
+  }
+}
+
+std::vector<at::Tensor> Operator::call(const Arguments& arguments) const {
+  StackInUse in_use;
+  push_arguments(arguments, in_use.stack);
+  handle_.callBoxed(&in_use.stack);
+  std::vector<at::Tensor> results;
+  for (c10::IValue& result : in_use.stack) {
+    results.push_back(result.isTensor() ? std::move(result).toTensor() : at::Tensor());
+  }
+  return results;
+}
+
+bool Operator::call_out(const Arguments& arguments) const {
+  if (!out_.has_value()) {
+    return false;
+  }
+  StackInUse in_use;
+  push_arguments(arguments, in_use.stack);
+  for (int i = 0; i < arguments.outputs; ++i) {
+    in_use.stack.emplace_back(arguments.output(i).view);
+  }
+  out_->callBoxed(&in_use.stack);
+  in_use.stack.clear();
+  for (int i = 0; i < arguments.outputs; ++i) {
+    bring_home(arguments.output(i), *out_);
+  }
+  return true;
+}
+
+std::unique_ptr<Instance> Operator::make_instance(const KernelBase& kernel,
+                                                  const Attributes& attributes,
+                                                  Report& report) const {
+  std::string text;
+  attributes.get(kOperatorAttribute, text);
+  const TextAttributes given(text);
+  Stack values;
+  for (const Argument& argument : schema_.arguments) {
+    values.push_back(argument.form == Argument::Form::kAttribute
+                         ? read_value(argument, given, report)
+                         : argument.fallback);
+  }
+  return std::make_unique<OperatorInstance>(&kernel, std::move(text), std::move(values));
+}
+
+void Operator::visit_attributes(detail::AttributeVisitor& visitor) const {
+  for (const Argument& argument : schema_.arguments) {
+    if (argument.form == Argument::Form::kAttribute) {
+      visitor.visit({argument.name.c_str(), argument.text, argument.type, argument.is_optional,
+                     argument.is_required, nullptr});
+    } else if (argument.form == Argument::Form::kTensors && argument.is_required) {
+      visitor.visit({argument.name.c_str(), "the number of tensors in this list",
+                     AttributeType::kInt, /*is_optional=*/false, /*is_required=*/true, nullptr});
+    }
+  }
+}
+
+//===--- what is done with it ---===//
+
+namespace {
+
+detail::KernelInfo make_info(const Operator& of, int outputs) {
+  detail::KernelInfo info{};
+  info.operator_name = of.schema().name.c_str();
+  info.error_mode = detail::ErrorMode::kThrow;
+  info.words = &detail::MindSporeCustom::kWords;
+  info.bindings = of.bindings().data();
+  info.checks = of.checks().data();
+  info.check_count = static_cast<int>(of.checks().size());
+  info.inputs = static_cast<int>(of.bindings().size());
+  info.outputs = outputs;
+  info.list_begin = of.list_begin();
+  info.has_instance = true;
+  info.has_meta = true;
+  info.returns_results = true;
+  return info;
+}
+
+/// The stand-ins of a call with memory full of `value`, so that an operator without a meta kernel
+/// can be run on them.
+class FilledStandIns {
+ public:
+  FilledStandIns(const Arguments& metas, const at::Scalar& value)
+      : operands_(static_cast<std::size_t>(metas.inputs)) {
+    for (int i = 0; i < metas.inputs; ++i) {
+      const at::Tensor& meta = metas.operands[i].view;
+      if (meta.defined()) {
+        operands_[static_cast<std::size_t>(i)].view =
+            at::full(meta.sizes(), value, meta.scalar_type());
+      }
+    }
+    arguments.operands = operands_.data();
+    arguments.inputs = metas.inputs;
+    arguments.list_begin = metas.list_begin;
+    arguments.list_size = metas.list_size;
+    arguments.instance = metas.instance;
+    arguments.kernel = metas.kernel;
+  }
+  FilledStandIns(const FilledStandIns&) = delete;
+  FilledStandIns& operator=(const FilledStandIns&) = delete;
+
+  Arguments arguments;
+
+ private:
+  std::vector<Operand> operands_;
+};
+
+/// Keeps PyTorch's random numbers as they are.
+class KeptGenerator {
+ public:
+  KeptGenerator() : generator_(at::detail::getDefaultCPUGenerator()), state_(get()) {}
+  ~KeptGenerator() {
+    const std::lock_guard<std::mutex> lock(generator_.mutex());
+    generator_.set_state(state_);
+  }
+  KeptGenerator(const KeptGenerator&) = delete;
+  KeptGenerator& operator=(const KeptGenerator&) = delete;
+
+ private:
+  at::Tensor get() {
+    const std::lock_guard<std::mutex> lock(generator_.mutex());
+    return generator_.get_state();
+  }
+
+  at::Generator generator_;
+  at::Tensor state_;
+};
+
+constexpr const char* kDependsOnValues =
+    ": expected an operator whose results have sizes that follow from those of its inputs, got one "
+    "whose sizes depend on values; call it outside of a graph, or give out_shape, the largest "
+    "shapes of its results, and out_dtype";
+
+bool have_same_shapes(const std::vector<at::Tensor>& a, const std::vector<at::Tensor>& b) {
+  return std::equal(
+      a.begin(), a.end(), b.begin(), b.end(), [](const at::Tensor& x, const at::Tensor& y) {
+        return x.defined() == y.defined() &&
+               (!x.defined() || (x.sizes() == y.sizes() && x.scalar_type() == y.scalar_type()));
+      });
+}
+
+/// The shapes of an operator that cannot be asked with meta tensors: it is run on ones and on
+/// zeros, of which other shapes come if they depend on values. One of them may be refused.
+std::vector<at::Tensor> infer_by_running(const Operator& of, const Arguments& metas) {
+  const KeptGenerator generator;
+  std::optional<std::vector<at::Tensor>> of_zeros;
+  try {
+    of_zeros = of.call(FilledStandIns(metas, 0).arguments);
+  } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch)
+  }
+  try {
+    std::vector<at::Tensor> of_ones = of.call(FilledStandIns(metas, 1).arguments);
+    if (of_zeros.has_value() && !have_same_shapes(*of_zeros, of_ones)) {
+      throw Error(Status::kShape, of.schema().name + kDependsOnValues);
+    }
+    return of_ones;
+  } catch (const c10::Error&) {
+    if (of_zeros.has_value()) {
+      return *std::move(of_zeros);
+    }
+    throw;
+  }
+}
+
+/// Whether an error says that an operator cannot be asked for shapes, not that these are wrong.
+bool is_about_meta(const std::string& text) {
+  return detail::is_about_data(text) || text.find("Meta") != std::string::npos ||
+         text.find("meta") != std::string::npos || text.find("data pointer") != std::string::npos ||
+         text.find("storage") != std::string::npos;
+}
+
+/// What the kernels of an operator have in common: its attributes. `Base` is KernelBase, or what is
+/// made of it.
+template <class Base>
+class KernelOf : public Base {
+ public:
+  template <class... Argument>
+  explicit KernelOf(const Operator& of, const Argument&... arguments)
+      : Base(arguments...), of_(of) {}
+
+  std::unique_ptr<Instance> make_instance(const Attributes& attributes,
+                                          Report& report) const final {
+    return of_.make_instance(*this, attributes, report);
+  }
+  void measure_workspaces(const Arguments& /*arguments*/, int64_t* /*elements*/,
+                          detail::ElementLayout* /*layouts*/) const final {}
+  void visit_attributes(detail::AttributeVisitor& visitor) const final {
+    of_.visit_attributes(visitor);
+  }
+
+ protected:
+  ~KernelOf() = default;
+
+  const Operator& of_;
+};
+
+/// Lets an input be recorded no more that an error says cannot be, or the last one where the error
+/// is of an operator inside; false if it says that of none.
+bool stop_recording(const Arguments& arguments, const std::string& error) {
+  constexpr const char* kRefused = "not differentiable with respect to argument '";
+  const std::size_t begin = error.find(kRefused);
+  const Operand* refused = nullptr;
+  for (int i = 0; begin != std::string::npos && i < arguments.inputs; ++i) {
+    const Operand& operand = arguments.operands[i];
+    if (operand.view.defined() && operand.view.requires_grad()) {
+      refused = &operand;
+      const std::string name = join({operand.name.label, "'"});
+      if (error.compare(begin + std::char_traits<char>::length(kRefused), name.size(), name) == 0) {
+        break;
+      }
+    }
+  }
+  if (refused != nullptr) {
+    refused->view.set_requires_grad(false);
+  }
+  return refused != nullptr;
+}
+
+/// The operator itself.
+class CallKernel final : public KernelOf<KernelBase> {
+ public:
+  explicit CallKernel(const Operator& of) : KernelOf(of, make_info(of, of.schema().results)) {}
+
+  void invoke(const Arguments& arguments) const override {
+    if (arguments.results == nullptr && of_.call_out(arguments)) {
+      return;
+    }
+    std::vector<at::Tensor> results = of_.call(arguments);
+    for (std::size_t i = 0; i < results.size() && arguments.results == nullptr; ++i) {
+      const at::Tensor& output = arguments.output(static_cast<int>(i)).view;
+      if (is_left_out(results[i], output)) {
+        results[i] = output.zero_();
+      }
+    }
+    detail::copy_results(arguments, results.data(), static_cast<int>(results.size()));
+  }
+
+  /// The results as tensors that can be differentiated. PyTorch refuses to record some inputs, such
+  /// as the random samples of fractional_max_pool2d: their gradients are zeros.
+  std::vector<at::Tensor> results(const Arguments& arguments) const {
+    for (;;) {
+      try {
+        return of_.call(arguments);
+      } catch (const c10::Error& error) {
+        if (!stop_recording(arguments, error.what_without_backtrace())) {
+          throw;
+        }
+      }
+    }
+  }
+
+  std::vector<at::Tensor> infer(const Arguments& arguments) const override {
+    std::vector<at::Tensor> results;
+    try {
+      results = of_.call(arguments);
+    } catch (const std::exception& error) {
+      if (!is_about_meta(detail::exception_text(error))) {
+        throw;
+      }
+      if (of_.is_data_dependent()) {  // with these inputs: aten::index is so with masks alone
+        throw Error(Status::kShape, of_.schema().name + kDependsOnValues);
+      }
+      results = infer_by_running(of_, arguments);
+    }
+    for (at::Tensor& result : results) {
+      result = defined(result);
+      if (result.layout() != at::kStrided) {
+        throw Error(Status::kOutput,
+                    join({info.operator_name, ": expected an operator whose results are dense, ",
+                          "got one whose result is ", c10::toString(result.layout())}));
+      }
+    }
+    return results;
+  }
+};
+
+/// The gradient of one of these two.
+template <class Forward>
+class GradientKernel final : public KernelOf<detail::GradientBase> {
+ public:
+  GradientKernel(const Operator& of, const Forward& forward)
+      : KernelOf(of, forward.info.inputs, /*of_function=*/!forward.info.is_gradient),
+        forward_(forward),
+        bindings_(forward.info.bindings, forward.info.bindings + forward.info.inputs) {
+    bindings_.insert(bindings_.end(), static_cast<std::size_t>(forward.info.outputs),
+                     {Kind::kInput, NumberType::kNone, /*optional=*/true});
+    info = forward.info;
+    info.bindings = bindings_.data();
+    info.inputs = static_cast<int>(bindings_.size());
+    info.outputs = static_cast<int>(
+        std::count_if(bindings_.begin(), bindings_.begin() + forward.info.inputs,
+                      [](const Binding& binding) { return binding.kind != Kind::kInputList; }));
+    info.lists_outputs = info.list_begin >= 0;
+    info.is_gradient = true;
+    info.records = true;
+  }
+
+ private:
+  std::vector<at::Tensor> forward(const Arguments& arguments) const override {
+    return forward_.results(arguments);
+  }
+
+  const Forward& forward_;
+  std::vector<Binding> bindings_;
+};
+
+/// The sizes of the results, which are computed for them.
+class SizesKernel final : public KernelOf<KernelBase> {
+ public:
+  explicit SizesKernel(const Operator& of) : KernelOf(of, make_info(of, 1)) {}
+
+  void invoke(const Arguments& arguments) const override {
+    const at::Tensor table = at::full({of_.schema().results, kColumns}, 0, at::kLong);
+    auto* row = table.data_ptr<int64_t>();
+    for (const at::Tensor& result : of_.call(arguments)) {
+      const at::Tensor some = defined(result);
+      const auto* const type = std::find(std::begin(detail::kScalarTypes) + 1,
+                                         std::end(detail::kScalarTypes), some.scalar_type());
+      row[0] = type == std::end(detail::kScalarTypes) ? 0 : type - detail::kScalarTypes;
+      row[1] = some.dim();
+      std::copy(some.sizes().begin(), some.sizes().end(), row + 2);
+      row += kColumns;
+    }
+    detail::copy_results(arguments, &table, 1);
+  }
+
+  std::vector<at::Tensor> infer(const Arguments& /*arguments*/) const override {
+    return {detail::make_meta({of_.schema().results, kColumns}, at::kLong)};
+  }
+
+ private:
+  static constexpr int64_t kColumns = 2 + kMaxNdim;
+};
+
+/// The results in the begin of larger outputs, and their sizes.
+class CountedKernel final : public KernelOf<KernelBase> {
+ public:
+  explicit CountedKernel(const Operator& of)
+      : KernelOf(of, make_info(of, 2 * of.schema().results)) {
+    info.has_meta = false;
+  }
+
+  void invoke(const Arguments& arguments) const override {
+    Report report(info.operator_name);
+    const std::vector<at::Tensor> results = of_.call(arguments);
+    const int count = static_cast<int>(results.size());
+    for (int i = 0; i < count; ++i) {
+      const at::Tensor result = defined(results[static_cast<std::size_t>(i)]);
+      const Operand& output = arguments.output(i);
+      const Operand& sizes = arguments.output(count + i);
+      const bool fits =
+          result.scalar_type() == output.view.scalar_type() && result.dim() == output.view.dim() &&
+          std::equal(result.sizes().begin(), result.sizes().end(), output.view.sizes().begin(),
+                     [](int64_t a, int64_t b) { return a <= b; });
+      if (!fits) {
+        report.add(Status::kOutput, {output.name.text(), ": expected ", output.slot.text(),
+                                     " or less of it, as out_shape and out_dtype say, got ",
+                                     detail::tensor_text(result)});
+        continue;
+      }
+      at::Tensor begin = output.view;
+      begin.zero_();
+      for (int64_t d = 0; d < result.dim(); ++d) {
+        begin = begin.narrow(d, 0, result.size(d));
+      }
+      begin.copy_(result);
+      std::copy(result.sizes().begin(), result.sizes().end(), sizes.view.data_ptr<int64_t>());
+    }
+    report.raise_if_failed();
+  }
+
+  std::vector<at::Tensor> infer(const Arguments& /*arguments*/) const override {
+    throw Error(Status::kShape, of_.schema().name + kDependsOnValues);
+  }
+};
+
+/// All kernels of an operator.
+class Family {
+ public:
+  explicit Family(Operator of)
+      : of_(std::move(of)), call_(of_), gradient_(of_, call_), sizes_(of_), counted_(of_) {}
+  Family(const Family&) = delete;
+  Family& operator=(const Family&) = delete;
+
+  /// The kernel of a task; null for what is none.
+  const KernelBase* find(const std::string& task) {
+    if (task == "sizes") {
+      return &sizes_;
+    }
+    if (task == "counted") {
+      return &counted_;
+    }
+    constexpr int64_t kMostOrders = 16;
+    char* end = nullptr;
+    const int64_t order = std::strtoll(task.c_str(), &end, 10);
+    if (end == task.c_str() || *end != '\0' || order < 0 || order > kMostOrders) {
+      return nullptr;
+    }
+    while (static_cast<int64_t>(higher_.size()) < order - 1) {
+      const detail::GradientBase& last =
+          higher_.empty() ? static_cast<const detail::GradientBase&>(gradient_) : *higher_.back();
+      higher_.push_back(new GradientKernel<detail::GradientBase>(of_, last));
+    }
+    if (order < 2) {
+      return order == 0 ? static_cast<const KernelBase*>(&call_) : &gradient_;
+    }
+    return higher_[static_cast<std::size_t>(order - 2)];
+  }
+
+ private:
+  const Operator of_;
+  const CallKernel call_;
+  const GradientKernel<CallKernel> gradient_;
+  const SizesKernel sizes_;
+  const CountedKernel counted_;
+  std::vector<const GradientKernel<detail::GradientBase>*> higher_;
+};
+
+}  // namespace
+
+namespace {
+
+/// The kernel without so many of the last tensors, which may be None.
+const KernelBase& find_kernel_without(const std::string& text, int missing) {
+  // Neither is destroyed: hosts keep what points to kernels, and end in any order.
+  static auto* const mutex = new std::mutex;
+  static auto* const families = new std::map<std::string, std::unique_ptr<Family>>;
+  const TextAttributes attributes(text);
+  const std::lock_guard<std::mutex> lock(*mutex);
+  const auto handle = find_overload(attributes.name());
+  if (!handle.has_value()) {
+    throw Error(Status::kAttribute,
+                join({attributes.name(), ": expected an operator that is registered with ",
+                      "PyTorch, got an unknown name; import the library that has it"}));
+  }
+  Operator of(*handle, attributes, missing);
+  const std::string key = join({attributes.name(), " ", std::to_string(of.bindings().size())});
+  std::unique_ptr<Family>& family = (*families)[key];
+  if (family == nullptr) {
+    family = std::make_unique<Family>(std::move(of));
+  }
+  const KernelBase* kernel = family->find(attributes.task());
+  if (kernel == nullptr) {
+    throw Error(Status::kAttribute, join({attributes.name(), ": expected a task, such as \"0\", ",
+                                          "got \"", attributes.task(), "\""}));
+  }
+  return *kernel;
+}
+
+/// How many of the last tensors a call leaves out, if that many are not there; 0 where it cannot,
+/// or where a list takes any number.
+int count_missing(const detail::KernelInfo& info, int missing) {
+  const Binding* const end = info.bindings + info.inputs;
+  const Binding* const last =  // behind them stand the gradients of results, in a gradient kernel
+      std::find_if(info.bindings, end, [](const Binding& binding) {
+        return binding.kind == Kind::kInput && binding.optional;
+      });
+  if (info.list_begin >= 0 || missing <= 0 || missing > last - info.bindings) {
+    return 0;
+  }
+  return std::all_of(last - missing, last, [](const Binding& binding) { return binding.optional; })
+             ? missing
+             : 0;
+}
+
+}  // namespace
+
+const KernelBase& find_kernel(const std::string& text) { return find_kernel_without(text, 0); }
+
+const KernelBase& find_kernel(const std::string& text, int inputs) {
+  const KernelBase& kernel = find_kernel(text);
+  const int missing = count_missing(kernel.info, kernel.info.inputs - inputs);
+  return missing == 0 ? kernel : find_kernel_without(text, missing);
+}
+
+const KernelBase& OperatorInstance::kernel(int operands) {
+  const KernelBase* last = kernel_.load(std::memory_order_relaxed);
+  if (last->info.list_begin >= 0 || last->info.inputs + last->info.outputs == operands) {
+    return *last;
+  }
+  const KernelBase& whole = find_kernel(text_);
+  const detail::KernelInfo& info = whole.info;
+  const int each = info.is_gradient ? 2 : 1;  // which has an output for each
+  const int missing = count_missing(info, (info.inputs + info.outputs - operands) / each);
+  const KernelBase& found = missing == 0 ? whole : find_kernel_without(text_, missing);
+  kernel_.store(&found, std::memory_order_relaxed);
+  return found;
+}
+
+}  // namespace aten_bridge::operators
+
+#pragma GCC visibility pop

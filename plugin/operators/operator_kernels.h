@@ -1,0 +1,95 @@
+// Kernels of PyTorch's operators, made when they are asked for: what ATEN_BRIDGE_EXPORT makes of a
+// function's type is here made of an operator's schema.
+//
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef ATEN_BRIDGE_OPERATORS_KERNELS_H_
+#define ATEN_BRIDGE_OPERATORS_KERNELS_H_
+
+#include "operator_schema.h"
+#include "operator_text.h"
+
+#include <aten_bridge/gradient_base.h>
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#pragma GCC visibility push(hidden)
+
+namespace aten_bridge::operators {
+
+using detail::Arguments;
+using detail::Binding;
+using detail::Instance;
+using detail::KernelBase;
+
+/// What is kept for one operator of a host: the kernel, and the attributes' values.
+class OperatorInstance final : public Instance {
+ public:
+  OperatorInstance(const KernelBase* kernel, std::string text, std::vector<c10::IValue> values)
+      : Instance(&values_), kernel_(kernel), text_(std::move(text)), values_(std::move(values)) {}
+
+  /// The kernel for so many inputs and outputs.
+  const KernelBase& kernel(int operands);
+  const std::vector<c10::IValue>& values() const { return values_; }  // one for each argument
+
+ private:
+  std::atomic<const KernelBase*> kernel_;  // of the last call
+  std::string text_;
+  std::vector<c10::IValue> values_;
+};
+
+/// An overload with the lengths of its lists of tensors, where it has more than one.
+class Operator {
+ public:
+  /// Without so many of the last tensors, which may be None. Throws `Error` if it cannot be called.
+  Operator(c10::OperatorHandle handle, const TextAttributes& attributes, int missing);
+
+  const Schema& schema() const { return schema_; }
+  const std::vector<Binding>& bindings() const { return bindings_; }
+  const std::vector<OperandCheck>& checks() const { return checks_; }
+  int list_begin() const { return list_begin_; }
+
+  /// Whether the sizes of its results depend on the values of its inputs, as PyTorch says.
+  bool is_data_dependent() const;
+
+  /// Its results, undefined ones among them.
+  std::vector<at::Tensor> call(const Arguments& arguments) const;
+  /// Writes its results into the outputs; false if there is no overload that does.
+  bool call_out(const Arguments& arguments) const;
+
+  std::unique_ptr<Instance> make_instance(const KernelBase& kernel, const Attributes& attributes,
+                                          Report& report) const;
+  void visit_attributes(detail::AttributeVisitor& visitor) const;
+
+ private:
+  void push_arguments(const Arguments& arguments, std::vector<c10::IValue>& stack) const;
+
+  c10::OperatorHandle handle_;
+  std::optional<c10::OperatorHandle> out_;
+  Schema schema_;
+  std::vector<int> lengths_;          // of each argument that is a list; -1: of any length
+  std::vector<Binding> bindings_;     // of its inputs
+  std::vector<OperandCheck> checks_;  // their names
+  int list_begin_ = -1;
+};
+
+/// The kernel that such an attribute means; it lives for ever. Throws `Error` if there is none.
+///
+/// Tasks: "0" the operator; "1", "2" ... its gradient, that of the gradient and so on, which are
+/// gradient kernels as ATEN_BRIDGE_EXPORT_GRAD has them; "sizes" a row [dtype, rank, sizes...] of
+/// 66 int64 for each of the results; "counted" the results in the begin of outputs that have room
+/// for more, and behind them for each its sizes.
+const KernelBase& find_kernel(const std::string& text);
+
+/// The same for so many inputs, where the last tensors of the schema may be left out.
+const KernelBase& find_kernel(const std::string& text, int inputs);
+
+}  // namespace aten_bridge::operators
+
+#pragma GCC visibility pop
+
+#endif  // ATEN_BRIDGE_OPERATORS_KERNELS_H_

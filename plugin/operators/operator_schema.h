@@ -1,0 +1,71 @@
+// An operator of PyTorch's dispatcher as the bridge sees it: which of its arguments are tensors of
+// the host's, and which attributes.
+//
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef ATEN_BRIDGE_OPERATORS_SCHEMA_H_
+#define ATEN_BRIDGE_OPERATORS_SCHEMA_H_
+
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <aten_bridge.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#pragma GCC visibility push(hidden)
+
+namespace aten_bridge::operators {
+
+/// An argument of a schema.
+struct Argument {
+  enum class Form : std::uint8_t {
+    kTensor,
+    kTensors,    // a list
+    kAttribute,  //
+    kDefault,    // of a type that no attribute has: stays at its default
+  };
+
+  std::string name;
+  Form form = Form::kDefault;
+  bool is_optional = false;  // may be None; of a list, each of its tensors
+  bool is_required = false;  // an attribute without a default
+  AttributeType type = AttributeType::kBool;
+  const char* text = "";  // what error texts call the attribute's type
+  int length = 0;         // of an int[2], for which an int stands as well; 0: of any length
+  c10::IValue fallback;
+};
+
+/// An overload, as far as the bridge can call it.
+struct Schema {
+  std::string name;   // "aten::max.dim"
+  std::string fault;  // why it cannot be called; "" if it can
+  std::vector<Argument> arguments;
+  int results = 0;
+};
+
+Schema read_schema(const c10::FunctionSchema& schema);
+
+/// All overloads of a name such as "aten::max" that are in the dispatcher, the one without an
+/// overload's name first.
+std::vector<c10::OperatorHandle> find_overloads(const std::string& name);
+
+/// The overload of a name such as "aten::max.dim".
+std::optional<c10::OperatorHandle> find_overload(const std::string& name);
+
+/// The overload that writes the same results into outputs.
+std::optional<c10::OperatorHandle> find_out(const c10::FunctionSchema& schema);
+
+/// Whether the sizes of its results depend on the values of its inputs, as PyTorch says.
+bool depends_on_values(const c10::OperatorHandle& handle);
+
+/// What the attributes say of an argument, and its default if they say nothing; adds to the report
+/// what is wrong.
+c10::IValue read_value(const Argument& argument, const Attributes& attributes, Report& report);
+
+}  // namespace aten_bridge::operators
+
+#pragma GCC visibility pop
+
+#endif  // ATEN_BRIDGE_OPERATORS_SCHEMA_H_

@@ -1,0 +1,243 @@
+// The C functions that hosts call: any of PyTorch's operators, which an attribute names.
+//
+// AtenOperator is for operators of one result, AtenOperators for those of several: MindSpore 2.10
+// has other types for their hooks. Beside them stands what the Python module asks.
+//
+// SPDX-License-Identifier: Apache-2.0
+
+#include "operator_kernels.h"
+
+#include <algorithm>
+#include <set>
+#include <stdexcept>
+#include <string>
+
+#pragma GCC visibility push(hidden)
+
+namespace aten_bridge::operators {
+
+namespace {
+
+using detail::AotExtra;
+using detail::CpuDevice;
+using detail::HostAttributes;
+using detail::MindSporeCustom;
+
+/// The thread's, of all operators.
+detail::KeptByPlace& places() {
+  thread_local detail::KeptByPlace kept;
+  return kept;
+}
+
+/// What the host's attribute says.
+std::string text_of(void* extra) {
+  std::string text;
+  HostAttributes(extra).get(kOperatorAttribute, text);
+  detail::check_pytorch("AtenOperator");
+  return text;
+}
+
+/// The kernel that a call means, of so many inputs and outputs. Throws `Error`.
+// no_sanitize: the dynamic type of `extra` is a class of the host's, unknown here.
+__attribute__((no_sanitize("vptr"))) const KernelBase& kernel_of_call(void* extra, int operands) {
+  const auto* const host = static_cast<AotExtra*>(extra);
+  if (host != nullptr && host->kernel_data != nullptr) {
+    return static_cast<OperatorInstance*>(static_cast<Instance*>(host->kernel_data))
+        ->kernel(operands);
+  }
+  return find_kernel(text_of(extra));
+}
+
+/// The kernel that a hook is asked about. Throws `Error`.
+const KernelBase& kernel_of_hook(void* extra) {
+  std::string inputs;
+  if (!HostAttributes(extra).get("aten_bridge_inputs", inputs)) {
+    return find_kernel(text_of(extra));
+  }
+  const auto count = inputs.empty() ? 0 : 1 + std::count(inputs.begin(), inputs.end(), ';');
+  return find_kernel(text_of(extra), static_cast<int>(count));
+}
+
+/// Calls `use`; what is wrong with the operator's name reaches the host as its own errors do.
+template <class Find, class Use>
+auto with_kernel(const Find& find, const Use& use) {
+  const KernelBase* kernel = nullptr;
+  try {
+    kernel = &find();
+  } catch (...) {
+    throw std::runtime_error(detail::record_failure("AtenOperator", nullptr, 0).text);
+  }
+  return use(*kernel);
+}
+
+int init(int* ndims, int64_t** shapes, const char** dtypes, void* extra) noexcept {
+  try {
+    return detail::init(find_kernel(text_of(extra)), ndims, shapes, dtypes, extra);
+  } catch (...) {  // the first call meets it again
+    return 0;
+  }
+}
+
+struct One {
+  static constexpr bool kSeveralOutputs = false;
+};
+struct Several {
+  static constexpr bool kSeveralOutputs = true;
+};
+
+/// How many tensors an operator takes; -1: any number.
+int count_inputs(const Schema& schema) {
+  int count = 0;
+  for (const Argument& argument : schema.arguments) {
+    if (argument.form == Argument::Form::kTensors) {
+      return -1;
+    }
+    count += argument.form == Argument::Form::kTensor ? 1 : 0;
+  }
+  return count;
+}
+
+/// A text for Python, valid until the thread's next.
+const char* keep(std::string text) {
+  thread_local std::string kept;
+  kept = std::move(text);
+  return kept.c_str();  // NOLINT(clang-analyzer-cplusplus.InnerPointer)
+}
+
+const char* fail(int* failed) {
+  *failed = 1;
+  return keep(detail::record_failure("AtenOperator", nullptr, 0).text);
+}
+
+void append_quoted(std::string& json, const std::string& text) {
+  json += '"';
+  for (const char letter : text) {
+    json.append(letter == '"' || letter == '\\' ? "\\" : "").append(1, letter);
+  }
+  json += '"';
+}
+
+}  // namespace
+
+}  // namespace aten_bridge::operators
+
+#define ATEN_BRIDGE_OPERATOR_ENTRY(Name, Results)                                                 \
+  extern "C" ATEN_BRIDGE_PUBLIC int Name(int nparam, void** params, int* ndims, int64_t** shapes, \
+                                         const char** dtypes, void* stream, void* extra) {        \
+    using namespace aten_bridge::operators;                                                       \
+    const auto find = [&]() -> const KernelBase& { return kernel_of_call(extra, nparam); };       \
+    return with_kernel(find, [&](const KernelBase& kernel) {                                      \
+      return aten_bridge::detail::run<CpuDevice, MindSporeCustom>(                                \
+          kernel, &places, nparam, params, ndims, shapes, dtypes, stream, extra);                 \
+    });                                                                                           \
+  }                                                                                               \
+  extern "C" ATEN_BRIDGE_PUBLIC int Name##Init(int* ndims, int64_t** shapes, const char** dtypes, \
+                                               void* extra) {                                     \
+    return aten_bridge::operators::init(ndims, shapes, dtypes, extra);                            \
+  }                                                                                               \
+  ATEN_BRIDGE_RETURNS_CLASSES(                                                                    \
+      extern "C" ATEN_BRIDGE_PUBLIC aten_bridge::detail::Inferred<                                \
+          aten_bridge::operators::Results>::Sizes Name##InferShape(int* ndims, int64_t** shapes,  \
+                                                                   void* extra) {                 \
+        using namespace aten_bridge::operators;                                                   \
+        const auto find = [&]() -> const KernelBase& { return kernel_of_hook(extra); };           \
+        return with_kernel(find, [&](const KernelBase& kernel) {                                  \
+          return aten_bridge::detail::Inferred<Results>::sizes(kernel, ndims, shapes, extra);     \
+        });                                                                                       \
+      } extern "C" ATEN_BRIDGE_PUBLIC                                                             \
+          aten_bridge::detail::Inferred<aten_bridge::operators::Results>::Types Name##InferType(  \
+              std::vector<int> types, void* extra) {                                              \
+            using namespace aten_bridge::operators;                                               \
+            const auto find = [&]() -> const KernelBase& { return kernel_of_hook(extra); };       \
+            return with_kernel(find, [&](const KernelBase& kernel) {                              \
+              return aten_bridge::detail::Inferred<Results>::types(kernel, types, extra);         \
+            });                                                                                   \
+          })
+
+ATEN_BRIDGE_OPERATOR_ENTRY(AtenOperator, One)
+ATEN_BRIDGE_OPERATOR_ENTRY(AtenOperators, Several)
+
+/// All overloads of a name such as "aten::max", in JSON: [["aten::max.dim", "why it cannot be
+/// called, or nothing", "its schema", whether sizes depend on values, the number of tensors or -1,
+/// [["dim", "an int", true],
+/// ...]], ...].
+extern "C" ATEN_BRIDGE_PUBLIC const char* aten_bridge_operator_overloads(const char* name,
+                                                                         int* failed) {
+  using namespace aten_bridge::operators;
+  try {
+    aten_bridge::detail::check_pytorch(name);
+    std::string json = "[";
+    for (const c10::OperatorHandle& handle : find_overloads(name)) {
+      const Schema schema = read_schema(handle.schema());
+      json += json.size() == 1 ? "[" : ", [";
+      append_quoted(json, schema.name);
+      json += ", ";
+      append_quoted(json, schema.fault);
+      json += ", ";
+      append_quoted(json, aten_bridge::detail::join({c10::toString(handle.schema())}));
+      json += depends_on_values(handle) ? ", true, " : ", false, ";
+      json += std::to_string(count_inputs(schema)) + ", [";
+      for (const Argument& argument : schema.arguments) {
+        const bool is_list = argument.form == Argument::Form::kTensors && argument.is_required;
+        if (argument.form == Argument::Form::kAttribute || is_list) {
+          json += json.back() == '[' ? "[" : ", [";
+          append_quoted(json, argument.name);
+          json += ", ";
+          append_quoted(json, is_list ? "the number of tensors in this list" : argument.text);
+          json += argument.is_required ? ", true]" : ", false]";
+        }
+      }
+      json += "]]";
+    }
+    *failed = 0;
+    return keep(json + "]");
+  } catch (...) {
+    return fail(failed);
+  }
+}
+
+/// The names of all operators of the dispatcher, without overloads, in JSON.
+extern "C" ATEN_BRIDGE_PUBLIC const char* aten_bridge_operator_names() {
+  std::set<std::string> names;
+  for (const c10::OperatorName& name : c10::Dispatcher::singleton().getAllOpNames()) {
+    names.insert(name.name);
+  }
+  std::string json = "[";
+  for (const std::string& name : names) {
+    json += json.size() == 1 ? "" : ", ";
+    aten_bridge::operators::append_quoted(json, name);
+  }
+  return aten_bridge::operators::keep(json + "]");
+}
+
+/// What the kernel of a text for `aten_bridge_operator` is, as the Describe function of one that
+/// was exported says it.
+extern "C" ATEN_BRIDGE_PUBLIC const char* aten_bridge_operator_describe(const char* text,
+                                                                        int* failed) {
+  using namespace aten_bridge::operators;
+  try {
+    *failed = 0;
+    return aten_bridge::detail::describe(find_kernel(text), CpuDevice::kType);
+  } catch (...) {
+    return fail(failed);
+  }
+}
+
+/// What the Infer function of such a kernel says.
+extern "C" ATEN_BRIDGE_PUBLIC const char* aten_bridge_operator_infer(
+    const char* text, const aten_bridge::detail::PythonInput* inputs, int input_count,
+    int* failed) {
+  using namespace aten_bridge::operators;
+  try {
+    const aten_bridge::detail::PythonAttribute attribute = {
+        kOperatorAttribute, static_cast<int>(aten_bridge::AttributeType::kString),
+        static_cast<int64_t>(std::char_traits<char>::length(text)), text};
+    return aten_bridge::detail::infer_for_python(
+        input_count < 0 ? find_kernel(text) : find_kernel(text, input_count), inputs, input_count,
+        &attribute, 1, failed);
+  } catch (...) {
+    return fail(failed);
+  }
+}
+
+#pragma GCC visibility pop

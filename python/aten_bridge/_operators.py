@@ -1,0 +1,233 @@
+"""Operators of PyTorch's dispatcher by name, whatever the host: which overload is meant."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import numbers
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from aten_bridge._function import Description, Function
+from aten_bridge._library import Library, did_you_mean, open_library, or_list, shown
+from aten_bridge._places import compiled_library
+
+ATTRIBUTE = "aten_bridge_operator"  # kOperatorAttribute of plugin/operators/operator_text.h
+CALL, SIZES, COUNTED = "0", "sizes", "counted"  # tasks, see find_kernel() of the same folder
+DEPENDS_ON_VALUES = "one whose sizes depend on values"  # in the text of such an error
+
+_NAME = "aten_bridge_operators.so"
+
+
+class UnknownOperator(AttributeError):
+    """There is no such operator, or none that can be called."""
+
+
+class Overload(NamedTuple):
+    """An overload of an operator, from the library."""
+
+    name: str  # such as "aten::max.dim"
+    fault: str  # why it cannot be called
+    schema: str
+    depends_on_values: bool  # the sizes of its results do
+    inputs: int | None  # tensors that it takes; None: any number
+    attributes: dict[
+        str, tuple[str, bool]
+    ]  # by name: its type in words, and whether it must be set
+
+    def faults(self, given: Mapping[str, Any]) -> int:
+        """How many of these attributes are not its own, or are missing."""
+        required = [name for name, (_, required) in self.attributes.items() if required]
+        unknown = [name for name in given if name not in self.attributes]
+        return len(unknown) + len([name for name in required if given.get(name) is None])
+
+
+def operators_library() -> Library:
+    """The library of PyTorch's operators. Raises FileNotFoundError, with what to do."""
+    return open_library(str(compiled_library(_NAME, "ATEN_BRIDGE_OPERATORS", "plugin/operators")))
+
+
+def _ask(library: Library, question: str, text: str) -> bytes:
+    """What a function of the library says of a text; raises ImportError with its error."""
+    function = library.function(f"aten_bridge_operator_{question}")
+    function.restype = ctypes.c_char_p
+    failed = ctypes.c_int(0)
+    answer = function(text.encode(), ctypes.byref(failed))
+    if failed.value:
+        raise ImportError(answer.decode(errors="replace"))
+    return answer
+
+
+def overloads(library: Library, name: str) -> list[Overload]:
+    """All overloads of a name without one, such as "aten::max"."""
+    return [
+        Overload(
+            full,
+            fault,
+            schema,
+            depends,
+            None if inputs < 0 else inputs,
+            {n: (text, must) for n, text, must in attributes},
+        )
+        for full, fault, schema, depends, inputs, attributes in json.loads(
+            _ask(library, "overloads", name)
+        )
+    ]
+
+
+def find_overload(library: Library, name: str, given: Mapping[str, Any]) -> Overload:
+    """The overload that is named, or the first that takes these attributes.
+
+    Raises UnknownOperator if there is none. Where none takes the attributes, the one with the
+    fewest faults is returned.
+    """
+    if not isinstance(name, str) or "::" not in name or "\0" in name or not name.isascii():
+        example = 'such as "aten::topk" or "aten::max.dim"'
+        close = ""
+        if isinstance(name, str) and "::" not in name:
+            close = did_you_mean(f"aten::{name}", names(library))
+        raise UnknownOperator(
+            f"expected the name of an operator, {example}, got {shown(name)}{close}"
+        )
+    base, dot, of_overload = name.partition(".")
+    wanted = base if of_overload == "default" else name  # as PyTorch calls the one without a name
+    known = overloads(library, base)
+    if not known:
+        close = did_you_mean(base, names(library))
+        cure = "" if close else "; import the library that registers it"
+        raise UnknownOperator(
+            f"{name}: expected an operator that is registered with PyTorch, got an unknown "
+            f"name{close or cure}"
+        )
+    if dot:
+        known = [o for o in known if o.name == wanted] or _no_overload(name, known)
+    callable_ones = [one for one in known if not one.fault]
+    if not callable_ones:
+        own = [one for one in known if not one.fault.startswith("it writes ")]
+        reasons = dict.fromkeys(one.fault for one in own or known)
+        raise UnknownOperator(
+            f"{name}: expected an operator from tensors to new tensors, got one that is not: "
+            + "; ".join(reasons)
+        )
+    return min(callable_ones, key=lambda one: one.faults(given))  # the first of several
+
+
+def _no_overload(name: str, overloads: Sequence[Overload]) -> list[Overload]:
+    existing = [one.name for one in overloads]
+    raise UnknownOperator(
+        f"{name}: expected one of {or_list(existing)}, got an unknown overload"
+        + did_you_mean(name, existing)
+    )
+
+
+def names(library: Library) -> list[str]:
+    """The names of all operators, without overloads."""
+    function = library.function("aten_bridge_operator_names")
+    function.restype = ctypes.c_char_p
+    return json.loads(function())
+
+
+def _encoded(value: Any) -> str | None:
+    """A value as operator_text.h has it; None for what no attribute can be."""
+    if isinstance(value, bool):
+        return f"b{int(value)}"
+    if isinstance(value, numbers.Integral):
+        return f"i{int(value)}" if -(2**63) <= value < 2**63 else None
+    if isinstance(value, numbers.Real):
+        return f"f{float(value).hex()}"
+    if isinstance(value, str):
+        return None if "\0" in value else f"s{value}"
+    if type(value).__module__ == "torch" and type(value).__name__ == "dtype":
+        return "s" + str(value).removeprefix("torch.").replace("float8_", "float8")
+    if not isinstance(value, list | tuple):
+        return None
+    elements = [_encoded(element) for element in value]
+    if None in elements:
+        return None
+    letters = {element[0] for element in elements}
+    if letters <= {"s"} and elements:
+        return "S" + _joined([element[1:] for element in elements])
+    for allowed, letter in (("b", "B"), ("i", "I"), ("if", "F")):
+        if letters <= set(allowed) and (elements or letter == "I"):
+            return letter + ",".join(element[1:] for element in elements)
+    return None
+
+
+def _joined(parts: Sequence[str]) -> str:
+    return "".join(f"{len(part.encode())}:{part}" for part in parts)
+
+
+class OperatorFunction(Function):
+    """An operator, or its gradient, as a kernel."""
+
+    maker = "operator"
+
+    def __init__(
+        self, library: Library, overload: Overload, attributes: Mapping[str, Any], task: str = CALL
+    ):
+        """Raises TypeError if attributes are not the operator's."""
+        self.name = self.full_name = overload.name
+        self.path = library.path
+        self.overload = overload
+        self.task = task
+        self._library = library
+        self.description = None
+        self._infer = library.function("aten_bridge_operator_infer")
+        self._infer.restype = ctypes.c_char_p
+        types = {name: text for name, (text, _) in overload.attributes.items()}
+        required = {name for name, (_, must) in overload.attributes.items() if must}
+        self.description = Description([], [], 1, True, False, "cpu", list(types), types, required)
+        if faults := self.attribute_faults(dict(attributes)):
+            raise TypeError(
+                "\n".join(
+                    f"{self.name}: attribute {name!r}: {text}" for name, text in faults.items()
+                )
+            )
+        self.description = Description.read(
+            _ask(library, "describe", self.marshal(attributes)), self.name
+        )
+        self.symbol = "AtenOperators" if self.description.gives_tuple else "AtenOperator"
+
+    def for_task(self, task: str, attributes: Mapping[str, Any]) -> OperatorFunction:
+        """The same operator's kernel for another task."""
+        return OperatorFunction(self._library, self.overload, attributes, task)
+
+    def marshal(self, attributes: Mapping[str, Any]) -> str:
+        parts = [self.name, self.task]
+        for name, value in attributes.items():
+            if value is not None:
+                parts += [name, _encoded(value)]
+        return _joined(parts)
+
+    def _type_faults(self, attributes: dict[str, Any]) -> dict[str, str]:
+        faults = {}
+        for name, value in attributes.items():
+            if value is not None and _encoded(value) is None:
+                expected = self.description.attribute_types[name]
+                faults[name] = f"expected {expected}, got {shown(value)}"
+        known = {name: value for name, value in attributes.items() if name not in faults}
+        missing = self.description.required - {n for n, v in known.items() if v is not None}
+        return faults if missing else super()._type_faults(known) | faults
+
+    def parameter_kinds(self, count: int) -> list[str] | None:
+        return super().parameter_kinds(count)[:count]
+
+    def count_fault(self, count: int) -> str:
+        kinds = self.description.inputs
+        if count < len(kinds) and set(kinds[count:]) == {"tensor or None"}:
+            return ""  # the last may be left out
+        fault = super().count_fault(count)
+        if fault and self.task == CALL:
+            others = [
+                one.name
+                for one in overloads(self._library, self.name.partition(".")[0])
+                if one.inputs == count and not one.fault
+            ]
+            fault += f"; {or_list(others)} takes {count}" if len(others) == 1 else ""
+            fault += f"; {or_list(others)} take {count}" if len(others) > 1 else ""
+        return fault
+
+    def _call_infer(self, inputs: Any, count: int, marshalled: str) -> tuple[bool, str]:
+        failed = ctypes.c_int(0)
+        text = self._infer(marshalled.encode(), inputs, count, ctypes.byref(failed))
+        return bool(failed.value), text.decode(errors="replace")

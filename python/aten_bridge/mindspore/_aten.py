@@ -1,0 +1,154 @@
+"""Operators of PyTorch's, by name, as operators of MindSpore."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import mindspore as ms
+
+from aten_bridge._operators import (
+    ATTRIBUTE,
+    CALL,
+    COUNTED,
+    DEPENDS_ON_VALUES,
+    SIZES,
+    OperatorFunction,
+    find_overload,
+    operators_library,
+)
+from aten_bridge.mindspore._attributes import plain_value
+from aten_bridge.mindspore._dtypes import DTYPES, TENSOR_TYPES
+from aten_bridge.mindspore._infer import Outcome, make_outcome
+from aten_bridge.mindspore._inputs import Inputs, read_call
+from aten_bridge.mindspore._operator import Kernel
+
+_DTYPE_NAMES = list(DTYPES)  # in the order of the bridge's numbers, which begin at 1
+
+
+def make_operator(
+    name: str, grad: Any, out_shape: Any, out_dtype: Any, attributes: dict[str, Any]
+) -> Operator:
+    """Makes what `operator` returns."""
+    library = operators_library()
+    attributes = _without_none(attributes)
+    overload = find_overload(library, name, attributes)
+    counted = overload.depends_on_values and out_shape is not None and out_dtype is not None
+    function = OperatorFunction(library, overload, attributes, COUNTED if counted else CALL)
+    if counted:
+        out_shape, out_dtype = _with_sizes(out_shape, out_dtype)
+    return Operator(function, grad, out_shape, out_dtype, attributes)
+
+
+def _without_none(attributes: dict[str, Any]) -> dict[str, Any]:
+    """The attributes as plain values of Python's."""
+    return {name: plain_value(value) for name, value in attributes.items() if value is not None}
+
+
+def _with_sizes(out_shape: Any, out_dtype: Any) -> tuple[Callable, Callable]:
+    """Functions as `ops.Custom` has them, for the results and, behind them, for each its sizes."""
+
+    def shapes(*inputs: Any) -> tuple[tuple[int, ...], ...]:
+        given = out_shape(*inputs) if callable(out_shape) else out_shape
+        several = any(isinstance(element, tuple | list) for element in given)
+        results = tuple(given) if several else (given,)
+        return (*results, *((len(result),) for result in results))
+
+    def dtypes(*inputs: Any) -> tuple[Any, ...]:
+        given = out_dtype(*inputs) if _is_function(out_dtype) else out_dtype
+        results = tuple(given) if isinstance(given, tuple | list) else (given,)
+        return (*results, *(ms.int64 for _ in results))
+
+    return shapes, dtypes
+
+
+def _is_function(value: Any) -> bool:
+    return callable(value) and not isinstance(value, type)
+
+
+class DependsOnValues(ValueError):
+    """The sizes of the results cannot be told from those of the inputs."""
+
+
+class Operator(Kernel):
+    """An operator of PyTorch's. Made by `operator`."""
+
+    def __init__(self, *args: Any, **kwargs: Any):
+        """Use `operator`. The arguments are those of `Kernel`, with an OperatorFunction."""
+        self._depends_on_values = False
+        self._sizes: Operator | None = None
+        self._measured: tuple[Any, Outcome] | None = None  # of the call that is running
+        super().__init__(*args, **kwargs)
+
+    # ===--- attributes: one for all, so that floats are exact and no name is taken ---===
+
+    @staticmethod
+    def _check_attributes(function: OperatorFunction, attributes: dict[str, Any]) -> dict[str, Any]:
+        attributes = _without_none(attributes)
+        function.for_task(function.task, attributes)  # raises TypeError
+        return attributes
+
+    def _carried(self, attributes: dict[str, Any]) -> dict[str, Any]:
+        return {ATTRIBUTE: self._function.marshal(self._attributes)}
+
+    def _set_attributes(self, attributes: dict[str, Any]) -> None:
+        super()._set_attributes(attributes)
+        self._sizes = None
+
+    def _change_gradient(self, name: str, value: Any) -> None:
+        if self._grad is None:
+            self._gradient = None  # made anew where it is asked for
+            self._bprops.clear()
+        else:
+            super()._change_gradient(name, value)
+
+    # ===--- gradients by PyTorch's autograd, made where they are asked for ---===
+
+    def _find_gradient(self) -> Any:
+        task = self._function.task
+        if self._gradient is None and self._grad is None and task.isdecimal():
+            function = self._function.for_task(str(int(task) + 1), self._attributes)
+            self._gradient = Operator(function, attributes=self._attributes, forward=self)
+        return self._gradient
+
+    # ===--- sizes that depend on values ---===
+
+    def __call__(self, *args: Any) -> Any:
+        """Calls the operator in PyNative mode; graph mode compiles it instead."""
+        if not self._depends_on_values:
+            try:
+                return super().__call__(*args)
+            except DependsOnValues:
+                self._depends_on_values = True
+        operator = self._of_this_thread()
+        inputs = read_call(args)
+        operator._measured = inputs[:2], operator._measure(inputs, args)
+        try:
+            return super(Operator, operator).__call__(*args)
+        finally:
+            operator._measured = None
+
+    def _measure(self, inputs: Inputs, args: Any) -> Outcome:
+        """Computes the results for their sizes, and waits for them."""
+        if self._sizes is None:
+            function = self._function.for_task(SIZES, self._attributes)
+            self._sizes = Operator(function, attributes=self._attributes)
+        table = self._sizes(*args).asnumpy().tolist()
+        return make_outcome(
+            inputs,
+            [row[2 : 2 + row[1]] for row in table],
+            [TENSOR_TYPES[_DTYPE_NAMES[row[0] - 1]] for row in table],
+        )
+
+    def _infer(self, inputs: Inputs) -> Outcome:
+        if self._measured is not None and self._measured[0] == inputs[:2]:
+            outcome = self._measured[1]
+            # The inputs are all of MindSpore's key, and these are other results.
+            self._set("aten_bridge_outputs", outcome.outputs_text)
+            return outcome
+        try:
+            return super()._infer(inputs)
+        except ValueError as error:
+            if DEPENDS_ON_VALUES in str(error):
+                raise DependsOnValues(str(error)) from None
+            raise

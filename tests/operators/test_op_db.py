@@ -1,0 +1,47 @@
+"""A part of PyTorch's own samples, and the table of operators."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+
+
+def run(*arguments):
+    return subprocess.run(
+        [sys.executable, *map(str, arguments)], capture_output=True, text=True, check=False
+    )
+
+
+def test_a_part_of_the_samples():
+    done = run(HERE / "op_db.py", "--part", "17/60")
+    assert done.returncode == 0, done.stdout
+    assert ", 0 faults" in done.stdout, done.stdout
+
+
+def test_a_wrong_result_is_found(tmp_path):
+    # The same program on an operator whose results are another's.
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import sys\n"
+        f"sys.path.insert(0, {str(HERE)!r})\n"
+        "import op_db, torch\n"
+        "import aten_bridge.mindspore as bridge\n"
+        "make = bridge.operator\n"
+        "bridge.operator = lambda name, **attributes: make('aten::cos', **attributes)\n"
+        "op_db.check_call(torch.ops.aten.sin.default, (torch.ones(2),), {})\n"
+    )
+    done = run(program)
+    assert done.returncode == 1
+    assert "AssertionError: Tensor-likes are not close!" in done.stderr
+
+
+def test_the_table_is_that_of_the_library():
+    library = os.environ["ATEN_BRIDGE_OPERATORS"]
+    done = run(ROOT / "tools/operators_table.py", library)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == (ROOT / "docs/operators-table.md").read_text(), (
+        "write it anew: python tools/operators_table.py <library> docs/operators-table.md"
+    )

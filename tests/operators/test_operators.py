@@ -1,0 +1,499 @@
+"""PyTorch's operators by name in MindSpore, compared with PyTorch, in both modes."""
+
+import copy
+import math
+import subprocess
+import sys
+import threading
+
+import mindspore as ms
+import numpy as np
+import pytest
+import torch
+from mindspore import nn, ops
+
+from aten_bridge.mindspore import operator
+
+GENERATOR = np.random.default_rng(20261123)
+
+
+def array(*shape, dtype=np.float32):
+    return GENERATOR.standard_normal(shape).astype(dtype)
+
+
+class Call(nn.Cell):
+    """A network of one operator."""
+
+    def __init__(self, one):
+        super().__init__()
+        self.one = one
+
+    def construct(self, *inputs):
+        return self.one(*inputs)
+
+
+def check(one, reference, *inputs):
+    """Compares a call with PyTorch's, bit for bit."""
+    got = Call(one)(*(None if x is None else ms.Tensor(x) for x in inputs))
+    expected = reference(*(None if x is None else torch.from_numpy(x) for x in inputs))
+    got = got if isinstance(got, tuple) else (got,)
+    expected = expected if isinstance(expected, tuple) else (expected,)
+    assert len(got) == len(expected)
+    for ours, theirs in zip(got, expected, strict=True):
+        assert ours.asnumpy().dtype == theirs.numpy().dtype
+        np.testing.assert_array_equal(ours.asnumpy(), theirs.numpy(), strict=True)
+
+
+# ===--- calls ---===
+
+
+def test_values_are_those_of_pytorch(mode):
+    check(
+        operator("aten::gelu", approximate="tanh"),
+        lambda x: torch.nn.functional.gelu(x, approximate="tanh"),
+        array(4, 5),
+    )
+    check(
+        operator("aten::leaky_relu", negative_slope=0.2),
+        lambda x: torch.nn.functional.leaky_relu(x, 0.2),
+        array(4, 5),
+    )
+
+
+def test_several_results_are_a_tuple(mode):
+    check(operator("aten::topk", k=3), lambda x: torch.topk(x, 3), array(4, 5))
+
+
+def test_none_stands_for_a_tensor_that_is_left_out(mode):
+    x, w = array(2, 3, 8), array(4, 3, 3)
+    check(
+        operator("aten::conv1d", padding=[1]),
+        lambda x, w, b: torch.conv1d(x, w, b, padding=1),
+        x,
+        w,
+        None,
+    )
+
+
+def test_the_last_tensors_may_be_left_out(mode):
+    check(operator("aten::linear"), torch.nn.functional.linear, array(2, 3), array(4, 3))
+    check(
+        operator("aten::bincount", minlength=3),
+        lambda x: torch.bincount(x, minlength=3),
+        np.array([1, 2, 2]),
+    ) if mode == "pynative" else None
+
+
+def test_numbers_stand_for_tensors_of_rank_0(mode):
+    got = Call(operator("aten::add"))(ms.Tensor(np.array([1, 2], np.float16)), 2.5)
+    assert got.dtype == ms.float16
+    assert got.asnumpy().tolist() == [3.5, 4.5]
+
+
+def test_a_list_takes_the_tensors_that_are_left(mode):
+    cat = operator("aten::cat", dim=1)
+    check(cat, lambda *x: torch.cat(x, dim=1), array(2, 3), array(2, 4), array(2, 1))
+    check(operator("aten::index"), lambda x, _, i: x[:, i], array(3, 4), None, np.array([2, 0]))
+
+
+def test_lists_before_the_last_have_a_length():
+    lstm = operator(
+        "aten::lstm.input",
+        hx=2,
+        has_biases=False,
+        num_layers=1,
+        dropout=0.0,
+        train=False,
+        bidirectional=False,
+        batch_first=False,
+    )
+    x, h, c, w, u = array(5, 2, 3), array(1, 2, 4), array(1, 2, 4), array(16, 3), array(16, 4)
+    check(
+        lstm,
+        lambda x, h, c, w, u: torch.lstm(x, (h, c), (w, u), False, 1, 0.0, False, False, False),
+        x,
+        h,
+        c,
+        w,
+        u,
+    )
+
+
+def test_attributes_of_every_kind(mode):
+    x = array(2, 3, 4)
+    check(
+        operator("aten::sum", dim=[0, 2], keepdim=True, dtype="float64"),
+        lambda x: x.sum((0, 2), keepdim=True, dtype=torch.float64),
+        x,
+    )
+    check(operator("aten::sum", dtype=ms.float16), lambda x: x.sum(dtype=torch.float16), x)
+    check(operator("aten::sum", dtype=torch.float16), lambda x: x.sum(dtype=torch.float16), x)
+    check(operator("aten::sum", dim=1), lambda x: x.sum(1), x)  # an int in the place of a list
+    check(
+        operator("aten::div", rounding_mode="floor"),
+        lambda a, b: torch.div(a, b, rounding_mode="floor"),
+        x,
+        array(2, 3, 4),
+    )
+    check(operator("aten::clamp", min=-0.5, max=1), lambda x: x.clamp(-0.5, 1), x)
+    check(
+        operator("aten::upsample_nearest2d", output_size=None, scale_factors=[2.0, 1.5]),
+        lambda x: torch.nn.functional.interpolate(x, scale_factor=(2.0, 1.5)),
+        array(1, 2, 4, 6),
+    )
+    check(operator("aten::flip", dims=np.array([0, 2])), lambda x: x.flip(0, 2), x)
+
+
+def test_floats_are_not_rounded_to_float32():
+    third = 1 / 3
+    got = operator("aten::mul.Scalar", other=third)(ms.Tensor(np.array([3.0])))
+    assert got.asnumpy()[0] == 3.0 * third
+    assert np.float32(third) * 3.0 != 3.0 * third
+    assert operator("aten::full_like", fill_value=math.inf)(ms.Tensor(1.0)).asnumpy() == math.inf
+
+
+def test_views_are_copied(mode):
+    check(
+        operator("aten::transpose.int", dim0=0, dim1=1), lambda x: x.t().contiguous(), array(2, 3)
+    )
+    check(operator("aten::expand", size=[3, 2]), lambda x: x.expand(3, 2).contiguous(), array(1, 2))
+
+
+def test_an_overload_is_chosen_by_the_attributes(mode):
+    x = array(3, 4)
+    check(operator("aten::max"), lambda x: x.max(), x)
+    check(operator("aten::max", dim=1), lambda x: tuple(x.max(1)), x)
+    check(operator("aten::max.other"), torch.maximum, x, array(3, 4))
+    check(operator("aten::max.default"), lambda x: x.max(), x)
+
+
+def test_calls_with_other_shapes_and_dtypes(mode):
+    softmax = operator("aten::softmax.int", dim=-1)
+    for shape in ((2, 3), (4, 5, 6), (7,), (2, 3)):
+        check(softmax, lambda x: x.softmax(-1), array(*shape))
+    check(softmax, lambda x: x.softmax(-1), array(3, 3, dtype=np.float64))
+
+
+def test_empty_and_zero_dimensional_tensors(mode):
+    check(operator("aten::exp"), torch.exp, array(0, 3))
+    check(operator("aten::exp"), torch.exp, np.array(2.0, np.float32))
+
+
+# ===--- gradients ---===
+
+
+def test_gradients_are_those_of_autograd(mode):
+    x = array(4, 5)
+    gelu = operator("aten::gelu", approximate="tanh")
+    got = ms.grad(Call(gelu))(ms.Tensor(x))
+    leaf = torch.from_numpy(x).requires_grad_()
+    torch.nn.functional.gelu(leaf, approximate="tanh").sum().backward()
+    np.testing.assert_array_equal(got.asnumpy(), leaf.grad.numpy())
+
+
+def test_gradients_of_lists_and_several_inputs(mode):
+    first, second = array(2, 3), array(2, 1)
+    cat = operator("aten::cat", dim=1)
+    square = operator("aten::square")
+
+    class Network(nn.Cell):
+        def construct(self, a, b):
+            return square(cat(a, b)).sum()
+
+    got = ms.grad(Network(), grad_position=(0, 1))(ms.Tensor(first), ms.Tensor(second))
+    np.testing.assert_allclose(got[0].asnumpy(), 2 * first, rtol=1e-6)
+    np.testing.assert_allclose(got[1].asnumpy(), 2 * second, rtol=1e-6)
+
+
+class Gradient(nn.Cell):
+    """The gradient of the sum of a network's result."""
+
+    def __init__(self, network):
+        super().__init__()
+        self.network = network
+
+    def construct(self, x):
+        return ms.grad(self.network)(x)
+
+
+def test_gradients_of_higher_order(mode):
+    tanh = Call(operator("aten::tanh"))
+    x = np.array([0.3, -0.7], np.float64)
+    t = np.tanh(x)
+    first = Gradient(tanh)
+    np.testing.assert_allclose(first(ms.Tensor(x)).asnumpy(), 1 - t**2, rtol=1e-12)
+    second = Gradient(first)
+    np.testing.assert_allclose(second(ms.Tensor(x)).asnumpy(), -2 * t * (1 - t**2), rtol=1e-12)
+
+
+def test_integers_have_zeros_for_gradients():
+    take = operator("aten::index_select", dim=0)
+    index = np.array([1, 1, 0])
+    got = ms.grad(lambda x, i: take(x, i).sum(), grad_position=(0, 1))(
+        ms.Tensor(array(3, 2)), ms.Tensor(index)
+    )
+    np.testing.assert_array_equal(got[0].asnumpy(), [[1, 1], [2, 2], [0, 0]])
+    np.testing.assert_array_equal(got[1].asnumpy(), [0, 0, 0])
+
+
+def test_an_input_that_pytorch_does_not_record_has_zeros():
+    pool = operator("aten::fractional_max_pool2d", kernel_size=2, output_size=2)
+    x, samples = array(1, 1, 4, 4), np.full((1, 1, 2), 0.5, np.float32)
+    got = ms.grad(lambda x, s: pool(x, s)[0].sum(), grad_position=(0, 1))(
+        ms.Tensor(x), ms.Tensor(samples)
+    )
+    assert got[0].asnumpy().sum() == 4
+    np.testing.assert_array_equal(got[1].asnumpy(), np.zeros_like(samples))
+
+
+def test_a_network_is_trained():
+    linear, relu = operator("aten::linear"), operator("aten::relu")
+    w, x, y = ms.Parameter(ms.Tensor(array(1, 4))), ms.Tensor(array(16, 4)), ms.Tensor(array(16, 1))
+
+    def loss(x, y):
+        return ops.square(relu(linear(x, w, None)) - y).mean()
+
+    step = ms.value_and_grad(loss, None, [w])
+    optimizer = nn.SGD([w], 0.1)
+    losses = []
+    for _ in range(5):
+        value, gradients = step(x, y)
+        optimizer(gradients)
+        losses.append(float(value.asnumpy()))
+    assert losses[-1] < losses[0]
+
+
+# ===--- graphs ---===
+
+
+def test_sizes_that_are_not_known_when_a_graph_is_compiled(cpu):
+    softmax, topk = operator("aten::softmax.int", dim=-1), operator("aten::topk", k=2)
+
+    class Network(nn.Cell):
+        def construct(self, x):
+            values, indices = topk(softmax(x))
+            return values, indices
+
+    before = ms.get_context("mode")
+    ms.set_context(mode=ms.GRAPH_MODE)
+    try:
+        network = Network()
+        network.set_inputs(ms.Tensor(shape=[None, None], dtype=ms.float32))
+        for shape in ((2, 3), (4, 6), (2, 3)):
+            x = array(*shape)
+            values, indices = network(ms.Tensor(x))
+            expected = torch.from_numpy(x).softmax(-1).topk(2)
+            np.testing.assert_array_equal(values.asnumpy(), expected[0].numpy())
+            np.testing.assert_array_equal(indices.asnumpy(), expected[1].numpy())
+    finally:
+        ms.set_context(mode=before)
+
+
+def test_jit(cpu):
+    gelu = operator("aten::gelu")
+
+    @ms.jit
+    def function(x):
+        return gelu(gelu(x)) * 2
+
+    x = array(3, 3)
+    expected = torch.nn.functional.gelu(torch.nn.functional.gelu(torch.from_numpy(x))) * 2
+    np.testing.assert_allclose(function(ms.Tensor(x)).asnumpy(), expected.numpy(), rtol=1e-6)
+
+
+# ===--- sizes that depend on values ---===
+
+
+def test_results_whose_sizes_depend_on_values(cpu):
+    ms.set_context(mode=ms.PYNATIVE_MODE)
+    nonzero, select = operator("aten::nonzero"), operator("aten::masked_select")
+    unique = operator("aten::_unique2", return_counts=True)
+    for threshold in (-10.0, 0.0, 0.5, 10.0):
+        x = array(4, 5)
+        t = torch.from_numpy(x)
+        mask = ms.Tensor(x) > threshold
+        np.testing.assert_array_equal(nonzero(mask).asnumpy(), (t > threshold).nonzero().numpy())
+        np.testing.assert_array_equal(select(ms.Tensor(x), mask).asnumpy(), x[x > threshold])
+        for ours, theirs in zip(
+            unique(mask), torch._unique2(t > threshold, return_counts=True), strict=True
+        ):
+            np.testing.assert_array_equal(ours.asnumpy(), theirs.numpy())
+    # PyTorch has no word for it of this one.
+    labels = ms.Tensor(np.array([1, 4, 2]))
+    assert operator("aten::one_hot")(labels).shape == (3, 5)
+
+
+def test_their_gradient(cpu):
+    ms.set_context(mode=ms.PYNATIVE_MODE)
+    select = operator("aten::masked_select")
+    x = array(3, 4)
+    got = ms.grad(lambda x: (select(x, x > 0) * 3).sum())(ms.Tensor(x))
+    np.testing.assert_array_equal(got.asnumpy(), 3.0 * (x > 0))
+
+
+def test_larger_outputs_and_a_count(mode):
+    nonzero = operator("aten::nonzero", out_shape=(12, 2), out_dtype=ms.int64)
+    x = array(3, 4)
+    result, sizes = Call(nonzero)(ms.Tensor(x > 0))
+    expected = np.argwhere(x > 0)
+    np.testing.assert_array_equal(sizes.asnumpy(), expected.shape)
+    np.testing.assert_array_equal(result.asnumpy()[: len(expected)], expected)
+    np.testing.assert_array_equal(result.asnumpy()[len(expected) :], 0)
+
+
+def test_they_are_refused_in_a_graph(cpu):
+    nonzero = operator("aten::nonzero")
+    ms.set_context(mode=ms.GRAPH_MODE)
+    try:
+        with pytest.raises(ValueError, match="aten::nonzero") as error:
+            Call(nonzero)(ms.Tensor(array(2, 2)))
+    finally:
+        ms.set_context(mode=ms.PYNATIVE_MODE)
+    assert str(error.value).splitlines()[0] == (
+        "aten::nonzero: expected an operator whose results have sizes that follow from those of "
+        "its inputs, got one whose sizes depend on values; call it outside of a graph, or give "
+        "out_shape, the largest shapes of its results, and out_dtype"
+    )
+
+
+def test_an_operator_without_a_meta_kernel_is_run_for_its_shapes(cpu):
+    # In a process without PyTorch's Python part, where fewer operators have one.
+    program = """
+import sys
+import numpy as np, mindspore as ms
+from aten_bridge.mindspore import operator
+got = operator("aten::histc", bins=4, min=0.0, max=4.0)(ms.Tensor(np.arange(4, dtype=np.float32)))
+assert got.asnumpy().tolist() == [1, 1, 1, 1], got
+got = operator("aten::bincount")(ms.Tensor(np.array([0, 3])))
+assert got.asnumpy().tolist() == [1, 0, 0, 1], got
+assert "torch" not in sys.modules
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+# ===--- objects ---===
+
+
+def test_copies_and_what_is_printed():
+    topk = operator("aten::topk", k=3, largest=False)
+    assert repr(topk) == "operator('aten::topk', k=3, largest=False)"
+    copied = copy.deepcopy(topk)
+    x = array(4, 5)
+    check(copied, lambda x: torch.topk(x, 3, largest=False), x)
+    topk.add_prim_attr("k", 2)
+    check(topk, lambda x: torch.topk(x, 2, largest=False), x)
+    check(copied, lambda x: torch.topk(x, 3, largest=False), x)
+
+
+def test_threads(cpu):
+    ms.set_context(mode=ms.PYNATIVE_MODE)
+    lock = threading.Lock()
+    operators = [operator("aten::mul.Scalar", other=float(i)) for i in range(4)]
+    faults = []
+
+    def run(i):
+        for _ in range(20):
+            with lock:  # MindSpore's own PyNative mode is for one thread at a time
+                got = operators[i](ms.Tensor(np.ones(3, np.float32))).asnumpy()
+            if not (got == i).all():
+                faults.append((i, got))
+
+    threads = [threading.Thread(target=run, args=(i,)) for i in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not faults
+
+
+# ===--- what is said of mistakes ---===
+
+
+def said(expected, function):
+    with pytest.raises(expected) as error:
+        function()
+    return str(error.value)
+
+
+def test_unknown_names():
+    assert said(AttributeError, lambda: operator("aten::topkk")) == (
+        "aten::topkk: expected an operator that is registered with PyTorch, got an unknown name; "
+        "did you mean 'aten::topk'?"
+    )
+    assert said(AttributeError, lambda: operator("topk")) == (
+        'expected the name of an operator, such as "aten::topk" or "aten::max.dim", got \'topk\'; '
+        "did you mean 'aten::topk'?"
+    )
+    assert said(AttributeError, lambda: operator("mylib::no_such_operator")) == (
+        "mylib::no_such_operator: expected an operator that is registered with PyTorch, got an "
+        "unknown name; import the library that registers it"
+    )
+    assert said(AttributeError, lambda: operator("aten::max.dimm")) == (
+        "aten::max.dimm: expected one of 'aten::max', 'aten::max.dim', 'aten::max.dim_max', "
+        "'aten::max.names_dim', 'aten::max.names_dim_max', 'aten::max.other', 'aten::max.out', "
+        "'aten::max.unary_out', got an unknown overload; did you mean 'aten::max.dim'?"
+    )
+
+
+def test_operators_that_do_not_make_tensors_of_tensors():
+    assert said(AttributeError, lambda: operator("aten::relu_")) == (
+        "aten::relu_: expected an operator from tensors to new tensors, got one that is not: it "
+        "writes its argument 'self'; use an overload that returns its results"
+    )
+    assert said(AttributeError, lambda: operator("aten::chunk")) == (
+        "aten::chunk: expected an operator from tensors to new tensors, got one that is not: it "
+        "returns a value of type Tensor[]"
+    )
+    assert said(AttributeError, lambda: operator("aten::is_nonzero")) == (
+        "aten::is_nonzero: expected an operator from tensors to new tensors, got one that is not: "
+        "it returns a value of type bool"
+    )
+
+
+def test_wrong_attributes():
+    assert said(TypeError, lambda: operator("aten::topk")) == (
+        "aten::topk: attribute 'k': expected an int, got nothing; give it where the operator is "
+        "made, as in operator('aten::topk', k=...)"
+    )
+    assert said(TypeError, lambda: operator("aten::topk", k=3.5)) == (
+        "aten::topk: attribute 'k': expected an int, got the float 3.5"
+    )
+    assert said(TypeError, lambda: operator("aten::topk", k=3, dimm=1)) == (
+        "aten::topk: attribute 'dimm': expected one of 'k', 'dim', 'largest', 'sorted', got an "
+        "unknown name; did you mean 'dim'?"
+    )
+    assert said(TypeError, lambda: operator("aten::gelu", approximate=object)) == (
+        "aten::gelu: attribute 'approximate': expected a str, got <class 'object'>"
+    )
+    assert said(TypeError, lambda: operator("aten::sum", dtype="float31")) == (
+        "aten::sum: attribute 'dtype': expected the name of a dtype, such as \"float32\", got the "
+        'str "float31"'
+    )
+
+
+def test_wrong_calls(cpu):
+    ms.set_context(mode=ms.PYNATIVE_MODE)
+    x = ms.Tensor(array(4, 5))
+    assert said(TypeError, lambda: operator("aten::gelu")(x, x)) == (
+        "aten::gelu: expected 1 input, got 2"
+    )
+    assert said(TypeError, lambda: operator("aten::max")(x, x)) == (
+        "aten::max: expected 1 input, got 2; 'aten::max.other' takes 2"
+    )
+    assert said(ValueError, lambda: operator("aten::mm")(x, x)) == (
+        "aten::mm: RuntimeError: a and b must have same reduction dim, but got [4, 5] X [4, 5]. "
+        "(inferring from input 0: float32 [4, 5]; input 1: float32 [4, 5])"
+    )
+    assert said(TypeError, lambda: operator("aten::gelu")(np.ones(3))) == (
+        "aten::gelu: input 0: expected a tensor, got a NumPy array; give it as "
+        "mindspore.Tensor(array)"
+    )
+
+
+def test_errors_of_a_run_name_the_operands(cpu):
+    ms.set_context(mode=ms.PYNATIVE_MODE)
+    take = operator("aten::index_select", dim=0)
+    text = said(RuntimeError, lambda: take(ms.Tensor(array(3, 2)), ms.Tensor([7])).asnumpy())
+    assert "aten::index_select: " in text
+    assert "(input 0 'self': float32 [3, 2]; input 1 'index': int64 [1]; output 0: " in text
