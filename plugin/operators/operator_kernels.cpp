@@ -326,11 +326,16 @@ std::vector<at::Tensor> infer_by_running(const Operator& of, const Arguments& me
       throw Error(Status::kShape, of.schema().name + kDependsOnValues);
     }
     return of_ones;
-  } catch (const c10::Error&) {
+  } catch (const c10::Error& error) {
     if (of_zeros.has_value()) {
       return *std::move(of_zeros);
     }
-    throw;
+    // aten_bridge._function imports PyTorch where a text says so, and asks again.
+    throw Error(Status::kAten,
+                join({of.schema().name, ": expected shapes that PyTorch tells without data, or ",
+                      "with zeros or ones in the inputs, got the error: ",
+                      detail::exception_text(error), "; import torch, whose Python part knows ",
+                      "the shapes of more operators, or give out_shape and out_dtype"}));
   }
 }
 

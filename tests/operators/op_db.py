@@ -1,14 +1,15 @@
 """PyTorch's own samples of its operators, called by name in MindSpore and compared with PyTorch.
 
-    python tests/operators/op_db.py [--only REGEX] [--part K/N] [--report FILE] [--verbose]
+    python tests/operators/op_db.py [--only REGEX] [--part K/N] [--dtype NAME] [--graph]
+                                    [--with-torch] [--report FILE] [--verbose]
 
 `torch.testing._internal.common_methods_invocations.op_db` (PyTorch 2.11) has samples of 500 and
-more operators. For each sample of float32, the call of an aten operator that it stands for is
-found, or, where a Python function of PyTorch's calls several, all of these. Each is made through
-`aten_bridge.mindspore.operator` in PyNative mode, forward and, where PyTorch differentiates it,
-backward, and compared with PyTorch's own result of the same overload.
-
-Workers run the operators one after the other, so that one that ends its process is told by name.
+more operators. For each sample of a dtype, the call of an aten operator that it stands for is
+found, or, where a Python function of PyTorch's calls several, all of these. One process computes
+what PyTorch gives for each, forward and, where PyTorch differentiates it, backward; another,
+without PyTorch's Python part, makes the same calls through `aten_bridge.mindspore.operator`, in
+PyNative or in graph mode, and compares. Both begin again behind an operator that ends the second,
+which is told by name.
 """
 
 from __future__ import annotations
@@ -16,22 +17,23 @@ from __future__ import annotations
 import argparse
 import collections
 import json
+import os
+import pickle
 import re
 import subprocess
 import sys
 import traceback
 import warnings
 from pathlib import Path
+from typing import Any, NamedTuple
 
 # ===--- the calls that samples stand for ---===
 
 
-def samples(op):
+def samples(op, dtype):
     """The samples of an OpInfo, as far as they can be made."""
-    import torch
-
     try:
-        yield from op.sample_inputs("cpu", torch.float32, requires_grad=False)
+        yield from op.sample_inputs("cpu", dtype, requires_grad=False)
     except Exception as error:
         print(f"  {op.name}: no samples: {error}", file=sys.stderr)
 
@@ -149,7 +151,7 @@ def with_inputs(overload, args, kwargs, inputs):
     return new_args, new_kwargs
 
 
-# ===--- one call in both ---===
+# ===--- what PyTorch gives ---===
 
 # Their results are not told by their inputs.
 UNDETERMINED = re.compile(r"empty|rrelu|dropout|_efficientzerotensor|_make_dual|multinomial")
@@ -159,74 +161,44 @@ PARTLY_WRITTEN = re.compile(r"aten::_ctc_loss\b")
 CONTRADICTED = re.compile(r"aten::native_batch_norm\b")
 
 
+class Call(NamedTuple):
+    """A call, and what PyTorch gives for it; tensors are NumPy arrays with PyTorch's dtypes."""
+
+    key: str
+    name: str  # of the overload
+    attributes: dict[str, Any]
+    inputs: list[Any]
+    expected: list[Any]
+    is_determined: bool
+    wanted: list[int]  # the inputs with a gradient; none where PyTorch has none
+    weights: list[Any]  # of the results, in the sum that is differentiated
+    gradients: list[Any]  # of those inputs
+
+
 def tensors_of(results):
     """The tensors among the results."""
-    return list(results) if isinstance(results, (tuple, list)) else [results]
+    return list(results) if isinstance(results, tuple | list) else [results]
 
 
-def to_mindspore(tensor):
-    import mindspore as ms
-
-    return (
-        None if tensor is None else ms.Tensor(tensor.detach().resolve_conj().resolve_neg().numpy())
-    )
-
-
-def compare(ours, theirs, exact):
-    """Raises AssertionError where they differ."""
-    import numpy as np
+def plain(tensor):
+    """A tensor as an array and the name of its dtype: NumPy has no bfloat16."""
     import torch
 
-    theirs = theirs.detach()
-    assert tuple(ours.shape) == tuple(theirs.shape), f"shape {ours.shape}, not {theirs.shape}"
-    if theirs.dtype == torch.bfloat16:  # which NumPy has not
-        assert str(ours.dtype) == "BFloat16", f"dtype {ours.dtype}, not bfloat16"
-        ours, theirs = ours.float(), theirs.float()
-    array = ours.asnumpy()
-    if array.dtype == np.ulonglong:
-        array = array.astype(np.uint64)
-    theirs = theirs.to_dense() if theirs.layout != torch.strided else theirs
-    expected = theirs.resolve_conj().resolve_neg().numpy(force=True)  # also of a ZeroTensor
-    assert array.dtype == expected.dtype, f"dtype {array.dtype}, not {expected.dtype}"
-    if exact:
-        torch.testing.assert_close(
-            torch.from_numpy(array.copy()), torch.from_numpy(expected.copy()), equal_nan=True
-        )
+    if tensor is None:
+        return None
+    name = str(tensor.dtype).removeprefix("torch.")
+    tensor = tensor.detach().resolve_conj().resolve_neg()
+    tensor = tensor.float() if tensor.dtype == torch.bfloat16 else tensor
+    return tensor.numpy(force=True), name  # also of a ZeroTensor
 
 
-def check_call(overload, args, kwargs):
-    """Makes a call in MindSpore; says what was compared: "forward" or "both"."""
-    import mindspore as ms
-    import torch
-
-    from aten_bridge.mindspore import operator
-
-    inputs, attributes = bound(overload, args, kwargs)
-    for tensor in inputs:
-        if tensor is not None and (tensor.layout != torch.strided or tensor.is_quantized):
-            raise Uncallable(f"a tensor of layout {tensor.layout}")
-    name = f"{overload._schema.name}.{overload._schema.overload_name or 'default'}"
-    exact = (
-        torch.Tag.nondeterministic_seeded not in overload.tags
-        and UNDETERMINED.search(name) is None
-        and PARTLY_WRITTEN.search(name) is None
-    )
-    try:
-        one = operator(name, **attributes)
-    except AttributeError as error:
-        raise Uncallable(str(error).partition("that is not: ")[2] or str(error)) from None
-    # The reference first: where PyTorch refuses the call, there is nothing to compare.
-    leaves = [None if t is None else t.detach().clone().contiguous() for t in inputs]
-    for leaf in leaves:
-        if leaf is not None and leaf.is_floating_point():
-            leaf.requires_grad_()
+def called(overload, args, kwargs, leaves):
+    """The results of a call with these tensors; those that PyTorch refuses to record are not."""
     new_args, new_kwargs = with_inputs(overload, args, kwargs, leaves)
     while True:
         try:
-            results = tensors_of(overload(*new_args, **new_kwargs))
-            break
+            return tensors_of(overload(*new_args, **new_kwargs))
         except RuntimeError as error:
-            # Some inputs may not require gradients: their gradient is taken for zeros.
             refused = re.search(r"not differentiable with respect to argument '(\w+)'", str(error))
             if refused is None:  # as_strided beyond what is left of a tensor, made whole
                 raise Uncallable("PyTorch refuses the call with row-major tensors") from None
@@ -234,55 +206,76 @@ def check_call(overload, args, kwargs):
             recorded = [i for i, t in enumerate(leaves) if t is not None and t.requires_grad]
             named = names.index(refused[1]) if refused[1] in names else recorded[-1]
             leaves[named].requires_grad_(False)
-    expected = [torch.zeros(0) if result is None else result for result in results]
-    for result in expected:
+
+
+def reference(key, overload, args, kwargs):
+    """The call with PyTorch's results."""
+    import torch
+
+    inputs, attributes = bound(overload, args, kwargs)
+    for tensor in inputs:
+        if tensor is not None and (tensor.layout != torch.strided or tensor.is_quantized):
+            raise Uncallable(f"a tensor of layout {tensor.layout}")
+    name = f"{overload._schema.name}.{overload._schema.overload_name or 'default'}"
+    is_determined = (
+        torch.Tag.nondeterministic_seeded not in overload.tags
+        and UNDETERMINED.search(name) is None
+        and PARTLY_WRITTEN.search(name) is None
+    )
+    leaves = [None if t is None else t.detach().clone().contiguous() for t in inputs]
+    for leaf in leaves:
+        if leaf is not None and (leaf.is_floating_point() or leaf.is_complex()):
+            leaf.requires_grad_()
+    results = called(overload, args, kwargs, leaves)
+    results = [torch.zeros(0) if result is None else result for result in results]
+    for result in results:
+        if not isinstance(result, torch.Tensor):
+            raise Uncallable(f"a result of type {type(result).__name__}")
         if result.layout != torch.strided or result.dtype == torch.complex32:
             raise Uncallable(f"a result of {result.layout} and {result.dtype}")
-    given = [to_mindspore(leaf) for leaf in leaves]
-    got = tensors_of(one(*given))
-    assert len(got) == len(expected), f"{len(got)} results, not {len(expected)}"
-    for i, (ours, theirs) in enumerate(zip(got, expected, strict=True)):
-        if i == 0 or CONTRADICTED.search(name) is None:
-            compare(ours, theirs, exact)
-    # Gradients, of the sum of all floating-point results with different weights.
+    wanted, weights, gradients = [], [], []
+    if is_determined:
+        wanted, weights, gradients = differentiated(leaves, results)
+    return Call(
+        key,
+        name,
+        {
+            key: str(value).removeprefix("torch.") if isinstance(value, torch.dtype) else value
+            for key, value in attributes.items()
+        },
+        [plain(leaf) for leaf in leaves],
+        [plain(result) for result in results],
+        is_determined,
+        wanted,
+        [plain(weight) for weight in weights],
+        [plain(gradient) for gradient in gradients],
+    )
+
+
+def differentiated(leaves, results):
+    """Which inputs have gradients, of the sum of the results with which weights, and these."""
+    import torch
+
     weights = [
         torch.linspace(0.5, 1.5, result.numel()).reshape(result.shape).to(result.dtype)
-        if result.dtype in (torch.float32, torch.float64) and result.requires_grad
+        if result.is_floating_point() and result.requires_grad
         else None
-        for result in expected
+        for result in results
     ]
-    wanted = [i for i, leaf in enumerate(leaves) if leaf is not None and leaf.is_floating_point()]
-    if not exact or not wanted or all(weight is None for weight in weights):
-        return "forward"
-    total = sum(
-        (result * weight).sum()
-        for result, weight in zip(expected, weights, strict=True)
-        if weight is not None
-    )
-    found = [None] * len(leaves)
+    wanted = [i for i, t in enumerate(leaves) if t is not None and t.is_floating_point()]
+    if not wanted or all(weight is None for weight in weights):
+        return [], [], []
+    weighted = zip(results, weights, strict=True)
+    total = sum((result * weight).sum() for result, weight in weighted if weight is not None)
     recorded = [i for i in wanted if leaves[i].requires_grad]
     try:
-        gradients = torch.autograd.grad(total, [leaves[i] for i in recorded], allow_unused=True)
-        for i, gradient in zip(recorded, gradients, strict=True):
-            found[i] = gradient
+        found = torch.autograd.grad(total, [leaves[i] for i in recorded], allow_unused=True)
     except (RuntimeError, NotImplementedError):
-        return "forward"  # PyTorch does not differentiate it
-    of_mindspore = [None if weight is None else to_mindspore(weight) for weight in weights]
-
-    def function(*tensors):
-        results = tensors_of(one(*tensors))
-        sums = [(r * w).sum() for r, w in zip(results, of_mindspore, strict=True) if w is not None]
-        return sum(sums[1:], sums[0])
-
-    ours = ms.grad(function, grad_position=tuple(wanted))(*given)
-    ours = ours if isinstance(ours, tuple) else (ours,)
-    for i, our in zip(wanted, ours, strict=True):
-        theirs = torch.zeros_like(leaves[i]) if found[i] is None else found[i]
-        compare(our, theirs, exact)
-    return "both"
-
-
-# ===--- workers ---===
+        return [], [], []  # PyTorch does not differentiate it
+    gradients = {i: torch.zeros_like(leaves[i]) for i in wanted}
+    gradients |= {i: g for i, g in zip(recorded, found, strict=True) if g is not None}
+    dense = [g.to_dense() if g.layout != torch.strided else g for g in gradients.values()]
+    return wanted, weights, dense
 
 
 def key_of(overload, args, kwargs):
@@ -292,66 +285,191 @@ def key_of(overload, args, kwargs):
     def text(value):
         if isinstance(value, torch.Tensor):
             return f"T{tuple(value.shape)}{value.dtype}"
-        if isinstance(value, (list, tuple)):
+        if isinstance(value, list | tuple):
             return "[" + ",".join(map(text, value)) + "]"
         return repr(value)
 
     return f"{overload} {text(args)} {sorted((k, text(v)) for k, v in kwargs.items())}"
 
 
-def work(names):
-    """Checks operators by their numbers in op_db; a line of JSON for each begin and end."""
+def compute(numbers, dtype):
+    """Writes what PyTorch gives for operators, by their numbers in op_db, to stdout, pickled."""
     warnings.simplefilter("ignore")
-    import mindspore as ms
+    out = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # what others print
     import torch
     from torch.testing._internal.common_methods_invocations import op_db
 
-    ms.set_context(mode=ms.PYNATIVE_MODE)
     torch.set_num_threads(1)
-    for number in names:
+    for number in numbers:
         op = op_db[number]
         full = op.name + (f".{op.variant_test_name}" if op.variant_test_name else "")
-        print(json.dumps({"begin": number, "name": full}), flush=True)
-        counts = collections.Counter()
-        faults, skipped, seen, overloads = [], collections.Counter(), set(), {}
-        for sample in samples(op):
-            counts["samples"] += 1
+        pickle.dump(("begin", number, full), out)
+        seen = set()
+        for sample in samples(op, getattr(torch, dtype)):
+            pickle.dump(("sample",), out)
             try:
                 calls = list(calls_of(op, sample))
             except Exception as error:
-                skipped[f"PyTorch refuses its own sample: {str(error).splitlines()[0]}"] += 1
+                pickle.dump(("skip", f"PyTorch refuses its own sample: {error}"[:200]), out)
                 continue
             for call in calls:
                 key = key_of(*call)
                 if key in seen:
                     continue
                 seen.add(key)
-                name = str(call[0])
                 try:
-                    compared = check_call(*call)
-                    counts[compared] += 1
-                    overloads[name] = max(overloads.get(name, ""), compared, key=len)
+                    pickle.dump(("call", reference(key, *call)), out)
                 except Uncallable as reason:
-                    skipped[f"{name}: {reason}"] += 1
-                except Exception as error:
-                    text = f"{type(error).__name__}: {error}"[:400]
-                    where = traceback.extract_tb(error.__traceback__)[-1]
-                    faults.append([key[:300], text, f"{Path(where.filename).name}:{where.lineno}"])
-        print(
-            json.dumps(
-                {
-                    "end": number,
-                    "counts": counts,
-                    "faults": faults,
-                    "skipped": skipped,
-                    "overloads": sorted(overloads.items()),
-                }
-            ),
-            flush=True,
-        )
+                    pickle.dump(("skip", f"{call[0]}: {reason}"), out)
+        pickle.dump(("end", number), out)
+        out.flush()
 
 
-def chosen(only, part):
+# ===--- the same in MindSpore ---===
+
+
+def to_mindspore(given):
+    import mindspore as ms
+
+    if given is None:
+        return None
+    array, dtype = given
+    return ms.Tensor(array, ms.bfloat16 if dtype == "bfloat16" else None)
+
+
+def compare(ours, theirs, exact):
+    """Raises AssertionError where they differ."""
+    import numpy as np
+
+    expected, dtype = theirs
+    got = str(ours.dtype).lower()
+    assert got == dtype.replace("float8_", "float8"), f"dtype {got}, not {dtype}"
+    assert tuple(ours.shape) == expected.shape, f"shape {ours.shape}, not {expected.shape}"
+    if exact:
+        relative, absolute = TOLERANCES.get(dtype, (0, 0))
+        array = (ours.float() if dtype == "bfloat16" else ours).asnumpy()
+        np.testing.assert_allclose(array, expected, relative, absolute, equal_nan=True)
+
+
+# torch.testing.assert_close's.
+TOLERANCES = {
+    "float16": (1e-3, 1e-5),
+    "bfloat16": (1.6e-2, 1e-5),
+    "float32": (1.3e-6, 1e-5),
+    "float64": (1e-7, 1e-7),
+    "complex64": (1.3e-6, 1e-5),
+    "complex128": (1e-7, 1e-7),
+}
+
+
+def check_call(call):
+    """Makes a call in MindSpore; says what was compared: "forward" or "both"."""
+    import mindspore as ms
+    from mindspore import nn
+
+    from aten_bridge.mindspore import operator
+
+    class Network(nn.Cell):
+        """The operator."""
+
+        def __init__(self, one):
+            super().__init__()
+            self.one = one
+
+        def construct(self, *tensors):
+            return self.one(*tensors)
+
+    class Sum(nn.Cell):
+        """The sum of its results, with weights."""
+
+        def __init__(self, one, weights):
+            super().__init__()
+            self.one = one
+            self.weights = weights
+            self.is_tuple = len(weights) > 1
+
+        def construct(self, *tensors):
+            results = self.one(*tensors)
+            if not self.is_tuple:
+                return (results * self.weights[0]).sum()
+            total = 0
+            for result, weight in zip(results, self.weights):  # noqa: B905  for graphs
+                if weight is not None:
+                    total = total + (result * weight).sum()
+            return total
+
+    try:
+        one = operator(call.name, **call.attributes)
+    except AttributeError as error:
+        raise Uncallable(str(error).partition("that is not: ")[2] or str(error)) from None
+    given = [to_mindspore(array) for array in call.inputs]
+    got = tensors_of(Network(one)(*given))
+    assert len(got) == len(call.expected), f"{len(got)} results, not {len(call.expected)}"
+    for i, (ours, theirs) in enumerate(zip(got, call.expected, strict=True)):
+        if i == 0 or CONTRADICTED.search(call.name) is None:
+            compare(ours, theirs, call.is_determined)
+    if not call.wanted:
+        return "forward"
+    network = Sum(one, tuple(to_mindspore(weight) for weight in call.weights))
+    ours = ms.grad(network, grad_position=tuple(call.wanted))(*given)
+    ours = ours if isinstance(ours, tuple) else (ours,)
+    for our, gradient in zip(ours, call.gradients, strict=True):
+        compare(our, gradient, exact=True)
+    return "both"
+
+
+def records():
+    """What `compute` writes."""
+    while True:
+        try:
+            yield pickle.load(sys.stdin.buffer)
+        except EOFError:
+            return
+
+
+def work(graph):
+    """Checks what comes from stdin; a line of JSON for each operator's begin and end."""
+    import mindspore as ms
+
+    ms.set_context(mode=ms.GRAPH_MODE if graph else ms.PYNATIVE_MODE)
+    counts, faults, skipped, overloads = {}, [], {}, {}
+    for kind, *rest in records():
+        if kind == "begin":
+            counts, skipped = collections.Counter(), collections.Counter()
+            faults, overloads = [], {}
+            print(json.dumps({"begin": rest[0], "name": rest[1]}), flush=True)
+        elif kind == "sample":
+            counts["samples"] += 1
+        elif kind == "skip":
+            skipped[rest[0]] += 1
+        elif kind == "end":
+            report = {
+                "end": rest[0],
+                "counts": counts,
+                "faults": faults,
+                "skipped": skipped,
+                "overloads": sorted(overloads.items()),
+            }
+            print(json.dumps(report), flush=True)
+        else:
+            (call,) = rest
+            try:
+                compared = check_call(call)
+                counts[compared] += 1
+                overloads[call.name] = max(overloads.get(call.name, ""), compared, key=len)
+            except Uncallable as reason:
+                skipped[f"{call.name}: {reason}"] += 1
+            except Exception as error:
+                text = f"{type(error).__name__}: {error}"[:600]
+                where = traceback.extract_tb(error.__traceback__)[-1]
+                faults.append([call.key[:300], text, f"{Path(where.filename).name}:{where.lineno}"])
+
+
+# ===--- both ---===
+
+
+def chosen(only, part, dtype):
     """The numbers of the operators to be checked."""
     import torch
     from torch.testing._internal.common_methods_invocations import op_db
@@ -359,25 +477,29 @@ def chosen(only, part):
     numbers = [
         i
         for i, op in enumerate(op_db)
-        if re.search(only, op.name) and torch.float32 in op.supported_dtypes("cpu")
+        if re.search(only, op.name) and getattr(torch, dtype) in op.supported_dtypes("cpu")
     ]
     index, count = map(int, part.split("/"))
     return numbers[index - 1 :: count]
 
 
-def run(numbers, verbose):
+def run(numbers, arguments):
     """The reports of all operators; an operator that ends its process has a fault."""
     reports = []
     left = list(numbers)
+    errors = None if arguments.verbose else subprocess.DEVNULL
+    this = [sys.executable, __file__]
     while left:
-        worker = subprocess.Popen(
-            [sys.executable, __file__, "--work", ",".join(map(str, left))],
-            stdout=subprocess.PIPE,
-            stderr=None if verbose else subprocess.DEVNULL,
-            text=True,
+        one = [*this, "--compute", ",".join(map(str, left)), "--dtype", arguments.dtype]
+        theirs = subprocess.Popen(one, stdout=subprocess.PIPE, stderr=errors)
+        other = [*this, "--work"]
+        other += ["--graph"] * arguments.graph + ["--with-torch"] * arguments.with_torch
+        ours = subprocess.Popen(
+            other, stdin=theirs.stdout, stdout=subprocess.PIPE, stderr=errors, text=True
         )
+        theirs.stdout.close()
         begun = None
-        for line in worker.stdout:
+        for line in ours.stdout:
             try:
                 report = json.loads(line)
             except ValueError:
@@ -390,11 +512,11 @@ def run(numbers, verbose):
                 reports.append({"name": begun["name"], **report})
                 left.remove(begun["begin"])
                 begun = None
-                if verbose or report["faults"]:
+                if arguments.verbose or report["faults"]:
                     show(reports[-1])
-        status = worker.wait()
+        status = ours.wait(), theirs.wait()
         if begun is not None:
-            fault = ["", f"the process ended with status {status}", ""]
+            fault = ["", f"the process ended with status {status[0]}", ""]
             reports.append(
                 {
                     "name": begun["name"],
@@ -406,8 +528,8 @@ def run(numbers, verbose):
             )
             show(reports[-1])
             left.remove(begun["begin"])
-        elif status != 0:
-            raise SystemExit(f"a worker ended with status {status} before its first operator")
+        elif any(status):
+            raise SystemExit(f"the processes ended with {status} between two operators")
     return reports
 
 
@@ -421,14 +543,23 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", default="", help="a regular expression of operators' names")
     parser.add_argument("--part", default="1/1", help="K/N: each N-th operator from the K-th on")
+    parser.add_argument("--dtype", default="float32", help="of the samples")
+    parser.add_argument("--graph", action="store_true", help="in graph mode")
+    parser.add_argument("--with-torch", action="store_true", help="import PyTorch beside MindSpore")
     parser.add_argument("--report", type=Path, help="where a report in JSON is written")
     parser.add_argument("--verbose", action="store_true")
-    parser.add_argument("--work", help=argparse.SUPPRESS)
+    parser.add_argument("--compute", help=argparse.SUPPRESS)
+    parser.add_argument("--work", action="store_true", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
-    if arguments.work is not None:
-        work(map(int, arguments.work.split(",")))
+    if arguments.compute is not None:
+        compute(map(int, arguments.compute.split(",")), arguments.dtype)
         return 0
-    reports = run(chosen(arguments.only, arguments.part), arguments.verbose)
+    if arguments.work:
+        if arguments.with_torch:
+            import torch  # noqa: F401
+        work(arguments.graph)
+        return 0
+    reports = run(chosen(arguments.only, arguments.part, arguments.dtype), arguments)
     if arguments.report:
         arguments.report.write_text(json.dumps(reports, indent=1))
     total = collections.Counter()
@@ -441,8 +572,9 @@ def main():
         right += not report["faults"] and bool(report["overloads"])
     overloads = {name for report in reports for name, _ in report["overloads"]}
     print(
-        f"{len(reports)} operators of op_db, {total['samples']} samples, {len(overloads)} overloads "
-        f"of aten: {total['forward'] + total['both']} calls, of {total['both']} also the gradient; "
+        f"{len(reports)} operators of op_db, {total['samples']} samples, "
+        f"{len(overloads)} overloads of aten: {total['forward'] + total['both']} calls, "
+        f"of {total['both']} also the gradient; "
         f"{right} operators right, {faults} faults"
     )
     for reason, count in reasons.most_common(40 if arguments.verbose else 0):
