@@ -133,14 +133,13 @@ inline std::vector<at::Tensor> compute_gradients(const KernelInfo& kernel,
 }
 
 /// The gradients as tensors of the inputs' dtypes and shapes; of None an empty one.
-[[gnu::cold]] inline std::vector<at::Tensor> like_inputs(const Arguments& arguments,
-                                                         const std::vector<int>& inputs,
-                                                         const std::vector<at::Tensor>& gradients) {
+[[gnu::cold]] inline Tensors like_inputs(const Arguments& arguments, const std::vector<int>& inputs,
+                                         const std::vector<at::Tensor>& gradients) {
   at::Tensor any;
   for (const int input : inputs) {
     any = arguments.operands[input].view.defined() ? arguments.operands[input].view : any;
   }
-  std::vector<at::Tensor> results;
+  Tensors results;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const at::Tensor& input = arguments.operands[inputs[i]].view;
     const at::Tensor& gradient = gradients[i];
@@ -187,9 +186,8 @@ ATEN_BRIDGE_INLINE std::vector<at::Tensor> GradientBase::results(const Arguments
                        /*differentiable=*/true);
 }
 
-[[gnu::cold]] ATEN_BRIDGE_INLINE std::vector<at::Tensor> GradientBase::infer(
-    const Arguments& arguments) const {
-  std::vector<at::Tensor> gradients;
+[[gnu::cold]] ATEN_BRIDGE_INLINE Tensors GradientBase::infer(const Arguments& arguments) const {
+  Tensors gradients;
   for (const int input : tensor_inputs(info, arguments, forward_inputs_)) {
     const at::Tensor& view = arguments.operands[input].view;
     gradients.push_back(view.defined() ? view : make_meta({0}, at::kFloat));

@@ -24,7 +24,7 @@ class GradientBase : public KernelBase {
   /// The same as tensors that can be differentiated again.
   std::vector<at::Tensor> results(const Arguments& arguments) const;
 
-  std::vector<at::Tensor> infer(const Arguments& arguments) const final;
+  Tensors infer(const Arguments& arguments) const final;
 
  protected:
   constexpr GradientBase(int forward_inputs, bool of_function)

@@ -178,7 +178,8 @@ class Kernel final : public KernelBase {
   std::vector<at::Tensor> results(const Arguments& arguments) const {
     std::vector<at::Tensor> results;
     with_function(arguments, [&](auto& function) {
-      results = to_vector(result_array(Call::template call<CallTuple>(function, arguments)));
+      auto array = result_array(Call::template call<CallTuple>(function, arguments));
+      results.assign(array.begin(), array.end());
     });
     return results;
   }
@@ -189,22 +190,21 @@ class Kernel final : public KernelBase {
     return make_instance(attributes, report, std::make_index_sequence<std::size_t{kAttributes}>());
   }
 
-  [[gnu::cold]] std::vector<at::Tensor> infer(
-      [[maybe_unused]] const Arguments& arguments) const override {
+  [[gnu::cold]] Tensors infer([[maybe_unused]] const Arguments& arguments) const override {
     if constexpr (std::is_same_v<MetaTuple, std::tuple<MetaSelf>>) {
       static_assert(!kHasState && kWorkspaces == 0,
                     "aten_bridge: a kernel with state or workspaces touches data, so that "
                     "aten_bridge::meta() needs a function: aten_bridge::meta(function).");
       if constexpr (kResults == 0) {
         Call::template call<CallTuple>(function_, arguments);
-        std::vector<at::Tensor> outputs;
+        Tensors outputs;
         outputs.reserve(kOutputs);
         for (int i = 0; i < kOutputs; ++i) {
           outputs.push_back(arguments.output(i).view);
         }
         return outputs;
       } else {
-        return to_vector(result_array(Call::template call<CallTuple>(function_, arguments)));
+        return to_tensors(result_array(Call::template call<CallTuple>(function_, arguments)));
       }
     } else if constexpr (std::tuple_size_v<MetaTuple> != 0) {
       return infer_by(std::get<0>(meta_).function, arguments);
@@ -309,14 +309,14 @@ class Kernel final : public KernelBase {
   }
 
   template <class G>
-  static std::vector<at::Tensor> infer_by(const G& function, const Arguments& arguments) {
+  static Tensors infer_by(const G& function, const Arguments& arguments) {
     static_assert(takes_the_same<G>(),
                   "aten_bridge: a meta function takes the inputs and attributes that its kernel "
                   "takes, with the same types and in the same order, and no outputs.");
     static_assert(Result<typename Signature<G>::ResultType>::kCount == kOutputs,
                   "aten_bridge: a meta function returns one at::Tensor for each output of its "
                   "kernel, several in a std::tuple.");
-    return to_vector(
+    return to_tensors(
         result_array(Signature<G>::template call<AttributeTuple>(function, arguments)));
   }
 
@@ -331,7 +331,7 @@ class Kernel final : public KernelBase {
   }
 
   template <std::size_t N>
-  static std::vector<at::Tensor> to_vector(const std::array<at::Tensor, N>& tensors) {
+  static Tensors to_tensors(const std::array<at::Tensor, N>& tensors) {
     return {tensors.begin(), tensors.end()};
   }
 

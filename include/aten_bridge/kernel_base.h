@@ -11,7 +11,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <vector>
 
 #pragma GCC visibility push(hidden)
 
@@ -99,7 +98,7 @@ class KernelBase {
                                                   Report& report) const = 0;
 
   /// The outputs as meta tensors, from inputs and outputs that are meta tensors.
-  virtual std::vector<at::Tensor> infer(const Arguments& arguments) const = 0;
+  virtual Tensors infer(const Arguments& arguments) const = 0;
 
   /// Writes how many elements the workspaces have, and how large one of them is.
   virtual void measure_workspaces(const Arguments& arguments, int64_t* elements,

@@ -8,6 +8,7 @@
 
 #include <aten_bridge/slot.h>
 #include <aten_bridge/views.h>
+#include <c10/util/SmallVector.h>
 
 #include <algorithm>
 #include <array>
@@ -75,6 +76,9 @@ struct Operand {
   alignas(16) unsigned char number[16];  // of one whose element is fetched from a device
 };
 
+/// Tensors during a call; of up to four no list is allocated.
+using Tensors = c10::SmallVector<at::Tensor, 4>;
+
 /// The operands of a kernel's calls in one thread. Between the calls their views are kept, so that
 /// the next one has only to point them at other memory.
 struct KeptOperands {
@@ -85,7 +89,7 @@ struct KeptOperands {
 
   const KernelInfo* kernel = nullptr;  // of the last call
   std::vector<Operand> operands;
-  std::vector<at::Tensor> list;  // for an at::TensorList; empty between the calls
+  Tensors list;  // for an at::TensorList; empty between the calls
   bool in_use = false;
 };
 
@@ -143,6 +147,9 @@ struct Memory {
   c10::DataPtr owner;  // where it is not the host's
 };
 
+/// The workspaces of a call; of up to two no list is allocated.
+using Memories = c10::SmallVector<Memory, 2>;
+
 /// What a kernel gets in the place of an operand's memory that is not is_aligned().
 struct AlignedCopy {
   void* of_host = nullptr;
@@ -158,7 +165,7 @@ struct Arguments {
   int outputs = 0;
   int list_begin = -1;  // of the inputs that an at::TensorList takes; -1: there is none
   int list_size = 0;
-  std::vector<at::Tensor> list;
+  Tensors list;
   std::unique_ptr<AlignedCopy> copies;
   Instance* instance = nullptr;
   Memory* workspaces = nullptr;
@@ -169,7 +176,7 @@ struct Arguments {
                        bool is_made) = nullptr;               // of the device
   std::vector<std::vector<int64_t>>* result_sizes = nullptr;  // to be filled, where they are found
   // To be filled with what the kernel returns, where the host has no memory for it.
-  std::vector<at::Tensor>* results = nullptr;
+  Tensors* results = nullptr;
 
   /// The operand of input parameter `index`; of an at::TensorList, the first.
   Operand& input(int index) const {
@@ -193,14 +200,15 @@ inline int input_parameter(const Arguments& arguments, int index) {
 }
 
 inline void fill_list(Arguments& arguments) {
+  arguments.list.reserve(static_cast<std::size_t>(arguments.list_size));
   for (int i = 0; i < arguments.list_size; ++i) {
     arguments.list.push_back(arguments.operands[arguments.list_begin + i].view);
   }
 }
 
 /// The inputs of a call as meta tensors; undefined for None.
-[[gnu::cold]] inline std::vector<at::Tensor> meta_inputs(const Arguments& arguments) {
-  std::vector<at::Tensor> inputs;
+[[gnu::cold]] inline Tensors meta_inputs(const Arguments& arguments) {
+  Tensors inputs;
   for (int i = 0; i < arguments.inputs; ++i) {
     const Slot& slot = arguments.operands[i].slot;
     const at::IntArrayRef sizes(slot.sizes, static_cast<std::size_t>(slot.ndim));

@@ -17,7 +17,6 @@
 #include <memory>
 #include <string>
 #include <utility>
-#include <vector>
 
 #pragma GCC visibility push(hidden)
 
@@ -30,13 +29,13 @@ class OperandsInUse {
       : kept_(kept), arguments_(arguments), keeps_views_(keeps_views) {
     kept_.in_use = true;
     if (has_list()) {
-      arguments_.list.swap(kept_.list);
+      arguments_.list = std::move(kept_.list);  // with its memory
     }
   }
   ~OperandsInUse() {
     if (has_list()) {
       arguments_.list.clear();
-      arguments_.list.swap(kept_.list);
+      kept_.list = std::move(arguments_.list);
     }
     if (!keeps_views_ && arguments_.operands != nullptr) {
       for (int i = 0; i < arguments_.size(); ++i) {
@@ -156,7 +155,7 @@ template <class Device, class Host, class... OfHost>
     arguments.stream = host.stream();
     arguments.around_state = &Device::around_state;
     std::unique_ptr<Instance> temporary;
-    std::vector<Memory> workspaces;
+    Memories workspaces;
     Report report(info.operator_name);
     if (!info.takes_call) {
       arguments.instance = find_instance(kernel, host, temporary, report);

@@ -7,11 +7,11 @@
 
 #include <aten_bridge/host.h>
 #include <aten_bridge/operands.h>
+#include <c10/util/SmallVector.h>
 
 #include <cstddef>
 #include <cstdint>
 #include <string>
-#include <vector>
 
 #pragma GCC visibility push(hidden)
 
@@ -31,15 +31,18 @@ inline std::size_t workspace_bytes(const KernelInfo& kernel, int index, int64_t 
 }
 
 /// What the kernel wants to have: at each call, and before the first, for the host to provide it.
-inline std::vector<std::size_t> measure_workspaces(const KernelBase& kernel,
-                                                   const Arguments& arguments) {
+inline c10::SmallVector<std::size_t, 2> measure_workspaces(const KernelBase& kernel,
+                                                           const Arguments& arguments) {
   const auto count = static_cast<std::size_t>(kernel.info.workspaces);
-  std::vector<int64_t> elements(count);
-  std::vector<ElementLayout> layouts(count);
+  // With elements: g++ 12 warns where resize() could copy memory that nobody wrote.
+  c10::SmallVector<int64_t, 2> elements = {0, 0};
+  c10::SmallVector<ElementLayout, 2> layouts = {{}, {}};
+  elements.resize(count);
+  layouts.resize(count);
   kernel.measure_workspaces(arguments, elements.data(), layouts.data());
-  std::vector<std::size_t> bytes(count);
+  c10::SmallVector<std::size_t, 2> bytes;
   for (std::size_t i = 0; i < count; ++i) {
-    bytes[i] = workspace_bytes(kernel.info, static_cast<int>(i), elements[i], layouts[i]);
+    bytes.push_back(workspace_bytes(kernel.info, static_cast<int>(i), elements[i], layouts[i]));
   }
   return bytes;
 }
@@ -47,11 +50,11 @@ inline std::vector<std::size_t> measure_workspaces(const KernelBase& kernel,
 /// The host's memory where it is large enough, PyTorch's elsewhere: the host asks for sizes once,
 /// and calls with other shapes may follow.
 template <class Device, class Host>
-[[gnu::noinline]] std::vector<Memory> take_workspaces(const KernelBase& kernel,
-                                                      const Device& device, const Host& host,
-                                                      const Arguments& arguments) {
-  const std::vector<std::size_t> bytes = measure_workspaces(kernel, arguments);
-  std::vector<Memory> workspaces(bytes.size());
+[[gnu::noinline]] Memories take_workspaces(const KernelBase& kernel, const Device& device,
+                                           const Host& host, const Arguments& arguments) {
+  const auto bytes = measure_workspaces(kernel, arguments);
+  Memories workspaces;
+  workspaces.resize(bytes.size());
   for (std::size_t i = 0; i < bytes.size(); ++i) {
     const int index = static_cast<int>(i);
     workspaces[i].bytes = bytes[i];

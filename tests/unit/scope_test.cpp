@@ -113,7 +113,7 @@ TEST_P(RestoringTest, StateAfterTheCallIsThatBefore) {
     const c10::InferenceMode guard(inference);
     const bool grad_mode = at::GradMode::is_enabled();
     const int threads = at::get_num_threads();
-    const auto keys = c10::impl::tls_local_dispatch_key_set();
+    auto keys = c10::impl::tls_local_dispatch_key_set();  // raw_repr() was not const in PyTorch 2.1
     const bool denormals = denormals_are_kept();
     const int rounding = std::fegetround();
     const std::string error =

@@ -190,7 +190,8 @@ inline HookMemory& hook_memory(const KernelBase& kernel) {
         }
       }
       const StandIns stand_ins(info, static_cast<Instance*>(host->kernel_data), inputs);
-      host->workspaces = measure_workspaces(kernel, stand_ins.arguments);
+      const auto bytes = measure_workspaces(kernel, stand_ins.arguments);
+      host->workspaces.assign(bytes.begin(), bytes.end());
     }
   } catch (...) {  // NOLINT(bugprone-empty-catch)
   }

@@ -29,7 +29,6 @@
 #include <optional>
 #include <string>
 #include <utility>
-#include <vector>
 
 #pragma GCC visibility push(hidden)
 
@@ -80,8 +79,8 @@ class PyTorchCall {
   }
 
   /// Runs the kernel, or infers, and returns the results.
-  std::vector<at::Tensor> results() {
-    std::vector<at::Tensor> results;
+  Tensors results() {
+    Tensors results;
     if (info_.returns_results) {
       if (purpose_ == Purpose::kInfer) {
         results = info_.has_meta && !info_.is_gradient ? of_.kernel->infer(arguments)
@@ -101,11 +100,11 @@ class PyTorchCall {
 
   /// Runs the kernel, or infers, with outputs that it is given.
   void write_to(const c10::IValue* outputs) {
-    std::vector<at::Tensor> buffers;
+    Tensors buffers;
     for (int i = 0; i < arguments.outputs; ++i) {
       buffers.push_back(outputs[i].toTensor());
     }
-    const std::vector<at::Tensor> given = buffers;
+    const Tensors given = buffers;
     check_devices(given);
     if (info_.is_own_meta) {
       for (std::size_t i = 0; i < given.size(); ++i) {
@@ -202,7 +201,7 @@ class PyTorchCall {
     detail::add_device_fault(name, tensor, is_known ? *device_ : c10::Device(of_.device), report_);
   }
 
-  void check_devices(const std::vector<at::Tensor>& outputs) {
+  void check_devices(const Tensors& outputs) {
     for (std::size_t i = 0; i < outputs.size() && purpose_ == Purpose::kRun; ++i) {
       const int index = static_cast<int>(i);
       if (!is_here(outputs[i])) {
@@ -229,7 +228,7 @@ class PyTorchCall {
     return at::TensorOptions(purpose_ == Purpose::kInfer ? at::kMeta : of_.device);
   }
 
-  void set_outputs(const std::vector<at::Tensor>& outputs) {
+  void set_outputs(const Tensors& outputs) {
     for (int i = 0; i < arguments.outputs; ++i) {
       Operand& operand = arguments.output(i);
       operand.check = find_check(info_, Role::kOutput, i);
@@ -240,8 +239,8 @@ class PyTorchCall {
   }
 
   /// The results of a kernel that writes its outputs.
-  std::vector<at::Tensor> written_results() {
-    std::vector<at::Tensor> outputs;
+  Tensors written_results() {
+    Tensors outputs;
     if (info_.is_own_meta) {
       // Of one dimension: quick. Where that is what the result has too, who knows who made it so?
       constexpr std::array<int64_t, 1> kNone = {0};
@@ -271,9 +270,9 @@ class PyTorchCall {
   }
 
   /// What an _out function makes of outputs of these sizes.
-  std::vector<at::Tensor> written_from(at::IntArrayRef sizes) {
+  Tensors written_from(at::IntArrayRef sizes) {
     const at::TensorOptions options = options_of_first();
-    std::vector<at::Tensor> outputs;
+    Tensors outputs;
     for (int i = 0; i < arguments.outputs; ++i) {
       outputs.push_back(make_empty(sizes, options));
     }
@@ -282,8 +281,8 @@ class PyTorchCall {
   }
 
   /// New, row-major tensors like what the kernel will write.
-  std::vector<at::Tensor> expected_outputs() {
-    std::vector<at::Tensor> like;
+  Tensors expected_outputs() {
+    Tensors like;
     if (info_.has_meta && !info_.is_gradient) {
       like = of_.kernel->infer(arguments);
       check_defined(like);
@@ -317,7 +316,7 @@ class PyTorchCall {
   }
 
   /// Gives tensors that a caller wants to have written the sizes that they will have.
-  void fit(std::vector<at::Tensor>& given, const std::vector<at::Tensor>& expected) {
+  void fit(Tensors& given, const Tensors& expected) {
     for (std::size_t i = 0; i < given.size(); ++i) {
       if (given[i].scalar_type() != expected[i].scalar_type()) {
         const OperandCheck* check = find_check(info_, Role::kOutput, static_cast<int>(i));
@@ -336,11 +335,11 @@ class PyTorchCall {
 
   /// Gives the outputs of a call their sizes, and those that cannot be written where they are
   /// another place.
-  void prepare(std::vector<at::Tensor>& outputs) {
+  void prepare(Tensors& outputs) {
     if (info_.has_meta || is_gradient_) {
       fit(outputs, expected_outputs());
     }
-    const std::vector<at::Tensor> given = outputs;
+    const Tensors given = outputs;
     for (std::size_t i = 0; i < given.size(); ++i) {
       if (!is_plain(given[i]) || is_shared(arguments, given, i)) {
         outputs[i] = at::empty(given[i].sizes(), given[i].options());
@@ -349,7 +348,7 @@ class PyTorchCall {
   }
 
   /// The body, with outputs that it resizes.
-  void run_to_resize(std::vector<at::Tensor>& outputs) {
+  void run_to_resize(Tensors& outputs) {
     set_outputs(outputs);
     try {
       if (purpose_ == Purpose::kInfer) {
@@ -374,7 +373,7 @@ class PyTorchCall {
   }
 
   /// The body, with outputs that stay where they are.
-  void run_in(const std::vector<at::Tensor>& outputs) {
+  void run_in(const Tensors& outputs) {
     set_outputs(outputs);
     for (int i = 0; i < arguments.outputs; ++i) {
       describe(arguments.output(i));
@@ -392,10 +391,9 @@ class PyTorchCall {
   }
 
   void invoke() {
-    std::vector<Memory> workspaces;
+    Memories workspaces;
     if (info_.workspaces > 0) {
-      const std::vector<std::size_t> bytes = measure_workspaces(*of_.kernel, arguments);
-      for (const std::size_t size : bytes) {
+      for (const std::size_t size : measure_workspaces(*of_.kernel, arguments)) {
         workspaces.push_back({nullptr, size, c10::GetAllocator(of_.device)->allocate(size)});
         workspaces.back().data = workspaces.back().owner.get();
       }
@@ -406,13 +404,13 @@ class PyTorchCall {
 
   //===--- results ---===//
 
-  void check_defined(const std::vector<at::Tensor>& results) {
+  void check_defined(const Tensors& results) {
     add_undefined(results, purpose_ == Purpose::kInfer ? "meta function" : "kernel", report_);
     report_.raise_if_failed();
   }
 
   /// What the checks of the outputs say.
-  void check_results(const std::vector<at::Tensor>& results) {
+  void check_results(const Tensors& results) {
     if (info_.check_count == 0 || purpose_ == Purpose::kTrace) {
       return;
     }

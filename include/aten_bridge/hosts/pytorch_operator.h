@@ -95,7 +95,7 @@ class PyTorchOperator {
     const std::size_t count = inputs() + attributes.size() + (is_out ? outputs() : 0);
     const c10::IValue* const begin = stack.data() + (stack.size() - count);
     const c10::IValue* const given = begin + inputs() + attributes.size();
-    std::vector<at::Tensor> results;
+    Tensors results;
     std::shared_ptr<Instance> instance;
     PyTorchCall call(kernel, purpose, is_gradient());
     try {
@@ -130,7 +130,7 @@ class PyTorchOperator {
     }
     torch::jit::drop(stack, count);
     if (info().lists_outputs) {
-      stack.emplace_back(std::move(results));
+      stack.emplace_back(at::TensorList(results));
     } else {
       for (at::Tensor& result : results) {
         stack.emplace_back(std::move(result));

@@ -12,14 +12,13 @@
 #include <algorithm>
 #include <cstddef>
 #include <string>
-#include <vector>
 
 #pragma GCC visibility push(hidden)
 
 namespace aten_bridge::detail {
 
 /// Adds results that are none to the report; `who` gave them.
-inline void add_undefined(const std::vector<at::Tensor>& results, const char* who, Report& report) {
+inline void add_undefined(const Tensors& results, const char* who, Report& report) {
   for (std::size_t i = 0; i < results.size(); ++i) {
     if (!results[i].defined()) {
       report.add(Status::kOutput, {"output ", std::to_string(i),
@@ -29,8 +28,7 @@ inline void add_undefined(const std::vector<at::Tensor>& results, const char* wh
 }
 
 /// Whether a result has the memory of an input, or of a result before it.
-inline bool is_shared(const Arguments& arguments, const std::vector<at::Tensor>& results,
-                      std::size_t index) {
+inline bool is_shared(const Arguments& arguments, const Tensors& results, std::size_t index) {
   const at::Tensor& result = results[index];
   return std::any_of(arguments.operands, arguments.operands + arguments.inputs,
                      [&](const Operand& input) {
@@ -47,8 +45,7 @@ inline bool is_held(const at::Tensor& result) {
 
 /// Copies results that have the memory of others: autograd and the caller write to them. PyTorch
 /// sees to it itself where it traces.
-inline void separate(const Arguments& arguments, Purpose purpose,
-                     std::vector<at::Tensor>& results) {
+inline void separate(const Arguments& arguments, Purpose purpose, Tensors& results) {
   for (std::size_t i = 0; i < results.size() && purpose != Purpose::kTrace; ++i) {
     at::Tensor& result = results[i];
     if (arguments.kernel->records && result.requires_grad()) {
