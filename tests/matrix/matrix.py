@@ -1,13 +1,13 @@
 """Every version that a user may have: the unit tests, and a kernel in MindSpore and in PyTorch.
 
-    python matrix.py <build folder> [--only <pattern>] [--readme <README.md>]
+    python matrix.py <build folder> [--only <pattern>] [--jobs <number>] [--readme <README.md>]
 
 Needs a Python environment with PyTorch and MindSpore, whose interpreter runs this. A row of the
 table differs from it in one thing: the version of PyTorch, the way of compiling, or the version of
 MindSpore. Other versions are installed from PyPI, one environment at a time, which is removed when
 its row is done. A row that the machine has no room or no wheel for is skipped, with the reason.
 `--only` takes the rows whose whole name the regular expression matches; results of earlier runs are
-kept beside theirs.
+kept beside theirs. `--jobs` is how many compilers run at a time.
 
 Prints the table, and writes it to <build folder>/table.md; with `--readme` between the marks of
 that file. Ends with 1 if a row failed. What a step printed is in <build folder>/<row>.log.
@@ -30,6 +30,15 @@ TESTS = ("core_test", "bridge_test", "typed_test", "custom_fuzz", "plugin_fuzz")
 # Suites of tests/mindspore that are counted on each version of MindSpore. They are for 2.10: other
 # versions have other texts and defects of their own.
 SUITES = ("test_errors.py", "test_kernel.py", "test_operands.py", "test_tutorial.py")
+# What they and smoke.py open.
+LIBRARIES = (
+    "test_gradients",
+    "test_kernels",
+    "test_kernels_return",
+    "test_mindspore",
+    "test_other_pytorch",
+    "test_tutorial",
+)
 # Measured: an environment with PyTorch 2.11.0 has 5.5 GiB; as much passes through pip's folders.
 NEEDED_BYTES = 12 * 2**30
 MARKS = ("<!-- matrix -->\n", "<!-- /matrix -->\n")
@@ -104,7 +113,7 @@ class Run:
         """What the command printed; `Failed` says what it was for."""
         code, text = self.run(command, **more)
         if code != 0:
-            raise Failed(f"{what} fails ({self.log})")
+            raise Failed(f"{what} fails ({self.log.name})")
         return text
 
     def run(self, command, **more):
@@ -149,8 +158,8 @@ class Run:
             raise
         return python
 
-    def compile(self, python):
-        """Builds the kernels and unit tests for the PyTorch of that interpreter."""
+    def compile(self, python, jobs):
+        """Builds what the row runs for the PyTorch of that interpreter."""
         row = self.row
         if shutil.which(row.compiler) is None:
             raise Skipped(f"{row.compiler} is not installed")
@@ -160,7 +169,8 @@ class Run:
         command += [f"-DCMAKE_CXX_STANDARD={row.standard}"] if row.standard else []
         command += ["-DATEN_BRIDGE_BUILD_TESTS=ON", "-DATEN_BRIDGE_BUILD_CUDA=OFF"]
         self.step("CMake", [*command, f"-DPython3_EXECUTABLE={python}"])
-        self.step("the build", ["ninja", "-C", self.build, "-j", "2"])
+        libraries = LIBRARIES if row.mindspore else TESTS + ("test_gradients", "test_pytorch")
+        self.step("the build", ["ninja", "-C", self.build, "-k", "0", "-j", jobs, *libraries])
 
     def unit_tests(self):
         """How many passed."""
@@ -206,12 +216,12 @@ def mindspore_environment(run, version):
     return python
 
 
-def try_row(row, folder):
+def try_row(row, folder, jobs):
     """The row's result, and in a few words what was seen."""
     run = Run(row, folder)
     try:
         python = run.install(f"torch=={row.torch}", "numpy<2") if row.torch else sys.executable
-        run.compile(python)
+        run.compile(python, jobs)
         host = sys.executable
         if row.mindspore and row.mindspore != metadata.version("mindspore"):
             host = mindspore_environment(run, row.mindspore)
@@ -252,6 +262,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("folder", type=Path)
     parser.add_argument("--only", default=".*", help="of rows' names, a regular expression")
+    parser.add_argument("--jobs", type=int, default=2, help="compilers at a time")
     parser.add_argument("--readme", type=Path, help="where the table goes too")
     options = parser.parse_args()
     folder = options.folder.resolve()
@@ -262,7 +273,7 @@ def main():
         if not re.fullmatch(options.only, row.name):
             continue
         print(f"{row.name} …", flush=True)
-        results[row.name] = try_row(row, folder)
+        results[row.name] = try_row(row, folder, options.jobs)
         print(f"{row.name}: {': '.join(results[row.name])}", flush=True)
         kept.write_text(json.dumps(results, indent=1))
     text = table(results)
