@@ -1,0 +1,77 @@
+"""Counts allocations in calls of ops.Custom, in both modes.
+
+python in_mindspore.py <folder of the tests' libraries>
+"""
+
+import contextlib
+import sys
+from pathlib import Path
+
+import counting
+import mindspore as ms
+import numpy as np
+from mindspore import nn, ops
+
+from aten_bridge.mindspore import kernel
+
+FOLDER = Path(sys.argv[1])
+X = ms.Tensor(np.arange(12, dtype=np.float32).reshape(3, 4))
+MORE = ms.Tensor(np.arange(8, dtype=np.float32).reshape(2, 4))
+
+
+def plain(library, name):
+    """Without aten_bridge's Python package."""
+    path = f"{FOLDER / library}:{name}"
+    return ops.Custom(path, out_shape=lambda x: x, out_dtype=lambda x: x, func_type="aot")
+
+
+class Net(nn.Cell):
+    def __init__(self, operator):
+        super().__init__()
+        self.operator = operator
+
+    def construct(self, *inputs):
+        return self.operator(*inputs)
+
+
+def of(name, **attributes):
+    return "test_gradients.so", Net(kernel(f"{FOLDER}/test_gradients.so:{name}", **attributes))
+
+
+def throwing():
+    net = Net(plain("test_kernels.so", "ThrowRuntimeError"))
+
+    def call():
+        with contextlib.suppress(RuntimeError):
+            net(X).asnumpy()
+
+    return call
+
+
+def main():
+    counts = {}
+    for mode, name in ((ms.PYNATIVE_MODE, "PyNative"), (ms.GRAPH_MODE, "graph")):
+        ms.set_context(mode=mode)
+        leaky_relu = of("LeakyRelu", negative_slope=0.25, grad="LeakyReluGrad")
+        gradient = ms.grad(leaky_relu[1])
+        calls = {
+            "Copy": ("test_kernels.so", Net(plain("test_kernels.so", "Copy")), (X,)),
+            "LeakyRelu": (*leaky_relu, (X,)),
+            "Topk": (*of("Topk", k=2), (X,)),
+            "Cat": (*of("Cat"), ((X, MORE),)),
+            "Scale with a state": (*of("Scale"), (X,)),
+            "WithWorkspace": (*of("WithWorkspace"), (X,)),
+            "LeakyReluGrad by autograd": ("test_gradients.so", gradient, (X,)),
+        }
+        if name == "PyNative":  # graph mode calls no kernel any more behind an error
+            calls["ThrowRuntimeError"] = ("test_kernels.so", throwing(), ())
+        for what, (library, call, inputs) in calls.items():
+            counts[f"{what}, {name}"] = counting.count(
+                FOLDER / library,
+                lambda call=call, inputs=inputs: call(*inputs),
+                settle=ms.runtime.synchronize,
+            )
+    counting.show(counts)
+
+
+main()
