@@ -229,8 +229,51 @@ def test_four_workers_of_msrun(tmp_path):
     ]
 
 
-# After the first call: MindSpore 2.10 itself ends the process where the first calls of all, of its
-# own operators too, come from several threads at once.
+# MindSpore 2.10 itself is wrong where several threads call at once, its own operators too.
+BY_TURNS = (
+    """
+import threading
+"""
+    + OF_A_NUMBER
+    + """
+ms.set_context(mode=ms.GRAPH_MODE if sys.argv[2] == "graph" else ms.PYNATIVE_MODE)
+
+
+class Net(ms.nn.Cell):
+    def construct(self, x):
+        return CUBE(x)
+
+
+net = Net()
+gradient = ms.grad(net)
+lock = threading.Lock()
+right = []
+
+
+def call(number):
+    x = ms.Tensor(np.full(3, number, np.float32))
+    for _ in range(250):
+        with lock:
+            results = net(x).asnumpy().tolist() + gradient(x).asnumpy().tolist()
+        right.append(results == [number**3] * 3 + [3 * number**2] * 3)
+
+
+threads = [threading.Thread(target=call, args=(number,)) for number in range(1, 5)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+print(len(right), all(right))
+"""
+)
+
+
+@pytest.mark.parametrize("of_mode", ["graph", "pynative"])
+def test_threads_that_call_by_turns(of_mode, tmp_path):
+    library = BUILD / "tests/test_gradients.so"
+    assert run_script(tmp_path, BY_TURNS, library, of_mode) == "1000 True\n"
+
+
 # MindSpore 2.10 ends the process itself.
 HANGING = """
 import sys
