@@ -94,7 +94,9 @@ TEST(KeptViewsTest, AreLikeNewInTheNextCall) {
   // rank, size, strides, offset, requires_grad, is_neg or named, bytes, first element
   Ints expected = {2, 2, 3, 1, 0, 0, 0, 24, 1, 0, 0};
   Place place("Spoil");
-  std::deque<std::vector<float>> inputs;  // what is kept of one goes on to show it
+  // What the kernel keeps of one goes on to show it, in the tests behind this one too.
+  static std::deque<std::vector<float>> inputs;
+  inputs.clear();
   for (const int64_t how : {0, 1, 2, 3, 4, 5, 8, 9, 10, 11, 12, 13, 14, 15, 6, 0, 7, 0}) {
     inputs.push_back({static_cast<float>(expected[8]), 2, 3, 4, 5, 6});
     Ints result(11);
