@@ -10,11 +10,13 @@
 #include <ATen/ops/topk.h>
 #include <ATen/ops/where.h>
 #include <aten_bridge.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <numeric>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -238,6 +240,18 @@ ATEN_BRIDGE_EXPORT(
 ATEN_BRIDGE_EXPORT(
     CheckedComposite, [](const Tensor& x) { return x * 2; }, input("x").dtype(at::kDouble).rank(2),
     composite());
+
+// Says so, and does not return.
+ATEN_BRIDGE_EXPORT(
+    Hang,
+    [](const Tensor& /*x*/, Tensor& /*y*/) {
+      constexpr std::string_view kText = "hanging\n";
+      static_cast<void>(write(STDOUT_FILENO, kText.data(), kText.size()) == kText.size());
+      while (true) {
+        pause();
+      }
+    },
+    meta([](const Tensor& x) { return at::empty_like(x); }));
 
 // Its size is told by nobody: only with out=.
 ATEN_BRIDGE_EXPORT(Fill, [](const Tensor& x, Tensor& y) { y.fill_(x.sum()); });

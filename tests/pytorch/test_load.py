@@ -2,6 +2,9 @@
 
 import inspect
 import re
+import signal
+import subprocess
+import sys
 
 import pytest
 
@@ -147,3 +150,32 @@ def test_two_hosts_in_one_process(run_python, program):
 
 def test_mindspore_alone_imports_no_torch(run_python):
     run_python(MINDSPORE + "import sys\nassert 'torch' not in sys.modules", GLOG_v="3")
+
+
+# While a kernel runs the interpreter is free; a main thread that waits inside one is not.
+HANGING = """
+import os, sys, threading
+import torch
+from aten_bridge.torch import load
+
+my = load(library)
+thread = threading.Thread(target=my.hang, args=(torch.ones(1),), daemon=True)
+thread.start()
+try:
+    thread.join()
+except KeyboardInterrupt:
+    print("interrupted", flush=True)
+    os._exit(0)  # at exit Python would wait for PyTorch's threads
+"""
+
+
+def test_ctrl_c_while_a_kernel_of_another_thread_does_not_return(library):
+    with subprocess.Popen(
+        [sys.executable, "-c", f"library = {str(library)!r}\n{HANGING}"],
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout.readline() == "hanging\n"
+        process.send_signal(signal.SIGINT)
+        assert process.communicate(timeout=120)[0] == "interrupted\n"
+        assert process.returncode == 0
