@@ -99,8 +99,9 @@ class StandIns {
                                         std::to_string(outputs.size()), ": ", kNotResized}));
     }
     const auto* const type =
-        std::find(std::begin(kScalarTypes) + 1, std::end(kScalarTypes),
-                  output.defined() ? output.scalar_type() : at::ScalarType::Undefined);
+        output.defined() ? std::find(std::begin(kScalarTypes) + 1, std::end(kScalarTypes),
+                                     output.scalar_type())
+                         : std::end(kScalarTypes);  // no dtype, nor one that this PyTorch lacks
     if (type == std::end(kScalarTypes)) {
       throw Error(Status::kDtype,
                   join({kernel.info.operator_name, ": output ", std::to_string(outputs.size()),

@@ -78,7 +78,7 @@ Tensor differentiate(const Tensor& x) {
   const Tensor leaf = x.detach().requires_grad_();
   const Tensor squares = at::mul(leaf, leaf);
   return torch::autograd::grad({squares}, {leaf}, {at::ones_like(squares)},
-                               /*retain_graph=*/std::nullopt, /*create_graph=*/false,
+                               /*retain_graph=*/{}, /*create_graph=*/false,
                                /*allow_unused=*/false)[0];
 }
 

@@ -150,8 +150,12 @@ TEST(InferTest, DtypesThatDifferBetweenHostsAreErrorsOfTheTypeHook) {
 }
 
 TEST(InferTest, EveryDtypeThatHostsAgreeOnIsToldApart) {
-  for (const std::string dtype : {"bool", "uint8", "int8", "uint16", "int16", "uint32", "int32",
-                                  "uint64", "int64", "float16", "float32", "float64"}) {
+  for (const std::string dtype : {
+         "bool", "uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64",
+#if PYTORCH_MINOR >= 3
+             "uint16", "uint32", "uint64"
+#endif
+       }) {
     Call call = typed("Convert");
     call.attribute("dtype", dtype).input_bytes(dtype, {0}, {});
     EXPECT_EQ(text(call.infer()), dtype + " [0]");
@@ -403,7 +407,12 @@ TEST(InferTest, KernelWithoutAMetaFunctionSaysHowToGetOne) {
 }
 
 TEST(InferTest, MetaFunctionCannotTouchData) {
-  for (const std::string name : {"MetaReads", "MetaWrites", "MetaItem"}) {
+#if PYTORCH_MINOR >= 2  // before, a meta tensor's data is null, and nobody is told
+  const std::vector<std::string> names = {"MetaReads", "MetaWrites", "MetaItem"};
+#else
+  const std::vector<std::string> names = {"MetaItem"};
+#endif
+  for (const std::string& name : names) {
     Call call = typed(name);
     EXPECT_EQ(text(call.input<float>({1}, {1}).infer()),
               name +

@@ -224,6 +224,7 @@ TEST(PluginTest, OutputsOfOtherOperatorsBehindItsOwnAreLeftAlone) {
   EXPECT_EQ(y, (std::vector<float>{1, 6}));
 }
 
+#if PYTORCH_MINOR >= 3  // which has uint16
 TEST(PluginTest, ADtypeThatATenHasNoKernelForIsComputedInAWiderOne) {
   std::vector<std::uint16_t> x = {0, 1};
   std::vector<std::uint16_t> y(2);
@@ -232,6 +233,7 @@ TEST(PluginTest, ADtypeThatATenHasNoKernelForIsComputedInAWiderOne) {
   EXPECT_EQ(call.run("NegateNumbers"), "");
   EXPECT_EQ(y, (std::vector<std::uint16_t>{0, 65535}));
 }
+#endif
 
 TEST(PluginTest, ADtypeThatAnOperatorRefusesIsAnError) {
   bool x = true;

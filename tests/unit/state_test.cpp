@@ -57,6 +57,7 @@ TEST(StateOfAKernelTest, IsMadeFromAttributesAndTheFirstCallsInputs) {
             "\"first\" 3 \"Float[2, 1] without data;None;Long[] without data;\" 6");
 }
 
+#if PYTORCH_MINOR >= 2  // before, the data is null, and nobody is told
 TEST(StateOfAKernelTest, WhatMakesItCannotTouchData) {
   for (const std::string name : {"StateReads", "StateWrites"}) {
     Call call = typed(name);
@@ -67,6 +68,7 @@ TEST(StateOfAKernelTest, WhatMakesItCannotTouchData) {
                   "constructor that touches a tensor's data; read it in operator()");
   }
 }
+#endif
 
 TEST(StateOfAKernelTest, ThatCannotBeMadeIsTriedAgainAtTheNextCall) {
   Call call = typed("ThrowsAtFirst");

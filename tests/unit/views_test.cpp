@@ -121,9 +121,12 @@ TEST(ViewsTest, RankEight) {
 
 template <class T>
 class DtypeTest : public testing::Test {};
-using ElementTypes = testing::Types<bool, std::uint8_t, std::int8_t, std::uint16_t, std::int16_t,
-                                    std::uint32_t, std::int32_t, std::uint64_t, std::int64_t, float,
-                                    double, std::complex<float>, std::complex<double>>;
+using ElementTypes = testing::Types<
+#if PYTORCH_MINOR >= 3
+    std::uint16_t, std::uint32_t, std::uint64_t,
+#endif
+    bool, std::uint8_t, std::int8_t, std::int16_t, std::int32_t, std::int64_t, float, double,
+    std::complex<float>, std::complex<double>>;
 TYPED_TEST_SUITE(DtypeTest, ElementTypes);
 
 TYPED_TEST(DtypeTest, ElementsAreCarriedUnchanged) {
@@ -154,11 +157,29 @@ TEST(ViewsTest, DtypesWithoutACppTypeAreCarriedUnchanged) {
 TEST(ViewsTest, ScalarTypesArePyTorchsOwn) {
   // Values of c10::ScalarType, which are stable: Byte 0, Char 1, ... UInt16 27, ...
   const std::vector<std::pair<const char*, int64_t>> expected = {
-      {"uint8", 0},       {"int8", 1},          {"int16", 2},   {"int32", 3},
-      {"int64", 4},       {"float16", 5},       {"float32", 6}, {"float64", 7},
-      {"complex64", 9},   {"complex128", 10},   {"bool", 11},   {"bfloat16", 15},
-      {"float8e5m2", 23}, {"float8e4m3fn", 24}, {"uint16", 27}, {"uint32", 28},
-      {"uint64", 29},     {"int", 3},           {"uint", 28},   {"float", 6}};
+    {"uint8", 0},
+    {"int8", 1},
+    {"int16", 2},
+    {"int32", 3},
+    {"int64", 4},
+    {"float16", 5},
+    {"float32", 6},
+    {"float64", 7},
+    {"complex64", 9},
+    {"complex128", 10},
+    {"bool", 11},
+    {"bfloat16", 15},
+    {"float8e5m2", 23},
+    {"float8e4m3fn", 24},
+    {"int", 3},
+    {"float", 6},
+#if PYTORCH_MINOR >= 3
+    {"uint16", 27},
+    {"uint32", 28},
+    {"uint64", 29},
+    {"uint", 28},
+#endif
+  };
   for (const auto& [dtype, scalar_type] : expected) {
     Call call = kernel("Describe");
     call.input_bytes(dtype, {1}, std::vector<unsigned char>(16));
