@@ -66,6 +66,7 @@ def main():
             "LeakyRelu": (*leaky_relu, (X,)),
             "Topk": (*of("Topk", k=2), (X,)),
             "Cat": (*of("Cat"), ((X, MORE),)),
+            "Cat of six": (*of("Cat"), ((X,) * 6,)),  # more than PyTorch's small vectors hold
             "Scale with a state": (*of("Scale"), (X,)),
             "WithWorkspace": (*of("WithWorkspace"), (X,)),
             "LeakyReluGrad by autograd": ("test_gradients.so", gradient, (X,)),
