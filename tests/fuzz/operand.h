@@ -70,13 +70,13 @@ inline constexpr TypeInfo kTypes[] = {
     {"float8e4m3fn", 1, 0, 24, 3, 7},
     {"float8e5m2", 1, 0, 23, 2, 15},
 };
-inline constexpr Type kAllTypes[] = {Type::kF32,  Type::kF64,  Type::kI64, Type::kI32,
-                                     Type::kC128, Type::kF32,  Type::kI8,  Type::kU8,
-                                     Type::kBool, Type::kI16,  Type::kC64, Type::kF16,
-#if PYTORCH_MINOR >= 3
-                                     Type::kU64,  Type::kU16,  Type::kU32,
+inline constexpr Type kAllTypes[] = {
+    Type::kF32, Type::kF64,  Type::kI64, Type::kI32,  Type::kC128, Type::kF32,  Type::kI8,
+    Type::kU8,  Type::kBool, Type::kI16, Type::kC64,  Type::kF16,  Type::kBF16,
+#if PYTORCH_MINOR >= 3  // before, the former do not exist, and nothing can be written to the latter
+    Type::kU64, Type::kU16,  Type::kU32, Type::kF8E4, Type::kF8E5
 #endif
-                                     Type::kBF16, Type::kF8E4, Type::kF8E5};
+};
 inline const TypeInfo& info(Type type) { return kTypes[static_cast<int>(type)]; }
 
 /// The one of a name; null if there is none.
