@@ -32,6 +32,7 @@ TESTS = ("core_test", "bridge_test", "typed_test", "custom_fuzz", "plugin_fuzz")
 SUITES = ("test_errors.py", "test_kernel.py", "test_operands.py", "test_tutorial.py")
 # What they and smoke.py open.
 LIBRARIES = (
+    "leaky_relu",
     "test_gradients",
     "test_kernels",
     "test_kernels_return",
@@ -168,7 +169,8 @@ class Run:
         command += ["-DCMAKE_BUILD_TYPE=None", f"-DCMAKE_CXX_COMPILER={row.compiler}"]
         command += [f"-DCMAKE_CXX_FLAGS=-Wall -Wextra {row.flags}", *row.options]
         command += [f"-DCMAKE_CXX_STANDARD={row.standard}"] if row.standard else []
-        command += ["-DATEN_BRIDGE_BUILD_TESTS=ON", "-DATEN_BRIDGE_BUILD_CUDA=OFF"]
+        command += ["-DATEN_BRIDGE_BUILD_TESTS=ON", "-DATEN_BRIDGE_BUILD_EXAMPLES=ON"]
+        command += ["-DATEN_BRIDGE_BUILD_CUDA=OFF"]
         self.step("CMake", [*command, f"-DPython3_EXECUTABLE={python}"])
         libraries = LIBRARIES if row.mindspore else (*TESTS, "test_gradients", "test_pytorch")
         self.step("the build", ["ninja", "-C", self.build, "-k", "0", "-j", jobs, *libraries])
