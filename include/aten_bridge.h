@@ -49,6 +49,9 @@
 #ifdef ATEN_BRIDGE_PYTORCH
 #include <aten_bridge/hosts/pytorch.h>
 #endif
+#ifdef ATEN_BRIDGE_JAX
+#include <aten_bridge/hosts/jax.h>
+#endif
 
 // Ordinary code, which aten_bridge_add_kernel compiles once for all kernels of a build folder.
 #if !defined(ATEN_BRIDGE_COMPILED) || defined(ATEN_BRIDGE_COMPILES)
@@ -61,11 +64,14 @@
 #ifdef ATEN_BRIDGE_PYTORCH
 #include <aten_bridge/hosts/pytorch_registry.h>
 #endif
+#ifdef ATEN_BRIDGE_JAX
+#include <aten_bridge/hosts/jax_call.h>
+#endif
 #elif defined(ATEN_BRIDGE_HOST)
 #error "A source for a host of its own is built with aten_bridge_add_kernel(... HEADER_ONLY)."
 #elif ATEN_BRIDGE_COMPILED != defined(ATEN_BRIDGE_CUDA) +                     \
                                   2 * defined(ATEN_BRIDGE_MINDSPORE_PLUGIN) + \
-                                  4 * defined(ATEN_BRIDGE_PYTORCH)
+                                  4 * defined(ATEN_BRIDGE_PYTORCH) + 8 * defined(ATEN_BRIDGE_JAX)
 #error "This source is for another DEVICE or HOST than aten_bridge_add_kernel was told."
 #endif  // ATEN_BRIDGE_COMPILED
 
@@ -87,14 +93,19 @@
 #endif
 #endif
 
-// Hosts that a kernel is told to when its library is opened.
+// Hosts that call the same kernels besides.
 #ifdef ATEN_BRIDGE_PYTORCH
 #ifndef ATEN_BRIDGE_NAMESPACE
 #error "ATEN_BRIDGE_PYTORCH needs ATEN_BRIDGE_NAMESPACE, a string: torch.ops.<namespace>."
 #endif
-#define ATEN_BRIDGE_ENTRY_MORE ATEN_BRIDGE_ENTRY_PYTORCH
+#define ATEN_BRIDGE_ENTRY_IN_PYTORCH ATEN_BRIDGE_ENTRY_PYTORCH
 #else
-#define ATEN_BRIDGE_ENTRY_MORE(Name)
+#define ATEN_BRIDGE_ENTRY_IN_PYTORCH(Name)
+#endif
+#ifdef ATEN_BRIDGE_JAX
+#define ATEN_BRIDGE_ENTRY_IN_JAX ATEN_BRIDGE_ENTRY_JAX
+#else
+#define ATEN_BRIDGE_ENTRY_IN_JAX(Name)
 #endif
 
 #ifdef ATEN_BRIDGE_ERRORS_RETURN
@@ -182,7 +193,8 @@ constexpr auto export_gradient_kernel(const char* operator_name, ErrorMode error
 /// aten_bridge::composite, aten_bridge::private_use and aten_bridge::autocast.
 ///
 /// Where ATEN_BRIDGE_PYTORCH is defined, the kernel is also the operator
-/// torch.ops.<ATEN_BRIDGE_NAMESPACE>.<name in snake_case>: see docs/pytorch.md.
+/// torch.ops.<ATEN_BRIDGE_NAMESPACE>.<name in snake_case>: see docs/pytorch.md. Where
+/// ATEN_BRIDGE_JAX is, it is also a handler of XLA's: see docs/jax.md.
 ///
 /// Where ATEN_BRIDGE_MINDSPORE_PLUGIN is defined, the kernel is that of MindSpore's own operator
 /// `Name`, and takes the parameters of that operator in their order: tensors, which may have
@@ -218,7 +230,8 @@ constexpr auto export_gradient_kernel(const char* operator_name, ErrorMode error
       ::aten_bridge::detail::make<ATEN_BRIDGE_DEVICE, ATEN_BRIDGE_HOST>(             \
           #Name, ATEN_BRIDGE_ERROR_MODE, __VA_ARGS__);                               \
   ATEN_BRIDGE_ENTRY(Name)                                                            \
-  ATEN_BRIDGE_ENTRY_MORE(Name)                                                       \
+  ATEN_BRIDGE_ENTRY_IN_PYTORCH(Name)                                                 \
+  ATEN_BRIDGE_ENTRY_IN_JAX(Name)                                                     \
   static_assert(true, "") /* takes the semicolon */
 
 #pragma GCC visibility pop

@@ -12,8 +12,8 @@ include(${CMAKE_CURRENT_LIST_DIR}/AtenBridgeFindPython.cmake)
 # CPU. CUDA needs a PyTorch with CUDA and a CUDA toolkit of the same major version, and a .cu file
 # a project(... LANGUAGES CXX CUDA); CMAKE_CUDA_ARCHITECTURES says for which GPUs.
 #
-# HOSTS says who can call the kernels: MINDSPORE, which is also what is meant without it, and PYTORCH.
-# In PyTorch a kernel is the operator torch.ops.<NAMESPACE>.<its name in snake_case> from when the
+# HOSTS says who can call the kernels: MINDSPORE, which is also what is meant without it, PYTORCH and
+# JAX. In PyTorch a kernel is the operator torch.ops.<NAMESPACE>.<its name in snake_case> from when the
 # library is opened; NAMESPACE is the target's name unless told. MINDSPORE_PLUGIN, alone, makes
 # kernels for MindSpore's own operators (MS_OP_PLUGIN_PATH), whose names they have, not for
 # ops.Custom; MindSpore's own kernels then get views made whole, which it leaves undone beside such
@@ -53,8 +53,8 @@ function(aten_bridge_add_kernel target)
     set(arg_HOSTS MINDSPORE)
   endif()
   foreach(host IN LISTS arg_HOSTS)
-    if(NOT host MATCHES "^(MINDSPORE|MINDSPORE_PLUGIN|PYTORCH)$")
-      message(FATAL_ERROR "aten_bridge_add_kernel(${target}): a host is MINDSPORE, PYTORCH or "
+    if(NOT host MATCHES "^(MINDSPORE|MINDSPORE_PLUGIN|PYTORCH|JAX)$")
+      message(FATAL_ERROR "aten_bridge_add_kernel(${target}): a host is MINDSPORE, PYTORCH, JAX or "
         "MINDSPORE_PLUGIN, not ${host}.")
     endif()
   endforeach()
@@ -63,8 +63,10 @@ function(aten_bridge_add_kernel target)
     message(FATAL_ERROR "aten_bridge_add_kernel(${target}): MINDSPORE_PLUGIN is a library's only "
       "host: its kernels have the parameters of MindSpore's own operators.")
   endif()
-  # MindSpore's C functions cost a library for PyTorch nothing that is worth a kind of its own.
+  # MindSpore's C functions cost a library for others nothing that is worth a kind of its own.
   list(REMOVE_ITEM arg_HOSTS MINDSPORE)
+  list(REMOVE_DUPLICATES arg_HOSTS)
+  list(SORT arg_HOSTS)  # one object for the same hosts
   if(arg_NAMESPACE AND NOT PYTORCH IN_LIST arg_HOSTS)
     message(FATAL_ERROR "aten_bridge_add_kernel(${target}): NAMESPACE is that of operators in "
       "PyTorch; add HOSTS PYTORCH.")
@@ -217,6 +219,9 @@ ${CMAKE_CXX_FLAGS};${CMAKE_CXX_FLAGS_${config}};${CMAKE_CXX_STANDARD}")
   if(PYTORCH IN_LIST hosts)
     math(EXPR number "${number} + 4")
     target_compile_definitions(${object} PRIVATE ATEN_BRIDGE_NAMESPACE="")  # it has no kernels
+  endif()
+  if(JAX IN_LIST hosts)
+    math(EXPR number "${number} + 8")
   endif()
   target_compile_definitions(${object} PUBLIC ATEN_BRIDGE_COMPILED=${number})
 endfunction()

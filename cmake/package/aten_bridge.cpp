@@ -15,6 +15,10 @@ template int run<ATEN_BRIDGE_DEVICE, ATEN_BRIDGE_HOST>(const KernelBase& kernel,
                                                        void** params, int* ndims, int64_t** shapes,
                                                        const char** dtypes, void* stream,
                                                        void* extra);
+#ifdef ATEN_BRIDGE_JAX
+template xla::Error* call_from_jax<ATEN_BRIDGE_DEVICE>(KernelOfJax& kernel,
+                                                       const xla::CallFrame* frame) noexcept;
+#endif
 
 }  // namespace aten_bridge::detail
 

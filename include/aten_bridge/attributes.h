@@ -13,6 +13,7 @@
 #include <cstdlib>
 #include <string>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #pragma GCC visibility push(hidden)
@@ -123,6 +124,40 @@ inline std::vector<std::vector<double>> widen(const std::vector<std::vector<floa
     wide.push_back(widen(list));
   }
   return wide;
+}
+
+/// Takes a list of bools out of one of ints. False if that is none.
+[[gnu::cold]] inline bool to_bools(const std::vector<int64_t>& integers, std::vector<bool>& value) {
+  std::vector<bool> bools;
+  for (const int64_t integer : integers) {
+    if (integer != 0 && integer != 1) {
+      return false;
+    }
+    bools.push_back(integer == 1);
+  }
+  value = std::move(bools);
+  return true;
+}
+
+/// Takes a list of strings out of one, in which each has its length before it: "2:ab0:" is "ab" and
+/// "". False if that is none.
+[[gnu::cold]] inline bool split_strings(const std::string& text,
+                                        std::vector<std::string>& strings) {
+  std::vector<std::string> parts;
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t colon = text.find_first_not_of("0123456789", begin);
+    if (colon == std::string::npos || text[colon] != ':' || colon == begin || colon - begin > 9) {
+      return false;
+    }
+    const std::size_t length = std::strtoul(text.c_str() + begin, nullptr, 10);
+    if (length > text.size() - colon - 1) {
+      return false;
+    }
+    parts.push_back(text.substr(colon + 1, length));
+    begin = colon + 1 + length;
+  }
+  strings = std::move(parts);
+  return true;
 }
 
 /// What an attribute is, for error texts: "the int 1", "the list of floats [0.5, 1]".

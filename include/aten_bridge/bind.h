@@ -88,6 +88,25 @@ inline bool take_told_counts(const KernelInfo& kernel, int inputs, int outputs,
   return true;
 }
 
+/// The same where the host tells how many of all are inputs, and the others are its outputs.
+inline bool take_exact_counts(const KernelInfo& kernel, int inputs, int count, Arguments& arguments,
+                              Report& report) {
+  const bool has_list = kernel.list_begin >= 0;
+  const int fixed = kernel.inputs - (has_list ? 1 : 0);
+  const int listed = kernel.lists_outputs ? inputs - fixed : 0;
+  if ((has_list ? inputs < fixed : inputs != fixed) || count - inputs != kernel.outputs + listed) {
+    add_count_fault(has_list, fixed, kernel.outputs,
+                    std::to_string(inputs) + " and " + std::to_string(count - inputs),
+                    kernel.words->operands, report);
+    return false;
+  }
+  arguments.list_begin = kernel.list_begin;
+  arguments.list_size = has_list ? inputs - fixed : 0;
+  arguments.inputs = inputs;
+  arguments.outputs = count - inputs;
+  return true;
+}
+
 /// How many operands there are where so many are inputs.
 inline int operand_count(const KernelInfo& kernel, int inputs) {
   const int listed = kernel.lists_outputs ? std::max(0, inputs - kernel.inputs + 1) : 0;

@@ -71,9 +71,17 @@ class NoAttributes final : public Attributes {
 class HostDefaults {
  public:
   static constexpr bool kCountsInputs = false;   ///< has `int input_count() const`
+  static constexpr bool kCountsOutputs = false;  ///< and all others are the kernel's outputs
   static constexpr bool kStridesInputs = false;  ///< inputs need not be row-major
   static constexpr bool kWritesInputs = false;   ///< a kernel without outputs writes its inputs
   static constexpr bool kSizesAfterRun = false;  ///< has `void publish_sizes()`
+
+  /// What is known of a kernel; for hosts with words of their own, in the place of the library's
+  /// first one.
+  template <class... OfHost>
+  static const KernelInfo& info(const KernelBase& kernel, const OfHost&... /*of_host*/) {
+    return kernel.info;
+  }
 
   /// A number for each place of a network that calls a kernel: the views of its last call are kept.
   static std::uint64_t place() { return 0; }

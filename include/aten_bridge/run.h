@@ -101,7 +101,9 @@ inline void separate_from_first(const Arguments& arguments) {
 template <class Host>
 bool take_operands(const KernelInfo& kernel, const Host& host, Arguments& arguments,
                    Report& report) {
-  if constexpr (Host::kCountsInputs) {
+  if constexpr (Host::kCountsOutputs) {
+    return take_exact_counts(kernel, host.input_count(), host.size(), arguments, report);
+  } else if constexpr (Host::kCountsInputs) {
     const int inputs = host.input_count();
     return take_told_counts(kernel, inputs, host.size() - inputs, arguments, report);
   } else {
@@ -142,7 +144,7 @@ Instance* find_instance(const KernelBase& kernel, const Host& host,
 template <class Device, class Host, class... OfHost>
 [[gnu::hot]] typename Host::Result run(const KernelBase& kernel, KeptByPlace& (*places)(),
                                        OfHost... of_host) {
-  const KernelInfo& info = kernel.info;
+  const KernelInfo& info = Host::info(kernel, of_host...);
   std::unique_ptr<KeptOperands> nested;
   Arguments arguments;
   int bound = 0;

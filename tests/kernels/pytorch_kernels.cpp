@@ -253,6 +253,35 @@ ATEN_BRIDGE_EXPORT(
     },
     meta([](const Tensor& x) { return at::empty_like(x); }));
 
+// A gradient by both of its inputs, also of complex numbers.
+ATEN_BRIDGE_EXPORT(
+    Multiply, [](const Tensor& x, const Tensor& y) { return x * y; }, meta());
+ATEN_BRIDGE_EXPORT_GRAD(MultiplyGrad, [](const Tensor& x, const Tensor& y) { return x * y; });
+ATEN_BRIDGE_EXPORT_GRAD(MultiplyGradGrad,
+                        gradient([](const Tensor& x, const Tensor& y) { return x * y; }));
+
+// Floats to the last bit, in lists and rows: their sum.
+ATEN_BRIDGE_EXPORT(
+    SumOf,
+    [](const Tensor& x, double first, const std::vector<double>& list,
+       const std::vector<std::vector<double>>& rows) {
+      double sum = std::accumulate(list.begin(), list.end(), first);
+      for (const std::vector<double>& row : rows) {
+        sum = std::accumulate(row.begin(), row.end(), sum);
+      }
+      return at::full_like(x, sum);
+    },
+    attr("first", 0.0), attr("list", std::vector<double>()),
+    attr("rows", std::vector<std::vector<double>>()), meta());
+
+// As many elements as a float says.
+ATEN_BRIDGE_EXPORT(
+    Widened,
+    [](const Tensor& x, double factor) {
+      return x.new_ones({static_cast<int64_t>(static_cast<double>(x.size(0)) * factor)});
+    },
+    attr("factor"), meta());
+
 // Its size is told by nobody: only with out=.
 ATEN_BRIDGE_EXPORT(Fill, [](const Tensor& x, Tensor& y) { y.fill_(x.sum()); });
 

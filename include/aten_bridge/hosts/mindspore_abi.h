@@ -152,27 +152,6 @@ inline std::string mindspore_advice(const char* name) {
   return join({"set it where the operator is made, as in add_prim_attr(\"", name, "\", ...)"});
 }
 
-/// Takes a list of strings out of one, in which each has its length before it: "2:ab0:" is "ab" and
-/// "". False if that is none.
-[[gnu::cold]] inline bool split_strings(const std::string& text,
-                                        std::vector<std::string>& strings) {
-  std::vector<std::string> parts;
-  for (std::size_t begin = 0; begin < text.size();) {
-    const std::size_t colon = text.find_first_not_of("0123456789", begin);
-    if (colon == std::string::npos || text[colon] != ':' || colon == begin || colon - begin > 9) {
-      return false;
-    }
-    const std::size_t length = std::strtoul(text.c_str() + begin, nullptr, 10);
-    if (length > text.size() - colon - 1) {
-      return false;
-    }
-    parts.push_back(text.substr(colon + 1, length));
-    begin = colon + 1 + length;
-  }
-  strings = std::move(parts);
-  return true;
-}
-
 /// The attributes behind MindSpore's `extra`; none behind null (hosts before about 1.9).
 class HostAttributes final : public Attributes {
  public:
@@ -222,18 +201,6 @@ class HostAttributes final : public Attributes {
         return false;
     }
     return false;
-  }
-
-  static bool to_bools(const std::vector<int64_t>& integers, std::vector<bool>& value) {
-    std::vector<bool> bools;
-    for (const int64_t integer : integers) {
-      if (integer != 0 && integer != 1) {
-        return false;
-      }
-      bools.push_back(integer == 1);
-    }
-    value = std::move(bools);
-    return true;
   }
 
   // no_sanitize: the dynamic type of `extra` is a class of the host's, unknown here.

@@ -19,21 +19,6 @@
 
 #pragma GCC visibility push(hidden)
 
-namespace aten_bridge::detail {
-
-/// ": expected ..., got ..." for a rank that is none, or sizes that are not there; "" for others.
-[[gnu::cold]] inline std::string form_fault(int ndim, const int64_t* sizes) {
-  if (ndim < 0 || ndim > kMaxNdim) {
-    return join(
-        {": expected a rank from 0 to ", std::to_string(kMaxNdim), ", got ", std::to_string(ndim)});
-  }
-  return ndim == 0 || sizes != nullptr
-             ? ""
-             : join({": expected ", count_text(ndim, "size"), ", got a null shape"});
-}
-
-}  // namespace aten_bridge::detail
-
 namespace aten_bridge {
 
 /// The seven arguments of one call of MindSpore's AOT interface. Owns nothing; valid during the
@@ -167,19 +152,7 @@ class CallFrame {
     if (slot.is_none()) {
       return true;
     }
-    bool empty = false;
-    int64_t bytes = info->itemsize;  // of the tensor with every size of 0 taken as 1, as strides do
-    for (int i = 0; i < slot.ndim; ++i) {
-      const int64_t size = slot.sizes[i];
-      if (size < 0 || __builtin_mul_overflow(bytes, size == 0 ? 1 : size, &bytes)) {
-        add_size_fault(name, slot, size, report);
-        return false;
-      }
-      empty = empty || size == 0;
-    }
-    slot.numel = empty ? 0 : bytes / info->itemsize;
-    if (slot.data == nullptr && !empty) {
-      add_null_fault(name, slot, report);
+    if (!detail::count_elements(slot, name, report)) {
       return false;
     }
     if (slot.numel == 1) {  // whatever its strides are
@@ -222,19 +195,6 @@ class CallFrame {
     } else {
       report.add(Status::kDtype, {name.text(), dtype_fault(dtype, slot)});
     }
-  }
-
-  [[gnu::cold, gnu::noinline]] static void add_size_fault(const OperandName& name, const Slot& slot,
-                                                          int64_t size, Report& report) {
-    const char* const expected = size < 0 ? "sizes of 0 or more" : "fewer than 2^63 bytes";
-    report.add(Status::kShape, {name.text(), ": expected ", expected, ", got ", slot.text()});
-  }
-
-  [[gnu::cold, gnu::noinline]] static void add_null_fault(const OperandName& name, const Slot& slot,
-                                                          Report& report) {
-    report.add(Status::kNullPointer,
-               {name.text(), ": expected a pointer to ", detail::count_text(slot.numel, "element"),
-                ", got null with ", slot.text()});
   }
 
   /// ": expected ..., got ..." for a dtype that is not in the tables.

@@ -68,11 +68,20 @@ inline constexpr const char* kCountedAttribute = "aten_bridge_counted";
   return input;
 }
 
+#ifdef ATEN_BRIDGE_JAX
+// An attribute of aten_bridge.jax's: floats are exact there.
+inline constexpr const char* kExactAttribute = "aten_bridge_exact";
+#endif
+
 /// Attributes as Python has them; floats become float32 on the way, as in MindSpore.
 class PythonAttributes final : public Attributes {
  public:
   PythonAttributes(const PythonAttribute* attributes, int count)
-      : begin_(attributes), end_(attributes + count) {}
+      : begin_(attributes), end_(attributes + count) {
+#ifdef ATEN_BRIDGE_JAX
+    is_exact_ = find(kExactAttribute) != end_;
+#endif
+  }
 
   bool has(const char* name) const override { return find(name) != end_; }
   std::string advice(const char* name) const override { return mindspore_advice(name); }
@@ -109,13 +118,15 @@ class PythonAttributes final : public Attributes {
         *static_cast<std::vector<double>*>(value) = floats(a);
         break;
       case AttributeType::kStrings:
-        *static_cast<std::vector<std::string>*>(value) = lists(a, &string);
+        *static_cast<std::vector<std::string>*>(value) = lists<std::string>(a, string);
         break;
       case AttributeType::kIntLists:
-        *static_cast<std::vector<std::vector<int64_t>>*>(value) = lists(a, &ints);
+        *static_cast<std::vector<std::vector<int64_t>>*>(value) =
+            lists<std::vector<int64_t>>(a, ints);
         break;
       case AttributeType::kFloatLists:
-        *static_cast<std::vector<std::vector<double>>*>(value) = lists(a, &floats);
+        *static_cast<std::vector<std::vector<double>>*>(value) = lists<std::vector<double>>(
+            a, [this](const PythonAttribute& row) { return floats(row); });
         break;
       case AttributeType::kNumber:
       case AttributeType::kDtype:
@@ -139,25 +150,36 @@ class PythonAttributes final : public Attributes {
     return {data, data + a.size};
   }
 
-  static std::vector<double> floats(const PythonAttribute& a) {
+  std::vector<double> floats(const PythonAttribute& a) const {
     const auto* data = static_cast<const double*>(a.data);
     std::vector<double> values(data, data + a.size);
-    std::transform(values.begin(), values.end(), values.begin(), to_double);
+    std::transform(values.begin(), values.end(), values.begin(),
+                   [this](double value) { return to_double(value); });
     return values;
   }
 
-  template <class T>
-  static std::vector<T> lists(const PythonAttribute& a, T (*list)(const PythonAttribute&)) {
+  template <class T, class List>
+  static std::vector<T> lists(const PythonAttribute& a, const List& list) {
     const auto* data = static_cast<const PythonAttribute*>(a.data);
     std::vector<T> values;
     std::transform(data, data + a.size, std::back_inserter(values), list);
     return values;
   }
 
-  static double to_double(double value) { return widen(static_cast<float>(value)); }
+  double to_double(double value) const {
+#ifdef ATEN_BRIDGE_JAX
+    if (is_exact_) {
+      return value;
+    }
+#endif
+    return widen(static_cast<float>(value));
+  }
 
   const PythonAttribute* begin_;
   const PythonAttribute* end_;
+#ifdef ATEN_BRIDGE_JAX
+  bool is_exact_ = false;
+#endif
 };
 
 /// Appends `text` to JSON as a string.

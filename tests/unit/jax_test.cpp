@@ -1,0 +1,392 @@
+// JAX as a host, without JAX: kernels are called with call frames of XLA's, right ones and others.
+#include <aten_bridge/hosts/jax_abi.h>
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <cstring>
+#include <deque>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace {
+
+namespace xla = aten_bridge::detail::xla;
+
+constexpr int kNumberOfFloat = xla::kFloat32;
+constexpr int kNumberOfDouble = xla::kFloat64;
+
+using Floats = std::vector<float>;
+using Sizes = std::vector<int64_t>;
+
+void* library() {
+  static void* const opened = dlopen(TEST_PYTORCH, RTLD_LAZY | RTLD_LOCAL);
+  return opened;
+}
+
+std::string raised;  // the last error's text
+int raised_code = 0;
+
+xla::Error* create_error(xla::ErrorArguments* arguments) {
+  raised = arguments->message;
+  raised_code = arguments->code;
+  return reinterpret_cast<xla::Error*>(&raised);
+}
+
+/// A call frame whose parts can be changed, larger than those of today by a tail of garbage.
+class Frame {
+ public:
+  explicit Frame(std::string name) : name_(std::move(name)) {
+    std::memset(bytes_, 0x5a, sizeof(bytes_));
+    api_ = {};
+    api_.struct_size = sizeof(api_) + 1000;
+    api_.create_error = &create_error;
+    call = new (bytes_) xla::CallFrame();
+    call->struct_size = sizeof(bytes_);
+    call->api = &api_;
+    call->stage = xla::CallFrame::kExecute;
+    call->inputs.struct_size = call->outputs.struct_size = sizeof(xla::Buffers);
+    call->attributes.struct_size = sizeof(xla::Attributes);
+  }
+
+  Frame& input(void* data, Sizes sizes, int dtype = kNumberOfFloat) {
+    inputs.items.push_back(add_buffer(data, std::move(sizes), dtype));
+    inputs.types.push_back(xla::Buffers::kBuffer);
+    return *this;
+  }
+  Frame& input(Floats& values) {
+    return input(values.data(), {static_cast<int64_t>(values.size())});
+  }
+  Frame& output(void* data, Sizes sizes, int dtype = kNumberOfFloat) {
+    outputs.items.push_back(add_buffer(data, std::move(sizes), dtype));
+    outputs.types.push_back(xla::Buffers::kBuffer);
+    return *this;
+  }
+  Frame& output(Floats& values) {
+    return output(values.data(), {static_cast<int64_t>(values.size())});
+  }
+
+  template <class T>
+  Frame& scalar(const char* name, int dtype, T value) {
+    auto kept = std::make_shared<std::pair<T, xla::Scalar>>(value, xla::Scalar());
+    kept->second = {dtype, &kept->first};
+    return attribute(name, xla::Attributes::kScalar, &kept->second, kept);
+  }
+  template <class T>
+  Frame& array(const char* name, int dtype, std::vector<T> values) {
+    auto kept =
+        std::make_shared<std::pair<std::vector<T>, xla::Array>>(std::move(values), xla::Array());
+    kept->second = {dtype, kept->first.size(), kept->first.data()};
+    return attribute(name, xla::Attributes::kArray, &kept->second, kept);
+  }
+  Frame& attribute(const char* name, int type, void* item, std::shared_ptr<void> kept = nullptr) {
+    texts_.push_back({name, std::strlen(name)});
+    names.push_back(&texts_.back());
+    types.push_back(type);
+    items.push_back(item);
+    kept_.push_back(std::move(kept));
+    return *this;
+  }
+
+  /// Puts the parts into the frame; what follows may change it.
+  Frame& complete() {
+    fill(call->inputs, inputs);
+    fill(call->outputs, outputs);
+    call->attributes.size = static_cast<int64_t>(names.size());
+    call->attributes.types = types.data();
+    call->attributes.names = names.data();
+    call->attributes.items = items.data();
+    return *this;
+  }
+
+  xla::Buffer& buffer(std::size_t index) { return buffers_[index].second; }
+
+  /// "" or the error's text.
+  std::string run_as_it_is() {
+    raised.clear();
+    const auto handler =
+        reinterpret_cast<void* (*)(const void*)>(dlsym(library(), (name_ + "Jax").c_str()));
+    void* error = handler(call);
+    EXPECT_EQ(error == nullptr, raised.empty());
+    return raised;
+  }
+  std::string run() { return complete().run_as_it_is(); }
+
+  struct Operands {
+    std::vector<void*> items;
+    std::vector<int> types;
+  };
+  Operands inputs;
+  Operands outputs;
+  std::vector<xla::Text*> names;
+  std::vector<int> types;
+  std::vector<void*> items;
+  xla::CallFrame* call;
+
+ private:
+  void* add_buffer(void* data, Sizes sizes, int dtype) {
+    buffers_.emplace_back(std::move(sizes), xla::Buffer());
+    auto& [kept, made] = buffers_.back();
+    made = {sizeof(made) + 8, nullptr, dtype, data, static_cast<int64_t>(kept.size()), kept.data()};
+    return &made;
+  }
+
+  static void fill(xla::Buffers& to, Operands& from) {
+    to.size = static_cast<int64_t>(from.items.size());
+    to.types = from.types.data();
+    to.items = from.items.data();
+  }
+
+  std::string name_;
+  xla::Api api_;
+  std::deque<std::pair<Sizes, xla::Buffer>> buffers_;
+  std::deque<xla::Text> texts_;
+  std::vector<std::shared_ptr<void>> kept_;
+  alignas(16) unsigned char bytes_[sizeof(xla::CallFrame) + 64];
+};
+
+TEST(JaxTest, CallsAKernelOnTheHostsMemory) {
+  for (int times = 0; times < 3; ++times) {  // those after the first have the views of the first
+    Floats x = {-2, 4};
+    Floats y = {0, 0};
+    EXPECT_EQ(Frame("LeakyRelu").input(x).output(y).run(), "");
+    EXPECT_EQ(y, (Floats{-0.02F, 4}));
+    EXPECT_EQ(
+        Frame("LeakyRelu").input(x).output(y).scalar("negative_slope", kNumberOfDouble, 0.5).run(),
+        "");
+    EXPECT_EQ(y, (Floats{-1, 4}));
+  }
+}
+
+TEST(JaxTest, KeepsDenormalNumbersWhereTheThreadTakesThemForZeros) {
+#ifdef __SSE__
+  const unsigned int before = __builtin_ia32_stmxcsr();
+  __builtin_ia32_ldmxcsr(before | 0x8040);
+  Floats x = {-1e-40F, 1e-40F};
+  Floats y = {0, 0};
+  const std::string error =
+      Frame("LeakyRelu").input(x).output(y).scalar("negative_slope", kNumberOfDouble, 0.5).run();
+  const unsigned int after = __builtin_ia32_stmxcsr();
+  __builtin_ia32_ldmxcsr(before);
+  EXPECT_EQ(error, "");
+  EXPECT_EQ(y, (Floats{-5e-41F, 1e-40F}));
+  EXPECT_EQ(after & 0x8040U, 0x8040U);
+#endif
+}
+
+TEST(JaxTest, TakesEmptyTensorsAndThoseOfRank0) {
+  Floats one = {-3};
+  Floats y = {0};
+  EXPECT_EQ(Frame("LeakyRelu").input(one.data(), {}).output(y.data(), {}).run(), "");
+  EXPECT_FLOAT_EQ(y[0], -0.03F);
+  EXPECT_EQ(Frame("LeakyRelu").input(nullptr, {0, 3}).output(nullptr, {0, 3}).run(), "");
+}
+
+TEST(JaxTest, TakesListsAndNones) {
+  Floats a = {1, 2};
+  Floats b = {3};
+  Floats all = {0, 0, 0};
+  EXPECT_EQ(Frame("Cat").input(a).input(b).output(all).run(), "");
+  EXPECT_EQ(all, (Floats{1, 2, 3}));
+
+  Floats x = {1, 3};
+  Floats y = {0, 0};
+  Floats bias = {10, 20};
+  const auto norm = [&](bool has_bias) {
+    Frame frame("LayerNorm");
+    frame.input(x).output(y).scalar("eps", kNumberOfDouble, 0.0);
+    if (has_bias) {
+      frame.input(bias);
+    }
+    frame.array<int64_t>("aten_bridge_none", xla::kInt64, has_bias ? Sizes{1} : Sizes{1, 2});
+    return frame.run();
+  };
+  EXPECT_EQ(norm(false), "");
+  EXPECT_EQ(y, (Floats{-1, 1}));
+  EXPECT_EQ(norm(true), "");
+  EXPECT_EQ(y, (Floats{9, 21}));
+}
+
+TEST(JaxTest, MakesAStateOnceForEachSetOfAttributes) {
+  const auto count = [](int64_t first) {
+    Floats x = {0};
+    Floats y = {0};
+    EXPECT_EQ(Frame("Count").input(x).output(y).scalar("first", xla::kInt64, first).run(), "");
+    return y[0];
+  };
+  EXPECT_EQ(count(100), 100);
+  EXPECT_EQ(count(200), 200);
+  EXPECT_EQ(count(100), 101);
+  for (int64_t first = 1000; first < 1200; ++first) {
+    EXPECT_EQ(count(first), static_cast<float>(first));
+  }
+  EXPECT_EQ(count(100), 102);
+}
+
+TEST(JaxTest, AttributesAreOfTheirTypes) {
+  Floats x = {0};
+  Floats y = {0};
+  const auto sum = [&](const auto& add) {
+    Frame frame("SumOf");
+    frame.input(x).output(y);
+    add(frame);
+    return frame.run();
+  };
+  EXPECT_EQ(sum([](Frame& f) {
+              f.scalar("first", kNumberOfFloat, 0.5F)
+                  .array<double>("list", kNumberOfDouble, {1, 2})
+                  .array<double>("rows", kNumberOfDouble, {4, 8, 16})
+                  .array<int64_t>("aten_bridge_rows_rows", xla::kInt64, {1, 0, 2});
+            }),
+            "");
+  EXPECT_EQ(y[0], 31.5);
+  EXPECT_EQ(sum([](Frame& f) {
+              f.scalar("first", xla::kInt64, int64_t{1})
+                  .array<int64_t>("list", xla::kInt64, {1})
+                  .array<double>("rows", kNumberOfDouble, {1, 2})
+                  .array<int64_t>("aten_bridge_rows_rows", xla::kInt64, {1, 2});
+            }),
+            "SumOf: attribute 'first': expected a float, such as 1.0, got the int 1\n"
+            "SumOf: attribute 'list': expected a list of floats, such as [1.0, 2.0], got the list "
+            "of ints [1]\n"
+            "SumOf: attribute 'rows': expected a list of lists of floats, such as [[1.0], [2.0, "
+            "3.0]], got something that is "
+            "none of bool, int, float, str, and lists of ints or of floats");
+  EXPECT_EQ(raised_code, 3);
+  EXPECT_EQ(sum([](Frame& f) {
+              f.attribute("first", xla::Attributes::kDictionary, &f)
+                  .attribute("list", xla::Attributes::kScalar, nullptr)
+                  .array<double>("rows", 21, {});  // int4
+            }),
+            "SumOf: attribute 'first': expected a bool, an int, a float, a str or a list of these, "
+            "got something else\n"
+            "SumOf: attribute 'list': expected a bool, an int, a float, a str or a list of these, "
+            "got something else\n"
+            "SumOf: attribute 'rows': expected a bool, an int, a float, a str or a list of these, "
+            "got something else");
+  EXPECT_EQ(sum([](Frame& f) {
+              f.array<int64_t>("aten_bridge_none", xla::kInt64, {1, 1});
+            }),
+            "SumOf: attribute 'aten_bridge_none': expected which inputs are None, in their order, "
+            "got something else");
+  EXPECT_EQ(sum([](Frame& f) { f.array<int64_t>("aten_bridge_none", xla::kInt64, {7}); }),
+            "SumOf: attribute 'aten_bridge_none': expected inputs below 2, got 7");
+}
+
+TEST(JaxTest, AnswersWhatItIsAndOtherStages) {
+  Frame frame("LeakyRelu");
+  frame.complete();
+  struct {
+    xla::Metadata known;
+    int64_t more;
+  } metadata = {};
+  metadata.known.struct_size = sizeof(metadata);
+  metadata.more = 7;
+  xla::MetadataExtension asked = {{sizeof(asked), xla::Extension::kMetadata, nullptr},
+                                  &metadata.known};
+  xla::Extension other = {sizeof(other), 99, &asked.base};
+  frame.call->extensions = &other;
+  EXPECT_EQ(frame.run_as_it_is(), "");
+  EXPECT_EQ(metadata.known.version.major, 0);
+  EXPECT_EQ(metadata.known.version.minor, 1);
+  EXPECT_EQ(metadata.known.traits, 0U);
+  EXPECT_EQ(metadata.more, 7);
+
+  frame.call->extensions = nullptr;
+  for (const int stage : {0, 1, 2, 4}) {
+    frame.call->stage = stage;
+    EXPECT_EQ(frame.run_as_it_is(), "");
+  }
+}
+
+TEST(JaxTest, RefusesOperandsThatAreWrong) {
+  Floats x = {1, 2};
+  Floats y = {0, 0};
+  EXPECT_EQ(Frame("LeakyRelu").input(x).run(),
+            "LeakyRelu: expected 1 input and 1 output, got 1 and 0; compare the arguments of the "
+            "call with the kernel");
+  EXPECT_EQ(Frame("LeakyRelu").output(y).output(y).run(),
+            "LeakyRelu: expected 1 input and 1 output, got 0 and 2; compare the arguments of the "
+            "call with the kernel");
+  EXPECT_EQ(Frame("Cat").run(),
+            "Cat: expected at least 0 inputs and 1 output, got 0 and 0; compare the arguments of "
+            "the call with the kernel");
+  EXPECT_EQ(Frame("CatGrad").input(x).input(y).output(y).output(y).run(),
+            "CatGrad: expected at least 1 input and 0 outputs, got 2 and 2; compare the arguments "
+            "of the call with the kernel");
+  EXPECT_EQ(Frame("LeakyRelu").input(x.data(), {2}, 21).output(y.data(), {2}, 99).run(),
+            "LeakyRelu: input 0 'x': expected "
+            "bool|uint8|int8|uint16|int16|uint32|int32|uint64|int64|float16|bfloat16|float32|"
+            "float64|complex64|complex128|float8e4m3fn|float8e5m2, got \"int4\" with shape [2]\n"
+            "LeakyRelu: output 0 'y': expected "
+            "bool|uint8|int8|uint16|int16|uint32|int32|uint64|int64|float16|bfloat16|float32|"
+            "float64|complex64|complex128|float8e4m3fn|float8e5m2, got \"number 99\" with shape "
+            "[2]");
+  EXPECT_EQ(Frame("LeakyRelu").input(x.data(), {-1}).output(nullptr, {2}).run(),
+            "LeakyRelu: input 0 'x': expected sizes of 0 or more, got float32 [-1]\n"
+            "LeakyRelu: output 0 'y': expected a pointer to 2 elements, got null with float32 [2]");
+  EXPECT_EQ(Frame("LeakyRelu").input(x).output(y.data(), {1, 2}).run(),
+            "LeakyRelu: output 0 'y': expected float32 [1, 2] as out or the meta function say, got "
+            "float32 [2] because the kernel resized it; let out tell the shape of the result");
+}
+
+TEST(JaxTest, RefusesFramesThatContradictThemselves) {
+  Floats x = {1, 2};
+  Floats y = {0, 0};
+  const auto fault = [&](const auto& change) {
+    Frame frame("LeakyRelu");
+    frame.input(x).output(y).scalar("negative_slope", kNumberOfDouble, 0.5).complete();
+    EXPECT_EQ(frame.run_as_it_is(), "");  // its views are kept
+    change(frame);
+    return frame.run_as_it_is();
+  };
+  const std::string contradicts =
+      ", whose arrays contradict that; report it with the version of jaxlib";
+  EXPECT_EQ(fault([](Frame& f) { f.call->inputs.items = nullptr; }),
+            "LeakyRelu: expected a call frame of XLA's FFI, got one of 232 bytes with inputs (1 "
+            "operand in a structure of 40 bytes), outputs (1 operand in a structure of 40 bytes) "
+            "and attributes (1 operand in a structure of 48 bytes)" +
+                contradicts);
+  for (const auto& change : std::vector<void (*)(Frame&)>{
+           [](Frame& f) { f.call->struct_size = sizeof(xla::CallFrame) - 8; },
+           [](Frame& f) { f.call->inputs.size = -1; },
+           [](Frame& f) { f.call->outputs.size = int64_t{1} << 40; },
+           [](Frame& f) { f.call->outputs.types = nullptr; },
+           [](Frame& f) { f.call->outputs.struct_size = 8; },
+           [](Frame& f) { f.call->attributes.size = -2; },
+           [](Frame& f) { f.call->attributes.names = nullptr; },
+           [](Frame& f) { f.call->attributes.items = nullptr; },
+           [](Frame& f) { f.call->attributes.struct_size = 0; },
+       }) {
+    const std::string text = fault(change);
+    EXPECT_EQ(text.find("LeakyRelu: expected a call frame of XLA's FFI, got one of "), 0U) << text;
+    EXPECT_NE(text.find(contradicts), std::string::npos) << text;
+  }
+  EXPECT_EQ(fault([](Frame& f) { f.inputs.items[0] = nullptr; }),
+            "LeakyRelu: input 0 'x': expected a buffer of XLA's, got none");
+  EXPECT_EQ(fault([](Frame& f) { f.outputs.types[0] = 9; }),
+            "LeakyRelu: output 0 'y': expected a buffer of XLA's, got none");
+  EXPECT_EQ(fault([](Frame& f) { f.buffer(0).struct_size = 8; }),
+            "LeakyRelu: input 0 'x': expected a buffer of XLA's, got none");
+  EXPECT_EQ(fault([](Frame& f) { f.buffer(0).rank = -1; }),
+            "LeakyRelu: input 0 'x': expected a rank from 0 to 64, got -1");
+  EXPECT_EQ(fault([](Frame& f) { f.buffer(0).rank = int64_t{1} << 32; }),
+            "LeakyRelu: input 0 'x': expected a rank from 0 to 64, got 4294967296");
+  EXPECT_EQ(fault([](Frame& f) { f.buffer(0).sizes = nullptr; }),
+            "LeakyRelu: input 0 'x': expected 1 size, got a null shape");
+  EXPECT_EQ(fault([](Frame& f) { f.names[0] = nullptr; }), "");  // no attribute of the kernel's
+}
+
+TEST(JaxTest, ThrowsNothing) {
+  Floats x = {1, 2};
+  Floats y = {0, 0};
+  EXPECT_EQ(Frame("Throws").input(x).output(y).scalar("how", xla::kInt64, int64_t{4}).run(),
+            "Throws: the kernel threw an object of type int, which is not a std::exception (input "
+            "0: float32 [2]; output 0: float32 [2])");
+  EXPECT_EQ(Frame("Throws").input(x).output(y).scalar("how", xla::kInt64, int64_t{0}).run(),
+            "Throws: index (input 0: float32 [2]; output 0: float32 [2])");
+}
+
+}  // namespace
