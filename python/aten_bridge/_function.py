@@ -201,7 +201,7 @@ class Description(NamedTuple):
 
 
 # What hosts call beside a kernel itself: to call it as a kernel would end the process.
-_SERVING = re.compile(r"(.+)(?:Init|Infer|InferShape|InferType|Describe)")
+_SERVING = re.compile(r"(.+)(?:Init|Infer|InferShape|InferType|Describe|Jax)")
 
 
 def _served(library: Library, name: str) -> str | None:

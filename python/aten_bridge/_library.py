@@ -11,9 +11,11 @@ import importlib.util
 import mmap
 import os
 import re
+import shutil
 import stat
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -90,6 +92,26 @@ def _load(path: str, _version: tuple[int, ...]) -> Library:
 def open_library(path: str) -> Library:
     """The library at an absolute path, which is loaded again when its file is another."""
     return _load(path, version_of(path))
+
+
+def open_newest(path: str) -> Library:
+    """The same; where the process has an older file of this name, a copy of the new one.
+
+    The dynamic linker knows libraries by their names: it would give the older one again.
+    """
+    if f" {path} (deleted)\n" not in Path("/proc/self/maps").read_text():
+        return open_library(path)
+    return _open_copy(path, version_of(path))
+
+
+@functools.cache
+def _open_copy(path: str, _version: tuple[int, ...]) -> Library:
+    with tempfile.TemporaryDirectory(prefix="aten_bridge_") as folder:
+        copy = Path(folder) / Path(path).name
+        shutil.copyfile(path, copy)
+        library = Library(str(copy))
+    library.path = path
+    return library
 
 
 def version_of(path: str) -> tuple[int, ...]:
@@ -214,8 +236,8 @@ def _loading_fault(path: str, text: str) -> str:
     return f"{path}: expected a library that can be loaded, got the error: {text}"
 
 
-def split(path_and_name: Any) -> tuple[str, str]:
-    """An absolute path, of a kind that MindSpore can use, and a name."""
+def divide(path_and_name: Any) -> tuple[str, str]:
+    """An absolute path and a name."""
     example = 'such as "./leaky_relu.so:LeakyRelu"'
     if isinstance(path_and_name, os.PathLike):
         path_and_name = os.fspath(path_and_name)
@@ -235,7 +257,12 @@ def split(path_and_name: Any) -> tuple[str, str]:
             f"{path_and_name!r}: expected a path and a name in UTF-8 without NUL, as MindSpore "
             "passes them on; rename or link the library"
         )
-    path = os.path.abspath(os.path.expanduser(path))
+    return os.path.abspath(os.path.expanduser(path)), name
+
+
+def split(path_and_name: Any) -> tuple[str, str]:
+    """An absolute path, of a kind that MindSpore can use, and a name."""
+    path, name = divide(path_and_name)
     if ":" in path:
         raise ValueError(
             f"{path_and_name!r}: expected one colon, between path and name, got the path {path!r}, "

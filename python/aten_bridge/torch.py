@@ -15,20 +15,16 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import functools
 import inspect
 import keyword
 import os
-import shutil
-import tempfile
 import threading
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import torch
 
-from aten_bridge._library import Library, did_you_mean, open_library, or_list, version_of
+from aten_bridge._library import did_you_mean, open_newest, or_list
 
 __all__ = ["Operator", "Operators", "load"]
 
@@ -125,7 +121,7 @@ def load(path: str | os.PathLike[str], *, replace: bool = False) -> Operators:
     """
     path = os.path.realpath(os.path.expanduser(os.fsdecode(path)))
     with _reporting():
-        library = _open(path)
+        library = open_newest(path)
     operators = library.function("aten_bridge_pytorch_operators")
     if operators is None:
         raise ValueError(
@@ -160,21 +156,6 @@ def _reporting() -> Iterator[None]:
             yield
         finally:
             del os.environ[_REPORTS]
-
-
-def _open(path: str) -> Library:
-    """The library; where the process has an older file of this name, a copy of the new one."""
-    if f" {path} (deleted)\n" not in Path("/proc/self/maps").read_text():
-        return open_library(path)
-    return _open_copy(path, version_of(path))
-
-
-@functools.cache
-def _open_copy(path: str, _version: tuple[int, ...]) -> Library:
-    with tempfile.TemporaryDirectory(prefix="aten_bridge_") as folder:
-        copy = Path(folder) / Path(path).name
-        shutil.copyfile(path, copy)
-        return Library(str(copy))
 
 
 def _signature(schema: Any, has_out: bool, needs_out: bool) -> inspect.Signature:

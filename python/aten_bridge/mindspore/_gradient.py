@@ -8,14 +8,15 @@ import multiprocessing.util
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from mindspore import ops
 
-from aten_bridge._function import Description, Function
-from aten_bridge.mindspore._inputs import Inputs, is_tensor
+from aten_bridge._function import Function
+from aten_bridge._gradients import check_output_count, has_gradient, is_tensor
+from aten_bridge.mindspore._inputs import Inputs
 
 
 @functools.cache
@@ -65,42 +66,6 @@ class MissingGradient(ops.PrimitiveWithInfer):
         raise ValueError(self._text)
 
 
-def is_names(grad: Any) -> bool:
-    names = (grad,) if isinstance(grad, str) else grad
-    return isinstance(names, tuple) and bool(names) and all(isinstance(n, str) for n in names)
-
-
-def _has_gradient(
-    function: Function, texts: Sequence[str], gradient: Description | None
-) -> list[bool]:
-    """For each input of the function, whether such a gradient kernel has an output for it.
-
-    A kernel of a fixed number of outputs may have one for each tensor that could be given, also
-    where None is, as those of ATEN_BRIDGE_EXPORT_GRAD have; one over a CallFrame has none for None.
-    """
-    given = [is_tensor(text) for text in texts]
-    kinds = function.parameter_kinds(len(texts))
-    if kinds is None:
-        return given
-    possible = [kind.startswith("tensor") for kind in kinds]
-    if gradient is not None and (gradient.is_gradient or sum(possible) == gradient.outputs):
-        return possible
-    return [a and b for a, b in zip(given, possible, strict=True)]
-
-
-def outputs_like_inputs(
-    forward: Function, output_count: int, gradient: Description | None, inputs: Inputs
-) -> list[tuple[str, Sequence[int]]]:
-    """The outputs of a gradient kernel that does not tell them: those of the forward inputs."""
-    count = len(inputs.texts) - output_count
-    mask = _has_gradient(forward, inputs.texts[:count], gradient)
-    return [
-        ("float32", [0]) if shape is None else (text, shape)
-        for text, shape, has in zip(inputs.texts, inputs.shapes, mask, strict=False)
-        if has
-    ]
-
-
 def make_bprop(
     function: Function,
     gradient: ops.Primitive,
@@ -114,13 +79,8 @@ def make_bprop(
     """
     texts, _, layout = inputs
     description = None if of_gradient is None else of_gradient.description
-    mask = _has_gradient(function, texts, description)
-    outputs = 0 if description is None or description.is_gradient else description.outputs
-    if outputs not in (0, sum(mask)):  # 0: any number
-        raise ValueError(
-            f"{of_gradient.name}: expected as many outputs as {function.name} has tensors among "
-            f"its inputs, {sum(mask)}, got {outputs}"
-        )
+    mask = has_gradient(function, texts, description)
+    check_output_count(function, of_gradient, mask)
     names = [
         name
         for i, length in enumerate(layout)
@@ -149,14 +109,3 @@ def make_bprop(
         "".join(f"{entry}, " for entry in tuples),
     )
     return make(gradient, ops.zeros_like)
-
-
-def missing_gradient(function: Function, is_gradient: bool) -> str:
-    """What to say, and to do, where an operator without a gradient is differentiated."""
-    cure = 'name one with grad="...", as in kernel("./a.so:Cube", grad="CubeGrad")'
-    if is_gradient:
-        cure = 'name one more, as in kernel("./a.so:Cube", grad=("CubeGrad", "CubeGradGrad"))'
-    return (
-        f"{function.name}: expected an operator with a gradient kernel where a network is "
-        f"differentiated, got one without; {cure}"
-    )

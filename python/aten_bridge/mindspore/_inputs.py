@@ -12,8 +12,9 @@ import mindspore as ms
 import numpy as np
 from mindspore.common.dtype import TensorType
 
+from aten_bridge._attributes import Uncarriable
 from aten_bridge._library import cut, shown
-from aten_bridge.mindspore._attributes import Uncarriable, carried_number
+from aten_bridge.mindspore._attributes import carried_number
 from aten_bridge.mindspore._dtypes import DTYPES, NAMES
 
 
@@ -31,10 +32,6 @@ class Inputs(NamedTuple):
 
 class Fault(str):
     """In place of an input's text: what was expected and got."""
-
-
-def is_tensor(text: str) -> bool:
-    return not text.startswith(("none", "#"))
 
 
 def _number_text(dtype: str, value: Any) -> str:

@@ -14,16 +14,17 @@ import mindspore as ms
 from mindspore import nn, ops
 
 from aten_bridge._function import Function
-from aten_bridge._library import open_library, or_list, shown, split
-from aten_bridge.mindspore._attributes import check_attributes, check_name, check_names
-from aten_bridge.mindspore._dtypes import TENSOR_TYPES
-from aten_bridge.mindspore._gradient import (
-    MissingGradient,
+from aten_bridge._gradients import (
+    attributes_of_gradient,
     is_names,
-    make_bprop,
+    is_tensor,
     missing_gradient,
     outputs_like_inputs,
 )
+from aten_bridge._library import open_library, shown, split
+from aten_bridge.mindspore._attributes import check_attributes, check_name, check_names
+from aten_bridge.mindspore._dtypes import TENSOR_TYPES
+from aten_bridge.mindspore._gradient import MissingGradient, make_bprop
 from aten_bridge.mindspore._infer import (
     Outcome,
     check_given,
@@ -35,7 +36,6 @@ from aten_bridge.mindspore._infer import (
 )
 from aten_bridge.mindspore._inputs import (
     Inputs,
-    is_tensor,
     read_call,
     read_infer,
     with_plain_numbers,
@@ -134,20 +134,9 @@ class Kernel(ops.Custom):
     def _make_gradient(self, grad: str | tuple[str, ...], attributes: dict[str, Any]) -> Kernel:
         first, *others = (grad,) if isinstance(grad, str) else grad
         full_name = first if ":" in first else f"{self._function.path}:{first}"
-        function = open_function(full_name)
-        name, description = function.name, function.description
-        if description is not None:
-            types = description.attribute_types
-            own = self._function.description
-            missing = [] if own is None else [n for n in own.attribute_types if n not in types]
-            if description.is_gradient and missing:
-                raise ValueError(
-                    f"{name}: expected the attributes of {self._function.name}, got a gradient "
-                    f"kernel without {or_list(missing)}; give ATEN_BRIDGE_EXPORT_GRAD the attr "
-                    "options of ATEN_BRIDGE_EXPORT"
-                )
-            attributes = {key: value for key, value in attributes.items() if key in types}
-        return Kernel(function, tuple(others) or None, attributes=attributes, forward=self)
+        of_gradient = open_function(full_name)
+        attributes = attributes_of_gradient(self._function, of_gradient, attributes)
+        return Kernel(of_gradient, tuple(others) or None, attributes=attributes, forward=self)
 
     # ===--- attributes ---===
 
@@ -277,7 +266,11 @@ class Kernel(ops.Custom):
             else:
                 check_static(self._function, inputs)
                 outputs = outputs_like_inputs(
-                    self._forward._function, self._forward._output_count or 1, description, inputs
+                    self._forward._function,
+                    self._forward._output_count or 1,
+                    description,
+                    inputs.texts,
+                    inputs.shapes,
                 )
             outcome = make_outcome(
                 inputs,

@@ -1,0 +1,148 @@
+"""The inputs of a call."""
+
+from __future__ import annotations
+
+import math
+import numbers
+import struct
+import sys
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from aten_bridge._library import cut, shown
+from aten_bridge.jax._dtypes import DTYPES, NAMES
+
+
+class Inputs(NamedTuple):
+    """The inputs of a call, those in tuples one by one."""
+
+    texts: tuple[str, ...]  # as `kInputsAttribute` of hosts/python_answers.h has them, or a Fault
+    shapes: tuple[tuple[int, ...] | None, ...]  # of arrays
+    arrays: tuple[Any, ...]  # also of numbers; without those that are None
+
+
+class Fault(str):
+    """In place of an input's text: what was expected and got."""
+
+
+def _brief(value: Any, depth: int = 0) -> str:
+    """A value for an error text."""
+    if isinstance(value, tuple | list):
+        if depth == 3:
+            return "(…)"
+        texts = [_brief(element, depth + 1) for element in value]
+        return cut(f"({', '.join(texts)}{',' if len(texts) == 1 else ''})")
+    return "Array" if isinstance(value, jax.Array) else shown(value)
+
+
+def _foreign(value: Any) -> str:
+    """What to say of other things than arrays of JAX's, None and numbers."""
+    if isinstance(value, np.ndarray):
+        return (
+            "expected an array of JAX's, got one of NumPy's; give it as jax.numpy.asarray(array), "
+            "which makes float64 and int64 32 bits wide unless jax_enable_x64 is set"
+        )
+    for module, of in (("torch", "PyTorch's"), ("mindspore", "MindSpore's")):
+        framework = sys.modules.get(module)
+        if framework is not None and isinstance(value, framework.Tensor):
+            numpy = "tensor.detach().numpy()" if module == "torch" else "tensor.asnumpy()"
+            return (
+                f"expected an array of JAX's, got a tensor of {of}; give it as "
+                f"jax.numpy.asarray({numpy})"
+            )
+    return (
+        f"expected an array, None or a number, got {_brief(value)}; give it to kernel() as an "
+        "attribute"
+    )
+
+
+class _Reader:
+    """Collects the inputs of a call."""
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+        self.shapes: list[tuple[int, ...] | None] = []
+        self.arrays: list[Any] = []
+
+    def add(self, text: str, shape: tuple[int, ...] | None = None) -> None:
+        self.texts.append(text)
+        self.shapes.append(shape)
+
+    def add_array(self, array: Any) -> None:
+        shape = array.shape
+        text = NAMES.get(array.dtype)
+        if text is None:
+            text = Fault(
+                f'expected {"|".join(DTYPES)}, got "{array.dtype}" with shape {list(shape)}'
+            )
+        elif not all(isinstance(size, int) for size in shape):
+            text = Fault(
+                f"expected known sizes, got {shape} of jax.export; export the function once for "
+                "each shape"
+            )
+        self.add(text, shape)
+        self.arrays.append(array)
+
+    def add_number(self, number: Any) -> None:
+        """As JAX has Python's numbers: of 32 bits unless jax_enable_x64 is set."""
+        is_wide = jax.config.jax_enable_x64
+        if isinstance(number, bool | np.bool_):
+            array, value = np.bool_(number), int(number)
+        elif isinstance(number, numbers.Integral):
+            bits = 64 if is_wide else 32
+            value = int(number)
+            if not -(2 ** (bits - 1)) <= value < 2 ** (bits - 1):
+                cure = "" if is_wide else "; set jax_enable_x64 for larger ones"
+                self.add(
+                    Fault(
+                        f"expected an int from -2^{bits - 1} to 2^{bits - 1} - 1, got "
+                        f"{shown(number)}{cure}"
+                    )
+                )
+                return
+            array = (np.int64 if is_wide else np.int32)(value)
+        else:
+            real = float(number)
+            with np.errstate(over="ignore"):
+                array = (np.float64 if is_wide else np.float32)(real)
+            if (math.isinf(array) and not math.isinf(real)) or (array == 0 and real != 0):
+                self.add(
+                    Fault(
+                        "expected a float that a float32 can hold, as which JAX has it, got "
+                        f"{shown(number)}; set jax_enable_x64 for others"
+                    )
+                )
+                return
+            integer, floating = ("<q", "<d") if is_wide else ("<i", "<f")
+            value = struct.unpack(integer, struct.pack(floating, array))[0]  # its bits
+        self.add(f"#{array.dtype.name}={value}")
+        self.arrays.append(array)
+
+
+def read_call(arguments: Sequence[Any]) -> Inputs:
+    """The inputs from the arguments of a call."""
+    reader = _Reader()
+    for argument in arguments:
+        if isinstance(argument, jax.Array):  # or a tracer
+            reader.add_array(argument)
+        elif argument is None:
+            reader.add("none")
+        elif isinstance(argument, bool | np.bool_ | numbers.Real):
+            reader.add_number(argument)
+        elif isinstance(argument, tuple | list):
+            if argument and all(isinstance(element, jax.Array) for element in argument):
+                for element in argument:
+                    reader.add_array(element)
+            else:
+                reader.add(
+                    Fault(
+                        f"expected a tuple of one array or more, got {_brief(argument)}; give "
+                        "numbers to kernel() as an attribute, and None as an argument of its own"
+                    )
+                )
+        else:
+            reader.add(Fault(_foreign(argument)))
+    return Inputs(tuple(reader.texts), tuple(reader.shapes), tuple(reader.arrays))

@@ -1,0 +1,320 @@
+"""The function of a kernel: a call of XLA's, with its shapes and its gradient."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import NamedSharding, PartitionSpec
+
+from aten_bridge._function import Marshalled
+from aten_bridge._gradients import (
+    attributes_of_gradient,
+    check_output_count,
+    has_gradient,
+    is_names,
+    missing_gradient,
+    outputs_like_inputs,
+)
+from aten_bridge._library import divide, or_list, shown
+from aten_bridge.jax._attributes import EXACT, NONE, check_attributes, for_xla
+from aten_bridge.jax._dtypes import DTYPES
+from aten_bridge.jax._inputs import Fault, Inputs, read_call
+from aten_bridge.jax._targets import open_kernel, target_of
+
+_MAX_PROGRAMS = 1024  # of one function
+
+# Those of jax.ffi.ffi_call that are not deprecated.
+_VMAP_METHODS = ("sequential", "sequential_unrolled", "expand_dims", "broadcast_all")
+
+
+class _Program(NamedTuple):
+    """What a call of such inputs is."""
+
+    call: Callable[..., tuple[jax.Array, ...]]
+    outputs: list[jax.ShapeDtypeStruct]
+
+
+class Kernel:
+    """A function of a kernel's. Made by `kernel`."""
+
+    def __init__(
+        self,
+        path_and_name: str | Path,
+        grad: str | tuple[str, ...] | None = None,
+        out: Any = None,
+        vmap_method: str | None = "sequential",
+        input_output_aliases: dict[int, int] | None = None,
+        attributes: dict[str, Any] | None = None,
+        forward: Kernel | None = None,
+    ):
+        """Use `kernel`. `forward` is the function whose gradients this one computes."""
+        self._path, name = divide(path_and_name)
+        self.__name__ = self.__qualname__ = name
+        library, self._function = open_kernel(self._path, name)
+        self._check_kernel(out, is_gradient=forward is not None)
+        self._target = target_of(library, self._path, self._function)
+        self._attributes = check_attributes(self._function, attributes or {})
+        if vmap_method is not None and vmap_method not in _VMAP_METHODS:
+            raise ValueError(
+                f"{name}: expected vmap_method to be one of {or_list(_VMAP_METHODS)}, or None, got "
+                + shown(vmap_method)
+            )
+        self._grad, self._out, self._forward = grad, out, forward
+        self._vmap_method = vmap_method
+        self._aliases = dict(input_output_aliases or {})
+        types = self._function.description.attribute_types
+        self._for_xla = for_xla(self._attributes, types)
+        self._marshalled = Marshalled(self._attributes | {EXACT: True}, types)
+        self._programs: dict[Any, _Program] = {}
+        self._gradient: Kernel | None = None
+        if is_names(grad):
+            self._gradient = self._make_gradient(grad)
+        elif grad is not None:
+            raise TypeError(
+                f"{name}: expected grad to be the name of a gradient kernel or a tuple of such "
+                f"names, got {shown(grad)}"
+            )
+
+    def _check_kernel(self, out: Any, is_gradient: bool) -> None:
+        description = self._function.description
+        name = self._function.name
+        # Of a list's gradient the number of outputs is that of its tensors.
+        if description is None or (description.takes_frame and not description.is_gradient):
+            raise ValueError(
+                f"{name}: expected a kernel of tensors that was exported with ATEN_BRIDGE_EXPORT, "
+                "got a C function, or a kernel over a CallFrame, of MindSpore's interface"
+            )
+        if out is None and not is_gradient and not description.has_meta:
+            raise ValueError(
+                f"{name}: expected out, or a kernel with a meta function, got neither; give "
+                "kernel() out=, a jax.ShapeDtypeStruct or a function that returns one, or export "
+                "the kernel with aten_bridge::meta() or aten_bridge::meta(function)"
+            )
+
+    def _make_gradient(self, grad: str | tuple[str, ...]) -> Kernel:
+        first, *others = (grad,) if isinstance(grad, str) else grad
+        full_name = first if ":" in first else f"{self._path}:{first}"
+        _, of_gradient = open_kernel(*divide(full_name))
+        attributes = attributes_of_gradient(self._function, of_gradient, self._attributes)
+        return Kernel(
+            full_name,
+            tuple(others) or None,
+            vmap_method=self._vmap_method,
+            attributes=attributes,
+            forward=self,
+        )
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """The names of what XLA calls, of the kernel and of its gradients.
+
+        `jax.export` wants to be told of each:
+        `disabled_checks=[DisabledSafetyCheck.custom_call(name) for name in f.targets]`.
+        """
+        return (self._target, *(self._gradient.targets if self._gradient else ()))
+
+    def __call__(self, *args: Any) -> Any:
+        """Calls the kernel."""
+        outputs = self._call(read_call(args))
+        return outputs if self._function.description.gives_tuple else outputs[0]
+
+    def _call(self, inputs: Inputs, output_count: int = 0) -> tuple[jax.Array, ...]:
+        """`output_count` of the forward function, where this is a gradient without a meta function.
+
+        Inputs are known by their numbers too: shapes may depend on them.
+        """
+        varying = _Varying.of(inputs.arrays)
+        key = (*inputs[:2], varying)
+        program = self._programs.get(key)
+        if program is None:
+            self._check_inputs(inputs)
+            outputs = [
+                _struct(*output, varying) for output in self._outputs_of(inputs, output_count)
+            ]
+            program = self._make_program(inputs.texts, outputs)
+            if len(self._programs) >= _MAX_PROGRAMS:
+                self._programs.clear()
+            self._programs[key] = program
+        return program.call(*inputs.arrays)
+
+    def _check_inputs(self, inputs: Inputs) -> None:
+        name = self._function.name
+        faults = [
+            f"{name}: input {i}: {text}"
+            for i, text in enumerate(inputs.texts)
+            if isinstance(text, Fault)
+        ]
+        count_fault = self._function.count_fault(len(inputs.texts))
+        if faults or count_fault:
+            raise TypeError("\n".join(filter(None, [count_fault, *faults])))
+
+    # ===--- shapes ---===
+
+    def _outputs_of(
+        self, inputs: Inputs, output_count: int
+    ) -> list[tuple[Sequence[int], np.dtype]]:
+        """The shape and the dtype of each output."""
+        if self._out is not None:
+            return self._given_outputs(inputs)
+        description = self._function.description
+        if description.has_meta:
+            outputs = self._function.infer(inputs.texts, inputs.shapes, self._marshalled)
+        else:
+            forward = self._forward._function
+            outputs = outputs_like_inputs(
+                forward, output_count, description, inputs.texts, inputs.shapes
+            )
+        self._check_dtypes([dtype for dtype, _ in outputs])
+        return [(tuple(shape), DTYPES[dtype]) for dtype, shape in outputs]
+
+    def _check_dtypes(self, dtypes: Sequence[str]) -> None:
+        """Raises TypeError where JAX has an output in fewer bits than the kernel writes."""
+        wide = [d for d in dtypes if jax.dtypes.canonicalize_dtype(DTYPES[d]) != DTYPES[d]]
+        if wide:
+            raise TypeError(
+                f"{self._function.name}: expected outputs of dtypes that JAX has, got "
+                f"{or_list(dict.fromkeys(wide))}; set jax_enable_x64, as in "
+                'jax.config.update("jax_enable_x64", True)'
+            )
+
+    def _given_outputs(self, inputs: Inputs) -> list[tuple[Sequence[int], np.dtype]]:
+        out = self._out
+        if callable(out) and not isinstance(out, type):
+            structs = (jax.ShapeDtypeStruct(a.shape, a.dtype) for a in inputs.arrays)
+            out = out(*(None if text == "none" else next(structs) for text in inputs.texts))
+        outs = list(out) if isinstance(out, tuple | list) else [out]
+        for one in outs:
+            if not (hasattr(one, "shape") and hasattr(one, "dtype")):
+                raise TypeError(
+                    f"{self._function.name}: expected out to be a jax.ShapeDtypeStruct, a tuple of "
+                    f"these, or a function that returns such, got {shown(one)}"
+                )
+        return [(tuple(one.shape), one.dtype) for one in outs]
+
+    # ===--- calls and gradients ---===
+
+    def _make_program(self, texts: Sequence[str], outputs: list[jax.ShapeDtypeStruct]) -> _Program:
+        nones = [i for i, text in enumerate(texts) if text == "none"]
+        attributes = dict(self._for_xla)
+        if nones:
+            attributes[NONE] = np.array(nones, np.int64)
+        call_xla = jax.ffi.ffi_call(
+            self._target,
+            outputs,
+            vmap_method=self._vmap_method,
+            input_output_aliases={
+                i - sum(none < i for none in nones): output for i, output in self._aliases.items()
+            }
+            or None,
+        )
+
+        @jax.custom_vjp
+        def call(*arrays: jax.Array) -> tuple[jax.Array, ...]:
+            return tuple(call_xla(*arrays, **attributes))
+
+        def forward(*arrays: jax.Array) -> tuple[Any, Any]:
+            return call(*arrays), arrays
+
+        def backward(arrays: Any, cotangents: Any) -> tuple[Any, ...]:
+            return self._backward(texts, outputs, arrays, cotangents)
+
+        call.defvjp(forward, backward)
+        call.__name__ = self.__name__
+        # Compiled: a call outside of jit does not trace it again.
+        return _Program(jax.jit(call, inline=True), outputs)
+
+    def _backward(
+        self,
+        texts: Sequence[str],
+        outputs: Sequence[jax.ShapeDtypeStruct],
+        arrays: Sequence[jax.Array],
+        cotangents: Sequence[Any],
+    ) -> tuple[Any, ...]:
+        """A cotangent for each array."""
+        gradient = self._gradient
+        if gradient is None:
+            raise ValueError(
+                missing_gradient(self._function, is_gradient=self._forward is not None)
+            )
+        mask = has_gradient(self._function, texts, gradient._function.description)
+        check_output_count(self._function, gradient._function, mask)
+        left = map(jnp.asarray, arrays)  # numbers come as numbers
+        given = [None if text == "none" else next(left) for text in texts]
+        of_outputs = [
+            _conjugate(cotangent)
+            if cotangent.dtype != jax.dtypes.float0
+            else jnp.zeros(output.shape, output.dtype)
+            for output, cotangent in zip(outputs, cotangents, strict=True)
+        ]
+        results = iter(gradient._call(read_call([*given, *of_outputs]), len(outputs)))
+        of_inputs = [next(results) if has else None for has in mask]
+        return tuple(
+            _cotangent(array, result)
+            for array, result, text in zip(given, of_inputs, texts, strict=True)
+            if text != "none"
+        )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        arguments = (self._path, self._function.name, self._grad, self._out, self._vmap_method)
+        return _made_again, (*arguments, self._aliases, self._attributes)
+
+    def __repr__(self) -> str:
+        arguments = [repr(f"{self._path}:{self._function.name}")]
+        arguments += [f"{name}={shown(value)}" for name, value in self._attributes.items()]
+        if self._grad is not None:
+            arguments.append(f"grad={shown(self._grad)}")
+        return f"kernel({', '.join(arguments)})"
+
+
+def _made_again(
+    path: str, name: str, grad: Any, out: Any, vmap_method: Any, aliases: Any, attributes: Any
+) -> Kernel:
+    return Kernel(f"{path}:{name}", grad, out, vmap_method, aliases, attributes)
+
+
+class _Varying(NamedTuple):
+    """Inside of `shard_map`: the axes of a mesh over which arrays differ, and the mesh."""
+
+    axes: frozenset[str]
+    mesh: Any
+
+    @classmethod
+    def of(cls, arrays: Sequence[Any]) -> _Varying | None:
+        axes: frozenset[str] = frozenset()
+        for array in arrays:
+            if isinstance(array, jax.core.Tracer):
+                type_ = jax.typeof(array)
+                # The second since 0.10.
+                axes |= type_.vma if hasattr(type_, "vma") else type_.mat.varying
+        return cls(axes, jax.sharding.get_abstract_mesh()) if axes else None
+
+
+def _struct(shape: Sequence[int], dtype: np.dtype, like: _Varying | None) -> jax.ShapeDtypeStruct:
+    """An output, which differs over the same axes as the inputs."""
+    if like is None:
+        return jax.ShapeDtypeStruct(shape, dtype)
+    if hasattr(jax.ShapeDtypeStruct, "vma"):
+        return jax.ShapeDtypeStruct(shape, dtype, vma=like.axes)
+    return jax.ShapeDtypeStruct(
+        shape,
+        dtype,
+        sharding=NamedSharding(like.mesh, PartitionSpec(*(None for _ in shape))),
+        manual_axis_type=jax.sharding.ManualAxisType(varying=like.axes),
+    )
+
+
+def _conjugate(array: Any) -> Any:
+    """From JAX's convention of complex gradients to PyTorch's, and back."""
+    return jnp.conj(array) if jnp.issubdtype(array.dtype, jnp.complexfloating) else array
+
+
+def _cotangent(array: Any, result: Any) -> Any:
+    """That of an input: of ints JAX has float0, of numbers there is no gradient."""
+    if not jnp.issubdtype(array.dtype, jnp.inexact):
+        return np.zeros(array.shape, jax.dtypes.float0)
+    return jnp.zeros(array.shape, array.dtype) if result is None else _conjugate(result)

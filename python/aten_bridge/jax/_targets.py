@@ -1,0 +1,54 @@
+"""Targets: the names by which XLA calls the handlers of libraries."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import threading
+from pathlib import Path
+
+import jax
+
+from aten_bridge._function import Function
+from aten_bridge._library import Library, open_newest, version_of
+
+_HANDLER = "Jax"  # what ATEN_BRIDGE_ENTRY_JAX of hosts/jax.h adds to a kernel's name
+
+_lock = threading.Lock()
+_registered: dict[tuple[str, str], Library] = {}  # by target and platform, with what has it
+
+
+def target_of(library: Library, path: str, function: Function) -> str:
+    """The name of a kernel's target, which is registered.
+
+    It has the identity of the file's content. So a library that was built anew is another target,
+    in the process that knows the old one too, and what `jax.export` has written finds the same
+    library again in another process.
+    """
+    handler = library.function(function.name + _HANDLER)
+    if handler is None:
+        raise ValueError(
+            f"{path}: expected a library for JAX, got one that was built for other hosts; build "
+            "it with aten_bridge_add_kernel(... HOSTS MINDSPORE JAX)"
+        )
+    target = f"aten_bridge.{function.name}.{_identity(path, version_of(path))}"
+    is_cuda = function.description is not None and function.description.device == "cuda"
+    platform = "CUDA" if is_cuda else "cpu"
+    with _lock:
+        # Of two copies of a file XLA takes the first alone.
+        if (target, platform) not in _registered:
+            capsule = jax.ffi.pycapsule(handler)
+            jax.ffi.register_ffi_target(target, capsule, platform=platform)
+            _registered[target, platform] = library
+    return target
+
+
+@functools.cache
+def _identity(path: str, _version: tuple[int, ...]) -> str:
+    return hashlib.sha256(Path(path).read_bytes()).hexdigest()[:16]
+
+
+def open_kernel(path: str, name: str) -> tuple[Library, Function]:
+    """A kernel of the library that lies there now."""
+    library = open_newest(path)
+    return library, Function(library, name)

@@ -1,0 +1,61 @@
+"""Needs a finished build: JAX is the host of its kernel libraries, on two devices of the CPU."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+_DEVICES = "--xla_force_host_platform_device_count=2"
+os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {_DEVICES}"
+os.environ["JAX_PLATFORMS"] = "cpu"
+
+
+def pytest_configure():
+    library = Path(os.environ.get("ATEN_BRIDGE_JAX_LIBRARY", ""))
+    if not library.is_file():
+        raise pytest.UsageError(
+            "Set ATEN_BRIDGE_JAX_LIBRARY to test_pytorch.so of a build; the target `jax` does so."
+        )
+
+
+@pytest.fixture(scope="session")
+def library():
+    return Path(os.environ["ATEN_BRIDGE_JAX_LIBRARY"]).resolve()
+
+
+@pytest.fixture(scope="session")
+def my(library):
+    """`my("LeakyRelu", negative_slope=0.2)`: a function of a kernel of the library."""
+    from aten_bridge.jax import kernel
+
+    return lambda name, **more: kernel(f"{library}:{name}", **more)
+
+
+@pytest.fixture
+def wide():
+    """64 bits for a test."""
+    import jax
+
+    jax.config.update("jax_enable_x64", True)
+    yield
+    jax.config.update("jax_enable_x64", False)
+
+
+@pytest.fixture
+def run_python(library):
+    """What a program prints that begins with `library`, a path; it has to end with 0."""
+
+    def run(program, **more):
+        done = subprocess.run(
+            [sys.executable, "-c", f"library = {str(library)!r}\n{program}"],
+            env={**os.environ, **more},
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+        )
+        assert done.returncode == 0, done.stdout
+        return done.stdout
+
+    return run

@@ -1,0 +1,177 @@
+"""Kernels as functions of JAX: values, attributes, state."""
+
+import math
+import struct
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import torch
+
+X = np.linspace(-2, 2, 12, dtype=np.float32).reshape(3, 4)
+
+
+def same(result, expected):
+    """Whether an array has the dtype, the shape and the bits of a tensor."""
+    return (
+        str(result.dtype) == str(expected.dtype).removeprefix("torch.")
+        and result.shape == tuple(expected.shape)
+        and np.asarray(result).tobytes() == expected.reshape(-1).view(torch.uint8).numpy().tobytes()
+    )
+
+
+def test_values_are_those_of_pytorch(my):
+    x, t = jnp.asarray(X), torch.from_numpy(X)
+    assert same(my("LeakyRelu")(x), torch.nn.functional.leaky_relu(t))
+    assert same(my("LeakyRelu", negative_slope=0.25)(x), torch.nn.functional.leaky_relu(t, 0.25))
+    assert same(my("Cat", dim=1)((x, x)), torch.cat([t, t], 1))
+    assert same(my("Cat")(x), t)
+    weight = jnp.arange(4.0)
+    norm = my("LayerNorm")
+    w = torch.arange(4.0)
+    assert same(norm(x, None, None), torch.layer_norm(t, [4]))
+    assert same(norm(x, weight, None), torch.layer_norm(t, [4], w))
+    assert same(norm(x, None, weight), torch.layer_norm(t, [4], None, w))
+    assert same(my("Swish", beta=2.0)(x), t * torch.sigmoid(t * 2))
+    assert same(my("TwoSteps")(x), t * 3)
+    # XLA makes an input row-major.
+    assert same(jax.jit(lambda x: my("LeakyRelu")(x.T))(x), torch.nn.functional.leaky_relu(t.T))
+
+
+def test_several_results(my, wide):
+    x, t = jnp.asarray(X), torch.from_numpy(X)
+    values, indices = my("TopK", k=2, dim=0, largest=False)(x)
+    expected = t.topk(2, 0, False)
+    assert same(values, expected.values)
+    assert same(indices, expected.indices)
+
+
+def test_workspaces(my, wide):
+    x = jnp.asarray(X, jnp.float64)
+    assert same(my("SumOfRows")(x), torch.from_numpy(X).double().sum(1))
+
+
+DTYPES = [
+    *("bool", "uint8", "int8", "uint16", "int16", "uint32", "int32", "uint64", "int64"),
+    *("float16", "bfloat16", "float32", "float64", "complex64", "complex128"),
+    *("float8_e4m3fn", "float8_e5m2"),
+]
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", [(), (2, 0, 3), (2, 3)])
+def test_dtypes(my, wide, dtype, shape):
+    count = math.prod(shape)
+    x = jnp.asarray(np.arange(count).reshape(shape) % 2, dtype)
+    t = (torch.arange(count).reshape(shape) % 2).to(getattr(torch, dtype))
+    assert same(my("MetaSaid")(x), t)
+
+
+def test_numbers(my, wide):
+    x, t = jnp.asarray(X), torch.from_numpy(X)
+    scale = my("Scale")
+    assert same(scale(x, 2.5, None), t * 2.5)
+    assert same(scale(x, 3, 2), t * 6)
+    assert same(scale(x, True, np.int64(2)), t * 2)
+    assert same(jax.jit(lambda x, factor: scale(x, factor, 2))(x, 2.5), t * 5)
+    # As JAX has them where 64 bits are not asked for.
+    jax.config.update("jax_enable_x64", False)
+    assert same(scale(x, 0.1, 2), t * float(np.float32(0.1)) * 2)
+
+
+WORDS = "{} {} {:.6f} {:.6f} {} {} 1 2 0.250000 {} {} row of 2 row of 1 and {}"
+
+
+def test_attributes_of_every_kind(my):
+    def check(expected, **attributes):
+        out = jax.ShapeDtypeStruct((len(expected.encode()),), jnp.uint8)
+        described = my("Describe", out=out, **attributes)(jnp.ones(1))
+        assert bytes(described).decode() == expected
+
+    plain = WORDS.format(1, 3, 0.5, 2, "word", "Half", "yes no", "a b", None)
+    check(plain)
+    check(plain, maybe=None)
+    text = 'Wörter, \t und "mehr"'
+    check(
+        WORDS.format(0, -(2**63), 1000, 0.25, text, "Float", "no", " x y", 2**63 - 1),
+        flag=False,
+        number=-(2**63),
+        real=1e3,
+        any=0.25,
+        text=text,
+        type=jnp.float32,
+        flags=[False],
+        texts=["", "x y"],
+        rows=[[5, 6], [7]],
+        maybe=2**63 - 1,
+    )
+    check(plain.replace("Half", "Char"), type=np.dtype("int8"), number=np.int32(3))
+    check(
+        "1 3 0.500000 2.000000 word Half and None",
+        ints=(),
+        reals=np.array([]),
+        flags=[],
+        texts=[],
+        rows=[],
+    )
+
+
+@pytest.mark.parametrize("x64", [False, True])
+def test_floats_are_exact(my, x64):
+    floats = [0.1, 1 / 3, math.pi, 1e-320, 5e-324, -0.0, 1.7976931348623157e308, 2.0**-1074]
+    floats += [math.inf, -math.inf, np.float64(2) / 3, float(np.float32(0.1))]
+    generator = np.random.default_rng(0)
+    floats += np.frombuffer(generator.bytes(8 * 200), np.float64).tolist()
+    jax.config.update("jax_enable_x64", True)
+    ones = jnp.ones(1, jnp.float64)
+    for value in floats:
+        if math.isnan(value):
+            continue
+        for attributes in ({"first": value}, {"list": [value]}, {"rows": [[], [value]]}):
+            if value == 0 and "first" not in attributes:
+                continue  # 0.0 + -0.0
+            jax.config.update("jax_enable_x64", x64)
+            sum_of = my("SumOf", **attributes)
+            jax.config.update("jax_enable_x64", True)
+            assert struct.pack("d", sum_of(ones)[0]) == struct.pack("d", value), attributes
+    jax.config.update("jax_enable_x64", False)
+
+
+def test_shapes_by_exact_floats(my):
+    """A float32 of 0.7 is more than 0.7: of 10 elements it makes 7, of a double 6 or 7."""
+    assert my("Widened", factor=2.0)(jnp.ones(3)).shape == (6,)
+    factor = math.nextafter(0.7, 0)
+    assert int(10 * factor) == 6
+    assert my("Widened", factor=factor)(jnp.ones(10)).shape == (6,)
+
+
+def test_a_state_is_made_once_for_each_set_of_attributes(my):
+    x = jnp.zeros(2)
+    count = my("Count", first=1000)
+    assert [count(x)[0] for _ in range(3)] == [1000, 1001, 1002]
+    assert my("Count", first=1000)(x)[0] == 1003
+    assert my("Count", first=2000)(x)[0] == 2000
+    assert jax.jit(count)(jnp.zeros(3))[0] == 1004
+
+
+def test_denormal_numbers_are_no_zeros(my, wide):
+    """XLA's own threads take them for zeros."""
+    x = jnp.array([-1e-310, 5e-324])
+    assert my("LeakyRelu", negative_slope=0.5)(x).tolist() == [-5e-311, 5e-324]
+    assert jax.jit(lambda x: x * 0.5)(x)[0] == 0
+
+
+def test_out(my):
+    x = jnp.asarray(X)
+    struct = jax.ShapeDtypeStruct((2,), jnp.float32)
+    assert my("Fill", out=struct)(x).shape == (2,)
+    assert my("Fill", out=lambda x: x)(x).shape == (3, 4)
+    assert my("Fill", out=lambda x: jax.ShapeDtypeStruct(x.shape[:1], x.dtype))(x).shape == (3,)
+
+
+def test_many_shapes(my):
+    leaky_relu = my("LeakyRelu", negative_slope=0.5)
+    for count in range(200):
+        x = jnp.arange(count) - 3.0
+        assert leaky_relu(x).tolist() == [v if v > 0 else v / 2 for v in x.tolist()]

@@ -1,0 +1,216 @@
+"""Errors, as whole texts."""
+
+import pickle
+import re
+import sys
+import types
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import torch
+
+X = jnp.asarray(np.linspace(-2, 2, 4, dtype=np.float32).reshape(2, 2))
+
+
+def text_of(error, call):
+    with pytest.raises(error) as raised:
+        jax.block_until_ready(call())
+    return str(raised.value)
+
+
+def test_libraries(my, library, tmp_path):
+    from aten_bridge.jax import kernel
+
+    nothing = tmp_path / "nothing.so"
+    assert text_of(FileNotFoundError, lambda: kernel(f"{nothing}:LeakyRelu")) == (
+        f"{nothing}: expected a kernel library, got no such file; build it, or mend the path"
+    )
+    assert re.fullmatch(
+        rf"{library}: expected the kernel 'LeakyRely', got a library with 'Assigns', .* and \d+ "
+        "more; did you mean 'LeakyRelu'\\?",
+        text_of(AttributeError, lambda: my("LeakyRely")),
+    )
+    assert "did you mean 'LeakyRelu'?" in text_of(AttributeError, lambda: my("LeakyReluJax"))
+    assert text_of(ValueError, lambda: kernel("LeakyRelu")) == (
+        "'LeakyRelu': expected the path of a library, a colon and the name of a kernel, such as "
+        '"./leaky_relu.so:LeakyRelu"'
+    )
+
+
+def test_a_library_for_other_hosts(library, monkeypatch):
+    from aten_bridge.jax import _targets
+
+    class Other:
+        @staticmethod
+        def function(name):
+            return None
+
+    function = types.SimpleNamespace(name="LeakyRelu", description=None)
+    assert text_of(ValueError, lambda: _targets.target_of(Other, "a.so", function)) == (
+        "a.so: expected a library for JAX, got one that was built for other hosts; build it with "
+        "aten_bridge_add_kernel(... HOSTS MINDSPORE JAX)"
+    )
+
+
+def test_attributes(my):
+    assert text_of(TypeError, lambda: my("LeakyRelu", slope=0.1, negative_slope=1)) == (
+        "LeakyRelu: attribute 'negative_slope': expected a float, such as 1.0, got the int 1\n"
+        "LeakyRelu: attribute 'slope': expected one of 'negative_slope', got an unknown name; did "
+        "you mean 'negative_slope'?"
+    )
+    assert re.fullmatch(
+        r"TopK: attribute 'k': expected an int, got nothing; give it where the operator is made, "
+        r"as in kernel\('.*:TopK', k=...\)",
+        text_of(TypeError, lambda: my("TopK")),
+    )
+    out = jax.ShapeDtypeStruct((1,), jnp.uint8)
+    assert text_of(
+        TypeError, lambda: my("Describe", out=out, ints=[1, 2.0], number=2**63, text=X)
+    ) == (
+        "Describe: attribute 'ints': expected ints or floats, got both in [1, 2.0]; write 1.0 for "
+        "1\n"
+        "Describe: attribute 'number': expected an int from -2^63 to 2^63 - 1, got "
+        "9223372036854775808\n"
+        "Describe: attribute 'text': expected a bool, an int, a float, a str, a dtype, or a list "
+        f"of ints or floats or of lists of these, got {X!r} of type ArrayImpl"
+    )
+
+
+def test_kernel(my):
+    assert text_of(ValueError, lambda: my("Fill")) == (
+        "Fill: expected out, or a kernel with a meta function, got neither; give kernel() out=, a "
+        "jax.ShapeDtypeStruct or a function that returns one, or export the kernel with "
+        "aten_bridge::meta() or aten_bridge::meta(function)"
+    )
+    assert text_of(TypeError, lambda: my("Fill", out=(2, 2))(X)) == (
+        "Fill: expected out to be a jax.ShapeDtypeStruct, a tuple of these, or a function that "
+        "returns such, got 2"
+    )
+    assert text_of(ValueError, lambda: my("LeakyRelu", vmap_method="all")) == (
+        "LeakyRelu: expected vmap_method to be one of 'sequential', 'sequential_unrolled', "
+        "'expand_dims', 'broadcast_all', or None, got 'all'"
+    )
+    assert text_of(TypeError, lambda: my("LeakyRelu", grad=5)) == (
+        "LeakyRelu: expected grad to be the name of a gradient kernel or a tuple of such names, "
+        "got 5"
+    )
+
+
+def test_inputs(my):
+    f = my("LeakyRelu")
+    assert text_of(TypeError, lambda: f(X, X)) == "LeakyRelu: expected 1 input, got 2"
+    assert text_of(TypeError, lambda: f(np.ones(2))) == (
+        "LeakyRelu: input 0: expected an array of JAX's, got one of NumPy's; give it as "
+        "jax.numpy.asarray(array), which makes float64 and int64 32 bits wide unless "
+        "jax_enable_x64 is set"
+    )
+    assert text_of(TypeError, lambda: f(torch.ones(2))) == (
+        "LeakyRelu: input 0: expected an array of JAX's, got a tensor of PyTorch's; give it as "
+        "jax.numpy.asarray(tensor.detach().numpy())"
+    )
+    assert text_of(TypeError, lambda: f("x")) == (
+        "LeakyRelu: input 0: expected an array, None or a number, got 'x'; give it to kernel() as "
+        "an attribute"
+    )
+    assert text_of(TypeError, lambda: my("Cat")((X, None))) == (
+        "Cat: input 0: expected a tuple of one array or more, got (Array, None); give numbers to "
+        "kernel() as an attribute, and None as an argument of its own"
+    )
+    assert text_of(TypeError, lambda: f(jnp.ones(2, jnp.int4))) == (
+        "LeakyRelu: input 0: expected bool|uint8|int8|uint16|int16|uint32|int32|uint64|int64|"
+        "float16|bfloat16|float32|float64|complex64|complex128|float8e4m3fn|float8e5m2, got "
+        '"int4" with shape [2]'
+    )
+    assert text_of(ValueError, lambda: f(None)) == (
+        "LeakyRelu: input 0 'x': expected a tensor, got None"
+    )
+    assert text_of(TypeError, lambda: my("Scale")(X, 2**31, 1e-50)) == (
+        "Scale: input 1: expected an int from -2^31 to 2^31 - 1, got 2147483648; set "
+        "jax_enable_x64 for larger ones\n"
+        "Scale: input 2: expected a float that a float32 can hold, as which JAX has it, got 1e-50; "
+        "set jax_enable_x64 for others"
+    )
+
+
+def test_a_tensor_of_mindspores(my, monkeypatch):
+    class Tensor:
+        pass
+
+    monkeypatch.setitem(sys.modules, "mindspore", types.SimpleNamespace(Tensor=Tensor))
+    assert text_of(TypeError, lambda: my("LeakyRelu")(Tensor())) == (
+        "LeakyRelu: input 0: expected an array of JAX's, got a tensor of MindSpore's; give it as "
+        "jax.numpy.asarray(tensor.asnumpy())"
+    )
+
+
+def test_dtypes_and_shapes(my):
+    checked = my("Checked")
+    assert text_of(ValueError, lambda: checked(jnp.ones((2, 2), jnp.int32), jnp.ones(3))) == (
+        "Checked: input 0 'x': expected float16|bfloat16|float32|float64, got \"int32\" with shape "
+        "[2, 2]\n"
+        "Checked: input 0 'x': expected sizes [N, 3], got int32 [2, 2]\n"
+        "Checked: input 1 'y': expected sizes [N] with N = 2 as in input 0 'x', got float32 [3]"
+    )
+    assert text_of(TypeError, lambda: my("TopK", k=1)(X)) == (
+        "TopK: expected outputs of dtypes that JAX has, got 'int64'; set jax_enable_x64, as in "
+        'jax.config.update("jax_enable_x64", True)'
+    )
+
+
+def test_gradients(my):
+    def gradient(f, x=X):
+        return jax.grad(lambda x: f(x).sum())(x)
+
+    assert text_of(ValueError, lambda: gradient(my("NoGradient"))) == (
+        "NoGradient: expected an operator with a gradient kernel where a network is "
+        'differentiated, got one without; name one with grad="...", as in kernel("./a.so:Cube", '
+        'grad="CubeGrad")'
+    )
+    f = my("LeakyRelu", grad="LeakyReluGrad")
+    assert text_of(ValueError, lambda: jax.grad(lambda x: gradient(f, x).sum())(X)) == (
+        "LeakyReluGrad: expected an operator with a gradient kernel where a network is "
+        'differentiated, got one without; name one more, as in kernel("./a.so:Cube", '
+        'grad=("CubeGrad", "CubeGradGrad"))'
+    )
+    assert text_of(ValueError, lambda: my("LeakyRelu", grad="TopKGrad")) == (
+        "TopKGrad: expected the attributes of LeakyRelu, got a gradient kernel without "
+        "'negative_slope'; give ATEN_BRIDGE_EXPORT_GRAD the attr options of ATEN_BRIDGE_EXPORT"
+    )
+    assert text_of(ValueError, lambda: gradient(my("Swish", grad="SobelGrad"))) == (
+        "SobelGrad: expected as many outputs as Swish has tensors among its inputs, 1, got 2"
+    )
+
+
+def test_what_a_body_does(my):
+    raised = getattr(jax.errors, "JaxRuntimeError", RuntimeError)
+    assert text_of(raised, lambda: jax.jit(my("Resizes"))(X)) == (
+        "INVALID_ARGUMENT: Resizes: output 0: expected float32 [2, 2] as out or the meta function "
+        "say, got float32 [5] because the kernel resized it; let out tell the shape of the result"
+    )
+    for how, text in {
+        0: "index",
+        4: "the kernel threw an object of type int, which is not a std::exception",
+        5: "runtime",
+    }.items():
+        assert text_of(raised, lambda how=how: jax.jit(my("Throws", how=how, out=X))(X)) == (
+            f"INVALID_ARGUMENT: Throws: {text} (input 0: float32 [2, 2]; output 0: float32 [2, 2])"
+        )
+    dtype = my("LeakyRelu", out=lambda x: jax.ShapeDtypeStruct(x.shape, jnp.int32))
+    assert text_of(raised, lambda: dtype(X)) == (
+        "INVALID_ARGUMENT: LeakyRelu: Found dtype Int but expected Float (input 0 'x': float32 [2, "
+        "2]; output 0 'y': int32 [2, 2])"
+    )
+
+
+def test_says_what_it_is(my, library):
+    f = my("LeakyRelu", negative_slope=0.5, grad="LeakyReluGrad")
+    text = f"kernel('{library}:LeakyRelu', negative_slope=0.5, grad='LeakyReluGrad')"
+    assert repr(f) == text
+    again = pickle.loads(pickle.dumps(f))
+    assert repr(again) == text
+    assert again(X).tolist() == f(X).tolist()
+    assert all(
+        re.fullmatch(r"aten_bridge\.LeakyRelu(Grad)?\.[0-9a-f]{16}", name) for name in f.targets
+    )

@@ -1,0 +1,224 @@
+"""Kernels under JAX's transformations."""
+
+import functools
+import threading
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import lax
+from jax.sharding import Mesh, PartitionSpec
+
+X = jnp.asarray(np.linspace(-2, 2, 12, dtype=np.float32).reshape(3, 4))
+
+
+@pytest.fixture
+def leaky_relu(my):
+    return my("LeakyRelu", negative_slope=0.25, grad=("LeakyReluGrad", "LeakyReluGradGrad"))
+
+
+def of_jax(x):
+    return jax.nn.leaky_relu(x, 0.25)
+
+
+def loss(f, x):
+    return (f(x) ** 2).sum()
+
+
+def equal(a, b):
+    return jax.tree.all(jax.tree.map(lambda x, y: x.dtype == y.dtype and (x == y).all(), a, b))
+
+
+TRANSFORMED = {
+    "jit": jax.jit,
+    "grad": lambda f: jax.grad(functools.partial(loss, f)),
+    "jit of grad": lambda f: jax.jit(jax.grad(functools.partial(loss, f))),
+    "value_and_grad": lambda f: jax.value_and_grad(functools.partial(loss, f)),
+    "vjp": lambda f: lambda x: jax.vjp(f, x)[1](X),
+    "grad of grad": lambda f: jax.grad(
+        lambda x: (jax.grad(functools.partial(loss, f))(x) ** 2).sum()
+    ),
+    "jacrev": lambda f: lambda x: jax.jacrev(f)(x[0]),
+    "jacrev of jacrev": lambda f: lambda x: jax.jacrev(jax.jacrev(lambda v: f(v) ** 2))(x[0]),
+    "vmap": jax.vmap,
+    "vmap of an inner dimension": lambda f: jax.vmap(f, in_axes=1, out_axes=1),
+    "vmap of vmap": lambda f: jax.vmap(jax.vmap(f)),
+    "jit of vmap of grad": lambda f: jax.jit(jax.vmap(jax.grad(functools.partial(loss, f)))),
+    "grad of vmap": lambda f: jax.grad(lambda x: (jax.vmap(f)(x) ** 2).sum()),
+    "scan": lambda f: lambda x: lax.scan(lambda sum_, row: (sum_ + f(row), f(row)), x[0], x),
+    "grad of scan": lambda f: jax.grad(
+        lambda x: lax.scan(lambda c, row: (c + (f(row) ** 2).sum(), None), 0.0, x)[0]
+    ),
+    "fori_loop": lambda f: lambda x: lax.fori_loop(0, 5, lambda _, v: f(v), x),
+    "while_loop": lambda f: lambda x: lax.while_loop(lambda v: v.min() < -0.01, f, x),
+    "cond": lambda f: lambda x: lax.cond(x[0, 0] < 0, f, lambda v: v, x),
+    "checkpoint": lambda f: jax.grad(functools.partial(loss, jax.checkpoint(f))),
+    "map": lambda f: lambda x: lax.map(f, x),
+}
+
+
+@pytest.mark.parametrize("name", TRANSFORMED)
+def test_is_as_jaxs_own(leaky_relu, name):
+    transform = TRANSFORMED[name]
+    assert equal(transform(leaky_relu)(X), transform(of_jax)(X))
+
+
+@pytest.mark.parametrize(
+    "method", ["sequential", "sequential_unrolled", "expand_dims", "broadcast_all"]
+)
+def test_vmap_methods(my, method):
+    f = my("LeakyRelu", negative_slope=0.25, grad="LeakyReluGrad", vmap_method=method)
+    assert equal(jax.vmap(f)(X), of_jax(X))
+    gradient = jax.vmap(jax.grad(functools.partial(loss, f)))
+    assert equal(gradient(X), jax.grad(functools.partial(loss, of_jax))(X))
+    multiply = my("Multiply", vmap_method=method)
+    assert equal(jax.vmap(multiply, in_axes=(0, None))(X, X[0]), X * X[0])
+    # How often the kernel is called.
+    count = my("Count", first=3000, vmap_method=method)
+    assert len(set(jax.vmap(count)(X)[:, 0].tolist())) == (3 if "sequential" in method else 1)
+
+
+def test_several_inputs(my):
+    multiply = my("Multiply", grad=("MultiplyGrad", "MultiplyGradGrad"))
+    y = X[::-1]
+    assert equal(jax.grad(lambda x, y: multiply(x, y).sum(), (0, 1))(X, y), (y, X))
+    second = jax.grad(lambda x: (jax.grad(lambda y: multiply(x, y).sum())(y) * y).sum())
+    assert equal(second(X), y)
+
+
+def test_lists_nones_and_several_results(my, wide):
+    cat = my("Cat", dim=1, grad="CatGrad")
+    gradients = jax.grad(lambda a, b: (cat((a, b)) ** 2).sum(), (0, 1))(X, X[:, :1])
+    assert equal(gradients, (2 * X, 2 * X[:, :1]))
+    assert equal(jax.vmap(lambda a: my("Cat")((a, a)))(X), jnp.concatenate([X, X], 1))
+
+    norm = my("LayerNorm", grad="LayerNormGrad")
+
+    def of_bias(bias):
+        return (norm(X, None, bias) * X).sum()
+
+    np.testing.assert_allclose(jax.grad(of_bias)(jnp.ones(4, X.dtype)), X.sum(0), rtol=1e-6)
+
+    topk = my("TopK", k=1, grad="TopKGrad")
+    assert equal(jax.grad(lambda x: topk(x)[0].sum())(X), jnp.zeros_like(X).at[:, -1].set(1))
+    loud = my("Loud", grad="LoudGrad")  # written by hand, and wants zeros for its ints
+    assert equal(jax.grad(lambda x: loud(x)[0].sum())(X), jnp.full_like(X, 2))
+
+
+def test_gradients_of_ints_and_numbers(my, wide):
+    multiply = my("Multiply", grad="MultiplyGrad")
+    x, n = jnp.array([1.5, 2]), jnp.array([3, 4])
+    y, vjp = jax.vjp(multiply, x, n)
+    of_x, of_n = vjp(jnp.ones_like(y))
+    assert equal(of_x, jnp.array([3.0, 4.0]))
+    assert (of_n.dtype, of_n.shape) == (jax.dtypes.float0, (2,))
+    scale = my("Scale", grad="ScaleGrad")
+    assert equal(jax.grad(lambda x: scale(x, 3.0, 2).sum())(x), jnp.array([6.0, 6.0]))
+    # A number has no gradient.
+    assert jax.grad(lambda factor: scale(x, factor, None).sum())(2.0) == 0
+
+
+def test_a_gradient_without_a_meta_function(my, wide):
+    square = my("Square", grad="SquareGrad")
+    x = X.astype(jnp.float64)
+    assert equal(jax.grad(lambda x: square(x).sum())(x), 2 * x)
+
+
+def test_complex_gradients_are_jaxs(my):
+    multiply = my("Multiply", grad="MultiplyGrad")
+    z = jnp.array([1 + 2j, -0.5j, 3 - 1j])
+    w = jnp.array([2 - 1j, 1j, 0.5 + 0.25j])
+
+    def real(f):
+        return jax.grad(lambda z, w: jnp.real(f(f(z, w), z)).sum(), (0, 1))
+
+    assert equal(real(multiply)(z, w), real(lambda a, b: a * b)(z, w))
+    holomorphic = jax.grad(lambda z: multiply(z, w).sum(), holomorphic=True)
+    assert equal(holomorphic(z), w)
+
+
+def test_shard_map(leaky_relu):
+    mesh = Mesh(np.array(jax.devices()[:2]), ("rows",))
+    x = jnp.arange(-8.0, 8.0).reshape(4, 4)
+    shard_map = getattr(jax, "shard_map", None)
+    if shard_map is None:  # before 0.7
+        from jax.experimental.shard_map import shard_map
+    rows = PartitionSpec("rows")
+    sharded = shard_map(leaky_relu, mesh=mesh, in_specs=rows, out_specs=rows)
+    result = jax.jit(sharded)(x)
+    assert len(result.sharding.device_set) == 2
+    assert equal(result, of_jax(x))
+    gradient = jax.jit(jax.grad(lambda x: (sharded(x) ** 2).sum()))(x)
+    assert equal(gradient, jax.grad(functools.partial(loss, of_jax))(x))
+
+
+def test_export(leaky_relu, run_python, tmp_path):
+    from jax import export
+
+    checks = [export.DisabledSafetyCheck.custom_call(name) for name in leaky_relu.targets]
+    exported = export.export(jax.jit(leaky_relu), disabled_checks=checks)(X)
+    assert equal(exported.call(X), of_jax(X))
+    file = tmp_path / "exported"
+    file.write_bytes(exported.serialize(vjp_order=1))
+    # In another process, which has to know the library.
+    text = run_python(
+        f"""
+import jax, jax.numpy as jnp
+from jax import export
+from aten_bridge.jax import kernel
+kernel(library + ":LeakyRelu", negative_slope=0.75, grad="LeakyReluGrad")
+f = export.deserialize(bytearray(open({str(file)!r}, "rb").read())).call
+x = jnp.asarray({X.tolist()!r})
+print(f(x).tolist() == {of_jax(X).tolist()!r})
+print(jax.grad(lambda x: f(x).sum())(x)[0].tolist())
+"""
+    )
+    assert text.splitlines() == ["True", "[0.25, 0.25, 0.25, 0.25]"]
+
+
+def test_a_donated_input_becomes_the_output(my):
+    f = my("LeakyRelu", negative_slope=0.5, input_output_aliases={0: 0})
+    x = jnp.arange(-4.0, 4.0)
+    expected = jax.nn.leaky_relu(x, 0.5)
+    at = x.unsafe_buffer_pointer()
+    result = jax.jit(f, donate_argnums=0)(x)
+    assert equal(result, expected)
+    assert x.is_deleted()
+    assert result.unsafe_buffer_pointer() == at
+    # Of one that is not donated XLA makes a copy.
+    x = jnp.arange(-4.0, 4.0)
+    assert equal(jax.jit(f)(x), expected)
+    assert x[0] == -4
+    # None before it: inputs count as the kernel has them.
+    norm = my("LayerNorm", input_output_aliases={0: 0})
+    np.testing.assert_array_equal(jax.jit(norm)(X, None, None), my("LayerNorm")(X, None, None))
+
+
+def test_threads(my):
+    kernels = [my("LeakyRelu", negative_slope=slope, grad="LeakyReluGrad") for slope in (0.25, 0.5)]
+    faults = []
+
+    def work(number):
+        f = kernels[number % 2]
+        slope = (0.25, 0.5)[number % 2]
+        program = jax.jit(lambda x: (f(x), jax.grad(lambda x: f(x).sum())(x)))
+        for size in [1, 7, 1000, 3] * 25:
+            x = jnp.arange(size) - 2.0
+            y, gradient = program(x)
+            if not (
+                equal(y, jax.nn.leaky_relu(x, slope))
+                and equal(gradient, jnp.where(x > 0, 1.0, slope).astype(x.dtype))
+            ):
+                faults.append((number, size))
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert faults == []
+
+
+def test_shapes_without_data(leaky_relu):
+    assert jax.eval_shape(leaky_relu, X) == jax.ShapeDtypeStruct((3, 4), jnp.float32)
