@@ -23,6 +23,7 @@ _ASSETS = ("style.css", "iframe-worker.js")
 _MODULES = {
     "mindspore": ("aten_bridge.mindspore", ["kernel", "Kernel"]),
     "torch": ("aten_bridge.torch", ["load", "Operators", "Operator"]),
+    "jax": ("aten_bridge.jax", ["kernel", "Kernel"]),
     "build": ("aten_bridge.build", ["load", "load_inline", "cache_dir", "BuildError"]),
     "setuptools": ("aten_bridge.build.setuptools", ["KernelLibrary", "commands"]),
     "mint": ("aten_bridge.mint", ["install", "library", "check_interface"]),
