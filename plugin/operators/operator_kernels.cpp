@@ -172,11 +172,11 @@ void Operator::push_arguments(const Arguments& arguments, Stack& stack) const {
   }
 }
 
-std::vector<at::Tensor> Operator::call(const Arguments& arguments) const {
+Tensors Operator::call(const Arguments& arguments) const {
   StackInUse in_use;
   push_arguments(arguments, in_use.stack);
   handle_.callBoxed(&in_use.stack);
-  std::vector<at::Tensor> results;
+  Tensors results;
   for (c10::IValue& result : in_use.stack) {
     results.push_back(result.isTensor() ? std::move(result).toTensor() : at::Tensor());
   }
@@ -303,7 +303,7 @@ constexpr const char* kDependsOnValues =
     "whose sizes depend on values; call it outside of a graph, or give out_shape, the largest "
     "shapes of its results, and out_dtype";
 
-bool have_same_shapes(const std::vector<at::Tensor>& a, const std::vector<at::Tensor>& b) {
+bool have_same_shapes(const Tensors& a, const Tensors& b) {
   return std::equal(
       a.begin(), a.end(), b.begin(), b.end(), [](const at::Tensor& x, const at::Tensor& y) {
         return x.defined() == y.defined() &&
@@ -313,15 +313,15 @@ bool have_same_shapes(const std::vector<at::Tensor>& a, const std::vector<at::Te
 
 /// The shapes of an operator that cannot be asked with meta tensors: it is run on ones and on
 /// zeros, of which other shapes come if they depend on values. One of them may be refused.
-std::vector<at::Tensor> infer_by_running(const Operator& of, const Arguments& metas) {
+Tensors infer_by_running(const Operator& of, const Arguments& metas) {
   const KeptGenerator generator;
-  std::optional<std::vector<at::Tensor>> of_zeros;
+  std::optional<Tensors> of_zeros;
   try {
     of_zeros = of.call(FilledStandIns(metas, 0).arguments);
   } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch)
   }
   try {
-    std::vector<at::Tensor> of_ones = of.call(FilledStandIns(metas, 1).arguments);
+    Tensors of_ones = of.call(FilledStandIns(metas, 1).arguments);
     if (of_zeros.has_value() && !have_same_shapes(*of_zeros, of_ones)) {
       throw Error(Status::kShape, of.schema().name + kDependsOnValues);
     }
@@ -402,7 +402,7 @@ class CallKernel final : public KernelOf<KernelBase> {
     if (arguments.results == nullptr && of_.call_out(arguments)) {
       return;
     }
-    std::vector<at::Tensor> results = of_.call(arguments);
+    Tensors results = of_.call(arguments);
     for (std::size_t i = 0; i < results.size() && arguments.results == nullptr; ++i) {
       const at::Tensor& output = arguments.output(static_cast<int>(i)).view;
       if (is_left_out(results[i], output)) {
@@ -417,7 +417,8 @@ class CallKernel final : public KernelOf<KernelBase> {
   std::vector<at::Tensor> results(const Arguments& arguments) const {
     for (;;) {
       try {
-        return of_.call(arguments);
+        const Tensors results = of_.call(arguments);
+        return {results.begin(), results.end()};
       } catch (const c10::Error& error) {
         if (!stop_recording(arguments, error.what_without_backtrace())) {
           throw;
@@ -426,8 +427,8 @@ class CallKernel final : public KernelOf<KernelBase> {
     }
   }
 
-  std::vector<at::Tensor> infer(const Arguments& arguments) const override {
-    std::vector<at::Tensor> results;
+  Tensors infer(const Arguments& arguments) const override {
+    Tensors results;
     try {
       results = of_.call(arguments);
     } catch (const std::exception& error) {
@@ -501,7 +502,7 @@ class SizesKernel final : public KernelOf<KernelBase> {
     detail::copy_results(arguments, &table, 1);
   }
 
-  std::vector<at::Tensor> infer(const Arguments& /*arguments*/) const override {
+  Tensors infer(const Arguments& /*arguments*/) const override {
     return {detail::make_meta({of_.schema().results, kColumns}, at::kLong)};
   }
 
@@ -519,7 +520,7 @@ class CountedKernel final : public KernelOf<KernelBase> {
 
   void invoke(const Arguments& arguments) const override {
     Report report(info.operator_name);
-    const std::vector<at::Tensor> results = of_.call(arguments);
+    const Tensors results = of_.call(arguments);
     const int count = static_cast<int>(results.size());
     for (int i = 0; i < count; ++i) {
       const at::Tensor result = defined(results[static_cast<std::size_t>(i)]);
@@ -546,7 +547,7 @@ class CountedKernel final : public KernelOf<KernelBase> {
     report.raise_if_failed();
   }
 
-  std::vector<at::Tensor> infer(const Arguments& /*arguments*/) const override {
+  Tensors infer(const Arguments& /*arguments*/) const override {
     throw Error(Status::kShape, of_.schema().name + kDependsOnValues);
   }
 };

@@ -25,6 +25,7 @@ using detail::Arguments;
 using detail::Binding;
 using detail::Instance;
 using detail::KernelBase;
+using detail::Tensors;
 
 /// What is kept for one operator of a host: the kernel, and the attributes' values.
 class OperatorInstance final : public Instance {
@@ -57,7 +58,7 @@ class Operator {
   bool is_data_dependent() const;
 
   /// Its results, undefined ones among them.
-  std::vector<at::Tensor> call(const Arguments& arguments) const;
+  Tensors call(const Arguments& arguments) const;
   /// Writes its results into the outputs; false if there is no overload that does.
   bool call_out(const Arguments& arguments) const;
 

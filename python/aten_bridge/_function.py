@@ -220,6 +220,7 @@ class Function:
 
     def __init__(self, library: Library, name: str):
         self.name = name
+        self.library = library
         self.path = library.path
         self.symbol = name  # of the C function that a host calls
         self.full_name = f"{library.path}:{name}"

@@ -170,7 +170,7 @@ class OperatorFunction(Function):
         self.path = library.path
         self.overload = overload
         self.task = task
-        self._library = library
+        self.library = library
         self.description = None
         self._infer = library.function("aten_bridge_operator_infer")
         self._infer.restype = ctypes.c_char_p
@@ -186,11 +186,12 @@ class OperatorFunction(Function):
         self.description = Description.read(
             _ask(library, "describe", self.marshal(attributes)), self.name
         )
+        # MindSpore 2.10 has other hooks for one result than for several.
         self.symbol = "AtenOperators" if self.description.gives_tuple else "AtenOperator"
 
     def for_task(self, task: str, attributes: Mapping[str, Any]) -> OperatorFunction:
         """The same operator's kernel for another task."""
-        return OperatorFunction(self._library, self.overload, attributes, task)
+        return OperatorFunction(self.library, self.overload, attributes, task)
 
     def marshal(self, attributes: Mapping[str, Any]) -> str:
         parts = [self.name, self.task]
@@ -220,7 +221,7 @@ class OperatorFunction(Function):
         if fault and self.task == CALL:
             others = [
                 one.name
-                for one in overloads(self._library, self.name.partition(".")[0])
+                for one in overloads(self.library, self.name.partition(".")[0])
                 if one.inputs == count and not one.fault
             ]
             fault += f"; {or_list(others)} takes {count}" if len(others) == 1 else ""

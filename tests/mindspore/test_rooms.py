@@ -31,6 +31,7 @@ FLOORS = [
     "aten_bridge.jax._inputs",
     "aten_bridge.jax._targets",
     "aten_bridge.jax._operator",
+    "aten_bridge.jax._aten",
     "aten_bridge.jax",
     "aten_bridge.mindspore._dtypes",
     "aten_bridge.mindspore._attributes",

@@ -381,22 +381,24 @@ def check_call(call):
             return self.one(*tensors)
 
     class Sum(nn.Cell):
-        """The sum of its results, with weights."""
+        """The sum of its results, with weights; MindSpore itself has no bfloat16 sum."""
 
         def __init__(self, one, weights):
             super().__init__()
             self.one = one
             self.weights = weights
             self.is_tuple = len(weights) > 1
+            self.sum, self.mul = operator("aten::sum"), operator("aten::mul")
+            self.add = operator("aten::add")
 
         def construct(self, *tensors):
             results = self.one(*tensors)
             if not self.is_tuple:
-                return (results * self.weights[0]).sum()
+                return self.sum(self.mul(results, self.weights[0]))
             total = 0
             for result, weight in zip(results, self.weights):  # noqa: B905  for graphs
                 if weight is not None:
-                    total = total + (result * weight).sum()
+                    total = self.add(self.sum(self.mul(result, weight)), total)
             return total
 
     try:

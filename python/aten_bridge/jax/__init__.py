@@ -32,9 +32,11 @@ if jax.__version_info__ < (0, 6):
         "another: pip install --upgrade jax"
     )
 
+from aten_bridge.jax._aten import Operator, make_operator
 from aten_bridge.jax._operator import Kernel
+from aten_bridge.jax._targets import open_kernel
 
-__all__ = ["Kernel", "kernel"]
+__all__ = ["Kernel", "Operator", "kernel", "operator"]
 
 
 def kernel(
@@ -89,4 +91,51 @@ def kernel(
             be used, or shapes and dtypes are not given where the kernel has no meta function.
 
     """
-    return Kernel(path_and_name, grad, out, vmap_method, input_output_aliases, attributes)
+    function = open_kernel(path_and_name)
+    return Kernel(function, grad, out, vmap_method, input_output_aliases, attributes)
+
+
+def operator(
+    name: str,
+    /,
+    *,
+    grad: str | tuple[str, ...] | None = None,
+    out: Any = None,
+    vmap_method: str | None = "sequential",
+    **attributes: Any,
+) -> Operator:
+    """Makes a function of one of PyTorch's operators, by its name; nothing is compiled.
+
+        gelu = operator("aten::gelu", approximate="tanh")
+        values, indices = jax.jit(operator("aten::topk", k=3))(x)
+
+    It is called with the tensors of PyTorch's schema in their order, None for those that may be
+    left out; all other arguments are attributes, by the names and with the defaults of the schema.
+    Its gradient is that of PyTorch's autograd, of any order. Results of int64, such as indices,
+    need jax_enable_x64.
+
+    Results whose sizes depend on values, as those of "aten::nonzero" do, are computed twice outside
+    of `jax.jit`: the first time for their sizes. Inside, give `out`, the largest that they can be:
+    the function then returns such arrays, with each result in the begin and zeros behind it, and
+    after them for each result its sizes, an int64 array.
+
+    Args:
+        name: "aten::topk" or, with an overload, "aten::max.dim"; without, the first overload that
+            takes these attributes. Operators of other libraries, such as "torchvision::nms", can be
+            named once the library is imported.
+        grad: As for `kernel`, in the place of PyTorch's autograd.
+        out: As for `kernel`; needed only where PyTorch cannot tell shapes without data.
+        vmap_method: As for `kernel`.
+        **attributes: The operator's other arguments: bool, int, float, str, lists of these, dtypes
+            of JAX, NumPy and PyTorch, or their names. None gives the default. An int is taken for a
+            float, and for a list of one number for each dimension.
+
+    Raises:
+        FileNotFoundError: The library of operators is not installed.
+        AttributeError: There is no such operator or overload, or it does not take tensors and
+            return new ones.
+        ImportError: The process has another PyTorch than the library was built with.
+        TypeError: An attribute is unknown, missing or of another type.
+
+    """
+    return make_operator(name, grad, out, vmap_method, attributes)

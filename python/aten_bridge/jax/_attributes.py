@@ -22,7 +22,7 @@ ROWS = "aten_bridge_rows_"
 EXACT = "aten_bridge_exact"
 
 
-def _plain(value: Any) -> Any:
+def plain_value(value: Any) -> Any:
     """The plain Python value, where there is one, of NumPy's and JAX's."""
     if isinstance(value, np.ndarray | np.generic):
         value = value.tolist()
@@ -35,7 +35,7 @@ def _plain(value: Any) -> Any:
 
 
 def _number(value: Any) -> int | float | None:
-    value = _plain(value)
+    value = plain_value(value)
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         return None
     if isinstance(value, numbers.Integral):
@@ -46,7 +46,7 @@ def _number(value: Any) -> int | float | None:
         return math.inf if value > 0 else -math.inf
 
 
-_CARRIER = Carrier(_plain, _number)
+_CARRIER = Carrier(plain_value, _number)
 _TAKEN = ("grad", "input_output_aliases", "out", "vmap_method")  # parameters of `kernel`
 
 

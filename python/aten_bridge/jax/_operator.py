@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
@@ -11,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import NamedSharding, PartitionSpec
 
-from aten_bridge._function import Marshalled
+from aten_bridge._function import Function
 from aten_bridge._gradients import (
     attributes_of_gradient,
     check_output_count,
@@ -20,7 +19,7 @@ from aten_bridge._gradients import (
     missing_gradient,
     outputs_like_inputs,
 )
-from aten_bridge._library import divide, or_list, shown
+from aten_bridge._library import or_list, shown
 from aten_bridge.jax._attributes import EXACT, NONE, check_attributes, for_xla
 from aten_bridge.jax._dtypes import DTYPES
 from aten_bridge.jax._inputs import Fault, Inputs, read_call
@@ -44,7 +43,7 @@ class Kernel:
 
     def __init__(
         self,
-        path_and_name: str | Path,
+        function: Function,
         grad: str | tuple[str, ...] | None = None,
         out: Any = None,
         vmap_method: str | None = "sequential",
@@ -53,12 +52,11 @@ class Kernel:
         forward: Kernel | None = None,
     ):
         """Use `kernel`. `forward` is the function whose gradients this one computes."""
-        self._path, name = divide(path_and_name)
-        self.__name__ = self.__qualname__ = name
-        library, self._function = open_kernel(self._path, name)
+        self._function = function
+        self.__name__ = self.__qualname__ = name = function.name
         self._check_kernel(out, is_gradient=forward is not None)
-        self._target = target_of(library, self._path, self._function)
-        self._attributes = check_attributes(self._function, attributes or {})
+        self._target = target_of(function)
+        self._attributes = self._check_attributes(attributes or {})
         if vmap_method is not None and vmap_method not in _VMAP_METHODS:
             raise ValueError(
                 f"{name}: expected vmap_method to be one of {or_list(_VMAP_METHODS)}, or None, got "
@@ -67,9 +65,7 @@ class Kernel:
         self._grad, self._out, self._forward = grad, out, forward
         self._vmap_method = vmap_method
         self._aliases = dict(input_output_aliases or {})
-        types = self._function.description.attribute_types
-        self._for_xla = for_xla(self._attributes, types)
-        self._marshalled = Marshalled(self._attributes | {EXACT: True}, types)
+        self._for_xla, self._marshalled = self._carried()
         self._programs: dict[Any, _Program] = {}
         self._gradient: Kernel | None = None
         if is_names(grad):
@@ -79,6 +75,16 @@ class Kernel:
                 f"{name}: expected grad to be the name of a gradient kernel or a tuple of such "
                 f"names, got {shown(grad)}"
             )
+
+    def _check_attributes(self, attributes: dict[str, Any]) -> dict[str, Any]:
+        """The attributes as they are kept. Raises TypeError or ValueError for wrong ones."""
+        return check_attributes(self._function, attributes)
+
+    def _carried(self) -> tuple[dict[str, Any], Any]:
+        """The attributes for XLA, and for the library's inference."""
+        types = self._function.description.attribute_types
+        exactly = self._function.marshal(self._attributes | {EXACT: True})
+        return for_xla(self._attributes, types), exactly
 
     def _check_kernel(self, out: Any, is_gradient: bool) -> None:
         description = self._function.description
@@ -98,11 +104,10 @@ class Kernel:
 
     def _make_gradient(self, grad: str | tuple[str, ...]) -> Kernel:
         first, *others = (grad,) if isinstance(grad, str) else grad
-        full_name = first if ":" in first else f"{self._path}:{first}"
-        _, of_gradient = open_kernel(*divide(full_name))
+        of_gradient = open_kernel(first if ":" in first else f"{self._function.path}:{first}")
         attributes = attributes_of_gradient(self._function, of_gradient, self._attributes)
         return Kernel(
-            full_name,
+            of_gradient,
             tuple(others) or None,
             vmap_method=self._vmap_method,
             attributes=attributes,
@@ -236,7 +241,7 @@ class Kernel:
         cotangents: Sequence[Any],
     ) -> tuple[Any, ...]:
         """A cotangent for each array."""
-        gradient = self._gradient
+        gradient = self._find_gradient()
         if gradient is None:
             raise ValueError(
                 missing_gradient(self._function, is_gradient=self._forward is not None)
@@ -259,22 +264,24 @@ class Kernel:
             if text != "none"
         )
 
+    def _find_gradient(self) -> Kernel | None:
+        """The function that computes the gradient."""
+        return self._gradient
+
     def __reduce__(self) -> tuple[Any, ...]:
-        arguments = (self._path, self._function.name, self._grad, self._out, self._vmap_method)
+        arguments = (self._function.full_name, self._grad, self._out, self._vmap_method)
         return _made_again, (*arguments, self._aliases, self._attributes)
 
     def __repr__(self) -> str:
-        arguments = [repr(f"{self._path}:{self._function.name}")]
+        arguments = [repr(self._function.full_name)]
         arguments += [f"{name}={shown(value)}" for name, value in self._attributes.items()]
         if self._grad is not None:
             arguments.append(f"grad={shown(self._grad)}")
-        return f"kernel({', '.join(arguments)})"
+        return f"{self._function.maker}({', '.join(arguments)})"
 
 
-def _made_again(
-    path: str, name: str, grad: Any, out: Any, vmap_method: Any, aliases: Any, attributes: Any
-) -> Kernel:
-    return Kernel(f"{path}:{name}", grad, out, vmap_method, aliases, attributes)
+def _made_again(full_name: str, *arguments: Any) -> Kernel:
+    return Kernel(open_kernel(full_name), *arguments)
 
 
 class _Varying(NamedTuple):

@@ -10,7 +10,7 @@ from pathlib import Path
 import jax
 
 from aten_bridge._function import Function
-from aten_bridge._library import Library, open_newest, version_of
+from aten_bridge._library import Library, divide, open_newest, version_of
 
 _HANDLER = "Jax"  # what ATEN_BRIDGE_ENTRY_JAX of hosts/jax.h adds to a kernel's name
 
@@ -18,20 +18,21 @@ _lock = threading.Lock()
 _registered: dict[tuple[str, str], Library] = {}  # by target and platform, with what has it
 
 
-def target_of(library: Library, path: str, function: Function) -> str:
+def target_of(function: Function) -> str:
     """The name of a kernel's target, which is registered.
 
     It has the identity of the file's content. So a library that was built anew is another target,
     in the process that knows the old one too, and what `jax.export` has written finds the same
     library again in another process.
     """
-    handler = library.function(function.name + _HANDLER)
+    library, path = function.library, function.path
+    handler = library.function(function.symbol + _HANDLER)
     if handler is None:
         raise ValueError(
             f"{path}: expected a library for JAX, got one that was built for other hosts; build "
             "it with aten_bridge_add_kernel(... HOSTS MINDSPORE JAX)"
         )
-    target = f"aten_bridge.{function.name}.{_identity(path, version_of(path))}"
+    target = f"aten_bridge.{function.symbol}.{_identity(path, version_of(path))}"
     is_cuda = function.description is not None and function.description.device == "cuda"
     platform = "CUDA" if is_cuda else "cpu"
     with _lock:
@@ -48,7 +49,7 @@ def _identity(path: str, _version: tuple[int, ...]) -> str:
     return hashlib.sha256(Path(path).read_bytes()).hexdigest()[:16]
 
 
-def open_kernel(path: str, name: str) -> tuple[Library, Function]:
-    """A kernel of the library that lies there now."""
-    library = open_newest(path)
-    return library, Function(library, name)
+def open_kernel(path_and_name: str | Path) -> Function:
+    """A kernel of the library that lies there now, as `kernel` names it."""
+    path, name = divide(path_and_name)
+    return Function(open_newest(path), name)

@@ -1,0 +1,137 @@
+"""PyTorch's operators by name in JAX, compared with PyTorch."""
+
+import pickle
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from aten_bridge.jax import operator
+
+torch = pytest.importorskip("torch")
+
+GENERATOR = np.random.default_rng(20261123)
+
+
+def array(*shape, dtype=np.float32):
+    return GENERATOR.standard_normal(shape).astype(dtype)
+
+
+def check(one, reference, *inputs):
+    """Compares a call with PyTorch's, bit for bit, as it is and compiled."""
+    expected = reference(*(None if x is None else torch.from_numpy(x) for x in inputs))
+    expected = expected if isinstance(expected, tuple) else (expected,)
+    given = [None if x is None else jnp.asarray(x) for x in inputs]
+    for function in (one, jax.jit(one)):
+        got = function(*given)
+        got = got if isinstance(got, tuple) else (got,)
+        for ours, theirs in zip(got, expected, strict=True):
+            np.testing.assert_array_equal(np.asarray(ours), theirs.numpy(), strict=True)
+
+
+def test_values_are_those_of_pytorch(wide):
+    check(
+        operator("aten::gelu", approximate="tanh"),
+        lambda x: torch.nn.functional.gelu(x, approximate="tanh"),
+        array(4, 5),
+    )
+    check(operator("aten::topk", k=3), lambda x: tuple(torch.topk(x, 3)), array(4, 5))
+    check(operator("aten::sum", dim=1, dtype=jnp.float64), lambda x: x.double().sum(1), array(2, 3))
+    check(operator("aten::cat", dim=1), lambda *x: torch.cat(x, 1), array(2, 3), array(2, 1))
+
+
+def test_the_last_tensors_may_be_left_out():
+    linear = torch.nn.functional.linear
+    check(operator("aten::linear"), linear, array(2, 3), array(4, 3))
+    check(operator("aten::linear"), linear, array(2, 3), array(4, 3), None)
+
+
+def test_floats_are_exact(wide):
+    third = 1 / 3
+    got = operator("aten::mul.Scalar", other=third)(jnp.asarray([3.0], jnp.float64))
+    assert got[0] == 3.0 * third
+
+
+def test_gradients_of_any_order(wide):
+    tanh = operator("aten::tanh")
+    x = jnp.asarray([0.3, -0.7], jnp.float64)
+    t = jnp.tanh(x)
+    first = jax.grad(lambda a: tanh(a).sum())
+    np.testing.assert_allclose(first(x), 1 - t**2, rtol=1e-12)
+    second = jax.jit(jax.grad(lambda a: first(a).sum()))
+    np.testing.assert_allclose(second(x), -2 * t * (1 - t**2), rtol=1e-12)
+    linear = operator("aten::linear")
+    a, w = jnp.ones((2, 3)), jnp.ones((4, 3))
+    got = jax.grad(lambda a, w: linear(a, w).sum(), argnums=(0, 1))(a, w)
+    np.testing.assert_array_equal(got[0], np.full((2, 3), 4.0))
+    np.testing.assert_array_equal(got[1], np.full((4, 3), 2.0))
+
+
+def test_vmap_and_scan():
+    softmax = operator("aten::softmax.int", dim=0)
+    x = jnp.asarray(array(3, 5))
+    np.testing.assert_allclose(jax.vmap(softmax)(x), jax.nn.softmax(x), rtol=1e-6)
+    relu = operator("aten::relu")
+    last, _ = jax.lax.scan(lambda carry, _: (relu(carry) * 0.5, None), x, None, length=3)
+    np.testing.assert_array_equal(last, np.maximum(x, 0) / 8)
+
+
+def test_results_whose_sizes_depend_on_values(wide):
+    x = array(3, 4)
+    expected = np.argwhere(x > 0)
+    np.testing.assert_array_equal(operator("aten::nonzero")(jnp.asarray(x > 0)), expected)
+    larger = operator("aten::nonzero", out=jax.ShapeDtypeStruct((12, 2), jnp.int64))
+    result, sizes = jax.jit(larger)(jnp.asarray(x > 0))
+    assert sizes.tolist() == [*expected.shape]
+    np.testing.assert_array_equal(result[: len(expected)], expected)
+    with pytest.raises(ValueError, match="aten::nonzero") as error:
+        jax.jit(operator("aten::nonzero"))(jnp.asarray(x > 0))
+    assert str(error.value) == (
+        "aten::nonzero: expected an operator whose results have sizes that follow from those of "
+        "its inputs, got one whose sizes depend on values; call it outside of jax.jit and "
+        "jax.grad, or give out, the largest that its results can be"
+    )
+
+
+def test_they_can_be_pickled_and_printed():
+    gelu = operator("aten::gelu", approximate="tanh")
+    assert repr(gelu) == "operator('aten::gelu', approximate='tanh')"
+    x = jnp.asarray(array(3))
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(gelu))(x), gelu(x))
+
+
+def said(expected, function):
+    with pytest.raises(expected) as error:
+        function()
+    return str(error.value)
+
+
+def test_what_is_said_of_mistakes(wide):
+    assert said(AttributeError, lambda: operator("aten::topkk")) == (
+        "aten::topkk: expected an operator that is registered with PyTorch, got an unknown name; "
+        "did you mean 'aten::topk'?"
+    )
+    assert said(TypeError, lambda: operator("aten::topk")) == (
+        "aten::topk: attribute 'k': expected an int, got nothing; give it where the operator is "
+        "made, as in operator('aten::topk', k=...)"
+    )
+    x = jnp.asarray(array(3, 2))
+    assert said(TypeError, lambda: operator("aten::gelu")(x, x)) == (
+        "aten::gelu: expected 1 input, got 2"
+    )
+    take = operator("aten::index_select", dim=0)
+    assert said(jax.errors.JaxRuntimeError, lambda: take(x, jnp.asarray([7]))) == (
+        "INVALID_ARGUMENT: aten::index_select: index out of range in self (input 0 'self': float32 "
+        "[3, 2]; input 1 'index': int64 [1]; output 0: float32 [1, 2])"
+    )
+
+
+def test_a_name_that_xla_brings_and_nobody_knows():
+    call = operator("aten::relu")
+    call._for_xla = {"aten_bridge_operator": "11:aten::reluu1:0"}
+    text = said(jax.errors.JaxRuntimeError, lambda: call(jnp.ones(2)))
+    assert text == (
+        "INVALID_ARGUMENT: aten::reluu: expected an operator that is registered with PyTorch, got "
+        "an unknown name; import the library that has it"
+    )
