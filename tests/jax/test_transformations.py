@@ -72,7 +72,7 @@ def test_vmap_methods(my, method):
     assert equal(jax.vmap(f)(X), of_jax(X))
     gradient = jax.vmap(jax.grad(functools.partial(loss, f)))
     assert equal(gradient(X), jax.grad(functools.partial(loss, of_jax))(X))
-    multiply = my("Multiply", vmap_method=method)
+    multiply = my("Times", vmap_method=method)
     assert equal(jax.vmap(multiply, in_axes=(0, None))(X, X[0]), X * X[0])
     # How often the kernel is called.
     count = my("Count", first=3000, vmap_method=method)
@@ -80,7 +80,7 @@ def test_vmap_methods(my, method):
 
 
 def test_several_inputs(my):
-    multiply = my("Multiply", grad=("MultiplyGrad", "MultiplyGradGrad"))
+    multiply = my("Times", grad=("TimesGrad", "TimesGradGrad"))
     y = X[::-1]
     assert equal(jax.grad(lambda x, y: multiply(x, y).sum(), (0, 1))(X, y), (y, X))
     second = jax.grad(lambda x: (jax.grad(lambda y: multiply(x, y).sum())(y) * y).sum())
@@ -107,7 +107,7 @@ def test_lists_nones_and_several_results(my, wide):
 
 
 def test_gradients_of_ints_and_numbers(my, wide):
-    multiply = my("Multiply", grad="MultiplyGrad")
+    multiply = my("Times", grad="TimesGrad")
     x, n = jnp.array([1.5, 2]), jnp.array([3, 4])
     y, vjp = jax.vjp(multiply, x, n)
     of_x, of_n = vjp(jnp.ones_like(y))
@@ -126,7 +126,7 @@ def test_a_gradient_without_a_meta_function(my, wide):
 
 
 def test_complex_gradients_are_jaxs(my):
-    multiply = my("Multiply", grad="MultiplyGrad")
+    multiply = my("Times", grad="TimesGrad")
     z = jnp.array([1 + 2j, -0.5j, 3 - 1j])
     w = jnp.array([2 - 1j, 1j, 0.5 + 0.25j])
 

@@ -255,9 +255,9 @@ ATEN_BRIDGE_EXPORT(
 
 // A gradient by both of its inputs, also of complex numbers.
 ATEN_BRIDGE_EXPORT(
-    Multiply, [](const Tensor& x, const Tensor& y) { return x * y; }, meta());
-ATEN_BRIDGE_EXPORT_GRAD(MultiplyGrad, [](const Tensor& x, const Tensor& y) { return x * y; });
-ATEN_BRIDGE_EXPORT_GRAD(MultiplyGradGrad,
+    Times, [](const Tensor& x, const Tensor& y) { return x * y; }, meta());
+ATEN_BRIDGE_EXPORT_GRAD(TimesGrad, [](const Tensor& x, const Tensor& y) { return x * y; });
+ATEN_BRIDGE_EXPORT_GRAD(TimesGradGrad,
                         gradient([](const Tensor& x, const Tensor& y) { return x * y; }));
 
 // Floats to the last bit, in lists and rows: their sum.

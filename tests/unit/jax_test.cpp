@@ -1,150 +1,28 @@
 // JAX as a host, without JAX: kernels are called with call frames of XLA's, right ones and others.
-#include <aten_bridge/hosts/jax_abi.h>
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 
 #include <cstdint>
-#include <cstring>
-#include <deque>
-#include <memory>
 #include <string>
-#include <utility>
 #include <vector>
+
+#include "jax_frame.h"
 
 namespace {
 
 namespace xla = aten_bridge::detail::xla;
 
-constexpr int kNumberOfFloat = xla::kFloat32;
-constexpr int kNumberOfDouble = xla::kFloat64;
-
-using Floats = std::vector<float>;
-using Sizes = std::vector<int64_t>;
+using jax_frame::Floats;
+using jax_frame::Sizes;
 
 void* library() {
   static void* const opened = dlopen(TEST_PYTORCH, RTLD_LAZY | RTLD_LOCAL);
   return opened;
 }
 
-std::string raised;  // the last error's text
-int raised_code = 0;
-
-xla::Error* create_error(xla::ErrorArguments* arguments) {
-  raised = arguments->message;
-  raised_code = arguments->code;
-  return reinterpret_cast<xla::Error*>(&raised);
-}
-
-/// A call frame whose parts can be changed, larger than those of today by a tail of garbage.
-class Frame {
+class Frame : public jax_frame::Frame {
  public:
-  explicit Frame(std::string name) : name_(std::move(name)) {
-    std::memset(bytes_, 0x5a, sizeof(bytes_));
-    api_ = {};
-    api_.struct_size = sizeof(api_) + 1000;
-    api_.create_error = &create_error;
-    call = new (bytes_) xla::CallFrame();
-    call->struct_size = sizeof(bytes_);
-    call->api = &api_;
-    call->stage = xla::CallFrame::kExecute;
-    call->inputs.struct_size = call->outputs.struct_size = sizeof(xla::Buffers);
-    call->attributes.struct_size = sizeof(xla::Attributes);
-  }
-
-  Frame& input(void* data, Sizes sizes, int dtype = kNumberOfFloat) {
-    inputs.items.push_back(add_buffer(data, std::move(sizes), dtype));
-    inputs.types.push_back(xla::Buffers::kBuffer);
-    return *this;
-  }
-  Frame& input(Floats& values) {
-    return input(values.data(), {static_cast<int64_t>(values.size())});
-  }
-  Frame& output(void* data, Sizes sizes, int dtype = kNumberOfFloat) {
-    outputs.items.push_back(add_buffer(data, std::move(sizes), dtype));
-    outputs.types.push_back(xla::Buffers::kBuffer);
-    return *this;
-  }
-  Frame& output(Floats& values) {
-    return output(values.data(), {static_cast<int64_t>(values.size())});
-  }
-
-  template <class T>
-  Frame& scalar(const char* name, int dtype, T value) {
-    auto kept = std::make_shared<std::pair<T, xla::Scalar>>(value, xla::Scalar());
-    kept->second = {dtype, &kept->first};
-    return attribute(name, xla::Attributes::kScalar, &kept->second, kept);
-  }
-  template <class T>
-  Frame& array(const char* name, int dtype, std::vector<T> values) {
-    auto kept =
-        std::make_shared<std::pair<std::vector<T>, xla::Array>>(std::move(values), xla::Array());
-    kept->second = {dtype, kept->first.size(), kept->first.data()};
-    return attribute(name, xla::Attributes::kArray, &kept->second, kept);
-  }
-  Frame& attribute(const char* name, int type, void* item, std::shared_ptr<void> kept = nullptr) {
-    texts_.push_back({name, std::strlen(name)});
-    names.push_back(&texts_.back());
-    types.push_back(type);
-    items.push_back(item);
-    kept_.push_back(std::move(kept));
-    return *this;
-  }
-
-  /// Puts the parts into the frame; what follows may change it.
-  Frame& complete() {
-    fill(call->inputs, inputs);
-    fill(call->outputs, outputs);
-    call->attributes.size = static_cast<int64_t>(names.size());
-    call->attributes.types = types.data();
-    call->attributes.names = names.data();
-    call->attributes.items = items.data();
-    return *this;
-  }
-
-  xla::Buffer& buffer(std::size_t index) { return buffers_[index].second; }
-
-  /// "" or the error's text.
-  std::string run_as_it_is() {
-    raised.clear();
-    const auto handler =
-        reinterpret_cast<void* (*)(const void*)>(dlsym(library(), (name_ + "Jax").c_str()));
-    void* error = handler(call);
-    EXPECT_EQ(error == nullptr, raised.empty());
-    return raised;
-  }
-  std::string run() { return complete().run_as_it_is(); }
-
-  struct Operands {
-    std::vector<void*> items;
-    std::vector<int> types;
-  };
-  Operands inputs;
-  Operands outputs;
-  std::vector<xla::Text*> names;
-  std::vector<int> types;
-  std::vector<void*> items;
-  xla::CallFrame* call;
-
- private:
-  void* add_buffer(void* data, Sizes sizes, int dtype) {
-    buffers_.emplace_back(std::move(sizes), xla::Buffer());
-    auto& [kept, made] = buffers_.back();
-    made = {sizeof(made) + 8, nullptr, dtype, data, static_cast<int64_t>(kept.size()), kept.data()};
-    return &made;
-  }
-
-  static void fill(xla::Buffers& to, Operands& from) {
-    to.size = static_cast<int64_t>(from.items.size());
-    to.types = from.types.data();
-    to.items = from.items.data();
-  }
-
-  std::string name_;
-  xla::Api api_;
-  std::deque<std::pair<Sizes, xla::Buffer>> buffers_;
-  std::deque<xla::Text> texts_;
-  std::vector<std::shared_ptr<void>> kept_;
-  alignas(16) unsigned char bytes_[sizeof(xla::CallFrame) + 64];
+  explicit Frame(const std::string& kernel) : jax_frame::Frame(library(), kernel) {}
 };
 
 TEST(JaxTest, CallsAKernelOnTheHostsMemory) {
@@ -154,7 +32,7 @@ TEST(JaxTest, CallsAKernelOnTheHostsMemory) {
     EXPECT_EQ(Frame("LeakyRelu").input(x).output(y).run(), "");
     EXPECT_EQ(y, (Floats{-0.02F, 4}));
     EXPECT_EQ(
-        Frame("LeakyRelu").input(x).output(y).scalar("negative_slope", kNumberOfDouble, 0.5).run(),
+        Frame("LeakyRelu").input(x).output(y).scalar("negative_slope", xla::kFloat64, 0.5).run(),
         "");
     EXPECT_EQ(y, (Floats{-1, 4}));
   }
@@ -167,7 +45,7 @@ TEST(JaxTest, KeepsDenormalNumbersWhereTheThreadTakesThemForZeros) {
   Floats x = {-1e-40F, 1e-40F};
   Floats y = {0, 0};
   const std::string error =
-      Frame("LeakyRelu").input(x).output(y).scalar("negative_slope", kNumberOfDouble, 0.5).run();
+      Frame("LeakyRelu").input(x).output(y).scalar("negative_slope", xla::kFloat64, 0.5).run();
   const unsigned int after = __builtin_ia32_stmxcsr();
   __builtin_ia32_ldmxcsr(before);
   EXPECT_EQ(error, "");
@@ -196,7 +74,7 @@ TEST(JaxTest, TakesListsAndNones) {
   Floats bias = {10, 20};
   const auto norm = [&](bool has_bias) {
     Frame frame("LayerNorm");
-    frame.input(x).output(y).scalar("eps", kNumberOfDouble, 0.0);
+    frame.input(x).output(y).scalar("eps", xla::kFloat64, 0.0);
     if (has_bias) {
       frame.input(bias);
     }
@@ -234,18 +112,18 @@ TEST(JaxTest, AttributesAreOfTheirTypes) {
     add(frame);
     return frame.run();
   };
-  EXPECT_EQ(sum([](Frame& f) {
-              f.scalar("first", kNumberOfFloat, 0.5F)
-                  .array<double>("list", kNumberOfDouble, {1, 2})
-                  .array<double>("rows", kNumberOfDouble, {4, 8, 16})
+  EXPECT_EQ(sum([](jax_frame::Frame& f) {
+              f.scalar("first", xla::kFloat32, 0.5F)
+                  .array<double>("list", xla::kFloat64, {1, 2})
+                  .array<double>("rows", xla::kFloat64, {4, 8, 16})
                   .array<int64_t>("aten_bridge_rows_rows", xla::kInt64, {1, 0, 2});
             }),
             "");
   EXPECT_EQ(y[0], 31.5);
-  EXPECT_EQ(sum([](Frame& f) {
+  EXPECT_EQ(sum([](jax_frame::Frame& f) {
               f.scalar("first", xla::kInt64, int64_t{1})
                   .array<int64_t>("list", xla::kInt64, {1})
-                  .array<double>("rows", kNumberOfDouble, {1, 2})
+                  .array<double>("rows", xla::kFloat64, {1, 2})
                   .array<int64_t>("aten_bridge_rows_rows", xla::kInt64, {1, 2});
             }),
             "SumOf: attribute 'first': expected a float, such as 1.0, got the int 1\n"
@@ -254,8 +132,8 @@ TEST(JaxTest, AttributesAreOfTheirTypes) {
             "SumOf: attribute 'rows': expected a list of lists of floats, such as [[1.0], [2.0, "
             "3.0]], got something that is "
             "none of bool, int, float, str, and lists of ints or of floats");
-  EXPECT_EQ(raised_code, 3);
-  EXPECT_EQ(sum([](Frame& f) {
+  EXPECT_EQ(jax_frame::raised_code, 3);
+  EXPECT_EQ(sum([](jax_frame::Frame& f) {
               f.attribute("first", xla::Attributes::kDictionary, &f)
                   .attribute("list", xla::Attributes::kScalar, nullptr)
                   .array<double>("rows", 21, {});  // int4
@@ -266,13 +144,14 @@ TEST(JaxTest, AttributesAreOfTheirTypes) {
             "got something else\n"
             "SumOf: attribute 'rows': expected a bool, an int, a float, a str or a list of these, "
             "got something else");
-  EXPECT_EQ(sum([](Frame& f) {
+  EXPECT_EQ(sum([](jax_frame::Frame& f) {
               f.array<int64_t>("aten_bridge_none", xla::kInt64, {1, 1});
             }),
             "SumOf: attribute 'aten_bridge_none': expected which inputs are None, in their order, "
             "got something else");
-  EXPECT_EQ(sum([](Frame& f) { f.array<int64_t>("aten_bridge_none", xla::kInt64, {7}); }),
-            "SumOf: attribute 'aten_bridge_none': expected inputs below 2, got 7");
+  EXPECT_EQ(
+      sum([](jax_frame::Frame& f) { f.array<int64_t>("aten_bridge_none", xla::kInt64, {7}); }),
+      "SumOf: attribute 'aten_bridge_none': expected inputs below 2, got 7");
 }
 
 TEST(JaxTest, AnswersWhatItIsAndOtherStages) {
@@ -337,46 +216,47 @@ TEST(JaxTest, RefusesFramesThatContradictThemselves) {
   Floats y = {0, 0};
   const auto fault = [&](const auto& change) {
     Frame frame("LeakyRelu");
-    frame.input(x).output(y).scalar("negative_slope", kNumberOfDouble, 0.5).complete();
+    frame.input(x).output(y).scalar("negative_slope", xla::kFloat64, 0.5).complete();
     EXPECT_EQ(frame.run_as_it_is(), "");  // its views are kept
     change(frame);
     return frame.run_as_it_is();
   };
   const std::string contradicts =
       ", whose arrays contradict that; report it with the version of jaxlib";
-  EXPECT_EQ(fault([](Frame& f) { f.call->inputs.items = nullptr; }),
+  EXPECT_EQ(fault([](jax_frame::Frame& f) { f.call->inputs.items = nullptr; }),
             "LeakyRelu: expected a call frame of XLA's FFI, got one of 232 bytes with inputs (1 "
             "operand in a structure of 40 bytes), outputs (1 operand in a structure of 40 bytes) "
             "and attributes (1 operand in a structure of 48 bytes)" +
                 contradicts);
-  for (const auto& change : std::vector<void (*)(Frame&)>{
-           [](Frame& f) { f.call->struct_size = sizeof(xla::CallFrame) - 8; },
-           [](Frame& f) { f.call->inputs.size = -1; },
-           [](Frame& f) { f.call->outputs.size = int64_t{1} << 40; },
-           [](Frame& f) { f.call->outputs.types = nullptr; },
-           [](Frame& f) { f.call->outputs.struct_size = 8; },
-           [](Frame& f) { f.call->attributes.size = -2; },
-           [](Frame& f) { f.call->attributes.names = nullptr; },
-           [](Frame& f) { f.call->attributes.items = nullptr; },
-           [](Frame& f) { f.call->attributes.struct_size = 0; },
+  for (const auto& change : std::vector<void (*)(jax_frame::Frame&)>{
+           [](jax_frame::Frame& f) { f.call->struct_size = sizeof(xla::CallFrame) - 8; },
+           [](jax_frame::Frame& f) { f.call->inputs.size = -1; },
+           [](jax_frame::Frame& f) { f.call->outputs.size = int64_t{1} << 40; },
+           [](jax_frame::Frame& f) { f.call->outputs.types = nullptr; },
+           [](jax_frame::Frame& f) { f.call->outputs.struct_size = 8; },
+           [](jax_frame::Frame& f) { f.call->attributes.size = -2; },
+           [](jax_frame::Frame& f) { f.call->attributes.names = nullptr; },
+           [](jax_frame::Frame& f) { f.call->attributes.items = nullptr; },
+           [](jax_frame::Frame& f) { f.call->attributes.struct_size = 0; },
        }) {
     const std::string text = fault(change);
     EXPECT_EQ(text.find("LeakyRelu: expected a call frame of XLA's FFI, got one of "), 0U) << text;
     EXPECT_NE(text.find(contradicts), std::string::npos) << text;
   }
-  EXPECT_EQ(fault([](Frame& f) { f.inputs.items[0] = nullptr; }),
+  EXPECT_EQ(fault([](jax_frame::Frame& f) { f.inputs.items[0] = nullptr; }),
             "LeakyRelu: input 0 'x': expected a buffer of XLA's, got none");
-  EXPECT_EQ(fault([](Frame& f) { f.outputs.types[0] = 9; }),
+  EXPECT_EQ(fault([](jax_frame::Frame& f) { f.outputs.types[0] = 9; }),
             "LeakyRelu: output 0 'y': expected a buffer of XLA's, got none");
-  EXPECT_EQ(fault([](Frame& f) { f.buffer(0).struct_size = 8; }),
+  EXPECT_EQ(fault([](jax_frame::Frame& f) { f.buffer(0).struct_size = 8; }),
             "LeakyRelu: input 0 'x': expected a buffer of XLA's, got none");
-  EXPECT_EQ(fault([](Frame& f) { f.buffer(0).rank = -1; }),
+  EXPECT_EQ(fault([](jax_frame::Frame& f) { f.buffer(0).rank = -1; }),
             "LeakyRelu: input 0 'x': expected a rank from 0 to 64, got -1");
-  EXPECT_EQ(fault([](Frame& f) { f.buffer(0).rank = int64_t{1} << 32; }),
+  EXPECT_EQ(fault([](jax_frame::Frame& f) { f.buffer(0).rank = int64_t{1} << 32; }),
             "LeakyRelu: input 0 'x': expected a rank from 0 to 64, got 4294967296");
-  EXPECT_EQ(fault([](Frame& f) { f.buffer(0).sizes = nullptr; }),
+  EXPECT_EQ(fault([](jax_frame::Frame& f) { f.buffer(0).sizes = nullptr; }),
             "LeakyRelu: input 0 'x': expected 1 size, got a null shape");
-  EXPECT_EQ(fault([](Frame& f) { f.names[0] = nullptr; }), "");  // no attribute of the kernel's
+  EXPECT_EQ(fault([](jax_frame::Frame& f) { f.names[0] = nullptr; }),
+            "");  // no attribute of the kernel's
 }
 
 TEST(JaxTest, ThrowsNothing) {
