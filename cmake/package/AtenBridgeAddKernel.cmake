@@ -14,7 +14,8 @@ include(${CMAKE_CURRENT_LIST_DIR}/AtenBridgeFindPython.cmake)
 #
 # HOSTS says who can call the kernels: MINDSPORE, which is also what is meant without it, PYTORCH and
 # JAX. In PyTorch a kernel is the operator torch.ops.<NAMESPACE>.<its name in snake_case> from when the
-# library is opened; NAMESPACE is the target's name unless told. MINDSPORE_PLUGIN, alone, makes
+# library is opened; NAMESPACE is the target's name unless told. For JAX it has a handler of XLA's FFI,
+# which aten_bridge.jax registers; needs neither JAX nor XLA. MINDSPORE_PLUGIN, alone, makes
 # kernels for MindSpore's own operators (MS_OP_PLUGIN_PATH), whose names they have, not for
 # ops.Custom; MindSpore's own kernels then get views made whole, which it leaves undone beside such
 # a library. HOST is the same with one host.

@@ -101,6 +101,7 @@ def _told(path: str) -> dict[str, Any]:
         return {"fault": "cannot be called: " + str(error).removeprefix(f"{path}:")}
     told = {
         "kernels": kernels,
+        "is_jax": [name for name in names if library.function(f"{name}Jax")],
         "is_custom": [name for name in names if library.function(f"{name}Infer")],
     }
     if library.function(_OPERATORS):
@@ -140,6 +141,7 @@ def _kernels(told: dict[str, Any]) -> list[str]:
             hosts = f"MindSpore, and PyTorch as torch.ops.{operators[name].replace('::', '.')}"
         else:
             hosts = "MindSpore"
+        hosts += ", and JAX" if name in told["is_jax"] else ""
         device = "CUDA" if description["device"] == "cuda" else "the CPU"
         lines.append(f"  {name}, on {device}, in {hosts}")
         lines += [f"    {line}" for line in _operands(description)]

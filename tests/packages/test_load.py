@@ -211,8 +211,8 @@ def test_what_cannot_be_meant_is_an_error_in_words(source, tmp_path, monkeypatch
             "libtorch's folder"
         )
     assert text_of(ValueError, lambda: load("add_number", [source], hosts="pytorsh")) == (
-        "expected hosts among 'mindspore', 'pytorch', 'mindspore_plugin', got 'pytorsh'; did you "
-        "mean 'pytorch'?"
+        "expected hosts among 'mindspore', 'pytorch', 'jax', 'mindspore_plugin', got 'pytorsh'; "
+        "did you mean 'pytorch'?"
     )
     assert text_of(ValueError, lambda: load("add-number", [source])) == (
         "expected a library's name of letters, digits and underscores, got 'add-number'"

@@ -29,7 +29,7 @@ __all__ = ["BuildError", "cache_dir", "load", "load_inline"]
 StrPath: TypeAlias = "str | os.PathLike[str]"
 
 ENDINGS = (".cpp", ".cc", ".cxx", ".cu")
-HOSTS = ("mindspore", "pytorch", "mindspore_plugin")
+HOSTS = ("mindspore", "pytorch", "jax", "mindspore_plugin")
 
 
 def load(
@@ -46,8 +46,8 @@ def load(
 ) -> str:
     """Builds a kernel library, unless it is there already, and returns its path, `<...>/<name>.so`.
 
-    sources: .cpp files, and .cu files where the kernels are for CUDA. hosts: "mindspore",
-    "pytorch", or both, or "mindspore_plugin" alone; namespace: that of the operators in PyTorch,
+    sources: .cpp files, and .cu files where the kernels are for CUDA. hosts: some of "mindspore",
+    "pytorch" and "jax", or "mindspore_plugin" alone; namespace: that of the operators in PyTorch,
     `name` unless told. flags go to the C++ compiler behind the bridge's own, include_dirs are
     folders of headers, libraries are paths or names of what the kernels link. With debug the
     library has debugging information and no optimisation. verbose shows all commands and what they
