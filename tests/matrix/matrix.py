@@ -32,6 +32,7 @@ TESTS = ("core_test", "bridge_test", "typed_test", "custom_fuzz", "plugin_fuzz")
 SUITES = ("test_errors.py", "test_kernel.py", "test_operands.py", "test_tutorial.py")
 # What they and smoke.py open.
 LIBRARIES = (
+    "conv2d",
     "leaky_relu",
     "test_gradients",
     "test_kernels",
