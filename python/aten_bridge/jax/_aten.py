@@ -110,7 +110,8 @@ class Operator(Kernel):
             cure = "; call it outside of a graph, or give out_shape, the largest shapes of its "
             raise _DependsOnValues(
                 str(error).partition(cure)[0]
-                + "; call it outside of jax.jit and jax.grad, or give out, the largest that its results can be"
+                + "; call it outside of jax.jit and jax.grad, or give out, the largest that its "
+                "results can be"
             ) from None
 
     def _call(self, inputs: Inputs, output_count: int = 0) -> tuple[jax.Array, ...]:
