@@ -124,7 +124,8 @@ BENCHMARK_CAPTURE(by_turns, of_two_shapes, (Sizes{{2, 3, 5}, {2, 3, 5}}));
 
 BENCHMARK(call_on_elements)->RangeMultiplier(10)->Range(1, 10'000'000);
 BENCHMARK(direct_on_elements)->RangeMultiplier(10)->Range(1, 10'000'000);
-BENCHMARK_CAPTURE(by_name, leaky_relu, "16:aten::leaky_relu1:014:negative_slope4:f0.2")
+BENCHMARK_CAPTURE(by_name, leaky_relu,
+                  "16:aten::leaky_relu1:014:negative_slope20:f4596373779694328218")
     ->RangeMultiplier(10)
     ->Range(1, 10'000'000);
 BENCHMARK_CAPTURE(by_name, relu, "10:aten::relu1:0")->RangeMultiplier(10)->Range(1, 10'000'000);

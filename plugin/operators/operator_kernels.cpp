@@ -13,6 +13,7 @@
 #include <cstdlib>
 #include <map>
 #include <mutex>
+#include <sstream>
 
 #pragma GCC visibility push(hidden)
 
@@ -60,8 +61,56 @@ at::Tensor defined(const at::Tensor& result) {
 /// Whether an operator did not compute a result of which its meta function told a shape: it is
 /// undefined or, as the statistics of aten::native_batch_norm outside of training, of no elements
 /// (PyTorch 2.11).
-bool is_left_out(const at::Tensor& result, const at::Tensor& output) {
-  return !result.defined() || (result.dim() == 1 && result.numel() == 0 && output.numel() > 0);
+bool is_left_out(const at::Tensor& result, const at::Tensor& output, const std::string& name) {
+  return !result.defined() ||
+         (name == "aten::native_batch_norm" && result.numel() == 0 && output.numel() > 0);
+}
+
+/// Whether PyTorch's Python part tells other shapes than the kernel for the CPU gives (2.11).
+bool has_wrong_meta(const std::string& name) {
+  return name.find("embedding_bag") != std::string::npos && name.rfind("aten::", 0) == 0;
+}
+
+// Of the dispatcher: how often an operator was taken away from it.
+std::atomic<std::uint64_t> dispatcher_epoch{0};
+
+/// Counts that. Lives for ever, as what is kept of operators does.
+void watch_dispatcher() {
+  class Listener final : public c10::OpRegistrationListener {
+   public:
+    void onOperatorRegistered(const c10::OperatorHandle& /*op*/) override {}
+    void onOperatorDeregistered(const c10::OperatorHandle& /*op*/) override { ++dispatcher_epoch; }
+  };
+  static auto* const registration = new c10::RegistrationHandleRAII(
+      c10::Dispatcher::singleton().addRegistrationListener(std::make_unique<Listener>()));
+  static_cast<void>(registration);
+}
+
+/// An operator's schema, which tells one from another that was registered by its name.
+std::string schema_text(const c10::OperatorHandle& handle) {
+  return c10::toString(handle.schema());
+}
+
+Registered look_up(const c10::OperatorHandle& handle) {
+  Registered found{handle, std::nullopt, dispatcher_epoch.load()};
+  // Where both are made of one structured kernel. Of others the one that writes outputs may be
+  // wrong: fft_ihfftn.out and binary_cross_entropy.out are (PyTorch 2.11).
+  if (handle.hasKernelForDispatchKey(c10::DispatchKey::CompositeExplicitAutogradNonFunctional)) {
+    found.out = find_out(handle.schema());
+  }
+  return found;
+}
+
+/// Drops the views that an operator in Python has seen: each has a Python object, and would want
+/// the interpreter when a thread of the host's ends, which may be after it.
+void drop_seen_by_python(const Arguments& arguments) {
+  for (int i = 0; i < arguments.inputs; ++i) {
+    at::Tensor& view = arguments.operands[i].view;
+    if (view.defined() &&
+        view.unsafeGetTensorImpl()->pyobj_slot()->pyobj_interpreter() != nullptr) {
+      view.reset();
+    }
+  }
 }
 
 /// Copies a result that an operator left in memory of its own into that of the host, as
@@ -85,34 +134,26 @@ void bring_home(Operand& output, const c10::OperatorHandle& of) {
 
 //===--- one overload ---===//
 
-Operator::Operator(c10::OperatorHandle handle, const TextAttributes& attributes, int missing)
-    : handle_(std::move(handle)), schema_(read_schema(handle_.schema())) {
+Operator::Operator(const c10::OperatorHandle& handle, const TextAttributes& attributes, int inputs)
+    : text_(schema_text(handle)),
+      depends_on_values_(depends_on_values(handle)),
+      schema_(read_schema(handle.schema())) {
   if (!schema_.fault.empty()) {
     throw Error(Status::kAttribute,
                 join({schema_.name, ": expected an operator from tensors to new tensors, got one ",
                       "that is not: ", schema_.fault}));
   }
-  // Where both are made of one structured kernel. Of others the one that writes outputs may be
-  // wrong: fft_ihfftn.out and binary_cross_entropy.out are (PyTorch 2.11).
-  if (handle_.hasKernelForDispatchKey(c10::DispatchKey::CompositeExplicitAutogradNonFunctional)) {
-    out_ = find_out(handle_.schema());
-  }
-  for (auto argument = schema_.arguments.rbegin(); missing > 0; ++argument) {
-    if (argument->form == Argument::Form::kTensor) {
-      argument->form = Argument::Form::kDefault;  // None
-      --missing;
-    }
-  }
+  int fixed = 0;
+  bool has_open_list = false;
   for (const Argument& argument : schema_.arguments) {
     lengths_.push_back(-1);
-    const bool is_list = argument.form == Argument::Form::kTensors;
-    if (!is_list && argument.form != Argument::Form::kTensor) {
-      continue;
-    }
-    int count = 1;
-    if (is_list && argument.is_required) {  // the number of its tensors is an attribute
+    if (argument.form == Argument::Form::kTensor) {
+      ++fixed;
+    } else if (argument.form == Argument::Form::kTensors && argument.is_required) {
+      // The number of its tensors is an attribute.
+      constexpr int64_t kMost = 10000;
       int64_t length = 0;
-      if (!attributes.get(argument.name.c_str(), length) || length < 0 || length > 1000000) {
+      if (!attributes.get(argument.name.c_str(), length) || length < 0 || length > kMost) {
         throw Error(Status::kAttribute,
                     join({schema_.name, ": attribute '", argument.name, "': expected the number ",
                           "of tensors in this list, got ",
@@ -120,13 +161,41 @@ Operator::Operator(c10::OperatorHandle handle, const TextAttributes& attributes,
                               ? detail::attribute_text(attributes, argument.name.c_str())
                               : "nothing; " + attributes.advice(argument.name.c_str())}));
       }
-      count = lengths_.back() = static_cast<int>(length);
-    } else if (is_list) {
-      list_begin_ = static_cast<int>(bindings_.size());
+      lengths_.back() = static_cast<int>(length);
+      fixed += static_cast<int>(length);
+    } else if (argument.form == Argument::Form::kTensors) {
+      has_open_list = true;
+      lengths_.back() = inputs < 0 ? -1 : 0;
+    }
+  }
+  int missing = inputs < 0 || has_open_list ? 0 : fixed - inputs;
+  for (auto argument = schema_.arguments.rbegin();
+       missing > 0 && argument != schema_.arguments.rend(); ++argument) {
+    if (argument->form == Argument::Form::kTensors ||
+        (argument->form == Argument::Form::kTensor && !argument->is_optional)) {
+      break;  // it cannot be left out: a call of so many inputs is refused
+    }
+    if (argument->form == Argument::Form::kTensor) {
+      argument->form = Argument::Form::kDefault;  // None
+      --missing;
+    }
+  }
+  for (std::size_t i = 0; i < lengths_.size(); ++i) {
+    const Argument& argument = schema_.arguments[i];
+    const bool is_list = argument.form == Argument::Form::kTensors;
+    if (!is_list && argument.form != Argument::Form::kTensor) {
+      continue;
     }
     const bool is_open = is_list && !argument.is_required;
-    for (int i = 0; i < count; ++i) {
-      bindings_.push_back({is_open                ? Kind::kInputList
+    if (is_open && inputs >= 0) {
+      lengths_[i] = std::max(0, inputs - fixed);
+    } else if (is_open) {
+      list_begin_ = static_cast<int>(bindings_.size());
+    }
+    const bool is_any = is_open && inputs < 0;
+    const int count = !is_list || is_any ? 1 : lengths_[i];
+    for (int j = 0; j < count; ++j) {
+      bindings_.push_back({is_any                 ? Kind::kInputList
                            : argument.is_optional ? Kind::kOptionalInput
                                                   : Kind::kInput,
                            NumberType::kNone, argument.is_optional});
@@ -135,7 +204,37 @@ Operator::Operator(c10::OperatorHandle handle, const TextAttributes& attributes,
   }
 }
 
-bool Operator::is_data_dependent() const { return depends_on_values(handle_); }
+std::string Operator::key() const {
+  std::string key = join({schema_.name, " ", std::to_string(bindings_.size())});
+  for (const int length : lengths_) {
+    key += ' ' + std::to_string(length);
+  }
+  return join({key, " ", text_});
+}
+
+bool Operator::is_data_dependent() const { return depends_on_values_; }
+
+const Registered& Operator::registered() const {
+  const Registered* last = registered_.load(std::memory_order_acquire);
+  if (last != nullptr && last->epoch == dispatcher_epoch.load(std::memory_order_acquire)) {
+    return *last;
+  }
+  static auto* const mutex = new std::mutex;
+  const std::lock_guard<std::mutex> lock(*mutex);
+  watch_dispatcher();
+  const auto handle = find_overload(schema_.name);
+  if (!handle.has_value() || schema_text(*handle) != text_) {
+    throw Error(
+        Status::kAten,
+        join({schema_.name, ": expected the operator that was registered with PyTorch when ",
+              "this one was made, got ",
+              handle.has_value() ? "one of another schema" : "none any more",
+              "; make the operator anew"}));
+  }
+  last = new Registered(look_up(*handle));  // the one before may be in use
+  registered_.store(last, std::memory_order_release);
+  return *last;
+}
 
 void Operator::push_arguments(const Arguments& arguments, Stack& stack) const {
   const auto& values = static_cast<const OperatorInstance*>(arguments.instance)->values();
@@ -175,7 +274,7 @@ void Operator::push_arguments(const Arguments& arguments, Stack& stack) const {
 Tensors Operator::call(const Arguments& arguments) const {
   StackInUse in_use;
   push_arguments(arguments, in_use.stack);
-  handle_.callBoxed(&in_use.stack);
+  registered().handle.callBoxed(&in_use.stack);
   Tensors results;
   for (c10::IValue& result : in_use.stack) {
     results.push_back(result.isTensor() ? std::move(result).toTensor() : at::Tensor());
@@ -184,7 +283,8 @@ Tensors Operator::call(const Arguments& arguments) const {
 }
 
 bool Operator::call_out(const Arguments& arguments) const {
-  if (!out_.has_value()) {
+  const std::optional<c10::OperatorHandle>& out = registered().out;
+  if (!out.has_value()) {
     return false;
   }
   StackInUse in_use;
@@ -192,10 +292,10 @@ bool Operator::call_out(const Arguments& arguments) const {
   for (int i = 0; i < arguments.outputs; ++i) {
     in_use.stack.emplace_back(arguments.output(i).view);
   }
-  out_->callBoxed(&in_use.stack);
+  out->callBoxed(&in_use.stack);
   in_use.stack.clear();
   for (int i = 0; i < arguments.outputs; ++i) {
-    bring_home(arguments.output(i), *out_);
+    bring_home(arguments.output(i), *out);
   }
   return true;
 }
@@ -320,13 +420,10 @@ Tensors infer_by_running(const Operator& of, const Arguments& metas) {
     of_zeros = of.call(FilledStandIns(metas, 0).arguments);
   } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch)
   }
+  Tensors of_ones;
   try {
-    Tensors of_ones = of.call(FilledStandIns(metas, 1).arguments);
-    if (of_zeros.has_value() && !have_same_shapes(*of_zeros, of_ones)) {
-      throw Error(Status::kShape, of.schema().name + kDependsOnValues);
-    }
-    return of_ones;
-  } catch (const c10::Error& error) {
+    of_ones = of.call(FilledStandIns(metas, 1).arguments);
+  } catch (const std::exception& error) {
     if (of_zeros.has_value()) {
       return *std::move(of_zeros);
     }
@@ -337,6 +434,18 @@ Tensors infer_by_running(const Operator& of, const Arguments& metas) {
                       detail::exception_text(error), "; import torch, whose Python part knows ",
                       "the shapes of more operators, or give out_shape and out_dtype"}));
   }
+  // Nobody has looked at other libraries' operators: zeros and ones may be too few to see it.
+  const bool is_known = of.schema().name.rfind("aten::", 0) == 0;
+  if (!is_known || (of_zeros.has_value() && !have_same_shapes(*of_zeros, of_ones))) {
+    throw Error(Status::kShape, of.schema().name + kDependsOnValues);
+  }
+  return of_ones;
+}
+
+std::string layout_text(at::Layout layout) {
+  std::ostringstream text;
+  text << layout;
+  return text.str();
 }
 
 /// Whether an error says that an operator cannot be asked for shapes, not that these are wrong.
@@ -405,11 +514,12 @@ class CallKernel final : public KernelOf<KernelBase> {
     Tensors results = of_.call(arguments);
     for (std::size_t i = 0; i < results.size() && arguments.results == nullptr; ++i) {
       const at::Tensor& output = arguments.output(static_cast<int>(i)).view;
-      if (is_left_out(results[i], output)) {
+      if (is_left_out(results[i], output, of_.schema().name)) {
         results[i] = output.zero_();
       }
     }
     detail::copy_results(arguments, results.data(), static_cast<int>(results.size()));
+    drop_seen_by_python(arguments);
   }
 
   /// The results as tensors that can be differentiated. PyTorch refuses to record some inputs, such
@@ -430,7 +540,10 @@ class CallKernel final : public KernelOf<KernelBase> {
   Tensors infer(const Arguments& arguments) const override {
     Tensors results;
     try {
-      results = of_.call(arguments);
+      results = has_wrong_meta(of_.schema().name) ? infer_by_running(of_, arguments)
+                                                  : of_.call(arguments);
+    } catch (const Error&) {
+      throw;
     } catch (const std::exception& error) {
       if (!is_about_meta(detail::exception_text(error))) {
         throw;
@@ -445,7 +558,7 @@ class CallKernel final : public KernelOf<KernelBase> {
       if (result.layout() != at::kStrided) {
         throw Error(Status::kOutput,
                     join({info.operator_name, ": expected an operator whose results are dense, ",
-                          "got one whose result is ", c10::toString(result.layout())}));
+                          "got one whose result is ", layout_text(result.layout())}));
       }
     }
     return results;
@@ -457,7 +570,7 @@ template <class Forward>
 class GradientKernel final : public KernelOf<detail::GradientBase> {
  public:
   GradientKernel(const Operator& of, const Forward& forward)
-      : KernelOf(of, forward.info.inputs, /*of_function=*/!forward.info.is_gradient),
+      : KernelOf(of, forward.info.inputs, /*of_function=*/false),  // PyTorch knows what has none
         forward_(forward),
         bindings_(forward.info.bindings, forward.info.bindings + forward.info.inputs) {
     bindings_.insert(bindings_.end(), static_cast<std::size_t>(forward.info.outputs),
@@ -465,10 +578,7 @@ class GradientKernel final : public KernelOf<detail::GradientBase> {
     info = forward.info;
     info.bindings = bindings_.data();
     info.inputs = static_cast<int>(bindings_.size());
-    info.outputs = static_cast<int>(
-        std::count_if(bindings_.begin(), bindings_.begin() + forward.info.inputs,
-                      [](const Binding& binding) { return binding.kind != Kind::kInputList; }));
-    info.lists_outputs = info.list_begin >= 0;
+    info.outputs = forward.info.inputs;
     info.is_gradient = true;
     info.records = true;
   }
@@ -494,7 +604,11 @@ class SizesKernel final : public KernelOf<KernelBase> {
       const at::Tensor some = defined(result);
       const auto* const type = std::find(std::begin(detail::kScalarTypes) + 1,
                                          std::end(detail::kScalarTypes), some.scalar_type());
-      row[0] = type == std::end(detail::kScalarTypes) ? 0 : type - detail::kScalarTypes;
+      if (type == std::end(detail::kScalarTypes)) {
+        throw Error(Status::kDtype, join({info.operator_name, ": expected ", detail::dtype_names(),
+                                          ", got ", detail::tensor_text(some)}));
+      }
+      row[0] = type - detail::kScalarTypes;
       row[1] = some.dim();
       std::copy(some.sizes().begin(), some.sizes().end(), row + 2);
       row += kColumns;
@@ -555,8 +669,12 @@ class CountedKernel final : public KernelOf<KernelBase> {
 /// All kernels of an operator.
 class Family {
  public:
-  explicit Family(Operator of)
-      : of_(std::move(of)), call_(of_), gradient_(of_, call_), sizes_(of_), counted_(of_) {}
+  Family(const c10::OperatorHandle& handle, const TextAttributes& attributes, int inputs)
+      : of_(handle, attributes, inputs),
+        call_(of_),
+        gradient_(of_, call_),
+        sizes_(of_),
+        counted_(of_) {}
   Family(const Family&) = delete;
   Family& operator=(const Family&) = delete;
 
@@ -598,24 +716,41 @@ class Family {
 
 namespace {
 
-/// The kernel without so many of the last tensors, which may be None.
-const KernelBase& find_kernel_without(const std::string& text, int missing) {
-  // Neither is destroyed: hosts keep what points to kernels, and end in any order.
-  static auto* const mutex = new std::mutex;
-  static auto* const families = new std::map<std::string, std::unique_ptr<Family>>;
-  const TextAttributes attributes(text);
-  const std::lock_guard<std::mutex> lock(*mutex);
+/// What has been made, for each text of a host. Never destroyed: hosts keep what points to kernels,
+/// and end in any order.
+struct Made {
+  struct OfText {
+    const KernelBase* kernel;
+    std::uint64_t epoch;
+  };
+
+  std::mutex mutex;
+  std::map<std::string, std::unique_ptr<Family>> families;  // by Operator::key()
+  std::map<std::pair<std::string, int>, OfText> of_texts;   // and numbers of inputs
+
+  static Made& all() {
+    static auto* const made = new Made;
+    return *made;
+  }
+};
+
+const KernelBase& make_kernel(Made& made, const TextAttributes& attributes, int inputs) {
   const auto handle = find_overload(attributes.name());
   if (!handle.has_value()) {
     throw Error(Status::kAttribute,
                 join({attributes.name(), ": expected an operator that is registered with ",
                       "PyTorch, got an unknown name; import the library that has it"}));
   }
-  Operator of(*handle, attributes, missing);
-  const std::string key = join({attributes.name(), " ", std::to_string(of.bindings().size())});
-  std::unique_ptr<Family>& family = (*families)[key];
+  const bool is_gradient = std::strtol(attributes.task().c_str(), nullptr, 10) > 0;
+  if (is_gradient && inputs < 0) {
+    throw Error(Status::kAttribute,
+                join({attributes.name(), ": expected the number of inputs of a ",
+                      "gradient, such as \"1/2\", got \"", attributes.task(), "\""}));
+  }
+  const std::string key = Operator(*handle, attributes, inputs).key();
+  std::unique_ptr<Family>& family = made.families[key];
   if (family == nullptr) {
-    family = std::make_unique<Family>(std::move(of));
+    family = std::make_unique<Family>(*handle, attributes, inputs);
   }
   const KernelBase* kernel = family->find(attributes.task());
   if (kernel == nullptr) {
@@ -625,44 +760,42 @@ const KernelBase& find_kernel_without(const std::string& text, int missing) {
   return *kernel;
 }
 
-/// How many of the last tensors a call leaves out, if that many are not there; 0 where it cannot,
-/// or where a list takes any number.
-int count_missing(const detail::KernelInfo& info, int missing) {
-  const Binding* const end = info.bindings + info.inputs;
-  const Binding* const last =  // behind them stand the gradients of results, in a gradient kernel
-      std::find_if(info.bindings, end, [](const Binding& binding) {
-        return binding.kind == Kind::kInput && binding.optional;
-      });
-  if (info.list_begin >= 0 || missing <= 0 || missing > last - info.bindings) {
-    return 0;
-  }
-  return std::all_of(last - missing, last, [](const Binding& binding) { return binding.optional; })
-             ? missing
-             : 0;
-}
-
 }  // namespace
 
-const KernelBase& find_kernel(const std::string& text) { return find_kernel_without(text, 0); }
+const KernelBase& find_kernel(const std::string& text) { return find_kernel(text, -1); }
 
 const KernelBase& find_kernel(const std::string& text, int inputs) {
-  const KernelBase& kernel = find_kernel(text);
-  const int missing = count_missing(kernel.info, kernel.info.inputs - inputs);
-  return missing == 0 ? kernel : find_kernel_without(text, missing);
+  constexpr std::size_t kMostTexts = 10000;
+  Made& made = Made::all();
+  const std::lock_guard<std::mutex> lock(made.mutex);
+  watch_dispatcher();
+  const std::uint64_t epoch = dispatcher_epoch.load();
+  const auto known = made.of_texts.find({text, inputs});
+  if (known != made.of_texts.end() && known->second.epoch == epoch) {
+    return *known->second.kernel;
+  }
+  const TextAttributes attributes(text);
+  const KernelBase* kernel = &make_kernel(made, attributes, attributes.inputs());
+  const detail::KernelInfo& info = kernel->info;
+  if (attributes.inputs() < 0 && info.list_begin < 0 && inputs >= 0 && inputs < info.inputs) {
+    kernel = &make_kernel(made, attributes, inputs);
+  }
+  if (made.of_texts.size() >= kMostTexts) {
+    made.of_texts.clear();
+  }
+  made.of_texts.insert_or_assign({text, inputs}, Made::OfText{kernel, epoch});
+  return *kernel;
 }
 
 const KernelBase& OperatorInstance::kernel(int operands) {
   const KernelBase* last = kernel_.load(std::memory_order_relaxed);
-  if (last->info.list_begin >= 0 || last->info.inputs + last->info.outputs == operands) {
+  const detail::KernelInfo& info = last->info;
+  if (info.is_gradient || info.list_begin >= 0 || info.inputs + info.outputs == operands) {
     return *last;
   }
-  const KernelBase& whole = find_kernel(text_);
-  const detail::KernelInfo& info = whole.info;
-  const int each = info.is_gradient ? 2 : 1;  // which has an output for each
-  const int missing = count_missing(info, (info.inputs + info.outputs - operands) / each);
-  const KernelBase& found = missing == 0 ? whole : find_kernel_without(text_, missing);
-  kernel_.store(&found, std::memory_order_relaxed);
-  return found;
+  last = &find_kernel(text_, std::max(0, operands - info.outputs));
+  kernel_.store(last, std::memory_order_relaxed);
+  return *last;
 }
 
 }  // namespace aten_bridge::operators

@@ -12,6 +12,7 @@
 #include <aten_bridge/gradient_base.h>
 
 #include <atomic>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <utility>
@@ -43,13 +44,23 @@ class OperatorInstance final : public Instance {
   std::vector<c10::IValue> values_;
 };
 
-/// An overload with the lengths of its lists of tensors, where it has more than one.
+/// What the dispatcher has of an operator, as long as nobody takes it away.
+struct Registered {
+  c10::OperatorHandle handle;
+  std::optional<c10::OperatorHandle> out;  // the overload that writes outputs, where it is right
+  std::uint64_t epoch = 0;                 // of the dispatcher
+};
+
+/// An overload for so many inputs; -1: for any number that it takes. Fewer than all leave out the
+/// last tensors, which may be None; with a number, the list of tensors has the length that is left.
 class Operator {
  public:
-  /// Without so many of the last tensors, which may be None. Throws `Error` if it cannot be called.
-  Operator(c10::OperatorHandle handle, const TextAttributes& attributes, int missing);
+  /// Throws `Error` if it cannot be called.
+  Operator(const c10::OperatorHandle& handle, const TextAttributes& attributes, int inputs);
 
   const Schema& schema() const { return schema_; }
+  /// What another one has that is not the same operator.
+  std::string key() const;
   const std::vector<Binding>& bindings() const { return bindings_; }
   const std::vector<OperandCheck>& checks() const { return checks_; }
   int list_begin() const { return list_begin_; }
@@ -69,8 +80,11 @@ class Operator {
  private:
   void push_arguments(const Arguments& arguments, std::vector<c10::IValue>& stack) const;
 
-  c10::OperatorHandle handle_;
-  std::optional<c10::OperatorHandle> out_;
+  const Registered& registered() const;
+
+  mutable std::atomic<const Registered*> registered_{nullptr};  // replaced, never destroyed
+  std::string text_;                                            // of the schema
+  bool depends_on_values_;
   Schema schema_;
   std::vector<int> lengths_;          // of each argument that is a list; -1: of any length
   std::vector<Binding> bindings_;     // of its inputs
@@ -80,10 +94,10 @@ class Operator {
 
 /// The kernel that such an attribute means; it lives for ever. Throws `Error` if there is none.
 ///
-/// Tasks: "0" the operator; "1", "2" ... its gradient, that of the gradient and so on, which are
-/// gradient kernels as ATEN_BRIDGE_EXPORT_GRAD has them; "sizes" a row [dtype, rank, sizes...] of
-/// 66 int64 for each of the results; "counted" the results in the begin of outputs that have room
-/// for more, and behind them for each its sizes.
+/// Tasks: "0" the operator; "1/n", "2/n" ... its gradient for n inputs, that of the gradient and so
+/// on, which are gradient kernels as ATEN_BRIDGE_EXPORT_GRAD has them; "sizes" a row [dtype, rank,
+/// sizes...] of 66 int64 for each of the results; "counted" the results in the begin of outputs
+/// that have room for more, and behind them for each its sizes.
 const KernelBase& find_kernel(const std::string& text);
 
 /// The same for so many inputs, where the last tensors of the schema may be left out.

@@ -216,7 +216,8 @@ std::optional<c10::OperatorHandle> find_out(const c10::FunctionSchema& schema) {
 }
 
 bool depends_on_values(const c10::OperatorHandle& handle) {
-  return handle.hasTag(at::Tag::dynamic_output_shape) ||
+  return handle.operator_name().name == "aten::_pack_padded_sequence" ||  // has no tag
+         handle.hasTag(at::Tag::dynamic_output_shape) ||
          handle.hasTag(at::Tag::data_dependent_output);
 }
 

@@ -1,11 +1,12 @@
 // The one attribute by which an operator of the host says which of PyTorch's operators it is: a
 // list of strings, "2:ab0:", of its name with the overload's, of what is to be done ("0" calls it,
-// "1" its gradient, "2" the gradient's gradient; see operator_kernels.h), and of a name and a value
-// for each attribute. A value is a letter for its type and then
+// "1/3" its gradient for 3 inputs; see operator_kernels.h), and of a name and a value for each
+// attribute. A value is a letter for its type and then
 //
-//   b1  i-3  f0x1.8p+1  stext  B1,0  I2,3  Ff,f  S and a list of strings
+//   b1  i-3  f4608083138725491507  stext  B1,0  I2,3  F0,0  S and a list of strings
 //
-// so that every float64 arrives as it was given, and no name clashes with the host's own.
+// where a float is the int of its bits, so that every float64 arrives as it was given, whatever the
+// locale; and no name clashes with the host's own.
 //
 // SPDX-License-Identifier: Apache-2.0
 
@@ -14,9 +15,11 @@
 
 #include <aten_bridge.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <cstring>
 #include <string>
 #include <utility>
 #include <vector>
@@ -41,14 +44,19 @@ class TextAttributes final : public Attributes {
                                 "'; make the operator with it"}));
     }
     name_ = parts[0];
-    task_ = parts[1];
+    const std::size_t slash = std::min(parts[1].find('/'), parts[1].size());
+    task_ = parts[1].substr(0, slash);
+    if (slash < parts[1].size()) {
+      inputs_ = std::atoi(parts[1].c_str() + slash + 1);  // NOLINT(cert-err34-c): anything will do
+    }
     for (std::size_t i = 2; i < parts.size(); i += 2) {
       values_.emplace_back(std::move(parts[i]), std::move(parts[i + 1]));
     }
   }
 
   const std::string& name() const { return name_; }  ///< "aten::max.dim"
-  const std::string& task() const { return task_; }
+  const std::string& task() const { return task_; }  ///< without the number of inputs
+  int inputs() const { return inputs_; }             ///< -1: not told
 
   bool has(const char* name) const override { return find(name) != nullptr; }
   std::string advice(const char* name) const override {
@@ -81,7 +89,7 @@ class TextAttributes final : public Attributes {
         *static_cast<int64_t*>(value) = std::strtoll(text, nullptr, 10);
         break;
       case AttributeType::kFloat:
-        *static_cast<double*>(value) = std::strtod(text, nullptr);
+        *static_cast<double*>(value) = read_float(text, nullptr);
         break;
       case AttributeType::kString:
         *static_cast<std::string*>(value) = text;
@@ -96,7 +104,7 @@ class TextAttributes final : public Attributes {
         break;
       case AttributeType::kFloats:
         read(text, *static_cast<std::vector<double>*>(value),
-             [](const char* begin, char** end) { return std::strtod(begin, end); });
+             [](const char* begin, char** end) { return read_float(begin, end); });
         break;
       case AttributeType::kStrings:
         return detail::split_strings(text, *static_cast<std::vector<std::string>*>(value));
@@ -107,6 +115,13 @@ class TextAttributes final : public Attributes {
         return false;
     }
     return true;
+  }
+
+  static double read_float(const char* text, char** end) {
+    const int64_t bits = std::strtoll(text, end, 10);
+    double value = 0;
+    std::memcpy(&value, &bits, sizeof(value));
+    return value;
   }
 
   /// Reads numbers between commas, as far as they are some.
@@ -124,6 +139,7 @@ class TextAttributes final : public Attributes {
 
   std::string name_;
   std::string task_;
+  int inputs_ = -1;
   std::vector<std::pair<std::string, std::string>> values_;
 };
 

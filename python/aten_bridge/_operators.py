@@ -5,15 +5,21 @@ from __future__ import annotations
 import ctypes
 import json
 import numbers
+import struct
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from aten_bridge._function import Description, Function
-from aten_bridge._library import Library, did_you_mean, open_library, or_list, shown
+from aten_bridge._library import Library, did_you_mean, is_utf8, open_library, or_list, shown
 from aten_bridge._places import compiled_library
 
 ATTRIBUTE = "aten_bridge_operator"  # kOperatorAttribute of plugin/operators/operator_text.h
 CALL, SIZES, COUNTED = "0", "sizes", "counted"  # tasks, see find_kernel() of the same folder
+# What a counted operator says where it is differentiated.
+COUNTED_GRADIENT = (
+    "expected an operator whose results are as large as their values say where a network is "
+    "differentiated, got one that was told the largest; leave that out, outside of a graph"
+)
 DEPENDS_ON_VALUES = "one whose sizes depend on values"  # in the text of such an error
 
 _NAME = "aten_bridge_operators.so"
@@ -36,10 +42,14 @@ class Overload(NamedTuple):
     ]  # by name: its type in words, and whether it must be set
 
     def faults(self, given: Mapping[str, Any]) -> int:
-        """How many of these attributes are not its own, or are missing."""
+        """How many of these attributes are not its own, are of another type, or are missing."""
         required = [name for name, (_, required) in self.attributes.items() if required]
-        unknown = [name for name in given if name not in self.attributes]
-        return len(unknown) + len([name for name in required if given.get(name) is None])
+        wrong = [
+            name
+            for name, value in given.items()
+            if name not in self.attributes or not _fits(value, self.attributes[name][0])
+        ]
+        return len(wrong) + len([name for name in required if given.get(name) is None])
 
 
 def operators_library() -> Library:
@@ -127,6 +137,32 @@ def names(library: Library) -> list[str]:
     return json.loads(function())
 
 
+# By what an attribute's type is called, up to its comma: the letters of values that fit.
+_LETTERS = {
+    "a bool": "b",
+    "an int": "i",
+    "a float": "fi",
+    "a number": "bif",
+    "a str": "s",
+    "the name of a dtype": "s",
+    "a list of bools": "B",
+    "a list of ints": "Ii",
+    "a list of floats": "FI",
+    "a list of strs": "S",
+}
+
+
+def _fits(value: Any, type_: str) -> bool:
+    """Whether a value may be of that type."""
+    encoded = _encoded(value)
+    letters = _LETTERS.get(type_.partition(",")[0])
+    return encoded is not None and (letters is None or encoded[0] in letters or encoded == "I")
+
+
+def _float_bits(value: float) -> str:
+    return str(struct.unpack("<q", struct.pack("<d", value))[0])
+
+
 def _encoded(value: Any) -> str | None:
     """A value as operator_text.h has it; None for what no attribute can be."""
     if isinstance(value, bool):
@@ -134,9 +170,9 @@ def _encoded(value: Any) -> str | None:
     if isinstance(value, numbers.Integral):
         return f"i{int(value)}" if -(2**63) <= value < 2**63 else None
     if isinstance(value, numbers.Real):
-        return f"f{float(value).hex()}"
+        return f"f{_float_bits(float(value))}"
     if isinstance(value, str):
-        return None if "\0" in value else f"s{value}"
+        return None if "\0" in value or not is_utf8(value) else f"s{value}"
     if type(value).__module__ == "torch" and type(value).__name__ == "dtype":
         return "s" + str(value).removeprefix("torch.").replace("float8_", "float8")
     if not isinstance(value, list | tuple):
@@ -147,9 +183,12 @@ def _encoded(value: Any) -> str | None:
     letters = {element[0] for element in elements}
     if letters <= {"s"} and elements:
         return "S" + _joined([element[1:] for element in elements])
-    for allowed, letter in (("b", "B"), ("i", "I"), ("if", "F")):
-        if letters <= set(allowed) and (elements or letter == "I"):
-            return letter + ",".join(element[1:] for element in elements)
+    if letters <= {"i"}:  # also of none
+        return "I" + ",".join(element[1:] for element in elements)
+    if letters <= {"b"}:
+        return "B" + ",".join(element[1:] for element in elements)
+    if letters <= {"i", "f"}:
+        return "F" + ",".join(_float_bits(float(element)) for element in value)
     return None
 
 
@@ -188,6 +227,13 @@ class OperatorFunction(Function):
         )
         # MindSpore 2.10 has other hooks for one result than for several.
         self.symbol = "AtenOperators" if self.description.gives_tuple else "AtenOperator"
+
+    def gradient(self, inputs: int, attributes: Mapping[str, Any]) -> OperatorFunction | None:
+        """The gradient of a call with so many inputs; None where there is none."""
+        order, _, told = self.task.partition("/")
+        if not order.isdecimal():
+            return None
+        return self.for_task(f"{int(order) + 1}/{told or inputs}", attributes)
 
     def for_task(self, task: str, attributes: Mapping[str, Any]) -> OperatorFunction:
         """The same operator's kernel for another task."""

@@ -2,6 +2,7 @@
 
 import copy
 import math
+import os
 import subprocess
 import sys
 import threading
@@ -144,6 +145,37 @@ def test_attributes_of_every_kind(mode):
     check(operator("aten::flip", dims=np.array([0, 2])), lambda x: x.flip(0, 2), x)
 
 
+def test_floats_are_read_in_any_locale(tmp_path):
+    program = """
+import ctypes, locale
+import numpy as np, mindspore as ms
+from aten_bridge.mindspore import operator
+
+class Names(ctypes.Structure):
+    _fields_ = [("decimal_point", ctypes.c_char_p)]
+
+libc = ctypes.CDLL(None)
+libc.localeconv.restype = ctypes.POINTER(Names)
+assert libc.setlocale(1, b"de_DE.UTF-8"), "no locale"
+assert libc.localeconv().contents.decimal_point == b","
+got = operator("aten::leaky_relu", negative_slope=0.25)(ms.Tensor(np.array([-2.0], np.float32)))
+assert got.asnumpy().tolist() == [-0.5], got
+"""
+    made = subprocess.run(
+        ["localedef", "-i", "de_DE", "-f", "UTF-8", str(tmp_path / "de_DE.UTF-8")],
+        capture_output=True,
+    )
+    if made.returncode != 0:
+        pytest.skip("localedef has no sources of locales here")
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, "LOCPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+
+
 def test_floats_are_not_rounded_to_float32():
     third = 1 / 3
     got = operator("aten::mul.Scalar", other=third)(ms.Tensor(np.array([3.0])))
@@ -165,6 +197,22 @@ def test_an_overload_is_chosen_by_the_attributes(mode):
     check(operator("aten::max", dim=1), lambda x: tuple(x.max(1)), x)
     check(operator("aten::max.other"), torch.maximum, x, array(3, 4))
     check(operator("aten::max.default"), lambda x: x.max(), x)
+
+
+def test_an_overload_is_chosen_by_the_types_of_attributes(mode):
+    x = array(1, 3, 1)
+    check(operator("aten::squeeze", dim=[0, 2]), lambda x: x.squeeze((0, 2)), x)
+    check(operator("aten::squeeze", dim=0), lambda x: x.squeeze(0), x)
+    y = array(3, 3)
+    check(operator("aten::linalg_norm", ord="nuc"), lambda x: torch.linalg.norm(x, "nuc"), y)
+    check(operator("aten::linalg_norm", ord=1), lambda x: torch.linalg.norm(x, 1), y)
+
+
+def test_an_attribute_called_out_dtype():
+    x = array(2, 2, dtype=np.float32)
+    got = operator("aten::mm.dtype", out_dtype=ms.float32)
+    assert got._attributes == {"out_dtype": "float32"}
+    assert x.shape == (2, 2)
 
 
 def test_calls_with_other_shapes_and_dtypes(mode):
@@ -224,6 +272,64 @@ def test_gradients_of_higher_order(mode):
     np.testing.assert_allclose(first(ms.Tensor(x)).asnumpy(), 1 - t**2, rtol=1e-12)
     second = Gradient(first)
     np.testing.assert_allclose(second(ms.Tensor(x)).asnumpy(), -2 * t * (1 - t**2), rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("name", "attributes", "shapes"),
+    [
+        ("aten::cat", {"dim": 0}, [(2, 3), (1, 3)]),
+        ("aten::einsum", {"equation": "ij,jk->ik", "path": None}, [(2, 3), (3, 2)]),
+        ("aten::linear", {}, [(2, 3), (4, 3)]),
+        ("aten::conv1d", {}, [(1, 2, 5), (3, 2, 2)]),
+        ("aten::layer_norm", {"normalized_shape": [3]}, [(2, 3)]),
+    ],
+)
+def test_second_gradients_of_lists_and_of_tensors_left_out(name, attributes, shapes, cpu):
+    ms.set_context(mode=ms.PYNATIVE_MODE)
+    one = operator(name, **attributes)
+    inputs = [array(*shape, dtype=np.float64) for shape in shapes]
+    tensors = [ms.Tensor(x) for x in inputs]
+
+    def first(x, *others):
+        return ms.grad(lambda a: (one(a, *others) ** 2).sum())(x)
+
+    def second(x, *others):
+        return ms.grad(lambda a: (first(a, *others) ** 2).sum())(x)
+
+    leaves = [torch.from_numpy(x).requires_grad_() for x in inputs]
+    plain = {key: value for key, value in attributes.items() if value is not None}
+    if name == "aten::cat":
+        result = torch.cat(leaves, **plain)
+    elif name == "aten::einsum":
+        result = torch.einsum(plain["equation"], leaves)
+    else:
+        packet = getattr(torch.ops.aten, name.removeprefix("aten::"))
+        result = packet(*leaves, **plain)
+    (once,) = torch.autograd.grad((result**2).sum(), leaves[0], create_graph=True)
+    (twice,) = torch.autograd.grad((once**2).sum(), leaves[0])
+    np.testing.assert_allclose(first(*tensors).asnumpy(), once.detach().numpy(), rtol=1e-9)
+    np.testing.assert_allclose(second(*tensors).asnumpy(), twice.numpy(), rtol=1e-9, atol=1e-12)
+
+
+def test_what_has_no_gradient_is_a_constant(cpu):
+    ms.set_context(mode=ms.PYNATIVE_MODE)
+    detach, ones_like = operator("aten::detach"), operator("aten::ones_like")
+    x = array(3)
+    got = ms.grad(lambda x: (x * x + detach(x) + ones_like(x)).sum())(ms.Tensor(x))
+    np.testing.assert_allclose(got.asnumpy(), 2 * x, rtol=1e-6)
+
+
+def test_results_that_were_told_larger_have_no_gradient(cpu):
+    ms.set_context(mode=ms.PYNATIVE_MODE)
+    select = operator("aten::masked_select", out_shape=(4,), out_dtype=ms.float32)
+    mask = ms.Tensor(np.array([True, False, True, True]))
+    assert said(
+        ValueError, lambda: ms.grad(lambda x: select(x, mask)[0].sum())(ms.Tensor(array(4)))
+    ) == (
+        "aten::masked_select: expected an operator whose results are as large as their values say "
+        "where a network is differentiated, got one that was told the largest; leave that out, "
+        "outside of a graph"
+    )
 
 
 def test_integers_have_zeros_for_gradients():
@@ -370,6 +476,97 @@ assert "torch" not in sys.modules
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+# ===--- operators of other libraries ---===
+
+
+@pytest.fixture
+def mine():
+    """A library of operators in Python, which goes with the test."""
+    library = torch.library.Library("bridge_tests", "DEF")
+    yield library
+    library._destroy()
+
+
+def test_operators_that_are_registered_by_others(mine, cpu):
+    ms.set_context(mode=ms.PYNATIVE_MODE)
+    mine.define("twice(Tensor x) -> Tensor")
+    mine.impl("twice", lambda x: x * 2, "CompositeImplicitAutograd")
+    check(operator("bridge_tests::twice"), lambda x: x * 2, array(2, 3))
+
+
+def test_lists_of_other_lengths_are_other_kernels(mine, cpu):
+    ms.set_context(mode=ms.PYNATIVE_MODE)
+    mine.define("three(Tensor[] a, Tensor[] b, Tensor[] c) -> Tensor")
+
+    def three(a, b, c):
+        return sum(a) * 100 + sum(b) * 10 + sum(c)
+
+    mine.impl("three", three, "CompositeImplicitAutograd")
+    x = [np.array([float(i)], np.float32) for i in (1, 2, 3, 4)]
+    check(operator("bridge_tests::three", a=1, b=2), lambda a, b, c, d: three([a], [b, c], [d]), *x)
+    check(operator("bridge_tests::three", a=2, b=1), lambda a, b, c, d: three([a, b], [c], [d]), *x)
+
+
+def test_an_operator_that_is_registered_again_with_another_schema(cpu):
+    ms.set_context(mode=ms.PYNATIVE_MODE)
+    x = ms.Tensor(np.ones(2, np.float32))
+    first = torch.library.Library("bridge_again", "DEF")
+    first.define("f(Tensor x) -> Tensor")
+    first.impl("f", lambda x: x * 2, "CompositeImplicitAutograd")
+    old = operator("bridge_again::f")
+    assert old(x).asnumpy().tolist() == [2, 2]
+    first._destroy()
+    second = torch.library.Library("bridge_again", "DEF")
+    second.define("f(Tensor x, float by=3.0) -> Tensor")
+    second.impl("f", lambda x, by: x * by, "CompositeImplicitAutograd")
+    try:
+        assert operator("bridge_again::f", by=4.0)(x).asnumpy().tolist() == [4, 4]
+        with pytest.raises(RuntimeError) as error:
+            old(x).asnumpy()
+        assert (
+            "bridge_again::f: expected the operator that was registered with PyTorch when this one "
+            "was made, got one of another schema; make the operator anew"
+        ) in str(error.value)
+    finally:
+        second._destroy()
+
+
+def test_sizes_that_only_the_values_tell(mine, cpu):
+    # Zeros and ones give the same shape: nobody is asked for that of others' operators.
+    ms.set_context(mode=ms.PYNATIVE_MODE)
+    mine.define("keep(Tensor x) -> Tensor")
+    mine.impl("keep", lambda x: x[x >= 0], "CPU")
+    keep = operator("bridge_tests::keep")
+    for values in ([1.0, -2.0, 3.0], [-1.0, -2.0, -3.0], [1.0, 2.0, 3.0]):
+        x = np.array(values, np.float32)
+        np.testing.assert_array_equal(keep(ms.Tensor(x)).asnumpy(), x[x >= 0])
+
+
+def test_a_program_with_an_operator_in_python_ends(tmp_path):
+    program = """
+import numpy as np, mindspore as ms, torch
+from mindspore import nn
+from aten_bridge.mindspore import operator
+library = torch.library.Library("ends", "DEF")
+library.define("f(Tensor x) -> Tensor")
+library.impl("f", lambda x: x * 2, "CPU")
+library.impl("f", lambda x: torch.empty_like(x), "Meta")
+class Network(nn.Cell):
+    def __init__(self):
+        super().__init__()
+        self.f = operator("ends::f")
+    def construct(self, x):
+        return self.f(x)
+ms.set_context(mode=ms.GRAPH_MODE)
+print(Network()(ms.Tensor(np.ones(2, np.float32))).asnumpy())
+"""
+    file = tmp_path / "program.py"  # graph mode reads the source
+    file.write_text(program)
+    done = subprocess.run([sys.executable, str(file)], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "[2. 2.]\n"
 
 
 # ===--- objects ---===

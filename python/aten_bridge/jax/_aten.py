@@ -13,6 +13,7 @@ from aten_bridge._operators import (
     ATTRIBUTE,
     CALL,
     COUNTED,
+    COUNTED_GRADIENT,
     DEPENDS_ON_VALUES,
     SIZES,
     OperatorFunction,
@@ -61,6 +62,11 @@ def _with_sizes(out: Any) -> Callable[..., tuple[Any, ...]]:
 class Operator(Kernel):
     """A function of one of PyTorch's operators. Made by `operator`."""
 
+    def __init__(self, *args: Any, **kwargs: Any):
+        """Use `operator`. The arguments are those of `Kernel`, with an OperatorFunction."""
+        self._gradients: dict[int, Operator] = {}  # by the number of inputs
+        super().__init__(*args, **kwargs)
+
     # ===--- attributes: one for all ---===
 
     def _check_attributes(self, attributes: dict[str, Any]) -> dict[str, Any]:
@@ -72,14 +78,20 @@ class Operator(Kernel):
 
     # ===--- gradients by PyTorch's autograd, made where they are asked for ---===
 
-    def _find_gradient(self) -> Kernel | None:
-        task = self._function.task
-        if self._gradient is None and self._grad is None and task.isdecimal():
-            function = self._function.for_task(str(int(task) + 1), self._attributes)
-            self._gradient = Operator(
+    def _find_gradient(self, input_count: int) -> Kernel | None:
+        if self._grad is not None:
+            return super()._find_gradient(input_count)
+        function = self._function.gradient(input_count, self._attributes)
+        if function is not None and input_count not in self._gradients:
+            self._gradients[input_count] = Operator(
                 function, vmap_method=self._vmap_method, attributes=self._attributes, forward=self
             )
-        return self._gradient
+        return self._gradients.get(input_count)
+
+    def _missing_gradient(self) -> str:
+        if self._function.task == COUNTED:
+            return f"{self._function.name}: {COUNTED_GRADIENT}"
+        return super()._missing_gradient()
 
     # ===--- calls ---===
 

@@ -241,11 +241,9 @@ class Kernel:
         cotangents: Sequence[Any],
     ) -> tuple[Any, ...]:
         """A cotangent for each array."""
-        gradient = self._find_gradient()
+        gradient = self._find_gradient(len(texts))
         if gradient is None:
-            raise ValueError(
-                missing_gradient(self._function, is_gradient=self._forward is not None)
-            )
+            raise ValueError(self._missing_gradient())
         mask = has_gradient(self._function, texts, gradient._function.description)
         check_output_count(self._function, gradient._function, mask)
         left = map(jnp.asarray, arrays)  # numbers come as numbers
@@ -264,9 +262,12 @@ class Kernel:
             if text != "none"
         )
 
-    def _find_gradient(self) -> Kernel | None:
-        """The function that computes the gradient."""
+    def _find_gradient(self, input_count: int) -> Kernel | None:
+        """The function that computes the gradient of a call with so many inputs."""
         return self._gradient
+
+    def _missing_gradient(self) -> str:
+        return missing_gradient(self._function, is_gradient=self._forward is not None)
 
     def __reduce__(self) -> tuple[Any, ...]:
         arguments = (self._function.full_name, self._grad, self._out, self._vmap_method)

@@ -11,6 +11,7 @@ from aten_bridge._operators import (
     ATTRIBUTE,
     CALL,
     COUNTED,
+    COUNTED_GRADIENT,
     DEPENDS_ON_VALUES,
     SIZES,
     OperatorFunction,
@@ -31,6 +32,8 @@ def make_operator(
 ) -> Operator:
     """Makes what `operator` returns."""
     library = operators_library()
+    if out_shape is None and out_dtype is not None:  # some of PyTorch's operators have such a one
+        attributes, out_dtype = {**attributes, "out_dtype": out_dtype}, None
     attributes = _without_none(attributes)
     overload = find_overload(library, name, attributes)
     counted = overload.depends_on_values and out_shape is not None and out_dtype is not None
@@ -77,6 +80,7 @@ class Operator(Kernel):
         """Use `operator`. The arguments are those of `Kernel`, with an OperatorFunction."""
         self._depends_on_values = False
         self._sizes: Operator | None = None
+        self._gradients: dict[int, Operator | None] = {}  # by the number of inputs
         self._measured: tuple[Any, Outcome] | None = None  # of the call that is running
         super().__init__(*args, **kwargs)
 
@@ -96,20 +100,29 @@ class Operator(Kernel):
         self._sizes = None
 
     def _change_gradient(self, name: str, value: Any) -> None:
-        if self._grad is None:
-            self._gradient = None  # made anew where it is asked for
-            self._bprops.clear()
-        else:
+        self._gradients.clear()  # made anew where they are asked for
+        self._bprops.clear()
+        if self._grad is not None:
             super()._change_gradient(name, value)
 
     # ===--- gradients by PyTorch's autograd, made where they are asked for ---===
 
-    def _find_gradient(self) -> Any:
-        task = self._function.task
-        if self._gradient is None and self._grad is None and task.isdecimal():
-            function = self._function.for_task(str(int(task) + 1), self._attributes)
-            self._gradient = Operator(function, attributes=self._attributes, forward=self)
-        return self._gradient
+    def _find_gradient(self, input_count: int) -> Any:
+        if self._grad is not None:
+            return super()._find_gradient(input_count)
+        if input_count not in self._gradients:
+            function = self._function.gradient(input_count, self._attributes)
+            self._gradients[input_count] = (
+                None
+                if function is None
+                else Operator(function, attributes=self._attributes, forward=self)
+            )
+        return self._gradients[input_count]
+
+    def _missing_gradient(self) -> str:
+        if self._function.task == COUNTED:
+            return f"{self._function.name}: {COUNTED_GRADIENT}"
+        return super()._missing_gradient()
 
     # ===--- sizes that depend on values ---===
 

@@ -298,26 +298,28 @@ class Kernel(ops.Custom):
 
     def _pynative_bprop(self, *args: Any) -> Any:
         """A `bprop` for any number of inputs, which graph mode cannot compile."""
-        if self._find_gradient() is None:
-            raise ValueError(self._missing_gradient())
         *inputs, _, dout = args
+        read = read_call(inputs)
+        if self._find_gradient(len(read.texts)) is None:
+            raise ValueError(self._missing_gradient())
         output_count = len(dout) if isinstance(dout, tuple) else None
-        return self._bprop(read_call(inputs), output_count)(*args)
+        return self._bprop(read, output_count)(*args)
 
     def _bprop(self, inputs: Inputs, output_count: int | None) -> Callable:
         """A `bprop` for a network with such inputs and a tuple of so many outputs; None: one."""
         self._output_count = output_count
         key = (inputs.layout, tuple(map(is_tensor, inputs.texts)), output_count)
         if key not in self._bprops:
-            gradient = self._find_gradient() or MissingGradient(self._missing_gradient())
+            gradient = self._find_gradient(len(inputs.texts))
+            gradient = gradient or MissingGradient(self._missing_gradient())
             of_gradient = gradient._function if isinstance(gradient, Kernel) else None
             self._bprops[key] = make_bprop(
                 self._function, gradient, of_gradient, inputs, output_count
             )
         return self._bprops[key]
 
-    def _find_gradient(self) -> ops.Primitive | None:
-        """The operator that computes the gradient."""
+    def _find_gradient(self, input_count: int) -> ops.Primitive | None:
+        """The operator that computes the gradient of a call with so many inputs."""
         return self._gradient
 
     def _missing_gradient(self) -> str:
