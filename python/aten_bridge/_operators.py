@@ -54,7 +54,9 @@ class Overload(NamedTuple):
 
 def operators_library() -> Library:
     """The library of PyTorch's operators. Raises FileNotFoundError, with what to do."""
-    return open_library(str(compiled_library(_NAME, "ATEN_BRIDGE_OPERATORS", "plugin/operators")))
+    build = "cmake --preset operators && cmake --build build/operators -t aten_bridge_operators"
+    path = compiled_library(_NAME, "ATEN_BRIDGE_OPERATORS", "plugin/operators", build)
+    return open_library(str(path))
 
 
 def _ask(library: Library, question: str, text: str) -> bytes:

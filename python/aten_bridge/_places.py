@@ -53,12 +53,13 @@ def template_dir() -> Path:
 _WHEEL = "aten_bridge_mint"  # the package of the wheel aten-bridge-mint
 
 
-def compiled_library(name: str, variable: str, folder: str) -> Path:
+def compiled_library(name: str, variable: str, folder: str, build: str) -> Path:
     """The path of a library of the bridge's own, such as aten_bridge_mint.so.
 
     What the environment variable names, else the one beside this package, where `cmake --install`
     puts it, else the newest in this folder of the repository's build folders, else that of the
-    wheel. Raises FileNotFoundError, with what to do, if there is none.
+    wheel. Raises FileNotFoundError, with what to do, if there is none; `build` is the command that
+    builds it.
     """
     named = os.environ.get(variable)
     if named:
@@ -70,16 +71,16 @@ def compiled_library(name: str, variable: str, folder: str) -> Path:
         return path
     if (_HERE / name).is_file():
         return _HERE / name
-    build = _HERE.parents[1] / "build"
-    if built := list(build.glob(f"*/{folder}/{name}")):
+    builds = _HERE.parents[1] / "build"
+    if built := list(builds.glob(f"*/{folder}/{name}")):
         return max(built, key=lambda path: path.stat().st_mtime)
     package = importlib.util.find_spec(_WHEEL)
     for place in (package.submodule_search_locations or ()) if package else ():
         if (Path(place) / name).is_file():
             return Path(place) / name
     raise FileNotFoundError(
-        f"there is no {name} in {_HERE} and none in {build}; install aten-bridge-mint with pip, "
-        f"build it with `cmake --workflow --preset demo`, or name it with the variable {variable}"
+        f"there is no {name} in {_HERE} and none in {builds}; install aten-bridge-mint with pip, "
+        f"build it with `{build}`, or name it with the variable {variable}"
     )
 
 

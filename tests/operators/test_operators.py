@@ -613,6 +613,14 @@ def said(expected, function):
     return str(error.value)
 
 
+def test_a_missing_library(monkeypatch, tmp_path):
+    path = tmp_path / "none.so"
+    monkeypatch.setenv("ATEN_BRIDGE_OPERATORS", str(path))
+    assert said(FileNotFoundError, lambda: operator("aten::relu")) == (
+        f"{path}: there is no such file; correct the variable ATEN_BRIDGE_OPERATORS"
+    )
+
+
 def test_unknown_names():
     assert said(AttributeError, lambda: operator("aten::topkk")) == (
         "aten::topkk: expected an operator that is registered with PyTorch, got an unknown name; "

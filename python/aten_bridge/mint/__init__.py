@@ -75,7 +75,8 @@ def check_interface(header: Path | None = None) -> None:
 
 def library() -> Path:
     """The path of the library. Raises FileNotFoundError, with what to do, if there is none."""
-    return compiled_library(NAME, "ATEN_BRIDGE_MINT", "plugin/mint")
+    build = "cmake --workflow --preset demo"
+    return compiled_library(NAME, "ATEN_BRIDGE_MINT", "plugin/mint", build)
 
 
 def install() -> None:
