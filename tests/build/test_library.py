@@ -90,7 +90,7 @@ def test_what_depends_on_no_kernel_is_compiled_once_for_each_device_and_host(bui
     made_for = [
         re.search(r"CMakeFiles/_aten_bridge_(\w+)_[0-9a-f]{8}\.dir/", path)[1] for path in objects
     ]
-    expected = ["cpu", "cpu_mindspore_plugin", "cpu_pytorch"]
+    expected = ["cpu", "cpu_jax", "cpu_jax_pytorch", "cpu_mindspore_plugin", "cpu_pytorch"]
     expected += ["cuda", "cuda_pytorch"] if os.environ.get("ATEN_BRIDGE_CUDA") == "ON" else []
     assert sorted(made_for) == expected
 
@@ -176,10 +176,10 @@ def test_needs_no_symbol_of_python(library):
     assert re.findall(r"\b_?Py\w+", text) == []
 
 
-def test_examples_are_smaller_than_200_kib_and_for_pytorch_400(build):
+def test_examples_are_smaller_than_210_kib_and_for_pytorch_400(build):
     libraries = list((build / "examples").glob("*/*.so"))
     assert len(libraries) > 8
-    most = {path: 400 if path.parent.name in ("lltm", "add_custom") else 200 for path in libraries}
+    most = {path: 400 if path.parent.name in ("lltm", "add_custom") else 210 for path in libraries}
     assert {
         path.name: path.stat().st_size
         for path in libraries

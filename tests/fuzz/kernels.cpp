@@ -10,6 +10,7 @@
 #include <ATen/ops/sum.h>
 #include <ATen/ops/zeros_like.h>
 #include <aten_bridge.h>
+#include <torch/version.h>
 
 #include <cfenv>
 #include <optional>
@@ -230,7 +231,7 @@ class Shaped {
   Shaped(int64_t how, at::TensorList first) : count_(static_cast<int64_t>(first.size())) {
     if (how == 1) {
       first[0].const_data_ptr();
-      TORCH_CHECK(PYTORCH_MINOR >= 2, "thrown");  // which tell so themselves
+      TORCH_CHECK(TORCH_VERSION_MINOR >= 2, "thrown");  // which tell so themselves
     }
     TORCH_CHECK(how != 2, "thrown");
   }
