@@ -10,7 +10,6 @@
 #include <ATen/ops/sum.h>
 #include <ATen/ops/zeros_like.h>
 #include <aten_bridge.h>
-#include <torch/version.h>
 
 #include <cfenv>
 #include <optional>
