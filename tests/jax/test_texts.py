@@ -47,8 +47,10 @@ def test_a_library_for_other_hosts(library, monkeypatch):
         def function(name):
             return None
 
-    function = types.SimpleNamespace(name="LeakyRelu", description=None)
-    assert text_of(ValueError, lambda: _targets.target_of(Other, "a.so", function)) == (
+    function = types.SimpleNamespace(
+        library=Other, path="a.so", symbol="LeakyRelu", description=None
+    )
+    assert text_of(ValueError, lambda: _targets.target_of(function)) == (
         "a.so: expected a library for JAX, got one that was built for other hosts; build it with "
         "aten_bridge_add_kernel(... HOSTS MINDSPORE JAX)"
     )
