@@ -68,20 +68,15 @@ inline constexpr const char* kCountedAttribute = "aten_bridge_counted";
   return input;
 }
 
-#ifdef ATEN_BRIDGE_JAX
 // An attribute of aten_bridge.jax's: floats are exact there.
 inline constexpr const char* kExactAttribute = "aten_bridge_exact";
-#endif
 
-/// Attributes as Python has them; floats become float32 on the way, as in MindSpore.
+/// Attributes as Python has them; floats become float32 on the way, as in MindSpore, unless
+/// kExactAttribute is among them.
 class PythonAttributes final : public Attributes {
  public:
   PythonAttributes(const PythonAttribute* attributes, int count)
-      : begin_(attributes), end_(attributes + count) {
-#ifdef ATEN_BRIDGE_JAX
-    is_exact_ = find(kExactAttribute) != end_;
-#endif
-  }
+      : begin_(attributes), end_(attributes + count), is_exact_(find(kExactAttribute) != end_) {}
 
   bool has(const char* name) const override { return find(name) != end_; }
   std::string advice(const char* name) const override { return mindspore_advice(name); }
@@ -167,19 +162,12 @@ class PythonAttributes final : public Attributes {
   }
 
   double to_double(double value) const {
-#ifdef ATEN_BRIDGE_JAX
-    if (is_exact_) {
-      return value;
-    }
-#endif
-    return widen(static_cast<float>(value));
+    return is_exact_ ? value : widen(static_cast<float>(value));
   }
 
   const PythonAttribute* begin_;
   const PythonAttribute* end_;
-#ifdef ATEN_BRIDGE_JAX
-  bool is_exact_ = false;
-#endif
+  bool is_exact_;
 };
 
 /// Appends `text` to JSON as a string.
