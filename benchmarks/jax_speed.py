@@ -1,6 +1,6 @@
 """What a call costs inside of a program of JAX's: the bridge's kernel beside other ways.
 
-    python jax_speed.py <test_pytorch.so> <jax_by_hand.so>
+    python jax_speed.py <pytorch_kernels.so> <jax_by_hand.so>
 
 LeakyRelu of float32 in `lax.fori_loop`, so that the times are those of one call and not of JAX's
 dispatch: XLA's own operator, which it compiles into the loop; the bridge; a handler of XLA's FFI
@@ -62,7 +62,7 @@ def main(library, hand):
     ways = {
         "XLA's own": lambda x: jax.nn.leaky_relu(x, SLOPE),
         "by hand": by_hand(hand),
-        "bridge": kernel(f"{library}:LeakyRelu", negative_slope=SLOPE),
+        "bridge": kernel(f"{library}:Output", negative_slope=SLOPE),
         "pure_callback": by_callback,
     }
     print("LeakyRelu of float32 in JAX: ns for a call in lax.fori_loop, one thread of PyTorch")

@@ -1,4 +1,4 @@
-// LeakyRelu for PyTorch by the bridge, in the ways that a kernel can be written, with the same
+// LeakyRelu for PyTorch and JAX by the bridge, in the ways that a kernel can be written, with the same
 // gradient as by hand.
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/leaky_relu.h>

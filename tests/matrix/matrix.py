@@ -1,13 +1,13 @@
-"""Every version that a user may have: the unit tests, and a kernel in MindSpore and in PyTorch.
+"""Every version that a user may have: the unit tests, and a kernel in each host.
 
     python matrix.py <build folder> [--only <pattern>] [--jobs <number>] [--readme <README.md>]
 
 Needs a Python environment with PyTorch and MindSpore, whose interpreter runs this. A row of the
 table differs from it in one thing: the version of PyTorch, the way of compiling, or the version of
-MindSpore. Other versions are installed from PyPI, one environment at a time, which is removed when
-its row is done. A row that the machine has no room or no wheel for is skipped, with the reason.
-`--only` takes the rows whose whole name the regular expression matches; results of earlier runs are
-kept beside theirs. `--jobs` is how many compilers run at a time.
+MindSpore or JAX. Other versions are installed from PyPI, one environment at a time, which is
+removed when its row is done. A row that the machine has no room or no wheel for is skipped, with
+the reason. `--only` takes the rows whose whole name the regular expression matches; results of
+earlier runs are kept beside theirs. `--jobs` is how many compilers run at a time.
 
 Prints the table, and writes it to <build folder>/table.md; with `--readme` between the marks of
 that file. Ends with 1 if a row failed. What a step printed is in <build folder>/<row>.log.
@@ -26,20 +26,52 @@ from importlib import metadata
 from pathlib import Path
 
 SOURCE = Path(__file__).resolve().parents[2]
-TESTS = ("core_test", "bridge_test", "typed_test", "custom_fuzz", "plugin_fuzz")
-# Suites of tests/mindspore that are counted on each version of MindSpore. They are for 2.10: other
-# versions have other texts and defects of their own.
-SUITES = ("test_errors.py", "test_kernel.py", "test_operands.py", "test_tutorial.py")
-# What they and smoke.py open.
-LIBRARIES = (
-    "conv2d",
-    "leaky_relu",
-    "test_gradients",
-    "test_kernels",
-    "test_kernels_return",
-    "test_mindspore",
-    "test_other_pytorch",
-    "test_tutorial",
+TESTS = ("core_test", "bridge_test", "typed_test", "custom_fuzz", "jax_fuzz", "plugin_fuzz")
+
+
+@dataclass(frozen=True)
+class Host:
+    """A framework whose versions have rows."""
+
+    name: str
+    package: str  # on PyPI
+    suite: str  # tests that are counted; they are for one version, others have other texts
+    files: tuple  # of the suite
+    libraries: tuple  # what they and the smoke test open
+    smoke: tuple  # a script, and the library that it is given
+    written_for: str
+    beside: tuple  # packages that are installed with it
+
+
+MINDSPORE = Host(
+    name="MindSpore",
+    package="mindspore",
+    suite="tests/mindspore",
+    files=("test_errors.py", "test_kernel.py", "test_operands.py", "test_tutorial.py"),
+    libraries=(
+        "conv2d",
+        "leaky_relu",
+        "test_gradients",
+        "test_kernels",
+        "test_kernels_return",
+        "test_mindspore",
+        "test_other_pytorch",
+        "test_tutorial",
+    ),
+    smoke=("smoke.py", "test_gradients"),
+    written_for="2.10",
+    # The same numpy as MindSpore 2.10 needs, and setuptools, which some versions import.
+    beside=("numpy<2", "setuptools<81"),
+)
+JAX = Host(
+    name="JAX",
+    package="jax",
+    suite="tests/jax",
+    files=("test_calls.py", "test_libraries.py", "test_texts.py", "test_transformations.py"),
+    libraries=("test_pytorch",),
+    smoke=("smoke_jax.py", "test_pytorch"),
+    written_for="0.10",
+    beside=("flatbuffers",),  # of jax.export, to write
 )
 # Measured: an environment with PyTorch 2.11.0 has 5.5 GiB; as much passes through pip's folders.
 NEEDED_BYTES = 12 * 2**30
@@ -51,11 +83,18 @@ class Row:
     name: str
     torch: str = ""  # a version of PyPI's; "": that of the environment in use
     mindspore: str = ""
+    jax: str = ""
     compiler: str = "g++"
     standard: str = ""  # "": the one that PyTorch's headers need
     flags: str = "-O2"
     options: tuple = ()  # of CMake
     is_global: bool = False  # the library's symbols are shown to all others
+
+    @property
+    def host(self):
+        """The host whose version the row is for, and that version; None where it is for none's."""
+        versions = ((MINDSPORE, self.mindspore), (JAX, self.jax))
+        return next((pair for pair in versions if pair[1]), None)
 
 
 # Those of other versions of PyTorch are compiled in half the time: optimisation has its own rows.
@@ -83,6 +122,12 @@ ROWS = (
     Row("MindSpore 2.8", mindspore="2.8.0"),
     Row("MindSpore 2.9", mindspore="2.9.0"),
     Row("MindSpore 2.10", mindspore="2.10.0"),
+    Row("JAX 0.5", jax="0.5.3"),
+    Row("JAX 0.6", jax="0.6.2"),
+    Row("JAX 0.7", jax="0.7.2"),
+    Row("JAX 0.8", jax="0.8.3"),
+    Row("JAX 0.9", jax="0.9.2"),
+    Row("JAX 0.10", jax="0.10.2"),
 )
 
 
@@ -173,7 +218,9 @@ class Run:
         command += ["-DATEN_BRIDGE_BUILD_TESTS=ON", "-DATEN_BRIDGE_BUILD_EXAMPLES=ON"]
         command += ["-DATEN_BRIDGE_BUILD_CUDA=OFF"]
         self.step("CMake", [*command, f"-DPython3_EXECUTABLE={python}"])
-        libraries = LIBRARIES if row.mindspore else (*TESTS, "test_gradients", "test_pytorch")
+        libraries = (
+            row.host[0].libraries if row.host else (*TESTS, "test_gradients", "test_pytorch")
+        )
         self.step("the build", ["ninja", "-C", self.build, "-k", "0", "-j", jobs, *libraries])
 
     def unit_tests(self):
@@ -185,36 +232,42 @@ class Run:
             passed += sum(map(int, re.findall(r"\[  PASSED  \] (\d+) tests?", text)))
         return passed
 
-    def smoke(self, python):
-        """A kernel and its gradient in the MindSpore of that interpreter."""
+    def smoke(self, host, python):
+        """A kernel and its gradient in the host of that interpreter."""
+        script, library = host.smoke
         options = ["--global"] if self.row.is_global else []
-        script = SOURCE / "tests/matrix/smoke.py"
-        library = self.build / "tests/test_gradients.so"
-        self.step("LeakyRelu in MindSpore", [python, script, library, *options])
+        script = SOURCE / "tests/matrix" / script
+        path = self.build / f"tests/{library}.so"
+        self.step(f"LeakyRelu in {host.name}", [python, script, path, *options])
 
     def smoke_in_pytorch(self, python):
         """The same in the PyTorch of that interpreter."""
         script = SOURCE / "tests/matrix/smoke_pytorch.py"
         self.step("LeakyRelu in PyTorch", [python, script, self.build / "tests/test_pytorch.so"])
 
-    def suites(self, python):
-        """How many of the tests on MindSpore pass: "237 of 251"."""
-        files = [SOURCE / "tests/mindspore" / name for name in SUITES]
+    def suite(self, host, python):
+        """How many of the host's tests pass: "237 of 251"."""
+        files = [SOURCE / host.suite / name for name in host.files]
         text = self.run(
             [python, "-m", "pytest", "-q", "-p", "no:cacheprovider", *files],
             ATEN_BRIDGE_BUILD_DIR=str(self.build),
+            ATEN_BRIDGE_JAX_LIBRARY=str(self.build / "tests/test_pytorch.so"),
         )[1]
         passed, failed = (
             sum(map(int, re.findall(rf"(\d+) {word}", text.splitlines()[-1])))
             for word in ("passed", "failed")
         )
-        return f"{passed} of {passed + failed}"
+        return f"{passed} of {passed + failed} tests that were written for {host.written_for}"
 
 
-def mindspore_environment(run, version):
-    """A new environment with that MindSpore, and all else of the environment in use."""
-    # The same numpy as MindSpore 2.10 needs, and setuptools, which some versions import.
-    python = run.install(f"mindspore=={version}", "numpy<2", "setuptools<81")
+def host_environment(run, host, version):
+    """An interpreter that has that version and all else of this one: this one, or a new one."""
+    try:
+        if metadata.version(host.package) == version:
+            return sys.executable
+    except metadata.PackageNotFoundError:
+        pass
+    python = run.install(f"{host.package}=={version}", *host.beside)
     site = next((run.environment / "lib").glob("python*/site-packages"))
     (site / "others.pth").write_text(sysconfig.get_paths()["purelib"] + "\n")
     return python
@@ -226,14 +279,13 @@ def try_row(row, folder, jobs):
     try:
         python = run.install(f"torch=={row.torch}", "numpy<2") if row.torch else sys.executable
         run.compile(python, jobs)
-        host = sys.executable
-        if row.mindspore and row.mindspore != metadata.version("mindspore"):
-            host = mindspore_environment(run, row.mindspore)
-        if row.mindspore:
-            run.smoke(host)
-            return "passes", f"in MindSpore; {run.suites(host)} tests that were written for 2.10"
+        if row.host:
+            host, version = row.host
+            python = host_environment(run, host, version)
+            run.smoke(host, python)
+            return "passes", f"in {host.name}; {run.suite(host, python)}"
         passed = run.unit_tests()
-        run.smoke(host)
+        run.smoke(MINDSPORE, sys.executable)
         run.smoke_in_pytorch(python)
         return "passes", f"{passed} unit tests; in MindSpore; in PyTorch"
     except Skipped as reason:
@@ -248,8 +300,8 @@ def try_row(row, folder, jobs):
 
 def versions_of(row):
     torch = row.torch or metadata.version("torch").split("+")[0]
-    mindspore = row.mindspore or metadata.version("mindspore")
-    return f"PyTorch {torch}, MindSpore {mindspore}"
+    host, version = row.host or (MINDSPORE, metadata.version("mindspore"))
+    return f"PyTorch {torch}, {host.name} {version}"
 
 
 def table(results):
