@@ -20,6 +20,7 @@ GRADIENT = np.where(X > 0, np.float32(1), np.float32(SLOPE))
 
 
 def main(library):
+    jax.config.update("jax_enable_x64", True)  # indices are int64
     leaky_relu = kernel(f"{library}:LeakyRelu", negative_slope=SLOPE, grad="LeakyReluGrad")
     x = jnp.asarray(X)
     for function in (leaky_relu, jax.jit(leaky_relu), jax.vmap(leaky_relu)):

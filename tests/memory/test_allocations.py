@@ -9,6 +9,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 HERE = Path(__file__).parent
 BUILD = Path(os.environ["ATEN_BRIDGE_BUILD_DIR"]).resolve()
 CALLS = 100
@@ -69,3 +71,13 @@ def test_in_pytorch():
     assert own_of_all == dict.fromkeys(own_of_all, 0)
     # Results are PyTorch's tensors; where the caller gives one, nothing is allocated.
     assert of_all["leaky_relu with out"] == [0, 0]
+
+
+@pytest.mark.skipif("ATEN_BRIDGE_JAX_LIBRARY" not in os.environ, reason="in the preset `jax`")
+def test_in_jax():
+    of_all = counts("in_jax.py", os.environ["ATEN_BRIDGE_JAX_LIBRARY"])
+    own_of_all = own(of_all)
+    assert own_of_all.pop("Throws") >= CALLS
+    assert own_of_all.pop("LeakyReluGrad") % CALLS == 0
+    assert own_of_all == dict.fromkeys(own_of_all, 0)
+    assert of_all["LeakyRelu"] == [0, 0]  # writes its output
