@@ -50,6 +50,7 @@ namespace aten_bridge::detail {
 /// its own, the last of them PyTorch's Python part.
 [[gnu::cold]] inline bool is_about_data(const std::string& text) {
   return text.find("meta tensor") != std::string::npos ||
+         text.find("(e.g. FakeTensor") != std::string::npos ||  // PyTorch 2.4
          text.find("aten::_local_scalar_dense") != std::string::npos ||
          text.find("data-independent implementation") != std::string::npos;
 }

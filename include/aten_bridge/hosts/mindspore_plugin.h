@@ -117,7 +117,7 @@ class MindSporePlugin : public MindSporeCall {
   static void invoke(const KernelBase& kernel, const Arguments& arguments) {
     try {
       kernel.invoke(arguments);
-    } catch (const c10::NotImplementedError& error) {
+    } catch (const c10::Error& error) {
       if (!lacks_kernel(error) || (!invoke_wider(kernel, arguments, wider_unsigned) &&
                                    !invoke_wider(kernel, arguments, wider_number))) {
         throw;
@@ -133,9 +133,9 @@ class MindSporePlugin : public MindSporeCall {
     operand.slot.dtype = dtype;
   }
 
-  /// Whether ATen has no kernel for a dtype (the words of its AT_DISPATCH macros), and has not
-  /// refused it: PyTorch 2.15 has the same exception for the negation of bools.
-  [[gnu::cold]] static bool lacks_kernel(const c10::NotImplementedError& error) {
+  /// Whether ATen has no kernel for a dtype, by the words of its AT_DISPATCH macros: before PyTorch
+  /// 2.5 they had no exception of their own, and 2.15 has theirs for the negation of bools too.
+  [[gnu::cold]] static bool lacks_kernel(const c10::Error& error) {
     return std::strstr(error.what_without_backtrace(), "\" not implemented for '") != nullptr;
   }
 
