@@ -133,7 +133,7 @@ class MindSporePlugin : public MindSporeCall {
     operand.slot.dtype = dtype;
   }
 
-  /// Whether ATen has no kernel for a dtype, by the words of its AT_DISPATCH macros: in PyTorch 2.4
+  /// Whether ATen has no kernel for a dtype, by the words of its AT_DISPATCH macros: in PyTorch 2.6
   /// they have no exception of their own, and 2.15 has theirs for the negation of bools too.
   [[gnu::cold]] static bool lacks_kernel(const c10::Error& error) {
     return std::strstr(error.what_without_backtrace(), "\" not implemented for '") != nullptr;
