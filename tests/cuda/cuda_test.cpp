@@ -13,6 +13,8 @@
 #include <string>
 #include <vector>
 
+#include "jax_frame.h"
+
 namespace {
 
 using aten_bridge::testing::Call;
@@ -813,6 +815,41 @@ TEST_F(CudaOperators, SourceOfTheTutorialRuns) {
   EXPECT_EQ(call_with(transpose.function(), memory[0], memory[1], cuda->stream()), "");
   EXPECT_EQ(cudaStreamQuery(nullptr), cudaSuccess);
   cudaStreamSynchronize(nullptr);
+}
+
+//===--- JAX as the host ---===//
+
+TEST_F(CudaOperators, JaxCallsThemOnXlasStream) {
+  void* const library = dlopen(TEST_CUDA_TYPED, RTLD_LAZY | RTLD_LOCAL);
+  const cudaStream_t stream = cuda->stream();
+  const DeviceMemory x;
+  const DeviceMemory y;
+  const auto run = [&](void* of_xla, void* input) {
+    return jax_frame::Frame(library, "LeakyRelu")
+        .on(of_xla)
+        .input(input, {3})
+        .output(y, {3})
+        .scalar("negative_slope", jax_frame::xla::kFloat64, 0.5)
+        .run();
+  };
+  const Floats values = {1, -2, 3};
+  ATEN_BRIDGE_TESTING_CUDA(cudaMemcpyAsync(x, values.data(), 12, cudaMemcpyHostToDevice, stream));
+  EXPECT_EQ(run(stream, x), "");  // starts CUDA, and may wait
+  ATEN_BRIDGE_TESTING_CUDA(cudaMemsetAsync(y, 0, 12, stream));
+  aten_bridge::testing::detail::Gate gate;
+  gate.close(stream);
+  EXPECT_EQ(run(stream, x), "");
+  EXPECT_TRUE(gate.open());  // nobody waited
+  Floats results(3);
+  ATEN_BRIDGE_TESTING_CUDA(cudaMemcpyAsync(results.data(), y, 12, cudaMemcpyDeviceToHost, stream));
+  ATEN_BRIDGE_TESTING_CUDA(cudaStreamSynchronize(stream));
+  EXPECT_EQ(results, Floats({1, -1, 3}));
+
+  EXPECT_EQ(run(stream, results.data()),
+            "LeakyRelu: input 0 'x': expected memory of a CUDA device, got memory of the CPU with "
+            "float32 [3]; this kernel was built for CUDA: run the operator on the GPU, or build "
+            "the kernel for the CPU");
+  EXPECT_EQ(run(nullptr, x), "LeakyRelu: expected XLA's stream of CUDA, got none");
 }
 
 }  // namespace

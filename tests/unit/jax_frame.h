@@ -31,6 +31,12 @@ inline xla::Error* create_error(xla::ErrorArguments* arguments) {
   return reinterpret_cast<xla::Error*>(&raised);
 }
 
+/// The stream is where XLA has its own context; null: an error, as on a device without streams.
+inline xla::Error* get_stream(xla::StreamArguments* arguments) {
+  arguments->stream = arguments->context;
+  return arguments->stream == nullptr ? reinterpret_cast<xla::Error*>(&raised) : nullptr;
+}
+
 /// A call frame whose parts can be changed, larger than those of today by a tail of garbage.
 class Frame {
  public:
@@ -40,6 +46,7 @@ class Frame {
     api_ = {};
     api_.struct_size = sizeof(api_) + 1000;
     api_.create_error = &create_error;
+    api_.get_stream = &get_stream;
     call = new (bytes_) xla::CallFrame();
     call->struct_size = sizeof(bytes_);
     call->api = &api_;
@@ -51,6 +58,10 @@ class Frame {
   Frame(const Frame&) = delete;
   Frame& operator=(const Frame&) = delete;
 
+  Frame& on(void* stream) {
+    call->context = static_cast<xla::Context*>(stream);
+    return *this;
+  }
   Frame& input(void* data, Sizes sizes, int dtype = xla::kFloat32) {
     inputs.items.push_back(add_buffer(data, std::move(sizes), dtype));
     inputs.types.push_back(xla::Buffers::kBuffer);
