@@ -16,7 +16,8 @@ template int run<ATEN_BRIDGE_DEVICE, ATEN_BRIDGE_HOST>(const KernelBase& kernel,
                                                        const char** dtypes, void* stream,
                                                        void* extra);
 #ifdef ATEN_BRIDGE_JAX
-template xla::Error* call_from_jax<ATEN_BRIDGE_DEVICE>(KernelOfJax& kernel,
+template xla::Error* call_from_jax<ATEN_BRIDGE_DEVICE>(const char* operator_name, FindForJax* find,
+                                                       KernelOfJax* kernel,
                                                        const xla::CallFrame* frame) noexcept;
 #endif
 

@@ -72,14 +72,14 @@ bool has_wrong_meta(const std::string& name) {
 }
 
 // Of the dispatcher: how often an operator was taken away from it.
-std::atomic<std::uint64_t> dispatcher_epoch{0};
+std::atomic<std::uint64_t> deregistrations{0};
 
 /// Counts that. Lives for ever, as what is kept of operators does.
 void watch_dispatcher() {
   class Listener final : public c10::OpRegistrationListener {
    public:
     void onOperatorRegistered(const c10::OperatorHandle& /*op*/) override {}
-    void onOperatorDeregistered(const c10::OperatorHandle& /*op*/) override { ++dispatcher_epoch; }
+    void onOperatorDeregistered(const c10::OperatorHandle& /*op*/) override { ++deregistrations; }
   };
   static auto* const registration = new c10::RegistrationHandleRAII(
       c10::Dispatcher::singleton().addRegistrationListener(std::make_unique<Listener>()));
@@ -92,7 +92,7 @@ std::string schema_text(const c10::OperatorHandle& handle) {
 }
 
 Registered look_up(const c10::OperatorHandle& handle) {
-  Registered found{handle, std::nullopt, dispatcher_epoch.load()};
+  Registered found{handle, std::nullopt, dispatcher_epoch()};
   // Where both are made of one structured kernel. Of others the one that writes outputs may be
   // wrong: fft_ihfftn.out and binary_cross_entropy.out are (PyTorch 2.11).
   if (handle.hasKernelForDispatchKey(c10::DispatchKey::CompositeExplicitAutogradNonFunctional)) {
@@ -216,7 +216,7 @@ bool Operator::is_data_dependent() const { return depends_on_values_; }
 
 const Registered& Operator::registered() const {
   const Registered* last = registered_.load(std::memory_order_acquire);
-  if (last != nullptr && last->epoch == dispatcher_epoch.load(std::memory_order_acquire)) {
+  if (last != nullptr && last->epoch == dispatcher_epoch()) {
     return *last;
   }
   static auto* const mutex = new std::mutex;
@@ -377,13 +377,16 @@ class FilledStandIns {
   std::vector<Operand> operands_;
 };
 
-/// Keeps PyTorch's random numbers as they are.
+/// Keeps PyTorch's random numbers as they are. What another thread draws meanwhile is drawn again.
 class KeptGenerator {
  public:
   KeptGenerator() : generator_(at::detail::getDefaultCPUGenerator()), state_(get()) {}
   ~KeptGenerator() {
-    const std::lock_guard<std::mutex> lock(generator_.mutex());
-    generator_.set_state(state_);
+    try {
+      const std::lock_guard<std::mutex> lock(generator_.mutex());
+      generator_.set_state(state_);
+    } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): of no memory
+    }
   }
   KeptGenerator(const KeptGenerator&) = delete;
   KeptGenerator& operator=(const KeptGenerator&) = delete;
@@ -650,6 +653,12 @@ class CountedKernel final : public KernelOf<KernelBase> {
                                      detail::tensor_text(result)});
         continue;
       }
+      if (sizes.view.scalar_type() != at::kLong || sizes.view.numel() != result.dim()) {
+        report.add(Status::kOutput,
+                   {sizes.name.text(), ": expected int64 [", std::to_string(result.dim()),
+                    "] for the sizes of a result, got ", sizes.slot.text()});
+        continue;
+      }
       at::Tensor begin = output.view;
       begin.zero_();
       for (int64_t d = 0; d < result.dim(); ++d) {
@@ -762,6 +771,10 @@ const KernelBase& make_kernel(Made& made, const TextAttributes& attributes, int 
 
 }  // namespace
 
+std::uint64_t dispatcher_epoch() noexcept {
+  return deregistrations.load(std::memory_order_acquire);
+}
+
 const KernelBase& find_kernel(const std::string& text) { return find_kernel(text, -1); }
 
 const KernelBase& find_kernel(const std::string& text, int inputs) {
@@ -769,7 +782,7 @@ const KernelBase& find_kernel(const std::string& text, int inputs) {
   Made& made = Made::all();
   const std::lock_guard<std::mutex> lock(made.mutex);
   watch_dispatcher();
-  const std::uint64_t epoch = dispatcher_epoch.load();
+  const std::uint64_t epoch = dispatcher_epoch();
   const auto known = made.of_texts.find({text, inputs});
   if (known != made.of_texts.end() && known->second.epoch == epoch) {
     return *known->second.kernel;

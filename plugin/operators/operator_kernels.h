@@ -28,6 +28,10 @@ using detail::Instance;
 using detail::KernelBase;
 using detail::Tensors;
 
+/// How often operators were taken away from the dispatcher: what is kept of one holds while this
+/// stays.
+std::uint64_t dispatcher_epoch() noexcept;
+
 /// What is kept for one operator of a host: the kernel, and the attributes' values.
 class OperatorInstance final : public Instance {
  public:

@@ -16,6 +16,7 @@
 #include <aten_bridge.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -37,18 +38,14 @@ class TextAttributes final : public Attributes {
   /// Throws `Error` if it is none.
   explicit TextAttributes(const std::string& text) {
     std::vector<std::string> parts;
-    if (!detail::split_strings(text, parts) || parts.size() < 2 || parts.size() % 2 != 0) {
+    if (!detail::split_strings(text, parts) || parts.size() < 2 || parts.size() % 2 != 0 ||
+        !read_task(parts[1])) {
       throw Error(Status::kAttribute,
-                  detail::join({"expected the attribute '", kOperatorAttribute,
-                                "' as aten_bridge.mindspore.operator() writes it, got '", text,
-                                "'; make the operator with it"}));
+                  detail::join({"AtenOperator: expected the attribute '", kOperatorAttribute,
+                                "' as operator() of aten_bridge.mindspore and of aten_bridge.jax ",
+                                "writes it, got '", text, "'; make the operator with it"}));
     }
-    name_ = parts[0];
-    const std::size_t slash = std::min(parts[1].find('/'), parts[1].size());
-    task_ = parts[1].substr(0, slash);
-    if (slash < parts[1].size()) {
-      inputs_ = std::atoi(parts[1].c_str() + slash + 1);  // NOLINT(cert-err34-c): anything will do
-    }
+    name_ = std::move(parts[0]);
     for (std::size_t i = 2; i < parts.size(); i += 2) {
       values_.emplace_back(std::move(parts[i]), std::move(parts[i + 1]));
     }
@@ -65,6 +62,23 @@ class TextAttributes final : public Attributes {
   }
 
  private:
+  static constexpr int64_t kMostInputs = 1 << 20;
+
+  /// "0", or "1/3" with a number of inputs; false if the number is none.
+  bool read_task(const std::string& text) {
+    const std::size_t slash = std::min(text.find('/'), text.size());
+    task_ = text.substr(0, slash);
+    if (slash == text.size()) {
+      return true;
+    }
+    int64_t inputs = -1;
+    if (!read_int(text.c_str() + slash + 1, inputs) || inputs < 0 || inputs > kMostInputs) {
+      return false;
+    }
+    inputs_ = static_cast<int>(inputs);
+    return true;
+  }
+
   const std::string* find(const char* name) const {
     for (const auto& [given, value] : values_) {
       if (given == name) {
@@ -77,35 +91,29 @@ class TextAttributes final : public Attributes {
   bool get_as(AttributeType type, const char* name, void* value) const override {
     constexpr const char* kLetters = "bifsIF--BS--";  // in the order of AttributeType
     const std::string* found = find(name);
-    if (found == nullptr || found->front() != kLetters[static_cast<std::size_t>(type)]) {
+    if (found == nullptr || found->empty() ||
+        found->front() != kLetters[static_cast<std::size_t>(type)]) {
       return false;
     }
     const char* const text = found->c_str() + 1;
+    const auto to_bool = [](int64_t number) { return number != 0; };
+    const auto to_int = [](int64_t number) { return number; };
     switch (type) {
       case AttributeType::kBool:
-        *static_cast<bool*>(value) = *text == '1';
-        break;
+        return read_one(text, *static_cast<bool*>(value), to_bool);
       case AttributeType::kInt:
-        *static_cast<int64_t*>(value) = std::strtoll(text, nullptr, 10);
-        break;
+        return read_one(text, *static_cast<int64_t*>(value), to_int);
       case AttributeType::kFloat:
-        *static_cast<double*>(value) = read_float(text, nullptr);
-        break;
+        return read_one(text, *static_cast<double*>(value), to_float);
       case AttributeType::kString:
         *static_cast<std::string*>(value) = text;
-        break;
+        return true;
       case AttributeType::kBools:
-        read(text, *static_cast<std::vector<bool>*>(value),
-             [](const char* begin, char** end) { return std::strtol(begin, end, 10) != 0; });
-        break;
+        return read_list(text, *static_cast<std::vector<bool>*>(value), to_bool);
       case AttributeType::kInts:
-        read(text, *static_cast<std::vector<int64_t>*>(value),
-             [](const char* begin, char** end) { return std::strtoll(begin, end, 10); });
-        break;
+        return read_list(text, *static_cast<std::vector<int64_t>*>(value), to_int);
       case AttributeType::kFloats:
-        read(text, *static_cast<std::vector<double>*>(value),
-             [](const char* begin, char** end) { return read_float(begin, end); });
-        break;
+        return read_list(text, *static_cast<std::vector<double>*>(value), to_float);
       case AttributeType::kStrings:
         return detail::split_strings(text, *static_cast<std::vector<std::string>*>(value));
       case AttributeType::kIntLists:
@@ -114,27 +122,54 @@ class TextAttributes final : public Attributes {
       case AttributeType::kDtype:
         return false;
     }
-    return true;
+    return false;
   }
 
-  static double read_float(const char* text, char** end) {
-    const int64_t bits = std::strtoll(text, end, 10);
+  /// Of its bits.
+  static double to_float(int64_t bits) {
     double value = 0;
     std::memcpy(&value, &bits, sizeof(value));
     return value;
   }
 
-  /// Reads numbers between commas, as far as they are some.
-  template <class T, class Read>
-  static void read(const char* text, std::vector<T>& values, Read read_one) {
-    values.clear();
-    for (char* end = nullptr; *text != '\0'; text = *end == ',' ? end + 1 : end) {
-      const T value = read_one(text, &end);
-      if (end == text) {
-        return;
-      }
-      values.push_back(value);
+  /// An int that ends at `end`, or with the text; false if there is none.
+  static bool read_int(const char* text, int64_t& value, const char** end = nullptr) {
+    char* stop = nullptr;
+    errno = 0;
+    value = std::strtoll(text, &stop, 10);
+    const bool is_one = stop != text && errno == 0 && (end != nullptr || *stop == '\0');
+    if (end != nullptr) {
+      *end = stop;
     }
+    return is_one;
+  }
+
+  template <class T, class Convert>
+  static bool read_one(const char* text, T& value, Convert convert) {
+    int64_t number = 0;
+    const bool is_one = read_int(text, number);
+    if (is_one) {
+      value = convert(number);
+    }
+    return is_one;
+  }
+
+  /// Numbers between commas; false if there is anything else.
+  template <class T, class Convert>
+  static bool read_list(const char* text, std::vector<T>& values, Convert convert) {
+    std::vector<T> read;
+    while (*text != '\0') {
+      int64_t number = 0;
+      if (!read_int(text, number, &text) || (*text != '\0' && *text != ',')) {
+        return false;
+      }
+      read.push_back(convert(number));
+      if (*text == ',' && *++text == '\0') {
+        return false;
+      }
+    }
+    values = std::move(read);
+    return true;
   }
 
   std::string name_;

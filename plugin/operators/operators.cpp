@@ -1,8 +1,8 @@
 // The C functions that hosts call: any of PyTorch's operators, which an attribute names.
 //
 // AtenOperator is for operators of one result, AtenOperators for those of several: MindSpore 2.10
-// has other types for their hooks. AtenOperatorJax is the handler of XLA for both. Beside them
-// stands what the Python modules ask.
+// has other types for their hooks. AtenOperatorJax and AtenOperatorsJax are handlers of XLA's,
+// which do the same. Beside them stands what the Python modules ask.
 //
 // SPDX-License-Identifier: Apache-2.0
 
@@ -85,45 +85,10 @@ int init(int* ndims, int64_t** shapes, const char** dtypes, void* extra) noexcep
   }
 }
 
-/// In the place of an operator that XLA names wrongly: refuses the call with what is wrong, as
-/// XLA's own error.
-class NoOperator final : public KernelBase {
- public:
-  NoOperator() : KernelBase(make_info()) {}
-
-  void invoke(const Arguments& /*arguments*/) const override {}
-  std::unique_ptr<Instance> make_instance(const Attributes& attributes,
-                                          Report& report) const override {
-    std::string text;
-    attributes.get(kOperatorAttribute, text);
-    find_kernel(text);
-    report.add(Status::kAttribute, {"expected an operator of PyTorch's, got none"});
-    return nullptr;
-  }
-  Tensors infer(const Arguments& /*arguments*/) const override { return {}; }
-  void measure_workspaces(const Arguments& /*arguments*/, int64_t* /*elements*/,
-                          detail::ElementLayout* /*layouts*/) const override {}
-  void visit_attributes(detail::AttributeVisitor& /*visitor*/) const override {}
-
- private:
-  static detail::KernelInfo make_info() {
-    detail::KernelInfo info{};
-    info.operator_name = "AtenOperator";
-    info.words = &MindSporeCustom::kWords;
-    info.list_begin = -1;
-    info.has_instance = true;
-    return info;
-  }
-};
-
 /// The text of the operator that XLA calls; empty where there is none.
-std::string_view text_of(const detail::xla::CallFrame& frame) {
-  const detail::xla::Attributes& attributes = frame.attributes;
-  const bool is_readable =
-      frame.struct_size >= sizeof(frame) && attributes.struct_size >= sizeof(attributes) &&
-      attributes.types != nullptr && attributes.names != nullptr && attributes.items != nullptr;
+std::string_view text_of(const detail::xla::Attributes& attributes) {
   detail::JaxValue value;
-  for (int64_t i = 0; is_readable && i < attributes.size; ++i) {
+  for (int64_t i = 0; i < attributes.size; ++i) {
     if (detail::name_of(attributes, i) == kOperatorAttribute &&
         detail::read_value(attributes, i, value) &&
         value.type == detail::xla::Attributes::kString) {
@@ -133,30 +98,30 @@ std::string_view text_of(const detail::xla::CallFrame& frame) {
   return {};
 }
 
-/// The operator of such a text as XLA calls it; it lives for ever.
-detail::KernelOfJax& find_for_jax(std::string_view text) {
-  static auto* const none =
-      new detail::KernelOfJax{new NoOperator, &places, CpuDevice::kType};  // NOLINT
-  static auto* const mutex = new std::mutex;
-  static auto* const found = new std::map<const KernelBase*, std::unique_ptr<detail::KernelOfJax>>;
-  thread_local std::string last_text;
-  thread_local detail::KernelOfJax* last = none;
-  if (last != none && last_text == text) {
-    return *last;
-  }
-  try {
-    const KernelBase& kernel = find_kernel(std::string(text));
+/// The operator that XLA calls; it lives for ever. Throws `Error`.
+detail::KernelOfJax& find_for_jax(const detail::xla::CallFrame& frame) {
+  struct Last {
+    std::string text;
+    std::uint64_t epoch = 0;
+    detail::KernelOfJax* kernel = nullptr;
+  };
+  thread_local Last last;
+  const std::string_view text = text_of(frame.attributes);
+  const std::uint64_t epoch = dispatcher_epoch();
+  if (last.kernel == nullptr || last.epoch != epoch || last.text != text) {
+    static auto* const mutex = new std::mutex;
+    static auto* const found =
+        new std::map<const KernelBase*, std::unique_ptr<detail::KernelOfJax>>;
+    std::string kept(text);
+    const KernelBase& kernel = find_kernel(kept);
     const std::lock_guard<std::mutex> lock(*mutex);
     std::unique_ptr<detail::KernelOfJax>& of_jax = (*found)[&kernel];
     if (of_jax == nullptr) {
       of_jax.reset(new detail::KernelOfJax{&kernel, &places, CpuDevice::kType});
     }
-    last_text = text;
-    last = of_jax.get();
-    return *last;
-  } catch (...) {  // told by `none`, in the call
-    return *none;
+    last = {std::move(kept), epoch, of_jax.get()};
   }
+  return *last.kernel;
 }
 
 struct One {
@@ -218,9 +183,9 @@ void append_quoted(std::string& json, const std::string& text) {
   }                                                                                               \
   extern "C" ATEN_BRIDGE_PUBLIC void* Name##Jax(const void* call) {                               \
     using namespace aten_bridge::operators;                                                       \
-    const auto* frame = static_cast<const aten_bridge::detail::xla::CallFrame*>(call);            \
     return aten_bridge::detail::call_from_jax<CpuDevice>(                                         \
-        find_for_jax(frame == nullptr ? std::string_view() : text_of(*frame)), frame);            \
+        "AtenOperator", &find_for_jax, nullptr,                                                   \
+        static_cast<const aten_bridge::detail::xla::CallFrame*>(call));                           \
   }                                                                                               \
   ATEN_BRIDGE_RETURNS_CLASSES(                                                                    \
       extern "C" ATEN_BRIDGE_PUBLIC aten_bridge::detail::Inferred<                                \

@@ -849,7 +849,10 @@ TEST_F(CudaOperators, JaxCallsThemOnXlasStream) {
             "LeakyRelu: input 0 'x': expected memory of a CUDA device, got memory of the CPU with "
             "float32 [3]; this kernel was built for CUDA: run the operator on the GPU, or build "
             "the kernel for the CPU");
-  EXPECT_EQ(run(nullptr, x), "LeakyRelu: expected XLA's stream of CUDA, got none");
+  jax_frame::destroyed = 0;
+  EXPECT_EQ(run(nullptr, x),
+            "LeakyRelu: expected XLA's stream of CUDA, got the error: no stream on this device");
+  EXPECT_EQ(jax_frame::destroyed, 1);  // it was the bridge's
 }
 
 }  // namespace

@@ -23,11 +23,16 @@ using jax_frame::Floats;
 using jax_frame::Frame;
 using jax_frame::Sizes;
 
-void* library() {
-  static void* const opened = dlopen(JAX_KERNELS, RTLD_NOW | RTLD_LOCAL);
+void* open(const char* path) {
+  void* const opened = dlopen(path, RTLD_NOW | RTLD_LOCAL);
   if (opened == nullptr) {
     fuzz::fail("the library cannot be opened:", dlerror());
   }
+  return opened;
+}
+
+void* library() {
+  static void* const opened = open(JAX_KERNELS);
   return opened;
 }
 
@@ -46,7 +51,8 @@ std::size_t count_of(const Sizes& sizes) {
 
 /// A call, and what it has to write.
 struct Call {
-  explicit Call(const char* kernel) : frame(std::make_unique<Frame>(library(), kernel)) {}
+  explicit Call(const char* kernel, void* of = library())
+      : frame(std::make_unique<Frame>(of, kernel)) {}
 
   Floats input(Choices& choices, const Sizes& sizes) {
     Floats values(count_of(sizes));
@@ -66,6 +72,7 @@ struct Call {
   std::unique_ptr<Frame> frame;
   float* written = nullptr;
   Floats expected;
+  bool may_fail = false;  // or give something else
 };
 
 Sizes choose_sizes(Choices& choices) {
@@ -135,6 +142,60 @@ Call sum_of(Choices& choices) {
   call.output(Floats(count_of(sizes), static_cast<float>(sum)), sizes);
   return call;
 }
+
+#ifdef OPERATORS
+/// A part of the text for an operator: its length is in front of it.
+std::string part(const std::string& text) { return std::to_string(text.size()) + ':' + text; }
+
+/// A text with one letter changed, left out or added: a call with it may be right.
+std::string other_text(Choices& choices, std::string text) {
+  const auto place = static_cast<std::size_t>(choices.below(255)) % text.size();
+  const char letter = choices.one_in(2) ? static_cast<char>('0' + choices.below(11))
+                                        : static_cast<char>(choices.below(256));
+  switch (choices.below(3)) {
+    case 0:
+      text[place] = letter;
+      return text;
+    case 1:
+      return text.erase(place, 1);
+    default:
+      return text.insert(place, 1, letter);
+  }
+}
+
+/// Operators of PyTorch's by name.
+Call by_name(Choices& choices) {
+  static void* const operators = open(OPERATORS);
+  const bool is_cat = choices.one_in(3);
+  Call call(choices.one_in(2) ? "AtenOperator" : "AtenOperators", operators);
+  std::string text;
+  if (is_cat) {
+    text = part("aten::cat") + part("0") + part("dim") + part("i0");
+    Floats all = call.input(choices, {2});
+    const Floats more = call.input(choices, {3});
+    all.insert(all.end(), more.begin(), more.end());
+    call.output(std::move(all), {5});
+  } else {
+    const Sizes sizes = choose_sizes(choices);
+    Floats values = call.input(choices, sizes);
+    const double slope = std::ldexp(choices.below(8), -2);
+    for (float& value : values) {
+      value = value > 0 ? value : value * static_cast<float>(slope);
+    }
+    call.output(std::move(values), sizes);
+    int64_t bits = 0;
+    std::memcpy(&bits, &slope, sizeof(bits));
+    text = part("aten::leaky_relu") + part("0") + part("negative_slope") +
+           part('f' + std::to_string(bits));
+  }
+  if (choices.one_in(8)) {  // an error costs as much as many calls
+    text = other_text(choices, std::move(text));
+    call.may_fail = true;
+  }
+  call.frame->text("aten_bridge_operator", std::move(text));
+  return call;
+}
+#endif
 
 /// Makes one thing of a right call wrong. Says whether it has to end in an error: some are
 /// harmless.
@@ -223,12 +284,21 @@ bool spoil(Choices& choices, Frame& frame) {
 }
 
 void call_one(Choices& choices) {
-  Call (*const kinds[])(Choices&) = {&leaky_relu, &cat, &add_bias, &sum_of};
+  Call (*const kinds[])(Choices&) = {
+      &leaky_relu, &cat, &add_bias, &sum_of,
+#ifdef OPERATORS
+      &by_name,
+#endif
+  };
   Call call = choices.of(kinds)(choices);
   call.frame->complete();
   const bool is_spoilt = choices.one_in(2);
   const bool must_fail = is_spoilt && spoil(choices, *call.frame);
   const std::string error = call.frame->run_as_it_is();
+  if (call.may_fail && (error.empty() || !must_fail)) {
+    memory().release();
+    return;
+  }
   if (must_fail != !error.empty()) {
     fuzz::fail(must_fail ? "a call that is wrong passed" : "a right call failed:", error.c_str());
   }

@@ -37,6 +37,12 @@ SAME_MEMBER(ErrorArguments, message, XLA_FFI_Error_Create_Args, message);
 SAME_MEMBER(ErrorArguments, code, XLA_FFI_Error_Create_Args, errc);
 static_assert(xla::ErrorArguments::kInvalidArgument == XLA_FFI_Error_Code_INVALID_ARGUMENT, "");
 
+SAME_MEMBER(ErrorMessageArguments, extensions, XLA_FFI_Error_GetMessage_Args, extension_start);
+SAME_MEMBER(ErrorMessageArguments, error, XLA_FFI_Error_GetMessage_Args, error);
+SAME_MEMBER(ErrorMessageArguments, message, XLA_FFI_Error_GetMessage_Args, message);
+SAME_MEMBER(ErrorDestroyArguments, extensions, XLA_FFI_Error_Destroy_Args, extension_start);
+SAME_MEMBER(ErrorDestroyArguments, error, XLA_FFI_Error_Destroy_Args, error);
+
 SAME_MEMBER(StreamArguments, extensions, XLA_FFI_Stream_Get_Args, extension_start);
 SAME_MEMBER(StreamArguments, context, XLA_FFI_Stream_Get_Args, ctx);
 SAME_MEMBER(StreamArguments, stream, XLA_FFI_Stream_Get_Args, stream);
@@ -45,6 +51,8 @@ SAME_MEMBER(Api, struct_size, XLA_FFI_Api, struct_size);
 SAME_MEMBER(Api, extensions, XLA_FFI_Api, extension_start);
 SAME_MEMBER(Api, version, XLA_FFI_Api, api_version);
 SAME_MEMBER(Api, create_error, XLA_FFI_Api, XLA_FFI_Error_Create);
+SAME_MEMBER(Api, get_error_message, XLA_FFI_Api, XLA_FFI_Error_GetMessage);
+SAME_MEMBER(Api, destroy_error, XLA_FFI_Api, XLA_FFI_Error_Destroy);
 SAME_MEMBER(Api, get_stream, XLA_FFI_Api, XLA_FFI_Stream_Get);
 
 SAME_MEMBER(Buffer, struct_size, XLA_FFI_Buffer, struct_size);

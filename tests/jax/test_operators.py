@@ -127,11 +127,50 @@ def test_what_is_said_of_mistakes(wide):
     )
 
 
-def test_a_name_that_xla_brings_and_nobody_knows():
+NO_OPERATOR = (
+    "INVALID_ARGUMENT: AtenOperator: expected the attribute 'aten_bridge_operator' as operator() "
+    "of aten_bridge.mindspore and of aten_bridge.jax writes it, got {}; make the operator with it"
+)
+NO_SLOPE = (
+    "INVALID_ARGUMENT: aten::leaky_relu: attribute 'negative_slope': expected a number, got "
+    "something that is none of bool, int, float, str, and lists of ints or of floats"
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "said_of_it"),
+    [
+        (
+            "11:aten::reluu1:0",
+            "INVALID_ARGUMENT: aten::reluu: expected an operator that is registered with PyTorch, "
+            "got an unknown name; import the library that has it",
+        ),
+        ("10:aten::relu", NO_OPERATOR.format("'10:aten::relu'")),
+        ("10:aten::relu13:1/99999999999", NO_OPERATOR.format("'10:aten::relu13:1/99999999999'")),
+        ("10:aten::relu4:1/-1", NO_OPERATOR.format("'10:aten::relu4:1/-1'")),
+        ("10:aten::relu4:1/2x", NO_OPERATOR.format("'10:aten::relu4:1/2x'")),
+        ("16:aten::leaky_relu1:014:negative_slope0:", NO_SLOPE),
+        ("16:aten::leaky_relu1:014:negative_slope3:f1x", NO_SLOPE),
+    ],
+)
+def test_texts_that_xla_brings_and_operator_did_not_write(text, said_of_it):
     call = operator("aten::relu")
-    call._for_xla = {"aten_bridge_operator": "11:aten::reluu1:0"}
-    text = said(jax.errors.JaxRuntimeError, lambda: call(jnp.ones(2)))
-    assert text == (
-        "INVALID_ARGUMENT: aten::reluu: expected an operator that is registered with PyTorch, got "
-        "an unknown name; import the library that has it"
-    )
+    call._for_xla = {"aten_bridge_operator": text}
+    assert said(jax.errors.JaxRuntimeError, lambda: call(jnp.ones(2))) == said_of_it
+
+
+def test_an_operator_that_is_registered_again_with_another_schema():
+    import torch
+
+    x = jnp.ones(2)
+    for schema, implementation, result in (
+        ("f(Tensor x) -> Tensor", lambda x: x * 2, 2),
+        ("f(Tensor x, float by=3.0) -> Tensor", lambda x, by=3.0: x * by, 3),
+    ):
+        registered = torch.library.Library("bridge_again", "DEF")
+        registered.define(schema)
+        registered.impl("f", implementation, "CompositeImplicitAutograd")
+        try:
+            np.testing.assert_array_equal(operator("bridge_again::f")(x), [result, result])
+        finally:
+            registered._destroy()

@@ -75,6 +75,8 @@ JAX = Host(
 )
 # Measured: an environment with PyTorch 2.11.0 has 5.5 GiB; as much passes through pip's folders.
 NEEDED_BYTES = 12 * 2**30
+# Of a suite in another version than it was written for; MindSpore 2.7.2 passes 262 of 265.
+LEAST = 0.8
 MARKS = ("<!-- matrix -->\n", "<!-- /matrix -->\n")
 
 
@@ -122,7 +124,6 @@ ROWS = (
     Row("MindSpore 2.8", mindspore="2.8.0"),
     Row("MindSpore 2.9", mindspore="2.9.0"),
     Row("MindSpore 2.10", mindspore="2.10.0"),
-    Row("JAX 0.5", jax="0.5.3"),
     Row("JAX 0.6", jax="0.6.2"),
     Row("JAX 0.7", jax="0.7.2"),
     Row("JAX 0.8", jax="0.8.3"),
@@ -248,16 +249,24 @@ class Run:
     def suite(self, host, python):
         """How many of the host's tests pass: "237 of 251"."""
         files = [SOURCE / host.suite / name for name in host.files]
-        text = self.run(
+        code, text = self.run(
             [python, "-m", "pytest", "-q", "-p", "no:cacheprovider", *files],
             ATEN_BRIDGE_BUILD_DIR=str(self.build),
             ATEN_BRIDGE_JAX_LIBRARY=str(self.build / "tests/test_pytorch.so"),
-        )[1]
-        passed, failed = (
-            sum(map(int, re.findall(rf"(\d+) {word}", text.splitlines()[-1])))
-            for word in ("passed", "failed")
         )
-        return f"{passed} of {passed + failed} tests that were written for {host.written_for}"
+        last = (text.splitlines() or [""])[-1]
+        passed, failed, errors = (
+            sum(map(int, re.findall(rf"(\d+) {word}", last)))
+            for word in ("passed", "failed", "error")
+        )
+        failed += errors
+        counted = f"{passed} of {passed + failed} tests that were written for {host.written_for}"
+        is_own = self.row.host[1].startswith(host.written_for + ".")
+        if code not in (0, 1) or (is_own and failed) or passed < LEAST * (passed + failed):
+            raise Failed(f"{counted} pass ({self.log.name})")
+        if passed == 0:
+            raise Failed(f"{host.suite} runs no test ({self.log.name})")
+        return counted
 
 
 def host_environment(run, host, version):

@@ -1,9 +1,12 @@
 """Counts allocations in calls of ops.Custom, in both modes.
 
 python in_mindspore.py <folder of the tests' libraries>
+
+ATEN_BRIDGE_OPERATORS in the environment is the library of operators by name.
 """
 
 import contextlib
+import os
 import sys
 from pathlib import Path
 
@@ -12,7 +15,7 @@ import mindspore as ms
 import numpy as np
 from mindspore import nn, ops
 
-from aten_bridge.mindspore import kernel
+from aten_bridge.mindspore import kernel, operator
 
 FOLDER = Path(sys.argv[1])
 X = ms.Tensor(np.arange(12, dtype=np.float32).reshape(3, 4))
@@ -36,6 +39,10 @@ class Net(nn.Cell):
 
 def of(name, **attributes):
     return "test_gradients.so", Net(kernel(f"{FOLDER}/test_gradients.so:{name}", **attributes))
+
+
+def by_name(name, **attributes):
+    return os.environ["ATEN_BRIDGE_OPERATORS"], Net(operator(name, **attributes))
 
 
 def throwing():
@@ -69,6 +76,9 @@ def main():
             "Cat of six": (*of("Cat"), ((X,) * 6,)),  # more than PyTorch's small vectors hold
             "Scale with a state": (*of("Scale"), (X,)),
             "WithWorkspace": (*of("WithWorkspace"), (X,)),
+            "aten::leaky_relu": (*by_name("aten::leaky_relu", negative_slope=0.25), (X,)),
+            "aten::topk": (*by_name("aten::topk", k=2), (X,)),
+            "aten::cat": (*by_name("aten::cat", dim=0), (X, MORE)),
             "LeakyReluGrad by autograd": ("test_gradients.so", gradient, (X,)),
         }
         if name == "PyNative":  # graph mode calls no kernel any more behind an error

@@ -31,10 +31,19 @@ inline xla::Error* create_error(xla::ErrorArguments* arguments) {
   return reinterpret_cast<xla::Error*>(&raised);
 }
 
+inline int destroyed = 0;  // errors that are not XLA's any more
+
+inline void get_error_message(xla::ErrorMessageArguments* arguments) {
+  arguments->message = "no stream on this device";
+}
+inline void destroy_error(xla::ErrorDestroyArguments* arguments) {
+  destroyed += arguments->error == reinterpret_cast<xla::Error*>(&destroyed) ? 1 : 0;
+}
+
 /// The stream is where XLA has its own context; null: an error, as on a device without streams.
 inline xla::Error* get_stream(xla::StreamArguments* arguments) {
   arguments->stream = arguments->context;
-  return arguments->stream == nullptr ? reinterpret_cast<xla::Error*>(&raised) : nullptr;
+  return arguments->stream == nullptr ? reinterpret_cast<xla::Error*>(&destroyed) : nullptr;
 }
 
 /// A call frame whose parts can be changed, larger than those of today by a tail of garbage.
@@ -46,6 +55,8 @@ class Frame {
     api_ = {};
     api_.struct_size = sizeof(api_) + 1000;
     api_.create_error = &create_error;
+    api_.get_error_message = &get_error_message;
+    api_.destroy_error = &destroy_error;
     api_.get_stream = &get_stream;
     call = new (bytes_) xla::CallFrame();
     call->struct_size = sizeof(bytes_);
@@ -91,6 +102,11 @@ class Frame {
         std::make_shared<std::pair<std::vector<T>, xla::Array>>(std::move(values), xla::Array());
     kept->second = {dtype, kept->first.size(), kept->first.data()};
     return attribute(name, xla::Attributes::kArray, &kept->second, kept);
+  }
+  Frame& text(const char* name, std::string value) {
+    auto kept = std::make_shared<std::pair<std::string, xla::Text>>(std::move(value), xla::Text());
+    kept->second = {kept->first.data(), kept->first.size()};
+    return attribute(name, xla::Attributes::kString, &kept->second, kept);
   }
   Frame& attribute(const char* name, int type, void* item, std::shared_ptr<void> kept = nullptr) {
     texts_.push_back({name, std::strlen(name)});

@@ -26,9 +26,14 @@ struct KernelOfJax {
   std::atomic<JaxInstances*> instances{nullptr};  // what is kept for it; made by the first call
 };
 
-/// One call of XLA's; null, or the error, which XLA then owns.
+/// The kernel that a call means, whose arrays are there; throws `Error` if there is none.
+using FindForJax = KernelOfJax&(const xla::CallFrame& frame);
+
+/// One call of XLA's; null, or the error, which XLA then owns. Of the kernel that `find` says, or,
+/// where that is null, of `kernel`.
 template <class Device>
-xla::Error* call_from_jax(KernelOfJax& kernel, const xla::CallFrame* frame) noexcept;
+xla::Error* call_from_jax(const char* operator_name, FindForJax* find, KernelOfJax* kernel,
+                          const xla::CallFrame* frame) noexcept;
 
 }  // namespace aten_bridge::detail
 
@@ -41,7 +46,7 @@ xla::Error* call_from_jax(KernelOfJax& kernel, const xla::CallFrame* frame) noex
       aten_bridge_kernel_##Name.kDevice};                                              \
   extern "C" ATEN_BRIDGE_PUBLIC void* Name##Jax(const void* frame) {                   \
     return ::aten_bridge::detail::call_from_jax<ATEN_BRIDGE_DEVICE>(                   \
-        aten_bridge_of_jax_##Name,                                                     \
+        #Name, nullptr, &aten_bridge_of_jax_##Name,                                    \
         static_cast<const ::aten_bridge::detail::xla::CallFrame*>(frame));             \
   }
 

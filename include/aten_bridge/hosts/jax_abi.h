@@ -59,6 +59,19 @@ struct ErrorArguments {
   int code;
 };
 
+struct ErrorMessageArguments {
+  std::size_t struct_size;
+  Extension* extensions;
+  Error* error;
+  const char* message;  // is written; the error's own
+};
+
+struct ErrorDestroyArguments {
+  std::size_t struct_size;
+  Extension* extensions;
+  Error* error;
+};
+
 struct StreamArguments {
   std::size_t struct_size;
   Extension* extensions;
@@ -73,8 +86,8 @@ struct Api {
   Version version;
   const void* internal;
   Error* (*create_error)(ErrorArguments* arguments);
-  void (*get_error_message)();
-  void (*destroy_error)();
+  void (*get_error_message)(ErrorMessageArguments* arguments);
+  void (*destroy_error)(ErrorDestroyArguments* arguments);
   void (*register_handler)();
   Error* (*get_stream)(StreamArguments* arguments);
 };
@@ -138,6 +151,20 @@ struct CallFrame {
   Buffers outputs;
   Attributes attributes;
 };
+
+/// Whether what a frame says of its arrays can be true. More operands than 2^20 are taken for
+/// garbage.
+inline bool is_well_formed(const CallFrame& frame) noexcept {
+  constexpr int64_t kMostOperands = 1 << 20;
+  const auto is_list = [](const auto& list, void** items) {
+    return list.struct_size >= sizeof(list) && list.size >= 0 && list.size <= kMostOperands &&
+           (list.size == 0 || (list.types != nullptr && items != nullptr));
+  };
+  return frame.struct_size >= sizeof(frame) && is_list(frame.inputs, frame.inputs.items) &&
+         is_list(frame.outputs, frame.outputs.items) &&
+         is_list(frame.attributes, frame.attributes.items) &&
+         (frame.attributes.size == 0 || frame.attributes.names != nullptr);
+}
 
 /// A dtype of XLA's; `dtype` is kNone for those that PyTorch has not.
 struct DTypeOfXla {

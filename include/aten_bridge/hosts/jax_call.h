@@ -5,6 +5,7 @@
 #ifndef ATEN_BRIDGE_HOSTS_JAX_CALL_H_
 #define ATEN_BRIDGE_HOSTS_JAX_CALL_H_
 
+#include <aten_bridge/failure.h>
 #include <aten_bridge/host.h>
 #include <aten_bridge/hosts/jax.h>
 #include <aten_bridge/hosts/jax_instances.h>
@@ -14,10 +15,32 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 
 #pragma GCC visibility push(hidden)
 
 namespace aten_bridge::detail {
+
+[[noreturn, gnu::cold, gnu::noinline]] inline void refuse_form(const char* operator_name,
+                                                               const xla::CallFrame& frame) {
+  const auto text = [](const char* what, const auto& list) {
+    return join({what, " (", count_text(list.size, "operand"), " in a structure of ",
+                 count_text(static_cast<int64_t>(list.struct_size), "byte"), ")"});
+  };
+  throw Error(Status::kCount,
+              join({operator_name, ": expected a call frame of XLA's FFI, got one of ",
+                    count_text(static_cast<int64_t>(frame.struct_size), "byte"), " with ",
+                    text("inputs", frame.inputs), ", ", text("outputs", frame.outputs), " and ",
+                    text("attributes", frame.attributes), ", whose arrays contradict that; ",
+                    "report it with the version of jaxlib"}));
+}
+
+/// Throws what is wrong with the frame as such.
+inline void check_form(const char* operator_name, const xla::CallFrame& frame) {
+  if (!xla::is_well_formed(frame)) {
+    refuse_form(operator_name, frame);
+  }
+}
 
 /// What XLA calls a handler with, and what the bridge keeps for the kernel.
 class JaxCall : public HostDefaults {
@@ -29,7 +52,6 @@ class JaxCall : public HostDefaults {
   JaxCall(const char* operator_name, const KernelOfJax* kernel, JaxInstances* instances,
           const xla::CallFrame* frame)
       : frame_(*frame) {
-    check_form(operator_name);
     if (instances->info.has_instance || frame_.attributes.size != 0) {
       kept_ = instances->of(frame_.attributes);
       none_count_ = static_cast<int>(kept_->nones.size());
@@ -131,9 +153,6 @@ class JaxCall : public HostDefaults {
   }
 
  private:
-  // More operands than this are taken for garbage.
-  static constexpr int64_t kMostOperands = 1 << 20;
-
   /// How many inputs before this one are None.
   int nones_before(int input) const {
     int count = 0;
@@ -170,39 +189,6 @@ class JaxCall : public HostDefaults {
     return is_one ? buffer : nullptr;
   }
 
-  /// Throws what is wrong with the frame as such.
-  void check_form(const char* operator_name) const {
-    const xla::Buffers* const operands[] = {&frame_.inputs, &frame_.outputs};
-    bool is_right = frame_.struct_size >= sizeof(xla::CallFrame) &&
-                    is_list(frame_.attributes, frame_.attributes.items) &&
-                    (frame_.attributes.size == 0 || frame_.attributes.names != nullptr);
-    for (const xla::Buffers* of : operands) {
-      is_right = is_right && is_list(*of, of->items);
-    }
-    if (!is_right) {
-      refuse_form(operator_name);
-    }
-  }
-
-  template <class List>
-  static bool is_list(const List& list, void** items) {
-    return list.struct_size >= sizeof(List) && list.size >= 0 && list.size <= kMostOperands &&
-           (list.size == 0 || (list.types != nullptr && items != nullptr));
-  }
-
-  [[noreturn, gnu::cold, gnu::noinline]] void refuse_form(const char* operator_name) const {
-    const auto text = [](const char* what, const auto& list) {
-      return join({what, " (", count_text(list.size, "operand"), " in a structure of ",
-                   count_text(static_cast<int64_t>(list.struct_size), "byte"), ")"});
-    };
-    throw Error(Status::kCount,
-                join({operator_name, ": expected a call frame of XLA's FFI, got one of ",
-                      count_text(static_cast<int64_t>(frame_.struct_size), "byte"), " with ",
-                      text("inputs", frame_.inputs), ", ", text("outputs", frame_.outputs), " and ",
-                      text("attributes", frame_.attributes), ", whose arrays contradict that; ",
-                      "report it with the version of jaxlib"}));
-  }
-
   [[noreturn, gnu::cold, gnu::noinline]] void refuse_nones(const char* operator_name) const {
     throw Error(
         Status::kAttribute,
@@ -210,16 +196,24 @@ class JaxCall : public HostDefaults {
               std::to_string(input_count()), ", got ", std::to_string(kept_->nones.back())}));
   }
 
-  [[gnu::cold]] static std::string no_stream(const char* operator_name) {
-    return join({operator_name, ": expected XLA's stream of CUDA, got none"});
-  }
-
+  /// XLA's stream of CUDA; throws what XLA says where there is none.
   void* find_stream(const char* operator_name) const {
     xla::StreamArguments arguments = {sizeof(arguments), nullptr, frame_.context, nullptr};
-    if (frame_.api->get_stream(&arguments) != nullptr) {  // XLA's error is lost, as is the call
-      throw Error(Status::kDevice, no_stream(operator_name));
+    if (xla::Error* const error = frame_.api->get_stream(&arguments)) {
+      refuse_stream(operator_name, error);
     }
     return arguments.stream;
+  }
+
+  [[noreturn, gnu::cold, gnu::noinline]] void refuse_stream(const char* operator_name,
+                                                            xla::Error* error) const {
+    xla::ErrorMessageArguments of_error = {sizeof(of_error), nullptr, error, ""};
+    frame_.api->get_error_message(&of_error);
+    std::string text =
+        join({operator_name, ": expected XLA's stream of CUDA, got the error: ", of_error.message});
+    xla::ErrorDestroyArguments destroyed = {sizeof(destroyed), nullptr, error};
+    frame_.api->destroy_error(&destroyed);
+    throw Error(Status::kDevice, std::move(text));
   }
 
   const xla::CallFrame& frame_;
@@ -262,25 +256,33 @@ inline JaxInstances& instances_of(KernelOfJax& kernel) {
 }
 
 template <class Device>
-xla::Error* call_from_jax(KernelOfJax& kernel, const xla::CallFrame* frame) noexcept {
+xla::Error* call_from_jax(const char* operator_name, FindForJax* find, KernelOfJax* kernel,
+                          const xla::CallFrame* frame) noexcept {
   if (frame == nullptr || answer_metadata(*frame) || frame->stage != xla::CallFrame::kExecute) {
     return nullptr;
   }
   const char* text = nullptr;
-  const KernelBase& base = *kernel.kernel;
   try {
-    if (base.info.takes_call) {
-      last_error_text() = join({base.info.operator_name, ": expected a kernel of tensors, got one ",
-                                "over a CallFrame, which MindSpore alone has"});
-      text = last_error_text().c_str();
-    } else {
-      text = run<Device, JaxCall>(base, kernel.places, static_cast<const KernelOfJax*>(&kernel),
-                                  &instances_of(kernel), frame);
+    check_form(operator_name, *frame);
+    if (find != nullptr) {
+      check_pytorch(operator_name);
+      kernel = &find(*frame);
     }
+    const KernelBase& base = *kernel->kernel;
+    if (base.info.takes_call) {
+      throw Error(Status::kCount, join({operator_name, ": expected a kernel of tensors, got one ",
+                                        "over a CallFrame, which MindSpore alone has"}));
+    }
+    text = run<Device, JaxCall>(base, kernel->places, static_cast<const KernelOfJax*>(kernel),
+                                &instances_of(*kernel), frame);
   } catch (...) {
-    text = "expected memory for the call, got none";
+    record_failure(operator_name, nullptr, 0);
+    text = last_error_text().c_str();
   }
-  return text == nullptr ? nullptr : make_error(frame->api, text);
+  if (text == nullptr) {
+    return nullptr;
+  }
+  return make_error(frame->api, *text == '\0' ? "expected memory for the call, got none" : text);
 }
 
 }  // namespace aten_bridge::detail

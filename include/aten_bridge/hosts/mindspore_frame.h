@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <cstring>
 #include <string>
+#include <string_view>
 
 #pragma GCC visibility push(hidden)
 
@@ -104,7 +105,7 @@ class CallFrame {
   [[nodiscard]] bool is_again(int index, DType dtype, const int64_t* sizes,
                               int ndim) const noexcept {
     if (ndims_[index] != ndim || dtypes_[index] == nullptr ||
-        std::strcmp(dtypes_[index], dtype_name(dtype).data()) != 0) {
+        !is_text(dtypes_[index], dtype_name(dtype))) {
       return false;
     }
     if (index < input_count_ && (!layouts_[index].strides.empty() || layouts_[index].offset != 0)) {
@@ -184,6 +185,16 @@ class CallFrame {
       }
     }
     report.raise();
+  }
+
+  /// As std::strcmp() says it, which costs 91 instructions for "float32", called (glibc 2.36).
+  static bool is_text(const char* text, std::string_view expected) noexcept {
+    for (const char letter : expected) {
+      if (*text++ != letter) {
+        return false;
+      }
+    }
+    return *text == '\0';
   }
 
   [[gnu::cold, gnu::noinline]] static void add_form_fault(const OperandName& name,
