@@ -5,6 +5,7 @@
 #include "operator_kernels.h"
 
 #include <ATen/CPUGeneratorImpl.h>
+#include <ATen/ops/clone.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/full.h>
 #include <aten_bridge/exceptions.h>
@@ -51,6 +52,11 @@ class StackInUse {
 
 c10::IValue tensor_or_none(const at::Tensor& view) {
   return view.defined() ? c10::IValue(view) : c10::IValue();
+}
+
+/// In the place of an input that an operator writes: a host's arrays stay what they are.
+c10::IValue copy_or_none(const at::Tensor& view) {
+  return view.defined() ? c10::IValue(view.clone()) : c10::IValue();
 }
 
 /// What gradients, and who asks for results of no size yet, get in the place of none.
@@ -243,7 +249,9 @@ void Operator::push_arguments(const Arguments& arguments, Stack& stack) const {
     const Argument& argument = schema_.arguments[i];
     switch (argument.form) {
       case Argument::Form::kTensor:
-        stack.push_back(tensor_or_none((operand++)->view));
+        stack.push_back(argument.is_written ? copy_or_none(operand->view)
+                                            : tensor_or_none(operand->view));
+        ++operand;
         break;
       case Argument::Form::kTensors: {
         const int length = lengths_[i] < 0 ? arguments.list_size : lengths_[i];

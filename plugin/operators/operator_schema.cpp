@@ -103,9 +103,16 @@ bool is_dimension_name(const Argument& argument) {
          std::find(std::begin(kNames), std::end(kNames), argument.name) != std::end(kNames);
 }
 
+/// Whether an argument is a running statistic: aten::batch_norm and its like bring these up to date
+/// in place, and their schemas do not say so (PyTorch 2.11).
+bool is_statistic(const std::string& name) {
+  return name == "running_mean" || name == "running_var";
+}
+
 Argument read_argument(const c10::Argument& of_schema, std::string& fault) {
   Argument argument;
   argument.name = of_schema.name();
+  argument.is_written = is_statistic(argument.name);
   argument.length = of_schema.N().value_or(0);
   const bool is_known = set_form(*of_schema.real_type(), argument);
   const bool has_default = of_schema.default_value().has_value();

@@ -31,6 +31,7 @@ struct Argument {
   Form form = Form::kDefault;
   bool is_optional = false;  // may be None; of a list, each of its tensors
   bool is_required = false;  // an attribute without a default
+  bool is_written = false;   // by the operator, of which the schema says nothing
   AttributeType type = AttributeType::kBool;
   const char* text = "";  // what error texts call the attribute's type
   int length = 0;         // of an int[2], for which an int stands as well; 0: of any length

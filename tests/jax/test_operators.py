@@ -174,3 +174,41 @@ def test_an_operator_that_is_registered_again_with_another_schema():
             np.testing.assert_array_equal(operator("bridge_again::f")(x), [result, result])
         finally:
             registered._destroy()
+
+
+@pytest.mark.parametrize(
+    ("name", "attributes"),
+    [
+        ("aten::batch_norm", {"training": True, "cudnn_enabled": False}),
+        ("aten::native_batch_norm", {"training": True}),
+        ("aten::instance_norm", {"use_input_stats": True, "cudnn_enabled": False}),
+    ],
+)
+def test_inputs_are_never_written(name, attributes):
+    norm = operator(name, momentum=0.5, eps=1e-5, **attributes)
+    x, weight, bias = (jnp.asarray(array(*shape)) for shape in ((4, 3, 5), (3,), (3,)))
+    mean, variance = jnp.zeros(3), jnp.ones(3)
+
+    def loss(x, weight):
+        results = norm(x, weight, bias, mean, variance)
+        return ((results[0] if isinstance(results, tuple) else results) ** 2).sum()
+
+    for function in (loss, jax.jit(loss), jax.grad(loss), jax.jit(jax.grad(loss))):
+        jax.block_until_ready(function(x, weight))
+        assert mean.tolist() == [0, 0, 0]
+        assert variance.tolist() == [1, 1, 1]
+    t = torch.from_numpy(np.array(x)).requires_grad_()
+    w, b = (torch.from_numpy(np.array(one)) for one in (weight, bias))
+    arguments = (w, b, torch.zeros(3), torch.ones(3), True, 0.5, 1e-5)
+    results = getattr(torch, name.removeprefix("aten::"))(
+        t, *arguments, *([] if "native" in name else [False])
+    )
+    expected = results[0] if isinstance(results, tuple) else results
+    (expected**2).sum().backward()
+    np.testing.assert_allclose(jax.grad(loss)(x, weight), t.grad, rtol=1e-5, atol=1e-5)
+    # Outside of training they are what is used.
+    given = jnp.asarray([0.5, -1.0, 2.0]), jnp.asarray([1.0, 4.0, 0.25])
+    attributes = {"training": False, "momentum": 0.5, "eps": 0.0, "cudnn_enabled": False}
+    got = operator("aten::batch_norm", **attributes)(x, None, None, *given)
+    expected = (x - given[0][:, None]) / jnp.sqrt(given[1][:, None])
+    np.testing.assert_allclose(got, expected, rtol=1e-6)

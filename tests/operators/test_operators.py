@@ -191,6 +191,15 @@ def test_views_are_copied(mode):
     check(operator("aten::expand", size=[3, 2]), lambda x: x.expand(3, 2).contiguous(), array(1, 2))
 
 
+def test_inputs_are_never_written(mode):
+    norm = operator("aten::batch_norm", training=True, momentum=0.5, eps=1e-5, cudnn_enabled=False)
+    mean, variance = ms.Tensor(np.zeros(3, np.float32)), ms.Tensor(np.ones(3, np.float32))
+    x = ms.Tensor(array(4, 3, 5))
+    Call(norm)(x, None, None, mean, variance).asnumpy()
+    assert mean.asnumpy().tolist() == [0, 0, 0]
+    assert variance.asnumpy().tolist() == [1, 1, 1]
+
+
 def test_an_overload_is_chosen_by_the_attributes(mode):
     x = array(3, 4)
     check(operator("aten::max"), lambda x: x.max(), x)
