@@ -1,5 +1,6 @@
 """Kernels as functions of JAX: values, attributes, state."""
 
+import gc
 import math
 import struct
 
@@ -175,3 +176,42 @@ def test_many_shapes(my):
     for count in range(200):
         x = jnp.arange(count) - 3.0
         assert leaky_relu(x).tolist() == [v if v > 0 else v / 2 for v in x.tolist()]
+
+
+def alive(kind):
+    gc.collect()
+    return sum(type(one) is kind for one in gc.get_objects())
+
+
+def test_what_is_kept_of_calls_is_bounded(my):
+    """Functions for ever new shapes: as many are alive as are kept, whatever JAX's caches hold."""
+    from aten_bridge.jax._programs import MOST_PROGRAMS
+
+    leaky_relu = my("LeakyRelu", negative_slope=0.125)
+    assert MOST_PROGRAMS < 3000
+    others = alive(jax.custom_vjp)
+    for count in range(3000):
+        shape = jax.ShapeDtypeStruct((count,), jnp.float32)
+        # What is traced is another function each time: JAX keeps the traces of one that lives.
+        assert jax.eval_shape(lambda x: leaky_relu(x), shape).shape == (count,)
+    assert alive(jax.custom_vjp) <= others + MOST_PROGRAMS
+    # The last are there: nothing is made anew.
+    programs = {count: leaky_relu._programs.get(key) for count, key in last_keys(leaky_relu)}
+    assert len(programs) == MOST_PROGRAMS
+    assert min(programs) == 3000 - MOST_PROGRAMS
+
+
+def last_keys(function):
+    return [(key[1][0][0], key) for key in list(function._programs._programs)]
+
+
+def test_equal_functions_share_what_is_compiled(my):
+    x = jnp.ones(5)
+    first, second = (my("LeakyRelu", negative_slope=0.375, grad="LeakyReluGrad") for _ in range(2))
+    programs = []
+    for f in (first, second, my("LeakyRelu", negative_slope=0.375), my("LeakyRelu")):
+        f(x)
+        ((_, key),) = last_keys(f)
+        programs.append(f._programs.get(key))
+    assert programs[0] is programs[1]
+    assert len({id(program) for program in programs}) == 3

@@ -1,5 +1,7 @@
 """PyTorch's operators by name in JAX, compared with PyTorch."""
 
+import contextlib
+import logging
 import pickle
 
 import jax
@@ -92,6 +94,30 @@ def test_results_whose_sizes_depend_on_values(wide):
         "its inputs, got one whose sizes depend on values; call it outside of jax.jit and "
         "jax.grad, or give out, the largest that its results can be"
     )
+
+
+def test_a_measured_call_is_compiled_once(wide):
+    nonzero = operator("aten::nonzero")
+    mask = jnp.asarray([True, False, True])
+    compiled = []
+    with jax.log_compiles(), catch_logs(compiled):
+        for _ in range(50):
+            assert nonzero(mask).tolist() == [[0], [2]]
+    finished = [text for text in compiled if "Finished XLA compilation of jit(aten::" in text]
+    assert len(finished) <= 2, finished  # the sizes, and the results
+
+
+@contextlib.contextmanager
+def catch_logs(texts):
+    class Handler(logging.Handler):
+        def emit(self, record):
+            texts.append(record.getMessage())
+
+    handler = Handler()
+    logger = logging.getLogger("jax")
+    logger.addHandler(handler)
+    yield
+    logger.removeHandler(handler)
 
 
 def test_they_can_be_pickled_and_printed():

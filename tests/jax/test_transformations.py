@@ -138,19 +138,69 @@ def test_complex_gradients_are_jaxs(my):
     assert equal(holomorphic(z), w)
 
 
-def test_shard_map(leaky_relu):
+def shard_map(f, in_specs, out_specs):
+    """Over two devices, whose axis is "rows"."""
+    of_jax = getattr(jax, "shard_map", None)
+    if of_jax is None:  # before 0.7
+        from jax.experimental.shard_map import shard_map as of_jax
     mesh = Mesh(np.array(jax.devices()[:2]), ("rows",))
+    return jax.jit(of_jax(f, mesh=mesh, in_specs=in_specs, out_specs=out_specs))
+
+
+ROWS, WHOLE = PartitionSpec("rows"), PartitionSpec()
+
+
+def test_shard_map(leaky_relu):
     x = jnp.arange(-8.0, 8.0).reshape(4, 4)
-    shard_map = getattr(jax, "shard_map", None)
-    if shard_map is None:  # before 0.7
-        from jax.experimental.shard_map import shard_map
-    rows = PartitionSpec("rows")
-    sharded = shard_map(leaky_relu, mesh=mesh, in_specs=rows, out_specs=rows)
-    result = jax.jit(sharded)(x)
+    sharded = shard_map(leaky_relu, ROWS, ROWS)
+    result = sharded(x)
     assert len(result.sharding.device_set) == 2
     assert equal(result, of_jax(x))
     gradient = jax.jit(jax.grad(lambda x: (sharded(x) ** 2).sum()))(x)
     assert equal(gradient, jax.grad(functools.partial(loss, of_jax))(x))
+
+
+def test_gradients_inside_of_shard_map(my):
+    """A weight is whole on each device: its gradient is the sum of those of the devices."""
+    multiply = my("Times", grad=("TimesGrad", "TimesGradGrad"))
+    x, w = jnp.arange(8.0).reshape(4, 2), jnp.array([2.0, -3.0])
+
+    def step(f, x, w):
+        def loss(x, w):
+            return (f(x, w) ** 2).sum()
+
+        return loss(x, w)[None], *jax.grad(loss, (0, 1))(x, w)
+
+    specs = {"in_specs": (ROWS, WHOLE), "out_specs": (ROWS, ROWS, WHOLE)}
+    results = shard_map(functools.partial(step, multiply), **specs)(x, w)
+    assert equal(results, shard_map(functools.partial(step, jnp.multiply), **specs)(x, w))
+    assert equal(results[2], 2 * (x**2).sum(0) * w)
+
+    def of_second_order(f, x, w):
+        return jax.grad(lambda w: (step(f, x, w)[2] ** 2).sum())(w)
+
+    specs = {"in_specs": (ROWS, WHOLE), "out_specs": WHOLE}
+    results = shard_map(functools.partial(of_second_order, multiply), **specs)(x, w)
+    assert equal(
+        results, shard_map(functools.partial(of_second_order, jnp.multiply), **specs)(x, w)
+    )
+    # Of what is whole on each device the results are too.
+    whole = shard_map(multiply, WHOLE, WHOLE)(w, w)
+    assert equal(whole, w * w)
+
+
+def test_ints_numbers_and_none_inside_of_shard_map(my, wide):
+    scale, norm = my("Scale", grad="ScaleGrad"), my("LayerNorm", grad="LayerNormGrad")
+    x, bias = jnp.arange(8.0).reshape(4, 2), jnp.ones(2)
+    scaled = shard_map(jax.grad(lambda x: scale(x, 3.0, jnp.int64(2)).sum()), ROWS, ROWS)
+    assert equal(scaled(x), jnp.full_like(x, 6))
+    of_bias = jax.grad(lambda bias, x: (norm(x, None, bias) * x).sum())
+    summed = shard_map(of_bias, (WHOLE, ROWS), WHOLE)(bias, x)
+    np.testing.assert_allclose(summed, x.sum(0), rtol=1e-12)
+    multiply = my("Times", grad="TimesGrad")
+    of_x = jax.grad(lambda x, n: multiply(x, n).sum())
+    n = jnp.array([3, 4])
+    assert equal(shard_map(of_x, (ROWS, WHOLE), ROWS)(x, n), jnp.broadcast_to(n * 1.0, x.shape))
 
 
 def test_export(leaky_relu, run_python, tmp_path):

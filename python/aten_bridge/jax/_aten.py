@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import functools
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -65,6 +66,7 @@ class Operator(Kernel):
     def __init__(self, *args: Any, **kwargs: Any):
         """Use `operator`. The arguments are those of `Kernel`, with an OperatorFunction."""
         self._gradients: dict[int, Operator] = {}  # by the number of inputs
+        self._sizes: Operator | None = None
         super().__init__(*args, **kwargs)
 
     # ===--- attributes: one for all ---===
@@ -75,6 +77,10 @@ class Operator(Kernel):
     def _carried(self) -> tuple[dict[str, Any], Any]:
         text = self._function.marshal(self._attributes)
         return {ATTRIBUTE: text}, text
+
+    @functools.cached_property
+    def _key(self) -> Hashable:
+        return super()._key, self._function.overload.schema
 
     # ===--- gradients by PyTorch's autograd, made where they are asked for ---===
 
@@ -136,17 +142,16 @@ class Operator(Kernel):
 
     def _call_measured(self, inputs: Inputs) -> tuple[jax.Array, ...]:
         """Computes the results for their sizes, and then with these."""
-        function = self._function.for_task(SIZES, self._attributes)
+        if self._sizes is None:
+            function = self._function.for_task(SIZES, self._attributes)
+            self._sizes = Operator(function, attributes=self._attributes)
         with jax.enable_x64(True) if hasattr(jax, "enable_x64") else _x64():
-            (table,) = Operator(function, attributes=self._attributes)._call(inputs)
+            (table,) = self._sizes._call(inputs)
         rows = np.asarray(table).tolist()
         out = tuple(
             jax.ShapeDtypeStruct(tuple(row[2 : 2 + row[1]]), _DTYPES[row[0] - 1]) for row in rows
         )
-        measured = Operator(
-            self._function, self._grad, out, self._vmap_method, attributes=self._attributes
-        )
-        return measured._call(inputs)
+        return self._program(inputs.texts, out)(*inputs.arrays)
 
     def __reduce__(self) -> tuple[Any, ...]:
         name = self._function.name

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+import functools
+from collections.abc import Hashable, Sequence
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.sharding import NamedSharding, PartitionSpec
 
 from aten_bridge._function import Function
 from aten_bridge._gradients import (
@@ -23,19 +23,12 @@ from aten_bridge._library import or_list, shown
 from aten_bridge.jax._attributes import EXACT, NONE, check_attributes, for_xla
 from aten_bridge.jax._dtypes import DTYPES
 from aten_bridge.jax._inputs import Fault, Inputs, read_call
+from aten_bridge.jax._programs import Program, Programs, key_of, make_program, shared
 from aten_bridge.jax._targets import open_kernel, target_of
-
-_MAX_PROGRAMS = 1024  # of one function
+from aten_bridge.jax._varying import make_alike, struct
 
 # Those of jax.ffi.ffi_call that are not deprecated.
 _VMAP_METHODS = ("sequential", "sequential_unrolled", "expand_dims", "broadcast_all")
-
-
-class _Program(NamedTuple):
-    """What a call of such inputs is."""
-
-    call: Callable[..., tuple[jax.Array, ...]]
-    outputs: list[jax.ShapeDtypeStruct]
 
 
 class Kernel:
@@ -66,7 +59,7 @@ class Kernel:
         self._vmap_method = vmap_method
         self._aliases = dict(input_output_aliases or {})
         self._for_xla, self._marshalled = self._carried()
-        self._programs: dict[Any, _Program] = {}
+        self._programs = Programs()
         self._gradient: Kernel | None = None
         if is_names(grad):
             self._gradient = self._make_gradient(grad)
@@ -75,6 +68,19 @@ class Kernel:
                 f"{name}: expected grad to be the name of a gradient kernel or a tuple of such "
                 f"names, got {shown(grad)}"
             )
+
+    @functools.cached_property
+    def _key(self) -> Hashable:
+        """What functions have in common whose programs are the same."""
+        return (
+            self.__name__,
+            self._target,
+            key_of(self._for_xla),
+            self._vmap_method,
+            tuple(self._aliases.items()),
+            self._forward is not None,
+            self._gradient and self._gradient._key,
+        )
 
     def _check_attributes(self, attributes: dict[str, Any]) -> dict[str, Any]:
         """The attributes as they are kept. Raises TypeError or ValueError for wrong ones."""
@@ -133,19 +139,17 @@ class Kernel:
 
         Inputs are known by their numbers too: shapes may depend on them.
         """
-        varying = _Varying.of(inputs.arrays)
+        arrays, varying = make_alike(inputs.arrays)
         key = (*inputs[:2], varying)
         program = self._programs.get(key)
         if program is None:
             self._check_inputs(inputs)
             outputs = [
-                _struct(*output, varying) for output in self._outputs_of(inputs, output_count)
+                struct(*output, varying) for output in self._outputs_of(inputs, output_count)
             ]
-            program = self._make_program(inputs.texts, outputs)
-            if len(self._programs) >= _MAX_PROGRAMS:
-                self._programs.clear()
-            self._programs[key] = program
-        return program.call(*inputs.arrays)
+            program = self._program(inputs.texts, outputs)
+            self._programs.add(key, program)
+        return program(*arrays)
 
     def _check_inputs(self, inputs: Inputs) -> None:
         name = self._function.name
@@ -203,35 +207,27 @@ class Kernel:
 
     # ===--- calls and gradients ---===
 
-    def _make_program(self, texts: Sequence[str], outputs: list[jax.ShapeDtypeStruct]) -> _Program:
-        nones = [i for i, text in enumerate(texts) if text == "none"]
-        attributes = dict(self._for_xla)
-        if nones:
-            attributes[NONE] = np.array(nones, np.int64)
-        call_xla = jax.ffi.ffi_call(
-            self._target,
-            outputs,
-            vmap_method=self._vmap_method,
-            input_output_aliases={
+    def _program(self, texts: Sequence[str], outputs: Sequence[jax.ShapeDtypeStruct]) -> Program:
+        texts = tuple(text.partition("=")[0] for text in texts)  # without the values of numbers
+
+        def make() -> Program:
+            nones = [i for i, text in enumerate(texts) if text == "none"]
+            attributes = dict(self._for_xla)
+            if nones:
+                attributes[NONE] = np.array(nones, np.int64)
+            aliases = {
                 i - sum(none < i for none in nones): output for i, output in self._aliases.items()
             }
-            or None,
-        )
+            call = jax.ffi.ffi_call(
+                self._target,
+                outputs,
+                vmap_method=self._vmap_method,
+                input_output_aliases=aliases or None,
+            )
+            backward = functools.partial(self._backward, texts, outputs)
+            return make_program(self.__name__, call, attributes, backward)
 
-        @jax.custom_vjp
-        def call(*arrays: jax.Array) -> tuple[jax.Array, ...]:
-            return tuple(call_xla(*arrays, **attributes))
-
-        def forward(*arrays: jax.Array) -> tuple[Any, Any]:
-            return call(*arrays), arrays
-
-        def backward(arrays: Any, cotangents: Any) -> tuple[Any, ...]:
-            return self._backward(texts, outputs, arrays, cotangents)
-
-        call.defvjp(forward, backward)
-        call.__name__ = self.__name__
-        # Compiled: a call outside of jit does not trace it again.
-        return _Program(jax.jit(call, inline=True), outputs)
+        return shared((self._key, texts, tuple(outputs)), make)
 
     def _backward(
         self,
@@ -285,37 +281,6 @@ def _made_again(full_name: str, *arguments: Any) -> Kernel:
     return Kernel(open_kernel(full_name), *arguments)
 
 
-class _Varying(NamedTuple):
-    """Inside of `shard_map`: the axes of a mesh over which arrays differ, and the mesh."""
-
-    axes: frozenset[str]
-    mesh: Any
-
-    @classmethod
-    def of(cls, arrays: Sequence[Any]) -> _Varying | None:
-        axes: frozenset[str] = frozenset()
-        for array in arrays:
-            if isinstance(array, jax.core.Tracer):
-                type_ = jax.typeof(array)
-                # The second since 0.10.
-                axes |= type_.vma if hasattr(type_, "vma") else type_.mat.varying
-        return cls(axes, jax.sharding.get_abstract_mesh()) if axes else None
-
-
-def _struct(shape: Sequence[int], dtype: np.dtype, like: _Varying | None) -> jax.ShapeDtypeStruct:
-    """An output, which differs over the same axes as the inputs."""
-    if like is None:
-        return jax.ShapeDtypeStruct(shape, dtype)
-    if hasattr(jax.ShapeDtypeStruct, "vma"):
-        return jax.ShapeDtypeStruct(shape, dtype, vma=like.axes)
-    return jax.ShapeDtypeStruct(
-        shape,
-        dtype,
-        sharding=NamedSharding(like.mesh, PartitionSpec(*(None for _ in shape))),
-        manual_axis_type=jax.sharding.ManualAxisType(varying=like.axes),
-    )
-
-
 def _conjugate(array: Any) -> Any:
     """From JAX's convention of complex gradients to PyTorch's, and back."""
     return jnp.conj(array) if jnp.issubdtype(array.dtype, jnp.complexfloating) else array
@@ -325,4 +290,7 @@ def _cotangent(array: Any, result: Any) -> Any:
     """That of an input: of ints JAX has float0, of numbers there is no gradient."""
     if not jnp.issubdtype(array.dtype, jnp.inexact):
         return np.zeros(array.shape, jax.dtypes.float0)
-    return jnp.zeros(array.shape, array.dtype) if result is None else _conjugate(result)
+    if result is not None:
+        return _conjugate(result)
+    (zeros, _), _ = make_alike((jnp.zeros(array.shape, array.dtype), array))
+    return zeros

@@ -46,7 +46,7 @@ def _spread(array: Any, axes: tuple[str, ...]) -> jax.Array:
     array = jnp.asarray(array)  # a number comes as one of NumPy's
     if hasattr(jax.lax, "pcast"):
         return jax.lax.pcast(array, axes, to="varying")
-    return jax.lax.pvary(array, axes)  # before 0.8
+    return jax.lax.pvary(array, axes)  # 0.6
 
 
 def struct(shape: Sequence[int], dtype: np.dtype, like: Varying | None) -> jax.ShapeDtypeStruct:
