@@ -99,7 +99,8 @@ def open_newest(path: str) -> Library:
 
     The dynamic linker knows libraries by their names: it would give the older one again.
     """
-    if f" {path} (deleted)\n" not in Path("/proc/self/maps").read_text():
+    # The kernel tells names without links.
+    if f" {os.path.realpath(path)} (deleted)\n" not in Path("/proc/self/maps").read_text():
         return open_library(path)
     return _open_copy(path, version_of(path))
 

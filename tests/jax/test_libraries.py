@@ -40,6 +40,31 @@ print(third.targets == first.targets, third(x))
     assert text.splitlines() == ["[10.] [11.]", "[10.] [11.] [12.]", "False True", "True [13.]"]
 
 
+def test_a_library_that_was_built_anew_behind_a_link(run_python, tmp_path):
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "link").symlink_to("folder")
+    text = run_python(
+        f"""
+import os, shutil
+import jax.numpy as jnp
+from aten_bridge.jax import kernel
+path = {str(tmp_path / "link" / "my_ops.so")!r}
+shutil.copy(library, path)
+x = jnp.zeros(1)
+first = kernel(path + ":Count", first=10)
+print(first(x))
+os.remove(path)
+shutil.copy(library, path)
+with open(path, "ab") as file:  # a build that differs
+    file.write(b"!")
+second = kernel(path + ":Count", first=10)
+print(second(x), first(x))  # each library counts by itself
+""",
+        **_SILENT,
+    )
+    assert text.splitlines() == ["[10.]", "[10.] [11.]"]
+
+
 def test_two_copies_of_a_library_are_one(run_python, tmp_path):
     copy = shutil.copy(os.environ["ATEN_BRIDGE_JAX_LIBRARY"], tmp_path / "copy.so")
     text = run_python(
