@@ -336,10 +336,12 @@ inline bool are_sizes(const std::vector<int64_t>& sizes) {
   std::rethrow_exception(failure);
 }
 
-/// The outputs' dtypes, and their sizes as far as they are known.
+/// The outputs' dtypes, and their sizes as far as they are known. `results` is who else can tell
+/// these, as the host that asks calls it; null: as the kernel's own host does.
 [[gnu::cold]] inline std::vector<InferredOutput> infer(const KernelBase& kernel,
                                                        const Attributes& attributes,
-                                                       std::vector<KnownInput> inputs) {
+                                                       std::vector<KnownInput> inputs,
+                                                       const char* results = nullptr) {
   const std::string name = kernel.info.operator_name;
   check_pytorch(kernel.info.operator_name);
   const KernelScope scope(kernel.info.records);
@@ -367,7 +369,7 @@ inline bool are_sizes(const std::vector<int64_t>& sizes) {
                 join({name, ": expected the numbers on which the shape of the output ",
                       "depends to be known before the call, got a tensor", inputs_text(inputs),
                       "; pass a Python number, make it an attribute, or give ",
-                      kernel.info.words->results}));
+                      results == nullptr ? kernel.info.words->results : results}));
   }
   check_inferred(kernel.info, outputs, checks);
   report.raise_if_failed();

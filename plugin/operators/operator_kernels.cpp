@@ -409,10 +409,12 @@ class KeptGenerator {
   at::Tensor state_;
 };
 
+// What to do is another thing in each host: aten_bridge._operators knows these ends and adds it.
 constexpr const char* kDependsOnValues =
     ": expected an operator whose results have sizes that follow from those of its inputs, got one "
-    "whose sizes depend on values; call it outside of a graph, or give out_shape, the largest "
-    "shapes of its results, and out_dtype";
+    "whose sizes depend on values";
+constexpr const char* kImportPyTorch =
+    "; import torch, whose Python part knows the shapes of more operators";
 
 bool have_same_shapes(const Tensors& a, const Tensors& b) {
   return std::equal(
@@ -442,8 +444,7 @@ Tensors infer_by_running(const Operator& of, const Arguments& metas) {
     throw Error(Status::kAten,
                 join({of.schema().name, ": expected shapes that PyTorch tells without data, or ",
                       "with zeros or ones in the inputs, got the error: ",
-                      detail::exception_text(error), "; import torch, whose Python part knows ",
-                      "the shapes of more operators, or give out_shape and out_dtype"}));
+                      detail::exception_text(error), kImportPyTorch}));
   }
   // Nobody has looked at other libraries' operators: zeros and ones may be too few to see it.
   const bool is_known = of.schema().name.rfind("aten::", 0) == 0;
@@ -657,8 +658,8 @@ class CountedKernel final : public KernelOf<KernelBase> {
                      [](int64_t a, int64_t b) { return a <= b; });
       if (!fits) {
         report.add(Status::kOutput, {output.name.text(), ": expected ", output.slot.text(),
-                                     " or less of it, as out_shape and out_dtype say, got ",
-                                     detail::tensor_text(result)});
+                                     " or less of it, as ", arguments.kernel->words->results,
+                                     " say, got ", detail::tensor_text(result)});
         continue;
       }
       if (sizes.view.scalar_type() != at::kLong || sizes.view.numel() != result.dim()) {

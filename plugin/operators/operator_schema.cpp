@@ -228,6 +228,10 @@ bool depends_on_values(const c10::OperatorHandle& handle) {
          handle.hasTag(at::Tag::data_dependent_output);
 }
 
+bool is_random(const c10::OperatorHandle& handle) {
+  return handle.hasTag(at::Tag::nondeterministic_seeded);
+}
+
 c10::IValue read_value(const Argument& argument, const Attributes& attributes, Report& report) {
   const char* const name = argument.name.c_str();
   if (!attributes.has(name)) {

@@ -61,6 +61,9 @@ std::optional<c10::OperatorHandle> find_out(const c10::FunctionSchema& schema);
 /// Whether the sizes of its results depend on the values of its inputs, as PyTorch says.
 bool depends_on_values(const c10::OperatorHandle& handle);
 
+/// Whether its results are random numbers, or depend on such.
+bool is_random(const c10::OperatorHandle& handle);
+
 /// What the attributes say of an argument, and its default if they say nothing; adds to the report
 /// what is wrong.
 c10::IValue read_value(const Argument& argument, const Attributes& attributes, Report& report);

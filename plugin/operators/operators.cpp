@@ -210,9 +210,8 @@ ATEN_BRIDGE_OPERATOR_ENTRY(AtenOperator, One)
 ATEN_BRIDGE_OPERATOR_ENTRY(AtenOperators, Several)
 
 /// All overloads of a name such as "aten::max", in JSON: [["aten::max.dim", "why it cannot be
-/// called, or nothing", "its schema", whether sizes depend on values, the number of tensors or -1,
-/// [["dim", "an int", true],
-/// ...]], ...].
+/// called, or nothing", "its schema", whether sizes depend on values, whether it is random, the
+/// number of tensors or -1, [["dim", "an int", true], ...]], ...].
 extern "C" ATEN_BRIDGE_PUBLIC const char* aten_bridge_operator_overloads(const char* name,
                                                                          int* failed) {
   using namespace aten_bridge::operators;
@@ -228,6 +227,7 @@ extern "C" ATEN_BRIDGE_PUBLIC const char* aten_bridge_operator_overloads(const c
       json += ", ";
       append_quoted(json, aten_bridge::detail::join({c10::toString(handle.schema())}));
       json += depends_on_values(handle) ? ", true, " : ", false, ";
+      json += is_random(handle) ? "true, " : "false, ";
       json += std::to_string(count_inputs(schema)) + ", [";
       for (const Argument& argument : schema.arguments) {
         const bool is_list = argument.form == Argument::Form::kTensors && argument.is_required;

@@ -15,14 +15,25 @@ from aten_bridge._places import compiled_library
 
 ATTRIBUTE = "aten_bridge_operator"  # kOperatorAttribute of plugin/operators/operator_text.h
 CALL, SIZES, COUNTED = "0", "sizes", "counted"  # tasks, see find_kernel() of the same folder
-# What a counted operator says where it is differentiated.
-COUNTED_GRADIENT = (
-    "expected an operator whose results are as large as their values say where a network is "
-    "differentiated, got one that was told the largest; leave that out, outside of a graph"
-)
-DEPENDS_ON_VALUES = "one whose sizes depend on values"  # in the text of such an error
+
+# How the library ends errors about shapes: kDependsOnValues and kImportPyTorch of
+# plugin/operators/operator_kernels.cpp.
+_DEPENDS_ON_VALUES = "got one whose sizes depend on values"
+_IMPORT_PYTORCH = "whose Python part knows the shapes of more operators"
 
 _NAME = "aten_bridge_operators.so"
+
+
+class Words(NamedTuple):
+    """What to do, in the words of a host."""
+
+    results: str  # who else tells how large results are
+    depends_on_values: str  # where sizes depend on values, and are wanted without these
+    counted_gradient: str  # where an operator that was told the largest is differentiated
+
+
+class DependsOnValues(ValueError):
+    """The sizes of the results cannot be told from those of the inputs."""
 
 
 class UnknownOperator(AttributeError):
@@ -36,20 +47,22 @@ class Overload(NamedTuple):
     fault: str  # why it cannot be called
     schema: str
     depends_on_values: bool  # the sizes of its results do
+    is_random: bool
     inputs: int | None  # tensors that it takes; None: any number
     attributes: dict[
         str, tuple[str, bool]
     ]  # by name: its type in words, and whether it must be set
 
-    def faults(self, given: Mapping[str, Any]) -> int:
-        """How many of these attributes are not its own, are of another type, or are missing."""
-        required = [name for name, (_, required) in self.attributes.items() if required]
-        wrong = [
+    def faults(self, given: Mapping[str, Any]) -> tuple[int, int]:
+        """How many of these attributes are not its own or are missing, and are of another type."""
+        known = [name for name in given if name in self.attributes]
+        missing = [
             name
-            for name, value in given.items()
-            if name not in self.attributes or not _fits(value, self.attributes[name][0])
+            for name, (_, required) in self.attributes.items()
+            if required and given.get(name) is None
         ]
-        return len(wrong) + len([name for name in required if given.get(name) is None])
+        wrong = [name for name in known if not _fits(given[name], self.attributes[name][0])]
+        return len(given) - len(known) + len(missing), len(wrong)
 
 
 def operators_library() -> Library:
@@ -78,10 +91,11 @@ def overloads(library: Library, name: str) -> list[Overload]:
             fault,
             schema,
             depends,
+            random,
             None if inputs < 0 else inputs,
             {n: (text, must) for n, text, must in attributes},
         )
-        for full, fault, schema, depends, inputs, attributes in json.loads(
+        for full, fault, schema, depends, random, inputs, attributes in json.loads(
             _ask(library, "overloads", name)
         )
     ]
@@ -91,7 +105,7 @@ def find_overload(library: Library, name: str, given: Mapping[str, Any]) -> Over
     """The overload that is named, or the first that takes these attributes.
 
     Raises UnknownOperator if there is none. Where none takes the attributes, the one with the
-    fewest faults is returned.
+    fewest faults is returned: of their names first, then of their types.
     """
     if not isinstance(name, str) or "::" not in name or "\0" in name or not name.isascii():
         example = 'such as "aten::topk" or "aten::max.dim"'
@@ -202,14 +216,22 @@ class OperatorFunction(Function):
     """An operator, or its gradient, as a kernel."""
 
     maker = "operator"
+    # MindSpore 2.10 has other hooks for one result than for several.
+    symbols = ("AtenOperator", "AtenOperators")
 
     def __init__(
-        self, library: Library, overload: Overload, attributes: Mapping[str, Any], task: str = CALL
+        self,
+        library: Library,
+        overload: Overload,
+        attributes: Mapping[str, Any],
+        words: Words,
+        task: str = CALL,
     ):
         """Raises TypeError if attributes are not the operator's."""
         self.name = self.full_name = overload.name
         self.path = library.path
         self.overload = overload
+        self.words = words
         self.task = task
         self.library = library
         self.description = None
@@ -227,19 +249,45 @@ class OperatorFunction(Function):
         self.description = Description.read(
             _ask(library, "describe", self.marshal(attributes)), self.name
         )
-        # MindSpore 2.10 has other hooks for one result than for several.
-        self.symbol = "AtenOperators" if self.description.gives_tuple else "AtenOperator"
+        self.symbol = self.symbols[self.description.gives_tuple]
+
+    @property
+    def has_gradient(self) -> bool:
+        """Whether PyTorch's autograd is asked for one."""
+        return self.task.partition("/")[0].isdecimal()
 
     def gradient(self, inputs: int, attributes: Mapping[str, Any]) -> OperatorFunction | None:
         """The gradient of a call with so many inputs; None where there is none."""
-        order, _, told = self.task.partition("/")
-        if not order.isdecimal():
+        if not self.has_gradient:
             return None
+        order, _, told = self.task.partition("/")
         return self.for_task(f"{int(order) + 1}/{told or inputs}", attributes)
 
     def for_task(self, task: str, attributes: Mapping[str, Any]) -> OperatorFunction:
         """The same operator's kernel for another task."""
-        return OperatorFunction(self.library, self.overload, attributes, task)
+        return OperatorFunction(self.library, self.overload, attributes, self.words, task)
+
+    def counted_gradient(self) -> str:
+        """What is wrong with differentiating one that was told the largest results."""
+        return (
+            f"{self.name}: expected an operator whose results are as large as their values say "
+            "where a network is differentiated, got one that was told the largest; "
+            + self.words.counted_gradient
+        )
+
+    def infer(
+        self, texts: Sequence[str], shapes: Sequence[Sequence[int] | None], marshalled: str
+    ) -> list[tuple[str, list[int]]]:
+        """As that of Function; raises DependsOnValues where nobody can know."""
+        try:
+            return super().infer(texts, shapes, marshalled)
+        except ValueError as error:
+            text = str(error)
+        if text.endswith(_DEPENDS_ON_VALUES):
+            raise DependsOnValues(f"{text}; {self.words.depends_on_values}")
+        raise ValueError(
+            f"{text}, or give {self.words.results}" if text.endswith(_IMPORT_PYTORCH) else text
+        )
 
     def marshal(self, attributes: Mapping[str, Any]) -> str:
         parts = [self.name, self.task]

@@ -84,6 +84,59 @@ def test_numbers(my, wide):
 WORDS = "{} {} {:.6f} {:.6f} {} {} 1 2 0.250000 {} {} row of 2 row of 1 and {}"
 
 
+def test_what_says_that_it_is_an_array_is_one(my):
+    class Parameter:
+        def __init__(self, value):
+            self.value = value
+
+        def __jax_array__(self):
+            return self.value
+
+    x = jnp.asarray(X)
+    assert same(my("LeakyRelu")(Parameter(x)), torch.nn.functional.leaky_relu(torch.from_numpy(X)))
+    assert my("Cat", dim=1)((Parameter(x), x)).shape == (3, 8)
+    gradient = jax.grad(lambda x: my("LeakyRelu", grad="LeakyReluGrad")(Parameter(x)).sum())(x)
+    assert gradient.shape == (3, 4)
+
+
+def test_a_number_is_a_program_only_where_shapes_may_depend_on_it(my):
+    x = jnp.asarray(X)
+    scale, times, fill = my("Scale"), my("Times"), my("Fill", out=lambda x: x)
+    for number in (0.5, 1.5, 2.5):
+        assert same(scale(x, number, 2), torch.from_numpy(X) * (2 * number))
+        assert same(times(x, number), torch.from_numpy(X) * number)
+    # Its meta function may look at the number, and says the same each time.
+    assert len(last_keys(scale)) == 3
+    assert len({id(scale._programs.get(key)) for _, key in last_keys(scale)}) == 1
+    assert len(last_keys(times)) == 1
+    assert fill(x).shape == (3, 4)
+
+
+def test_64_bits_may_be_asked_for_at_any_time(my):
+    """What was told with them is not what is told without, and the reverse."""
+    x = jnp.asarray(X)
+    topk, told = my("TopK", k=1), my("TopK", k=1, out=told_wide)
+    try:
+        for is_wide in (True, False, True, False):
+            jax.config.update("jax_enable_x64", is_wide)
+            for f in (topk, told):
+                if is_wide:
+                    assert f(x)[1].dtype == jnp.int64
+                    continue
+                with pytest.raises(TypeError) as raised:
+                    f(x)
+                assert str(raised.value) == (
+                    "TopK: expected outputs of dtypes that JAX has, got 'int64'; set "
+                    'jax_enable_x64, as in jax.config.update("jax_enable_x64", True)'
+                )
+    finally:
+        jax.config.update("jax_enable_x64", False)
+
+
+def told_wide(x):
+    return tuple(jax.ShapeDtypeStruct((3, 1), np.dtype(dtype)) for dtype in ("float32", "int64"))
+
+
 def test_attributes_of_every_kind(my):
     def check(expected, **attributes):
         out = jax.ShapeDtypeStruct((len(expected.encode()),), jnp.uint8)

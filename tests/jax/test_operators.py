@@ -1,6 +1,7 @@
 """PyTorch's operators by name in JAX, compared with PyTorch."""
 
 import contextlib
+import copy
 import logging
 import pickle
 
@@ -8,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax import export, lax
 
 from aten_bridge.jax import operator
 
@@ -120,6 +122,84 @@ def catch_logs(texts):
     logger.removeHandler(handler)
 
 
+@pytest.mark.parametrize(
+    "again", [copy.copy, copy.deepcopy, lambda f: pickle.loads(pickle.dumps(f))]
+)
+def test_copies_of_one_that_was_told_the_largest(wide, again):
+    mask = jnp.asarray([True, False, True])
+    nonzero = operator("aten::nonzero", out=jax.ShapeDtypeStruct((3, 1), jnp.int64))
+    copied = again(again(nonzero))
+    for one in (nonzero, copied):
+        result, sizes = jax.jit(one)(mask)
+        assert (result.tolist(), sizes.tolist()) == ([[0], [2], [0]], [2, 1])
+    assert repr(copied) == repr(nonzero)
+
+
+def test_random_numbers_are_drawn_at_each_call():
+    """XLA neither makes two of them one nor takes them out of a loop."""
+    x = jnp.ones(64)
+    draw, drop = operator("aten::rand_like"), operator("aten::dropout", p=0.5, train=True)
+
+    def count(rows):
+        return len({np.asarray(row).tobytes() for row in rows})
+
+    assert count(jax.jit(lambda x: (draw(x), draw(x), draw(x)))(x)) == 3
+    assert (
+        count(jax.jit(lambda x: lax.scan(lambda c, _: (c, draw(x)), 0, None, length=4)[1])(x)) == 4
+    )
+    assert count(jax.jit(jax.vmap(draw))(jnp.ones((3, 64)))) == 3
+    assert count(jax.jit(lambda x: (drop(x), drop(x)))(x)) == 2
+
+    def loss(x):
+        return lax.scan(lambda sum_, _: (sum_ + drop(x).sum(), None), 0.0, None, length=4)[0]
+
+    gradient = jax.jit(jax.grad(loss))(x)  # four draws of 0 or 2
+    assert set(gradient.tolist()) > {2.0, 4.0, 6.0}
+    with pytest.raises(NotImplementedError, match="Effects not supported"):
+        jax.grad(jax.checkpoint(lambda x: drop(x).sum()))(x)
+    # A mask of its own is the same in the gradient.
+    draw_mask = operator("aten::bernoulli.p", p=0.5)
+
+    def masked(x):
+        mask = draw_mask(jnp.zeros_like(x))
+        return (mask * x).sum(), mask
+
+    of_x, mask = jax.jit(jax.grad(masked, has_aux=True))(x)
+    np.testing.assert_array_equal(of_x, mask)
+    # As any other operator: the same where the generator is.
+    torch.manual_seed(5)
+    first = draw(x)
+    torch.manual_seed(5)
+    np.testing.assert_array_equal(first, draw(x))
+    np.testing.assert_array_equal(torch.manual_seed(5) and torch.rand(64), first)
+
+
+def test_a_gradient_is_exported(run_python, tmp_path):
+    """The gradient of one result and that of several are other targets; either may be missing."""
+    relu, topk = operator("aten::relu"), operator("aten::max", dim=1)
+    for number, one in enumerate((relu, operator("aten::linear"))):
+        inputs = [jnp.ones((2, 3))] * (number + 1)
+        gradient = jax.jit(jax.grad(lambda *x, one=one: (one(*x) ** 2).sum()))
+        checks = [export.DisabledSafetyCheck.custom_call(name) for name in one.targets]
+        exported = export.export(gradient, disabled_checks=checks)(*inputs)
+        np.testing.assert_array_equal(exported.call(*inputs), gradient(*inputs))
+    assert len(relu.targets) == len(topk.targets) == 2
+    assert set(relu.targets) == set(topk.targets)
+    file = tmp_path / "exported"
+    file.write_bytes(exported.serialize())
+    text = run_python(
+        f"""
+import jax.numpy as jnp
+from jax import export
+from aten_bridge.jax import operator
+operator("aten::linear")
+f = export.deserialize(bytearray(open({str(file)!r}, "rb").read())).call
+print(f(jnp.ones((2, 3)), jnp.ones((2, 3))).tolist())
+"""
+    )
+    assert text == "[[12.0, 12.0, 12.0], [12.0, 12.0, 12.0]]\n"
+
+
 def test_they_can_be_pickled_and_printed():
     gelu = operator("aten::gelu", approximate="tanh")
     assert repr(gelu) == "operator('aten::gelu', approximate='tanh')"
@@ -142,6 +222,13 @@ def test_what_is_said_of_mistakes(wide):
         "aten::topk: attribute 'k': expected an int, got nothing; give it where the operator is "
         "made, as in operator('aten::topk', k=...)"
     )
+    # Of the overload that has these names, not of the one without attributes.
+    assert said(TypeError, lambda: operator("aten::max", dim="x")) == (
+        "aten::max.dim: attribute 'dim': expected an int, got the str \"x\""
+    )
+    assert said(TypeError, lambda: operator("aten::sum", dim="x", keepdim=True)) == (
+        "aten::sum.dim_IntList: attribute 'dim': expected a list of ints, got the str \"x\""
+    )
     x = jnp.asarray(array(3, 2))
     assert said(TypeError, lambda: operator("aten::gelu")(x, x)) == (
         "aten::gelu: expected 1 input, got 2"
@@ -150,6 +237,50 @@ def test_what_is_said_of_mistakes(wide):
     assert said(jax.errors.JaxRuntimeError, lambda: take(x, jnp.asarray([7]))) == (
         "INVALID_ARGUMENT: aten::index_select: index out of range in self (input 0 'self': float32 "
         "[3, 2]; input 1 'index': int64 [1]; output 0: float32 [1, 2])"
+    )
+
+
+def test_advice_is_about_jax(wide, my):
+    x = jnp.asarray([1.0, 2.0, 3.0])
+    few = operator("aten::masked_select", out=jax.ShapeDtypeStruct((2,), jnp.float32))
+    x32 = x.astype(jnp.float32)
+    assert said(jax.errors.JaxRuntimeError, lambda: few(x32, x > 0)) == (
+        "INVALID_ARGUMENT: aten::masked_select: output 0: expected float32 [2] or less of it, as "
+        "out say, got float32 [3]"
+    )
+    assert said(ValueError, lambda: jax.grad(lambda x: few(x, x > 2)[0].sum())(x32)) == (
+        "aten::masked_select: expected an operator whose results are as large as their values say "
+        "where a network is differentiated, got one that was told the largest; compute it outside "
+        "of jax.grad"
+    )
+    # A number that is not known before the call.
+    assert my("FirstOf")(x, 2).tolist() == [1, 2]
+    assert my("FirstOf")(x, 1).tolist() == [1]
+    assert said(ValueError, lambda: jax.jit(my("FirstOf"))(x, 2)) == (
+        "FirstOf: expected the numbers on which the shape of the output depends to be known before "
+        "the call, got a tensor (inferring from input 0: float64 [3]; input 1: int64 []); pass a "
+        "Python number, make it an attribute, or give out"
+    )
+
+
+def test_a_shape_that_nobody_tells(run_python):
+    """Where PyTorch's Python part is not there."""
+    text = run_python(
+        """
+import sys
+sys.modules["torch"] = None
+import jax.numpy as jnp
+from aten_bridge.jax import operator
+try:
+    operator("aten::histc", bins=-1)(jnp.ones(3))
+except ValueError as error:
+    print(error)
+"""
+    )
+    assert text == (
+        "aten::histc: expected shapes that PyTorch tells without data, or with zeros or ones in "
+        "the inputs, got the error: torch.histogram(): bins must be > 0, but got -1 for dimension "
+        "0; import torch, whose Python part knows the shapes of more operators, or give out\n"
     )
 
 

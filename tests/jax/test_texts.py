@@ -11,6 +11,8 @@ import numpy as np
 import pytest
 import torch
 
+from aten_bridge.jax import operator
+
 X = jnp.asarray(np.linspace(-2, 2, 4, dtype=np.float32).reshape(2, 2))
 
 
@@ -97,6 +99,33 @@ def test_kernel(my):
     assert text_of(TypeError, lambda: my("LeakyRelu", grad=5)) == (
         "LeakyRelu: expected grad to be the name of a gradient kernel or a tuple of such names, "
         "got 5"
+    )
+
+
+def test_sizes_that_nothing_can_have(my, wide):
+    def told(*shape, dtype=jnp.float32):
+        return lambda: my("Fill", out=jax.ShapeDtypeStruct(shape, dtype))(X)
+
+    assert text_of(ValueError, told(2**62, 4)) == (
+        "Fill: output 0: expected less than 2^63 bytes, got float32 [4611686018427387904, 4]; "
+        "correct out"
+    )
+    assert text_of(ValueError, told(0, 2**62, 2**62)) == (
+        "Fill: output 0: expected less than 2^63 bytes, got float32 [0, 4611686018427387904, "
+        "4611686018427387904]; correct out"
+    )
+    assert text_of(ValueError, told(2, -1)) == (
+        "Fill: output 0: expected sizes of 0 or more, got float32 [2, -1]; correct out"
+    )
+    assert text_of(ValueError, told(2, dtype=jnp.int4)) == (
+        "Fill: output 0: expected bool|uint8|int8|uint16|int16|uint32|int32|uint64|int64|float16|"
+        'bfloat16|float32|float64|complex64|complex128|float8e4m3fn|float8e5m2, got "int4" with '
+        "shape [2]; correct out"
+    )
+    expand = operator("aten::expand", size=[2**62])
+    assert text_of(ValueError, lambda: expand(jnp.ones(1, jnp.float32))) == (
+        "aten::expand: output 0: expected less than 2^63 bytes, got float32 [4611686018427387904]; "
+        "correct what the sizes come from"
     )
 
 

@@ -282,6 +282,10 @@ ATEN_BRIDGE_EXPORT(
     },
     attr("factor"), meta());
 
+// As many as a number among the inputs says.
+ATEN_BRIDGE_EXPORT(
+    FirstOf, [](const Tensor& x, int64_t count) { return x.narrow(0, 0, count).clone(); }, meta());
+
 // Its size is told by nobody: only with out=.
 ATEN_BRIDGE_EXPORT(Fill, [](const Tensor& x, Tensor& y) { y.fill_(x.sum()); });
 

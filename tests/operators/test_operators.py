@@ -677,6 +677,10 @@ def test_wrong_attributes():
         "aten::topk: attribute 'dimm': expected one of 'k', 'dim', 'largest', 'sorted', got an "
         "unknown name; did you mean 'dim'?"
     )
+    # Of the overload that has these names, not of the one without attributes.
+    assert said(TypeError, lambda: operator("aten::max", dim="x")) == (
+        "aten::max.dim: attribute 'dim': expected an int, got the str \"x\""
+    )
     assert said(TypeError, lambda: operator("aten::gelu", approximate=object)) == (
         "aten::gelu: attribute 'approximate': expected a str, got <class 'object'>"
     )

@@ -68,8 +68,9 @@ inline constexpr const char* kCountedAttribute = "aten_bridge_counted";
   return input;
 }
 
-// An attribute of aten_bridge.jax's: floats are exact there.
+// An attribute of aten_bridge.jax's: floats are exact there, and `out` tells shapes.
 inline constexpr const char* kExactAttribute = "aten_bridge_exact";
+inline constexpr const char* kResultsOfJax = "out";
 
 /// Attributes as Python has them; floats become float32 on the way, as in MindSpore, unless
 /// kExactAttribute is among them.
@@ -80,6 +81,8 @@ class PythonAttributes final : public Attributes {
 
   bool has(const char* name) const override { return find(name) != end_; }
   std::string advice(const char* name) const override { return mindspore_advice(name); }
+  /// The host's word for who tells the shapes of results; null: the kernel's.
+  const char* results() const { return is_exact_ ? kResultsOfJax : nullptr; }
 
  private:
   [[gnu::cold]] bool get_as(AttributeType type, const char* name, void* value) const override {
@@ -261,8 +264,8 @@ class AttributesAsJson final : public AttributeVisitor {
       }
     }
     text = "[";
-    for (const InferredOutput& output :
-         infer(kernel, PythonAttributes(attributes, attribute_count), std::move(known))) {
+    const PythonAttributes given(attributes, attribute_count);
+    for (const InferredOutput& output : infer(kernel, given, std::move(known), given.results())) {
       text.append(text.size() == 1 ? "[" : ", [");
       append_json(text, std::string(dtype_name(output.dtype)).c_str());
       text += ", " + shape_text(output.sizes.data(), static_cast<int>(output.sizes.size())) + "]";

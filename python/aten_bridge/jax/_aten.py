@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from aten_bridge._operators import (
     ATTRIBUTE,
     CALL,
     COUNTED,
-    COUNTED_GRADIENT,
-    DEPENDS_ON_VALUES,
     SIZES,
+    DependsOnValues,
     OperatorFunction,
+    Words,
     find_overload,
     operators_library,
 )
@@ -25,8 +24,17 @@ from aten_bridge.jax._attributes import plain_value
 from aten_bridge.jax._dtypes import DTYPES
 from aten_bridge.jax._inputs import Inputs, read_call
 from aten_bridge.jax._operator import Kernel
+from aten_bridge.jax._targets import target_of
+from aten_bridge.jax._varying import struct
 
+_WORDS = Words(
+    results="out",
+    depends_on_values="call it outside of jax.jit and jax.grad, or give out, the largest that its "
+    "results can be",
+    counted_gradient="compute it outside of jax.grad",
+)
 _DTYPES = list(DTYPES.values())  # in the order of the bridge's numbers, which begin at 1
+_INT64 = DTYPES["int64"]
 
 
 def make_operator(
@@ -37,27 +45,14 @@ def make_operator(
     attributes = _without_none(attributes)
     overload = find_overload(library, name, attributes)
     counted = overload.depends_on_values and out is not None
-    function = OperatorFunction(library, overload, attributes, COUNTED if counted else CALL)
-    return Operator(
-        function, grad, _with_sizes(out) if counted else out, vmap_method, attributes=attributes
-    )
+    task = COUNTED if counted else CALL
+    function = OperatorFunction(library, overload, attributes, _WORDS, task)
+    return Operator(function, grad, out, vmap_method, attributes=attributes)
 
 
 def _without_none(attributes: Mapping[str, Any]) -> dict[str, Any]:
     """The attributes as plain values of Python's."""
     return {name: plain_value(value) for name, value in attributes.items() if value is not None}
-
-
-def _with_sizes(out: Any) -> Callable[..., tuple[Any, ...]]:
-    """The function `out` for the results and, behind them, for each its sizes."""
-
-    def outputs(*inputs: Any) -> tuple[Any, ...]:
-        given = out(*inputs) if callable(out) and not isinstance(out, type) else out
-        results = tuple(given) if isinstance(given, tuple | list) else (given,)
-        sizes = (jax.ShapeDtypeStruct((len(result.shape),), jnp.int64) for result in results)
-        return (*results, *sizes)
-
-    return outputs
 
 
 class Operator(Kernel):
@@ -68,6 +63,8 @@ class Operator(Kernel):
         self._gradients: dict[int, Operator] = {}  # by the number of inputs
         self._sizes: Operator | None = None
         super().__init__(*args, **kwargs)
+        # Of gradients too, which a program of jax.export may call before one is made here.
+        self._handlers = [target_of(self._function, symbol) for symbol in self._function.symbols]
 
     # ===--- attributes: one for all ---===
 
@@ -77,6 +74,20 @@ class Operator(Kernel):
     def _carried(self) -> tuple[dict[str, Any], Any]:
         text = self._function.marshal(self._attributes)
         return {ATTRIBUTE: text}, text
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """The names of what XLA calls, of the operator and of gradients of any order.
+
+        As those of a kernel. Gradients by autograd have these two, whatever the operator.
+        """
+        if self._grad is not None or not self._function.has_gradient:
+            return super().targets
+        return self._target, *(name for name in self._handlers if name != self._target)
+
+    @property
+    def _is_random(self) -> bool:
+        return self._function.overload.is_random
 
     @functools.cached_property
     def _key(self) -> Hashable:
@@ -96,7 +107,7 @@ class Operator(Kernel):
 
     def _missing_gradient(self) -> str:
         if self._function.task == COUNTED:
-            return f"{self._function.name}: {COUNTED_GRADIENT}"
+            return self._function.counted_gradient()
         return super()._missing_gradient()
 
     # ===--- calls ---===
@@ -117,25 +128,17 @@ class Operator(Kernel):
 
     # ===--- sizes that depend on values ---===
 
-    def _outputs_of(
-        self, inputs: Inputs, output_count: int
-    ) -> list[tuple[Sequence[int], np.dtype]]:
-        try:
-            return super()._outputs_of(inputs, output_count)
-        except ValueError as error:
-            if DEPENDS_ON_VALUES not in str(error):
-                raise
-            cure = "; call it outside of a graph, or give out_shape, the largest shapes of its "
-            raise _DependsOnValues(
-                str(error).partition(cure)[0]
-                + "; call it outside of jax.jit and jax.grad, or give out, the largest that its "
-                "results can be"
-            ) from None
+    def _given(self, inputs: Inputs) -> list[Any]:
+        """For one that was told the largest results, their sizes stand behind them."""
+        results = super()._given(inputs)
+        if self._function.task == COUNTED:
+            results += [jax.ShapeDtypeStruct((len(one.shape),), _INT64) for one in results]
+        return results
 
     def _call(self, inputs: Inputs, output_count: int = 0) -> tuple[jax.Array, ...]:
         try:
             return super()._call(inputs, output_count)
-        except _DependsOnValues:
+        except DependsOnValues:
             if any(isinstance(array, jax.core.Tracer) for array in inputs.arrays):
                 raise
             return self._call_measured(inputs)
@@ -148,19 +151,13 @@ class Operator(Kernel):
         with jax.enable_x64(True) if hasattr(jax, "enable_x64") else _x64():
             (table,) = self._sizes._call(inputs)
         rows = np.asarray(table).tolist()
-        out = tuple(
-            jax.ShapeDtypeStruct(tuple(row[2 : 2 + row[1]]), _DTYPES[row[0] - 1]) for row in rows
-        )
-        return self._program(inputs.texts, out)(*inputs.arrays)
+        outputs = self._checked([(row[2 : 2 + row[1]], _DTYPES[row[0] - 1]) for row in rows])
+        return self._program(inputs.texts, [struct(*one, None) for one in outputs])(*inputs.arrays)
 
     def __reduce__(self) -> tuple[Any, ...]:
         name = self._function.name
-        out = None if self._function.task == CALL and self._out is None else self._out
-        return _made_again, (name, self._grad, out, self._vmap_method, self._attributes)
-
-
-class _DependsOnValues(ValueError):
-    """The sizes of the results cannot be told from those of the inputs."""
+        name = name if "." in name else f"{name}.default"
+        return _made_again, (name, self._grad, self._out, self._vmap_method, self._attributes)
 
 
 def _x64() -> Any:

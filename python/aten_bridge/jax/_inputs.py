@@ -24,6 +24,11 @@ class Inputs(NamedTuple):
     arrays: tuple[Any, ...]  # also of numbers; without those that are None
 
 
+def without_numbers(texts: tuple[str, ...]) -> tuple[str, ...]:
+    """The same without the values of numbers: "#float32=0" is "#float32"."""
+    return tuple(text.partition("=")[0] if text[0] == "#" else text for text in texts)
+
+
 class Fault(str):
     """In place of an input's text: what was expected and got."""
 
@@ -122,10 +127,17 @@ class _Reader:
         self.arrays.append(array)
 
 
+def _plain(argument: Any) -> Any:
+    """The array of what says that it is one, as parameters of networks do."""
+    if isinstance(argument, jax.Array) or not hasattr(type(argument), "__jax_array__"):
+        return argument
+    return argument.__jax_array__()
+
+
 def read_call(arguments: Sequence[Any]) -> Inputs:
     """The inputs from the arguments of a call."""
     reader = _Reader()
-    for argument in arguments:
+    for argument in map(_plain, arguments):
         if isinstance(argument, jax.Array):  # or a tracer
             reader.add_array(argument)
         elif argument is None:
@@ -133,8 +145,9 @@ def read_call(arguments: Sequence[Any]) -> Inputs:
         elif isinstance(argument, bool | np.bool_ | numbers.Real):
             reader.add_number(argument)
         elif isinstance(argument, tuple | list):
-            if argument and all(isinstance(element, jax.Array) for element in argument):
-                for element in argument:
+            elements = [*map(_plain, argument)]
+            if elements and all(isinstance(element, jax.Array) for element in elements):
+                for element in elements:
                     reader.add_array(element)
             else:
                 reader.add(

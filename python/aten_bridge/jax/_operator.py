@@ -22,8 +22,16 @@ from aten_bridge._gradients import (
 from aten_bridge._library import or_list, shown
 from aten_bridge.jax._attributes import EXACT, NONE, check_attributes, for_xla
 from aten_bridge.jax._dtypes import DTYPES
-from aten_bridge.jax._inputs import Fault, Inputs, read_call
-from aten_bridge.jax._programs import Program, Programs, key_of, make_program, shared
+from aten_bridge.jax._inputs import Fault, Inputs, read_call, without_numbers
+from aten_bridge.jax._outputs import Output, check_outputs
+from aten_bridge.jax._programs import (
+    Program,
+    Programs,
+    allow_effects,
+    key_of,
+    make_program,
+    shared,
+)
 from aten_bridge.jax._targets import open_kernel, target_of
 from aten_bridge.jax._varying import make_alike, struct
 
@@ -69,6 +77,17 @@ class Kernel:
                 f"names, got {shown(grad)}"
             )
 
+    @property
+    def _is_random(self) -> bool:
+        """Whether two calls that are the same have other results."""
+        return False
+
+    @functools.cached_property
+    def _knows_numbers(self) -> bool:
+        """Whether shapes may depend on the values of numbers among the inputs."""
+        kinds = self._function.description.inputs
+        return self._out is None and any(kind.startswith(("number", "value")) for kind in kinds)
+
     @functools.cached_property
     def _key(self) -> Hashable:
         """What functions have in common whose programs are the same."""
@@ -78,6 +97,7 @@ class Kernel:
             key_of(self._for_xla),
             self._vmap_method,
             tuple(self._aliases.items()),
+            self._is_random,
             self._forward is not None,
             self._gradient and self._gradient._key,
         )
@@ -137,10 +157,11 @@ class Kernel:
     def _call(self, inputs: Inputs, output_count: int = 0) -> tuple[jax.Array, ...]:
         """`output_count` of the forward function, where this is a gradient without a meta function.
 
-        Inputs are known by their numbers too: shapes may depend on them.
+        Inputs are known by their numbers too where shapes may depend on them.
         """
         arrays, varying = make_alike(inputs.arrays)
-        key = (*inputs[:2], varying)
+        texts = inputs.texts if self._knows_numbers else without_numbers(inputs.texts)
+        key = (texts, inputs.shapes, varying, jax.config.jax_enable_x64)
         program = self._programs.get(key)
         if program is None:
             self._check_inputs(inputs)
@@ -164,12 +185,12 @@ class Kernel:
 
     # ===--- shapes ---===
 
-    def _outputs_of(
-        self, inputs: Inputs, output_count: int
-    ) -> list[tuple[Sequence[int], np.dtype]]:
+    def _outputs_of(self, inputs: Inputs, output_count: int) -> list[Output]:
         """The shape and the dtype of each output."""
         if self._out is not None:
-            return self._given_outputs(inputs)
+            return self._checked(
+                [(one.shape, one.dtype) for one in self._given(inputs)], given=True
+            )
         description = self._function.description
         if description.has_meta:
             outputs = self._function.infer(inputs.texts, inputs.shapes, self._marshalled)
@@ -178,20 +199,10 @@ class Kernel:
             outputs = outputs_like_inputs(
                 forward, output_count, description, inputs.texts, inputs.shapes
             )
-        self._check_dtypes([dtype for dtype, _ in outputs])
-        return [(tuple(shape), DTYPES[dtype]) for dtype, shape in outputs]
+        return self._checked([(shape, DTYPES[dtype]) for dtype, shape in outputs])
 
-    def _check_dtypes(self, dtypes: Sequence[str]) -> None:
-        """Raises TypeError where JAX has an output in fewer bits than the kernel writes."""
-        wide = [d for d in dtypes if jax.dtypes.canonicalize_dtype(DTYPES[d]) != DTYPES[d]]
-        if wide:
-            raise TypeError(
-                f"{self._function.name}: expected outputs of dtypes that JAX has, got "
-                f"{or_list(dict.fromkeys(wide))}; set jax_enable_x64, as in "
-                'jax.config.update("jax_enable_x64", True)'
-            )
-
-    def _given_outputs(self, inputs: Inputs) -> list[tuple[Sequence[int], np.dtype]]:
+    def _given(self, inputs: Inputs) -> list[Any]:
+        """What `out` says."""
         out = self._out
         if callable(out) and not isinstance(out, type):
             structs = (jax.ShapeDtypeStruct(a.shape, a.dtype) for a in inputs.arrays)
@@ -203,12 +214,18 @@ class Kernel:
                     f"{self._function.name}: expected out to be a jax.ShapeDtypeStruct, a tuple of "
                     f"these, or a function that returns such, got {shown(one)}"
                 )
-        return [(tuple(one.shape), one.dtype) for one in outs]
+        return outs
+
+    def _checked(
+        self, outputs: Sequence[tuple[Sequence[int], Any]], given: bool = False
+    ) -> list[Output]:
+        """The outputs, if JAX can have such; `given` by `out`. Raises TypeError or ValueError."""
+        return check_outputs(self._function.name, outputs, given)
 
     # ===--- calls and gradients ---===
 
     def _program(self, texts: Sequence[str], outputs: Sequence[jax.ShapeDtypeStruct]) -> Program:
-        texts = tuple(text.partition("=")[0] for text in texts)  # without the values of numbers
+        texts = without_numbers(texts)
 
         def make() -> Program:
             nones = [i for i, text in enumerate(texts) if text == "none"]
@@ -218,9 +235,12 @@ class Kernel:
             aliases = {
                 i - sum(none < i for none in nones): output for i, output in self._aliases.items()
             }
+            if self._is_random:
+                allow_effects()
             call = jax.ffi.ffi_call(
                 self._target,
                 outputs,
+                has_side_effect=self._is_random,
                 vmap_method=self._vmap_method,
                 input_output_aliases=aliases or None,
             )

@@ -1,7 +1,8 @@
-"""Programs: what a call of such inputs is to JAX, one for all functions that would make the same."""
+"""Programs: what calls of such inputs are to JAX, one for all functions with equal calls."""
 
 from __future__ import annotations
 
+import functools
 import threading
 import weakref
 from collections.abc import Callable, Hashable, Sequence
@@ -59,6 +60,18 @@ def make_program(
     call.__name__ = call.__qualname__ = name
     # Compiled: a call outside of jit does not trace it again.
     return jax.jit(call, inline=True)
+
+
+@functools.cache
+def allow_effects() -> None:
+    """Lets functions with gradients of their own make calls that have effects.
+
+    JAX lets loops and branches make them; of `jax.custom_vjp` nobody has said so (0.6 and 0.10).
+    Not of `jax.checkpoint`, which would make them twice.
+    """
+    from jax._src import effects, ffi
+
+    effects.custom_derivatives_allowed_effects.add_type(ffi.FfiEffect)
 
 
 def shared(key: Hashable, make: Callable[[], Program]) -> Program:

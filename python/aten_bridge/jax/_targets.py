@@ -18,21 +18,21 @@ _lock = threading.Lock()
 _registered: dict[tuple[str, str], Library] = {}  # by target and platform, with what has it
 
 
-def target_of(function: Function) -> str:
-    """The name of a kernel's target, which is registered.
+def target_of(function: Function, symbol: str = "") -> str:
+    """The name of a kernel's target, which is registered; of another `symbol` of its library's.
 
     It has the identity of the file's content. So a library that was built anew is another target,
     in the process that knows the old one too, and what `jax.export` has written finds the same
     library again in another process.
     """
-    library, path = function.library, function.path
-    handler = library.function(function.symbol + _HANDLER)
+    library, path, symbol = function.library, function.path, symbol or function.symbol
+    handler = library.function(symbol + _HANDLER)
     if handler is None:
         raise ValueError(
             f"{path}: expected a library for JAX, got one that was built for other hosts; build "
             "it with aten_bridge_add_kernel(... HOSTS MINDSPORE JAX)"
         )
-    target = f"aten_bridge.{function.symbol}.{_identity(path, version_of(path))}"
+    target = f"aten_bridge.{symbol}.{_identity(path, version_of(path))}"
     is_cuda = function.description is not None and function.description.device == "cuda"
     platform = "CUDA" if is_cuda else "cpu"
     with _lock:

@@ -11,10 +11,10 @@ from aten_bridge._operators import (
     ATTRIBUTE,
     CALL,
     COUNTED,
-    COUNTED_GRADIENT,
-    DEPENDS_ON_VALUES,
     SIZES,
+    DependsOnValues,
     OperatorFunction,
+    Words,
     find_overload,
     operators_library,
 )
@@ -24,6 +24,12 @@ from aten_bridge.mindspore._infer import Outcome, make_outcome
 from aten_bridge.mindspore._inputs import Inputs, read_call
 from aten_bridge.mindspore._operator import Kernel
 
+_WORDS = Words(
+    results="out_shape and out_dtype",
+    depends_on_values="call it outside of a graph, or give out_shape, the largest shapes of its "
+    "results, and out_dtype",
+    counted_gradient="leave that out, outside of a graph",
+)
 _DTYPE_NAMES = list(DTYPES)  # in the order of the bridge's numbers, which begin at 1
 
 
@@ -37,7 +43,8 @@ def make_operator(
     attributes = _without_none(attributes)
     overload = find_overload(library, name, attributes)
     counted = overload.depends_on_values and out_shape is not None and out_dtype is not None
-    function = OperatorFunction(library, overload, attributes, COUNTED if counted else CALL)
+    task = COUNTED if counted else CALL
+    function = OperatorFunction(library, overload, attributes, _WORDS, task)
     if counted:
         out_shape, out_dtype = _with_sizes(out_shape, out_dtype)
     return Operator(function, grad, out_shape, out_dtype, attributes)
@@ -67,10 +74,6 @@ def _with_sizes(out_shape: Any, out_dtype: Any) -> tuple[Callable, Callable]:
 
 def _is_function(value: Any) -> bool:
     return callable(value) and not isinstance(value, type)
-
-
-class DependsOnValues(ValueError):
-    """The sizes of the results cannot be told from those of the inputs."""
 
 
 class Operator(Kernel):
@@ -121,7 +124,7 @@ class Operator(Kernel):
 
     def _missing_gradient(self) -> str:
         if self._function.task == COUNTED:
-            return f"{self._function.name}: {COUNTED_GRADIENT}"
+            return self._function.counted_gradient()
         return super()._missing_gradient()
 
     # ===--- sizes that depend on values ---===
@@ -159,9 +162,4 @@ class Operator(Kernel):
             # The inputs are all of MindSpore's key, and these are other results.
             self._set("aten_bridge_outputs", outcome.outputs_text)
             return outcome
-        try:
-            return super()._infer(inputs)
-        except ValueError as error:
-            if DEPENDS_ON_VALUES in str(error):
-                raise DependsOnValues(str(error)) from None
-            raise
+        return super()._infer(inputs)
