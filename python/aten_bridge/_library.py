@@ -255,8 +255,8 @@ def divide(path_and_name: Any) -> tuple[str, str]:
         )
     if not is_utf8(path_and_name) or "\0" in path_and_name:
         raise ValueError(
-            f"{path_and_name!r}: expected a path and a name in UTF-8 without NUL, as MindSpore "
-            "passes them on; rename or link the library"
+            f"{path_and_name!r}: expected a path and a name in UTF-8 without NUL; rename or link "
+            "the library"
         )
     return os.path.abspath(os.path.expanduser(path)), name
 

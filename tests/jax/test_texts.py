@@ -41,6 +41,15 @@ def test_libraries(my, library, tmp_path):
     )
 
 
+def test_a_path_that_no_library_has():
+    from aten_bridge.jax import kernel
+
+    assert text_of(ValueError, lambda: kernel("a\0.so:LeakyRelu")) == (
+        "'a\\x00.so:LeakyRelu': expected a path and a name in UTF-8 without NUL; rename or link "
+        "the library"
+    )
+
+
 def test_a_library_for_other_hosts(library, monkeypatch):
     from aten_bridge.jax import _targets
 

@@ -800,8 +800,7 @@ def test_argument_that_is_no_path_and_name():
 )
 def test_path_that_no_c_function_takes(text):
     assert error_text(ValueError, lambda: kernel(text)) == (
-        f"{text!r}: expected a path and a name in UTF-8 without NUL, as MindSpore passes them on; "
-        "rename or link the library"
+        f"{text!r}: expected a path and a name in UTF-8 without NUL; rename or link the library"
     )
 
 

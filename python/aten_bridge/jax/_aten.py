@@ -122,8 +122,12 @@ class Operator(Kernel):
         left = len(self._function.description.inputs) - len(inputs.texts)
         if left <= 0 or self._function.count_fault(len(inputs.texts)):
             return inputs
+        nones = ("none",) * left
         return Inputs(
-            inputs.texts + ("none",) * left, inputs.shapes + (None,) * left, inputs.arrays
+            texts=inputs.texts + nones,
+            shapes=inputs.shapes + (None,) * left,
+            arrays=inputs.arrays,
+            types=inputs.types + nones,
         )
 
     # ===--- sizes that depend on values ---===
@@ -152,7 +156,7 @@ class Operator(Kernel):
             (table,) = self._sizes._call(inputs)
         rows = np.asarray(table).tolist()
         outputs = self._checked([(row[2 : 2 + row[1]], _DTYPES[row[0] - 1]) for row in rows])
-        return self._program(inputs.texts, [struct(*one, None) for one in outputs])(*inputs.arrays)
+        return self._program(inputs.types, [struct(*one, None) for one in outputs])(*inputs.arrays)
 
     def __reduce__(self) -> tuple[Any, ...]:
         name = self._function.name

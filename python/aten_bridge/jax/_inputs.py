@@ -22,11 +22,7 @@ class Inputs(NamedTuple):
     texts: tuple[str, ...]  # as `kInputsAttribute` of hosts/python_answers.h has them, or a Fault
     shapes: tuple[tuple[int, ...] | None, ...]  # of arrays
     arrays: tuple[Any, ...]  # also of numbers; without those that are None
-
-
-def without_numbers(texts: tuple[str, ...]) -> tuple[str, ...]:
-    """The same without the values of numbers: "#float32=0" is "#float32"."""
-    return tuple(text.partition("=")[0] if text[0] == "#" else text for text in texts)
+    types: tuple[str, ...]  # the texts without the values of numbers: "#float32=0" is "#float32"
 
 
 class Fault(str):
@@ -69,6 +65,7 @@ class _Reader:
 
     def __init__(self) -> None:
         self.texts: list[str] = []
+        self.has_numbers = False
         self.shapes: list[tuple[int, ...] | None] = []
         self.arrays: list[Any] = []
 
@@ -93,6 +90,7 @@ class _Reader:
 
     def add_number(self, number: Any) -> None:
         """As JAX has Python's numbers: of 32 bits unless jax_enable_x64 is set."""
+        self.has_numbers = True
         is_wide = jax.config.jax_enable_x64
         if isinstance(number, bool | np.bool_):
             array, value = np.bool_(number), int(number)
@@ -126,19 +124,28 @@ class _Reader:
         self.add(f"#{array.dtype.name}={value}")
         self.arrays.append(array)
 
+    def inputs(self) -> Inputs:
+        texts = types = tuple(self.texts)
+        if self.has_numbers:
+            types = tuple(text.partition("=")[0] if text[0] == "#" else text for text in texts)
+        return Inputs(texts, tuple(self.shapes), tuple(self.arrays), types)
+
 
 def _plain(argument: Any) -> Any:
     """The array of what says that it is one, as parameters of networks do."""
-    if isinstance(argument, jax.Array) or not hasattr(type(argument), "__jax_array__"):
-        return argument
-    return argument.__jax_array__()
+    is_one = hasattr(type(argument), "__jax_array__") and not isinstance(argument, jax.Array)
+    return argument.__jax_array__() if is_one else argument
 
 
 def read_call(arguments: Sequence[Any]) -> Inputs:
     """The inputs from the arguments of a call."""
     reader = _Reader()
-    for argument in map(_plain, arguments):
+    for argument in arguments:
         if isinstance(argument, jax.Array):  # or a tracer
+            reader.add_array(argument)
+            continue
+        argument = _plain(argument)
+        if isinstance(argument, jax.Array):
             reader.add_array(argument)
         elif argument is None:
             reader.add("none")
@@ -158,4 +165,4 @@ def read_call(arguments: Sequence[Any]) -> Inputs:
                 )
         else:
             reader.add(Fault(_foreign(argument)))
-    return Inputs(tuple(reader.texts), tuple(reader.shapes), tuple(reader.arrays))
+    return reader.inputs()

@@ -22,7 +22,7 @@ from aten_bridge._gradients import (
 from aten_bridge._library import or_list, shown
 from aten_bridge.jax._attributes import EXACT, NONE, check_attributes, for_xla
 from aten_bridge.jax._dtypes import DTYPES
-from aten_bridge.jax._inputs import Fault, Inputs, read_call, without_numbers
+from aten_bridge.jax._inputs import Fault, Inputs, read_call
 from aten_bridge.jax._outputs import Output, check_outputs
 from aten_bridge.jax._programs import (
     Program,
@@ -160,7 +160,7 @@ class Kernel:
         Inputs are known by their numbers too where shapes may depend on them.
         """
         arrays, varying = make_alike(inputs.arrays)
-        texts = inputs.texts if self._knows_numbers else without_numbers(inputs.texts)
+        texts = inputs.texts if self._knows_numbers else inputs.types
         key = (texts, inputs.shapes, varying, jax.config.jax_enable_x64)
         program = self._programs.get(key)
         if program is None:
@@ -168,7 +168,7 @@ class Kernel:
             outputs = [
                 struct(*output, varying) for output in self._outputs_of(inputs, output_count)
             ]
-            program = self._program(inputs.texts, outputs)
+            program = self._program(inputs.types, outputs)
             self._programs.add(key, program)
         return program(*arrays)
 
@@ -224,11 +224,11 @@ class Kernel:
 
     # ===--- calls and gradients ---===
 
-    def _program(self, texts: Sequence[str], outputs: Sequence[jax.ShapeDtypeStruct]) -> Program:
-        texts = without_numbers(texts)
+    def _program(self, types: tuple[str, ...], outputs: Sequence[jax.ShapeDtypeStruct]) -> Program:
+        """That of inputs of these types, of which numbers are without values."""
 
         def make() -> Program:
-            nones = [i for i, text in enumerate(texts) if text == "none"]
+            nones = [i for i, text in enumerate(types) if text == "none"]
             attributes = dict(self._for_xla)
             if nones:
                 attributes[NONE] = np.array(nones, np.int64)
@@ -244,10 +244,10 @@ class Kernel:
                 vmap_method=self._vmap_method,
                 input_output_aliases=aliases or None,
             )
-            backward = functools.partial(self._backward, texts, outputs)
+            backward = functools.partial(self._backward, types, outputs)
             return make_program(self.__name__, call, attributes, backward)
 
-        return shared((self._key, texts, tuple(outputs)), make)
+        return shared((self._key, types, tuple(outputs)), make)
 
     def _backward(
         self,

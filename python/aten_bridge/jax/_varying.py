@@ -31,6 +31,8 @@ def make_alike(arrays: Sequence[Any]) -> tuple[tuple[Any, ...], Varying | None]:
 
     XLA's calls take no others. Where an array is spread so, JAX sums its cotangents over the axes.
     """
+    if not any(isinstance(array, jax.core.Tracer) for array in arrays):
+        return tuple(arrays), None
     axes = [_axes_of(array) for array in arrays]
     all_axes = frozenset().union(*axes)
     if not all_axes:
