@@ -270,5 +270,26 @@ def test_threads(my):
     assert faults == []
 
 
+def test_threads_while_programs_make_room(my, monkeypatch):
+    from aten_bridge.jax import _programs
+
+    monkeypatch.setattr(_programs, "MOST_PROGRAMS", 5)
+    f = my("LeakyRelu", negative_slope=0.0625, grad="LeakyReluGrad")
+    faults = []
+
+    def work(number):
+        for i in range(14):
+            x = jnp.full((5 * i + number) % 7 + 1, -1.0)
+            if not (equal(f(x), x / 16) and equal(jax.grad(lambda x: f(x).sum())(x), -x / 16)):
+                faults.append(x.shape)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert faults == []
+
+
 def test_shapes_without_data(leaky_relu):
     assert jax.eval_shape(leaky_relu, X) == jax.ShapeDtypeStruct((3, 4), jnp.float32)

@@ -82,7 +82,7 @@ def shared(key: Hashable, make: Callable[[], Program]) -> Program:
         made = make()
         with _lock:
             program = _kept.setdefault(key, made)
-            if len(_kept) > MOST_PROGRAMS:
+            while len(_kept) > MOST_PROGRAMS:
                 del _kept[next(iter(_kept))]
     return program
 
