@@ -657,9 +657,9 @@ class CountedKernel final : public KernelOf<KernelBase> {
           std::equal(result.sizes().begin(), result.sizes().end(), output.view.sizes().begin(),
                      [](int64_t a, int64_t b) { return a <= b; });
       if (!fits) {
-        report.add(Status::kOutput, {output.name.text(), ": expected ", output.slot.text(),
-                                     " or less of it, as ", arguments.kernel->words->results,
-                                     " say, got ", detail::tensor_text(result)});
+        report.add(Status::kOutput,
+                   {output.name.text(), ": expected ", output.slot.text(), " or less of it, as ",
+                    arguments.kernel->words->results, " say, got ", detail::tensor_text(result)});
         continue;
       }
       if (sizes.view.scalar_type() != at::kLong || sizes.view.numel() != result.dim()) {
