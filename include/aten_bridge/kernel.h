@@ -164,11 +164,11 @@ class Kernel final : public KernelBase {
         const auto returned = address_array(Call::template call<CallTuple>(function, arguments));
         check_returned(arguments, returned.data(), static_cast<int>(returned.size()));
       } else {
-        const auto results = result_array(Call::template call<CallTuple>(function, arguments));
+        auto results = result_array(Call::template call<CallTuple>(function, arguments));
         if constexpr (kDataDependent) {
           copy_data_dependent_results(arguments, results.data(), kResults);
         } else {
-          copy_results(arguments, results.data(), kResults);
+          give_results(arguments, results.data(), kResults);
         }
       }
     });
@@ -190,7 +190,7 @@ class Kernel final : public KernelBase {
     return make_instance(attributes, report, std::make_index_sequence<std::size_t{kAttributes}>());
   }
 
-  [[gnu::cold]] Tensors infer([[maybe_unused]] const Arguments& arguments) const override {
+  Tensors infer([[maybe_unused]] const Arguments& arguments) const override {
     if constexpr (std::is_same_v<MetaTuple, std::tuple<MetaSelf>>) {
       static_assert(!kHasState && kWorkspaces == 0,
                     "aten_bridge: a kernel with state or workspaces touches data, so that "
@@ -331,8 +331,12 @@ class Kernel final : public KernelBase {
   }
 
   template <std::size_t N>
-  static Tensors to_tensors(const std::array<at::Tensor, N>& tensors) {
-    return {tensors.begin(), tensors.end()};
+  static Tensors to_tensors(std::array<at::Tensor, N> from) {
+    Tensors tensors;
+    for (at::Tensor& tensor : from) {
+      tensors.push_back(std::move(tensor));
+    }
+    return tensors;
   }
 
   F function_;

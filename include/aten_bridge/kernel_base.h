@@ -121,6 +121,9 @@ ATEN_BRIDGE_INLINE void add_attribute_fault(const Attributes& attributes, const 
 ATEN_BRIDGE_INLINE void copy_results(const Arguments& arguments, const at::Tensor* results,
                                      int count);
 
+/// The same; to a host that takes them as they are, it moves them.
+ATEN_BRIDGE_INLINE void give_results(const Arguments& arguments, at::Tensor* results, int count);
+
 /// Copies what a kernel returned to the begin of the host's buffers, which have room for more.
 ATEN_BRIDGE_INLINE void copy_data_dependent_results(const Arguments& arguments,
                                                     const at::Tensor* results, int count);

@@ -73,6 +73,7 @@ struct Operand {
   bool is_plain = false;                 // see is_plain()
   bool is_settled = false;               // after the body: see settle()
   bool is_again = false;                 // as in the last call, but for the memory
+  bool is_borrowed = false;              // `view` has no share in its tensor, which others keep
   alignas(16) unsigned char number[16];  // of one whose element is fetched from a device
 };
 

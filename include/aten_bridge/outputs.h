@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <utility>
 
 #pragma GCC visibility push(hidden)
 
@@ -47,6 +48,16 @@ ATEN_BRIDGE_INLINE void copy_results(const Arguments& arguments, const at::Tenso
   report.raise_if_failed();
   for (int i = 0; i < count; ++i) {
     arguments.output(i).view.copy_(results[i]);
+  }
+}
+
+ATEN_BRIDGE_INLINE void give_results(const Arguments& arguments, at::Tensor* results, int count) {
+  if (arguments.results == nullptr) {
+    copy_results(arguments, results, count);
+    return;
+  }
+  for (int i = 0; i < count; ++i) {
+    arguments.results->push_back(std::move(results[i]));
   }
 }
 

@@ -11,6 +11,7 @@
 #include <c10/core/impl/LocalDispatchKeySet.h>
 
 #include <cstdint>
+#include <optional>
 
 #pragma GCC visibility push(hidden)
 
@@ -33,14 +34,20 @@ class KernelScope {
                          c10::autograd_dispatch_keyset_with_ADInplaceOrView |
                          c10::autocast_dispatch_keyset);
     }
-    if (records || autograd_.get_inference_mode()) {
+    if (records) {
+      whole_before_.emplace(autograd_);
       autograd_ = {/*grad_mode=*/true, /*inference_mode=*/false, /*fw_grad_mode=*/true,
                    /*multithreading_enabled=*/true};
+    } else if (before_.is_inference) {
+      Modes().set(autograd_);
     }
   }
 
   [[gnu::always_inline]] ~KernelScope() {
-    autograd_ = autograd_before_;
+    if (whole_before_.has_value()) {
+      autograd_ = *whole_before_;
+    }
+    before_.set(autograd_);
     keys_ = keys_before_;
     if (at::get_num_threads() != thread_count_) {
       at::set_num_threads(thread_count_);
@@ -61,6 +68,21 @@ class KernelScope {
   KernelScope& operator=(const KernelScope&) = delete;
 
  private:
+  /// What a body can change of autograd's state. To copy all of it takes longer than the rest here.
+  struct Modes {
+    bool is_recording = true;
+    bool is_inference = false;
+    bool is_forward = true;
+    bool is_multithreaded = true;
+
+    void set(c10::AutogradState& state) const {
+      state.set_grad_mode(is_recording);
+      state.set_inference_mode(is_inference);
+      state.set_fw_grad_mode(is_forward);
+      state.set_multithreading_enabled(is_multithreaded);
+    }
+  };
+
 #ifdef __SSE__
   // The rounding of long double, which fesetround() and fegetround() are about too.
   static std::uint16_t read_x87() {
@@ -73,7 +95,9 @@ class KernelScope {
   std::uint16_t x87_ = read_x87();
 #endif
   c10::AutogradState& autograd_ = c10::AutogradState::get_tls_state();  // the thread's own
-  c10::AutogradState autograd_before_ = autograd_;
+  Modes before_ = {autograd_.get_grad_mode(), autograd_.get_inference_mode(),
+                   autograd_.get_fw_grad_mode(), autograd_.get_multithreading_enabled()};
+  std::optional<c10::AutogradState> whole_before_;  // where the kernel records
   // Itself, found once: PyTorch's functions look for it at each read and write.
   c10::impl::PODLocalDispatchKeySet& keys_ = c10::impl::raw_local_dispatch_key_set;
   c10::impl::PODLocalDispatchKeySet keys_before_ = keys_;

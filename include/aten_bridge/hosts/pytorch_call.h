@@ -47,18 +47,27 @@ class PyTorchCall {
     arguments.kernel = &info_;
     arguments.around_state = kernel.around_state;
   }
+  [[gnu::always_inline]] ~PyTorchCall() {
+    for (Operand& operand : operands_) {
+      if (operand.is_borrowed) {
+        Borrowed::destroyBorrow(operand.view);
+      }
+    }
+  }
   PyTorchCall(const PyTorchCall&) = delete;
   PyTorchCall& operator=(const PyTorchCall&) = delete;
 
   /// Takes the inputs, the operator's first arguments, and checks them; throws `Error`.
-  void take_inputs(const c10::IValue* inputs) {
+  [[gnu::always_inline]] void take_inputs(const c10::IValue* inputs) {
     const bool has_list = info_.list_begin >= 0;
     const auto size_of_list = [&] { return inputs[info_.list_begin].toListRef().size(); };
     arguments.list_begin = info_.list_begin;
     arguments.list_size = has_list ? static_cast<int>(size_of_list()) : 0;
     arguments.inputs = info_.inputs + (has_list ? arguments.list_size - 1 : 0);
     arguments.outputs = operand_count(info_, arguments.inputs) - arguments.inputs;
-    operands_.resize_for_overwrite(static_cast<std::size_t>(arguments.size()));
+    // What is returned has no operands.
+    operands_.resize_for_overwrite(static_cast<std::size_t>(
+        info_.returns_results && !info_.is_data_dependent ? arguments.inputs : arguments.size()));
     arguments.operands = operands_.data();
     CheckRun checks(report_);
     int next = 0;
@@ -75,12 +84,13 @@ class PyTorchCall {
       }
     }
     report_.raise_if_failed();
-    fill_list(arguments);
+    if (has_list) {
+      fill_list(arguments);
+    }
   }
 
-  /// Runs the kernel, or infers, and returns the results.
-  Tensors results() {
-    Tensors results;
+  /// Runs the kernel, or infers, and fills in the results.
+  [[gnu::always_inline]] void run(Tensors& results) {
     if (info_.returns_results) {
       if (purpose_ == Purpose::kInfer) {
         results = info_.has_meta && !info_.is_gradient ? of_.kernel->infer(arguments)
@@ -91,11 +101,10 @@ class PyTorchCall {
       }
       check_defined(results);
     } else {
-      results = written_results();
+      write(results);
     }
     check_results(results);
     separate(arguments, purpose_, results);
-    return results;
   }
 
   /// Runs the kernel, or infers, with outputs that it is given.
@@ -138,6 +147,8 @@ class PyTorchCall {
   int described() const { return described_; }
 
  private:
+  using Borrowed = c10::MaybeOwnedTraits<at::Tensor>;
+
   //===--- inputs ---===//
 
   void take_input(int index, const c10::IValue& value, const Binding& binding,
@@ -147,8 +158,9 @@ class PyTorchCall {
     operand.name = operand_name(check, Role::kInput, index);
     if (binding.kind == Kind::kNumber) {
       take_number(operand, value);
-    } else if (!value.isNone() && value.toTensor().defined()) {
-      if (!take_tensor(operand, value.toTensor())) {
+    } else if (!value.isNone()) {
+      const at::Tensor& tensor = value.toTensor();
+      if (tensor.defined() && !take_tensor(operand, tensor)) {
         return;
       }
     }
@@ -160,8 +172,10 @@ class PyTorchCall {
     }
   }
 
-  bool take_tensor(Operand& operand, const at::Tensor& tensor) {
-    operand.view = tensor;
+  [[gnu::noinline, gnu::flatten]] bool take_tensor(Operand& operand, const at::Tensor& tensor) {
+    // The caller's stack has it; to count owners takes as long as all the rest here.
+    Borrowed::assignBorrow(operand.view, tensor);
+    operand.is_borrowed = true;
     if (purpose_ == Purpose::kTrace) {
       if (operand.check != nullptr) {
         describe(operand);
@@ -174,11 +188,11 @@ class PyTorchCall {
     }
     // Kernels loop over data; PyTorch gives transposed and repeated tensors, also as gradients.
     if (!is_plain(tensor)) {
-      operand.view = tensor.resolve_conj().resolve_neg().contiguous();
+      own(operand, tensor.resolve_conj().resolve_neg().contiguous());
     }
     if (info_.records && purpose_ == Purpose::kRun) {
       // With a version of its own.
-      operand.view = (tensor.is_inference() ? operand.view.clone() : operand.view).variable_data();
+      own(operand, (tensor.is_inference() ? operand.view.clone() : operand.view).variable_data());
     }
     describe(operand);
     if (operand.slot.is_none()) {
@@ -188,7 +202,15 @@ class PyTorchCall {
     return !operand.slot.is_none();
   }
 
-  bool is_here(const at::Tensor& tensor) {
+  static void own(Operand& operand, at::Tensor tensor) {
+    if (operand.is_borrowed) {
+      Borrowed::destroyBorrow(operand.view);
+      operand.is_borrowed = false;
+    }
+    operand.view = std::move(tensor);
+  }
+
+  [[gnu::always_inline]] bool is_here(const at::Tensor& tensor) {
     const c10::Device device = tensor.device();
     if (!device_.has_value()) {
       device_ = device;
@@ -212,7 +234,7 @@ class PyTorchCall {
     report_.raise_if_failed();
   }
 
-  void describe(Operand& operand) {
+  [[gnu::always_inline]] void describe(Operand& operand) {
     detail::describe(operand, /*has_data=*/purpose_ == Purpose::kRun, sizes_);
   }
 
@@ -239,20 +261,19 @@ class PyTorchCall {
   }
 
   /// The results of a kernel that writes its outputs.
-  Tensors written_results() {
-    Tensors outputs;
+  void write(Tensors& outputs) {
     if (info_.is_own_meta) {
       // Of one dimension: quick. Where that is what the result has too, who knows who made it so?
       constexpr std::array<int64_t, 1> kNone = {0};
       if (purpose_ == Purpose::kRun) {
-        outputs = written_from(kNone);
+        write_from(kNone, outputs);
         if (std::none_of(outputs.begin(), outputs.end(), [&](const at::Tensor& output) {
               return output.sizes() == at::IntArrayRef(kNone);
             })) {
-          return outputs;
+          return;
         }
       }
-      outputs = written_from(kUnwritten);
+      write_from(kUnwritten, outputs);
       for (std::size_t i = 0; i < outputs.size(); ++i) {
         if (!outputs[i].unsafeGetTensorImpl()->has_symbolic_sizes_strides() &&
             outputs[i].sizes() == at::IntArrayRef(kUnwritten)) {
@@ -260,28 +281,26 @@ class PyTorchCall {
         }
       }
       report_.raise_if_failed();
-      return outputs;
+      return;
     }
     outputs = expected_outputs();
     if (purpose_ == Purpose::kRun) {
       run_in(outputs);
     }
-    return outputs;
   }
 
   /// What an _out function makes of outputs of these sizes.
-  Tensors written_from(at::IntArrayRef sizes) {
+  void write_from(at::IntArrayRef sizes, Tensors& outputs) {
     const at::TensorOptions options = options_of_first();
-    Tensors outputs;
+    outputs.clear();
     for (int i = 0; i < arguments.outputs; ++i) {
       outputs.push_back(make_empty(sizes, options));
     }
     run_to_resize(outputs);
-    return outputs;
   }
 
   /// New, row-major tensors like what the kernel will write.
-  Tensors expected_outputs() {
+  [[gnu::noinline]] Tensors expected_outputs() {
     Tensors like;
     if (info_.has_meta && !info_.is_gradient) {
       like = of_.kernel->infer(arguments);
@@ -350,26 +369,13 @@ class PyTorchCall {
   /// The body, with outputs that it resizes.
   void run_to_resize(Tensors& outputs) {
     set_outputs(outputs);
-    try {
+    detail::run_to_resize(arguments, [&] {
       if (purpose_ == Purpose::kInfer) {
         of_.kernel->infer(arguments);
       } else {
         invoke();
       }
-    } catch (const c10::Error& error) {
-      const std::string text = exception_text(error);
-      if (is_not_resized(text)) {
-        throw Error(Status::kShape, join({info_.operator_name, ": ", kNotResized}));
-      }
-      throw;
-    }
-    for (int i = 0; i < arguments.outputs; ++i) {
-      if (arguments.output(i).view.unsafeGetTensorImpl() != arguments.output(i).impl) {
-        report_.add(Status::kOutput,
-                    {arguments.output(i).name.text(), output_fault(info_, arguments.output(i))});
-      }
-    }
-    report_.raise_if_failed();
+    });
   }
 
   /// The body, with outputs that stay where they are.
@@ -381,13 +387,7 @@ class PyTorchCall {
     keep_sizes(arguments, sizes_before_);
     described_ = arguments.size();
     invoke();
-    for (int i = 0; i < arguments.outputs; ++i) {
-      if (!output_is_intact(arguments.output(i))) {
-        KernelInfo info = info_;
-        info.words = &kWordsOfPyTorch;
-        refuse_outputs(info, arguments);
-      }
-    }
+    check_written(arguments);
   }
 
   void invoke() {
@@ -409,22 +409,10 @@ class PyTorchCall {
     report_.raise_if_failed();
   }
 
-  /// What the checks of the outputs say.
   void check_results(const Tensors& results) {
-    if (info_.check_count == 0 || purpose_ == Purpose::kTrace) {
-      return;
+    if (info_.check_count > 0 && purpose_ != Purpose::kTrace) {
+      detail::check_results(info_, results);
     }
-    CheckRun checks(report_);
-    for (std::size_t i = 0; i < results.size(); ++i) {
-      const int index = static_cast<int>(i);
-      if (const OperandCheck* check = find_check(info_, Role::kOutput, index)) {
-        Operand operand;
-        operand.view = results[i];
-        detail::describe(operand, /*has_data=*/false, sizes_);
-        checks(*check, operand_name(check, Role::kOutput, index), operand.slot);
-      }
-    }
-    report_.raise_if_failed();
   }
 
   const KernelOfPyTorch& of_;

@@ -114,8 +114,10 @@ class StackAttributes final : public Attributes {
   const c10::IValue* values_;
 };
 
+inline bool is_same_other(const c10::IValue& a, const c10::IValue& b);
+
 /// Whether two values of an attribute are the same, floats to the bit.
-inline bool is_same_value(const c10::IValue& a, const c10::IValue& b) {
+[[gnu::always_inline]] inline bool is_same_value(const c10::IValue& a, const c10::IValue& b) {
   if (a.isDouble() && b.isDouble()) {
     const double x = a.toDouble();
     const double y = b.toDouble();
@@ -124,15 +126,14 @@ inline bool is_same_value(const c10::IValue& a, const c10::IValue& b) {
   if (a.isInt() && b.isInt()) {
     return a.toInt() == b.toInt();
   }
+  return is_same_other(a, b);
+}
+
+inline bool is_same_other(const c10::IValue& a, const c10::IValue& b) {
   if (a.isList() && b.isList()) {
     const auto& x = a.toListRef();
     const auto& y = b.toListRef();
-    for (std::size_t i = 0; i < x.size() && x.size() == y.size(); ++i) {
-      if (!is_same_value(x[i], y[i])) {
-        return false;
-      }
-    }
-    return x.size() == y.size();
+    return x.size() == y.size() && std::equal(x.begin(), x.end(), y.begin(), is_same_value);
   }
   return a.tagKind() == b.tagKind() && (a.isNone() || a == b);
 }
@@ -140,15 +141,24 @@ inline bool is_same_value(const c10::IValue& a, const c10::IValue& b) {
 /// An operator's instances. Threads may ask at once; only where one is new do they wait.
 class Instances {
  public:
-  /// The one for these attributes; of a kernel without attributes and state, null.
-  std::shared_ptr<Instance> of(const KernelBase& kernel,
-                               const std::vector<SchemaAttribute>& attributes,
-                               const c10::IValue* values) {
+  /// The one for these attributes, if it is kept for good; else null.
+  [[gnu::always_inline]] Instance* find_kept(const c10::IValue* values) const {
+    const Kept* const kept = find(values);
+    return kept == nullptr ? nullptr : kept->instance.get();
+  }
+
+  /// The one for these attributes, of which `owner` has a share where it is not kept for good; of a
+  /// kernel without attributes and state, null.
+  Instance* of(const KernelBase& kernel, const std::vector<SchemaAttribute>& attributes,
+               const c10::IValue* values, std::shared_ptr<Instance>& owner) {
     if (!kernel.info.has_instance) {
       return nullptr;
     }
-    const Kept* kept = find(values);
-    return kept != nullptr ? kept->borrow() : find_or_make(kernel, attributes, values);
+    if (Instance* kept = find_kept(values)) {
+      return kept;
+    }
+    owner = find_or_make(kernel, attributes, values);
+    return owner.get();
   }
 
  private:
@@ -158,11 +168,12 @@ class Instances {
     const Kept* before = nullptr;
 
     bool is_of(const c10::IValue* others) const {
-      return std::equal(values.begin(), values.end(), others, is_same_value);
-    }
-    /// Of one that is kept for good: nobody counts its owners.
-    std::shared_ptr<Instance> borrow() const {
-      return {std::shared_ptr<Instance>(), instance.get()};
+      for (std::size_t i = 0; i < values.size(); ++i) {
+        if (!is_same_value(values[i], others[i])) {
+          return false;
+        }
+      }
+      return true;
     }
   };
   // Programs have a few sets of attributes, which are kept for good; further ones replace each
@@ -170,7 +181,7 @@ class Instances {
   // with the same attributes must meet it again.
   static constexpr std::size_t kMost = 64;
 
-  const Kept* find(const c10::IValue* values) const {
+  [[gnu::always_inline]] const Kept* find(const c10::IValue* values) const {
     const Kept* kept = last_.load(std::memory_order_acquire);
     while (kept != nullptr && !kept->is_of(values)) {
       kept = kept->before;
@@ -183,7 +194,7 @@ class Instances {
       const c10::IValue* values) {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (const Kept* kept = find(values)) {  // another thread was first
-      return kept->borrow();
+      return kept->instance;
     }
     for (const Kept& kept : further_) {
       if (kept.is_of(values)) {
@@ -207,7 +218,7 @@ class Instances {
     if (kept_.size() < kMost || kernel.info.has_state) {
       kept.before = last_.load(std::memory_order_relaxed);
       last_.store(&kept_.emplace_back(std::move(kept)), std::memory_order_release);
-      return kept_.back().borrow();
+      return kept_.back().instance;
     }
     if (further_.size() >= kMost) {
       further_.pop_front();

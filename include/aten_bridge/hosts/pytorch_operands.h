@@ -50,8 +50,10 @@ inline DType dtype_of(at::ScalarType type) {
 }
 
 /// Whether a tensor's memory is what loops over data need.
-inline bool is_plain(const at::Tensor& tensor) {
-  return tensor.is_contiguous() && !tensor.is_conj() && !tensor.is_neg();
+[[gnu::always_inline]] inline bool is_plain(const at::Tensor& tensor) {
+  constexpr c10::DispatchKeySet kPending =
+      c10::DispatchKeySet({c10::DispatchKey::Conjugate, c10::DispatchKey::Negative});
+  return tensor.is_contiguous() && !tensor.key_set().has_any(kPending);
 }
 
 /// A number of the dispatcher's as the operand that a kernel reads it from.
@@ -92,30 +94,38 @@ inline at::Tensor make_empty(at::IntArrayRef sizes, const at::TensorOptions& opt
 }
 
 /// Whether both are, or may be, in the same memory.
-inline bool shares_memory(const at::Tensor& a, const at::Tensor& b) {
-  return a.is_same(b) ||
-         (a.has_storage() && b.has_storage() && a.storage().is_alias_of(b.storage()));
+[[gnu::always_inline]] inline bool shares_memory(const at::Tensor& a, const at::Tensor& b) {
+  const c10::Storage& of_a = a.unsafeGetTensorImpl()->unsafe_storage();
+  const c10::Storage& of_b = b.unsafeGetTensorImpl()->unsafe_storage();
+  return a.is_same(b) || (of_a && of_b && of_a.is_alias_of(of_b));
 }
 
 /// Sizes of tensors that have symbols for some.
 using KeptSizes = std::vector<std::unique_ptr<std::vector<int64_t>>>;
 
+[[gnu::noinline]] inline void describe_symbols(Slot& slot, const at::Tensor& tensor,
+                                               KeptSizes& kept) {
+  kept.push_back(std::make_unique<std::vector<int64_t>>());
+  for (const c10::SymInt& size : tensor.sym_sizes()) {
+    kept.back()->push_back(size.maybe_as_int().value_or(-1));
+  }
+  slot.ndim = static_cast<int>(tensor.dim());
+  slot.sizes = kept.back()->data();
+  slot.numel = 1;
+}
+
 /// What checks and error texts know of a tensor. A size that is a symbol is not known.
-inline void describe(Operand& operand, bool has_data, KeptSizes& kept) {
+[[gnu::always_inline]] inline void describe(Operand& operand, bool has_data, KeptSizes& kept) {
   Slot& slot = operand.slot;
   const at::Tensor& tensor = operand.view;
   const c10::TensorImpl* impl = tensor.unsafeGetTensorImpl();
   slot.dtype = dtype_of(tensor.scalar_type());
-  slot.ndim = static_cast<int>(tensor.dim());
   if (impl->has_symbolic_sizes_strides()) {
-    kept.push_back(std::make_unique<std::vector<int64_t>>());
-    for (const c10::SymInt& size : tensor.sym_sizes()) {
-      kept.back()->push_back(size.maybe_as_int().value_or(-1));
-    }
-    slot.sizes = kept.back()->data();
-    slot.numel = 1;
+    describe_symbols(slot, tensor, kept);
   } else {
-    slot.sizes = impl->sizes().data();
+    const at::IntArrayRef sizes = impl->sizes();
+    slot.ndim = static_cast<int>(sizes.size());
+    slot.sizes = sizes.data();
     slot.numel = impl->numel();
   }
   if (has_data) {

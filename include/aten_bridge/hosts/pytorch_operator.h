@@ -10,6 +10,7 @@
 #include <ATen/core/stack.h>
 #include <aten_bridge/hosts/pytorch_call.h>
 #include <aten_bridge/hosts/pytorch_instances.h>
+#include <aten_bridge/hosts/pytorch_quick.h>
 #include <aten_bridge/hosts/pytorch_schema.h>
 #include <aten_bridge/scope.h>
 #include <c10/core/DeviceGuard.h>
@@ -92,41 +93,63 @@ class PyTorchOperator {
 
   /// Replaces the arguments on the stack by the results.
   void call(c10::Stack& stack, Purpose purpose, bool is_out) {
-    const std::size_t count = inputs() + attributes.size() + (is_out ? outputs() : 0);
+    const std::size_t count = arguments_ + (is_out ? outputs() : 0);
     const c10::IValue* const begin = stack.data() + (stack.size() - count);
-    const c10::IValue* const given = begin + inputs() + attributes.size();
     Tensors results;
-    std::shared_ptr<Instance> instance;
+    if (is_quick_ && !is_out && purpose != Purpose::kInfer &&
+        call_quickly(begin, purpose, results)) {
+      put_results(stack, count, results);
+      return;
+    }
+    std::shared_ptr<Instance> owner;
     PyTorchCall call(kernel, purpose, is_gradient());
     try {
-      instance = instances_.of(*kernel.kernel, attributes, begin + inputs());
-      call.arguments.instance = instance.get();
-      if (purpose == Purpose::kTrace) {
-        call.take_inputs(begin);
-        results = call.results();
-      } else {
-        const KernelScope scope(info().records && purpose == Purpose::kRun);
-        call.take_inputs(begin);
-        c10::OptionalDeviceGuard on_device;
-        if (call.device().has_value() && !call.device()->is_cpu()) {
-          on_device.reset_device(*call.device());
-        }
-        if (is_out) {
-          call.write_to(given);
-        } else {
-          results = call.results();
-        }
-      }
-    } catch (const Error&) {
-      fail(call);
-    } catch (const std::exception&) {
-      // PyTorch has exceptions of its own while it traces, which must reach it as they are.
-      if (purpose != Purpose::kRun) {
-        throw;
-      }
-      fail(call);
+      call.arguments.instance = instances_.of(*kernel.kernel, attributes, begin + inputs(), owner);
+      run(call, purpose, begin, is_out, results);
     } catch (...) {
-      fail(call);
+      fail(purpose, call.operands(), call.described());
+    }
+    put_results(stack, count, results);
+  }
+
+  KernelOfPyTorch kernel;
+  std::string qualified_name;
+  std::vector<SchemaAttribute> attributes;
+  bool may_be_gradient;  // by its name
+  std::optional<c10::OperatorHandle> handle;
+
+ private:
+  /// The same for most calls; false for others, for which there is more to do.
+  [[gnu::always_inline]] bool call_quickly(const c10::IValue* begin, Purpose purpose,
+                                           Tensors& results) {
+    Instance* const instance = instances_.find_kept(begin + inputs());
+    if (info().has_instance && instance == nullptr) {
+      return false;
+    }
+    QuickCall call(info(), instance);
+    if (!call.take_inputs(begin, purpose)) {
+      return false;
+    }
+    try {
+      if (purpose == Purpose::kTrace) {
+        return call.run(*kernel.kernel, purpose, results);
+      }
+      const KernelScope scope;
+      return call.run(*kernel.kernel, purpose, results);
+    } catch (...) {
+      fail(purpose, call.describe_operands(purpose), call.described());
+    }
+  }
+
+  /// Replaces the arguments on the stack.
+  [[gnu::always_inline]] void put_results(c10::Stack& stack, std::size_t count,
+                                          Tensors& results) const {
+    if (results.size() == 1 && count > 0 && !info().lists_outputs) {  // as a rule
+      stack[stack.size() - count] = std::move(results[0]);
+      for (std::size_t i = 1; i < count; ++i) {
+        stack.pop_back();
+      }
+      return;
     }
     torch::jit::drop(stack, count);
     if (info().lists_outputs) {
@@ -138,20 +161,49 @@ class PyTorchOperator {
     }
   }
 
-  KernelOfPyTorch kernel;
-  std::string qualified_name;
-  std::vector<SchemaAttribute> attributes;
-  bool may_be_gradient;  // by its name
-  std::optional<c10::OperatorHandle> handle;
+  [[gnu::always_inline]] void run(PyTorchCall& call, Purpose purpose, const c10::IValue* begin,
+                                  bool is_out, Tensors& results) const {
+    if (purpose == Purpose::kTrace) {
+      call.take_inputs(begin);
+      call.run(results);
+      return;
+    }
+    const KernelScope scope(info().records && purpose == Purpose::kRun);
+    call.take_inputs(begin);
+    c10::OptionalDeviceGuard on_device;
+    if (call.device().has_value() && !call.device()->is_cpu()) {
+      on_device.reset_device(*call.device());
+    }
+    if (is_out) {
+      call.write_to(begin + arguments_);
+    } else {
+      call.run(results);
+    }
+  }
 
- private:
   /// Whether the library has the kernel that this one is the gradient of, by its name.
   bool is_of_a_kernel() const;
 
-  [[noreturn, gnu::cold]] void fail(const PyTorchCall& call) const {
-    raise_in_pytorch(info(), call.operands(), call.described());
+  /// Passes the exception of a call on.
+  [[noreturn, gnu::cold, gnu::noinline]] void fail(Purpose purpose, const Operand* operands,
+                                                   int described) const {
+    try {
+      throw;
+    } catch (const Error&) {
+      raise_in_pytorch(info(), operands, described);
+    } catch (const std::exception&) {
+      // PyTorch has exceptions of its own while it traces, which must reach it as they are.
+      if (purpose != Purpose::kRun) {
+        throw;
+      }
+      raise_in_pytorch(info(), operands, described);
+    } catch (...) {
+      raise_in_pytorch(info(), operands, described);
+    }
   }
 
+  std::size_t arguments_ = inputs() + attributes.size();
+  bool is_quick_ = QuickCall::is_for(kernel);
   Instances instances_;
   mutable std::atomic<PyTorchOperator*> gradient_{nullptr};
   mutable std::atomic<bool> is_gradient_{false};

@@ -6,10 +6,14 @@
 #define ATEN_BRIDGE_HOSTS_PYTORCH_RESULTS_H_
 
 #include <ATen/ops/empty_like.h>
+#include <aten_bridge/bind.h>
+#include <aten_bridge/exceptions.h>
+#include <aten_bridge/hosts/pytorch_errors.h>
 #include <aten_bridge/hosts/pytorch_operands.h>
+#include <aten_bridge/infer.h>
 #include <aten_bridge/kernel_base.h>
+#include <aten_bridge/outputs.h>
 
-#include <algorithm>
 #include <cstddef>
 #include <string>
 
@@ -27,25 +31,67 @@ inline void add_undefined(const Tensors& results, const char* who, Report& repor
   }
 }
 
+/// Runs a body with outputs that it resizes.
+template <class Run>
+void run_to_resize(const Arguments& arguments, const Run& run) {
+  const KernelInfo& kernel = *arguments.kernel;
+  try {
+    run();
+  } catch (const c10::Error& error) {
+    if (is_not_resized(exception_text(error))) {
+      throw Error(Status::kShape, join({kernel.operator_name, ": ", kNotResized}));
+    }
+    throw;
+  }
+  Report report(kernel.operator_name);
+  for (int i = 0; i < arguments.outputs; ++i) {
+    const Operand& output = arguments.output(i);
+    if (output.view.unsafeGetTensorImpl() != output.impl) {
+      report.add(Status::kOutput, {output.name.text(), output_fault(kernel, output)});
+    }
+  }
+  report.raise_if_failed();
+}
+
+/// Throws what a body did to outputs that should have stayed where they are.
+inline void check_written(const Arguments& arguments) {
+  for (int i = 0; i < arguments.outputs; ++i) {
+    if (!output_is_intact(arguments.output(i))) {
+      KernelInfo kernel = *arguments.kernel;
+      kernel.words = &kWordsOfPyTorch;
+      refuse_outputs(kernel, arguments);
+    }
+  }
+}
+
 /// Whether a result has the memory of an input, or of a result before it.
-inline bool is_shared(const Arguments& arguments, const Tensors& results, std::size_t index) {
+[[gnu::always_inline]] inline bool is_shared(const Arguments& arguments, const Tensors& results,
+                                             std::size_t index) {
   const at::Tensor& result = results[index];
-  return std::any_of(arguments.operands, arguments.operands + arguments.inputs,
-                     [&](const Operand& input) {
-                       return input.view.defined() && shares_memory(result, input.view);
-                     }) ||
-         std::any_of(results.data(), results.data() + index,
-                     [&](const at::Tensor& other) { return shares_memory(result, other); });
+  for (const Operand* input = arguments.operands; input != arguments.operands + arguments.inputs;
+       ++input) {
+    if (input->view.defined() && shares_memory(result, input->view)) {
+      return true;
+    }
+  }
+  for (std::size_t i = 0; i < index; ++i) {
+    if (shares_memory(result, results[i])) {
+      return true;
+    }
+  }
+  return false;
 }
 
 /// Whether the kernel has kept a result or its memory, in its state or in a constant.
-inline bool is_held(const at::Tensor& result) {
-  return result.use_count() > 1 || (result.has_storage() && result.storage().use_count() > 1);
+[[gnu::always_inline]] inline bool is_held(const at::Tensor& result) {
+  const c10::Storage& storage = result.unsafeGetTensorImpl()->unsafe_storage();
+  return result.use_count() > 1 || (storage && storage.use_count() > 1);
 }
 
 /// Copies results that have the memory of others: autograd and the caller write to them. PyTorch
 /// sees to it itself where it traces.
-inline void separate(const Arguments& arguments, Purpose purpose, Tensors& results) {
+[[gnu::always_inline]] inline void separate(const Arguments& arguments, Purpose purpose,
+                                            Tensors& results) {
   for (std::size_t i = 0; i < results.size() && purpose != Purpose::kTrace; ++i) {
     at::Tensor& result = results[i];
     if (arguments.kernel->records && result.requires_grad()) {
@@ -58,6 +104,32 @@ inline void separate(const Arguments& arguments, Purpose purpose, Tensors& resul
       result = result.clone();
     }
   }
+}
+
+/// What the checks of the outputs say.
+inline void check_results(const KernelInfo& kernel, const Tensors& results) {
+  Report report(kernel.operator_name);
+  CheckRun checks(report);
+  KeptSizes sizes;
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    const int index = static_cast<int>(i);
+    if (const OperandCheck* check = find_check(kernel, Role::kOutput, index)) {
+      Operand operand;
+      operand.view = results[i];
+      describe(operand, /*has_data=*/false, sizes);
+      checks(*check, operand_name(check, Role::kOutput, index), operand.slot);
+    }
+  }
+  report.raise_if_failed();
+}
+
+/// What there is to do with what a kernel returned.
+[[gnu::noinline]] inline void settle_results(const Arguments& arguments, Purpose purpose,
+                                             Tensors& results) {
+  Report report(arguments.kernel->operator_name);
+  add_undefined(results, "kernel", report);
+  report.raise_if_failed();
+  separate(arguments, purpose, results);
 }
 
 }  // namespace aten_bridge::detail
