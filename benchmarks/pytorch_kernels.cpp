@@ -1,5 +1,5 @@
-// LeakyRelu for PyTorch and JAX by the bridge, in the ways that a kernel can be written, with the same
-// gradient as by hand.
+// LeakyRelu for PyTorch and JAX by the bridge, in the ways that a kernel can be written, with the
+// same gradient as by hand.
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/leaky_relu.h>
 #include <ATen/ops/leaky_relu_backward.h>

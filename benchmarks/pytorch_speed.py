@@ -3,8 +3,8 @@
     python pytorch_speed.py <pytorch_kernels.so> <pytorch_typed.so>
 
 LeakyRelu of 4x4 float32 by `torch.ops`, forward without a graph, and forward and backward. Of many
-short rounds in turn, medians: of the time, and of the time divided by that by hand in the same round, which
-other work on the machine hardly moves.
+short rounds in turn, medians: of the time, and of the time divided by that by hand in the same
+round, which other work on the machine hardly moves.
 """
 
 import statistics
@@ -67,7 +67,9 @@ def main(kernels, typed):
         by_hand = times["by hand, returns its result"]
         print(f"{title}, 4x4, ns a call")
         for name, nanoseconds in times.items():
-            ratio = statistics.median(one / other for one, other in zip(nanoseconds, by_hand))
+            ratio = statistics.median(
+                one / other for one, other in zip(nanoseconds, by_hand, strict=True)
+            )
             print(f"  {name:43}{statistics.median(nanoseconds):9.0f}  {ratio:.2f}")
 
 
