@@ -34,7 +34,8 @@ class Library:
         self.path = path
         _check_elf(path)
         try:
-            self._library = ctypes.CDLL(path)
+            # Without links: the dynamic linker knows files by the names that it was given.
+            self._library = ctypes.CDLL(os.path.realpath(path))
         except OSError as error:
             raise OSError(_loading_fault(path, str(error))) from None
         except UnicodeDecodeError as error:  # of the dynamic linker's text

@@ -268,3 +268,9 @@ def test_equal_functions_share_what_is_compiled(my):
         programs.append(f._programs.get(key))
     assert programs[0] is programs[1]
     assert len({id(program) for program in programs}) == 3
+
+
+def test_an_alias_of_none_is_none(my):
+    x = jnp.arange(12, dtype=jnp.float32).reshape(3, 4)
+    norm = my("LayerNorm", input_output_aliases={1: 0})
+    np.testing.assert_array_equal(norm(x, None, None), my("LayerNorm")(x, None, None))

@@ -65,6 +65,29 @@ print(second(x), first(x))  # each library counts by itself
     assert text.splitlines() == ["[10.]", "[10.] [11.]"]
 
 
+def test_a_link_that_leads_to_another_library(run_python, tmp_path):
+    text = run_python(
+        f"""
+import os, shutil
+import jax.numpy as jnp
+from aten_bridge.jax import kernel
+folder = {str(tmp_path)!r}
+x = jnp.zeros(1)
+for version in ("v1.so", "v2.so"):
+    shutil.copy(library, os.path.join(folder, version))
+    with open(os.path.join(folder, version), "ab") as file:
+        file.write(version.encode())
+    link = os.path.join(folder, "current.so")
+    if os.path.lexists(link):
+        os.remove(link)
+    os.symlink(version, link)
+    print(kernel(link + ":Count", first=10)(x))  # each library counts by itself
+""",
+        **_SILENT,
+    )
+    assert text.splitlines() == ["[10.]", "[10.]"]
+
+
 def test_two_copies_of_a_library_are_one(run_python, tmp_path):
     copy = shutil.copy(os.environ["ATEN_BRIDGE_JAX_LIBRARY"], tmp_path / "copy.so")
     text = run_python(

@@ -47,7 +47,7 @@ class PyTorchCall {
     arguments.kernel = &info_;
     arguments.around_state = kernel.around_state;
   }
-  [[gnu::always_inline]] ~PyTorchCall() {
+  ~PyTorchCall() {
     for (Operand& operand : operands_) {
       if (operand.is_borrowed) {
         Borrowed::destroyBorrow(operand.view);
@@ -58,7 +58,7 @@ class PyTorchCall {
   PyTorchCall& operator=(const PyTorchCall&) = delete;
 
   /// Takes the inputs, the operator's first arguments, and checks them; throws `Error`.
-  [[gnu::always_inline]] void take_inputs(const c10::IValue* inputs) {
+  void take_inputs(const c10::IValue* inputs) {
     const bool has_list = info_.list_begin >= 0;
     const auto size_of_list = [&] { return inputs[info_.list_begin].toListRef().size(); };
     arguments.list_begin = info_.list_begin;
@@ -90,7 +90,7 @@ class PyTorchCall {
   }
 
   /// Runs the kernel, or infers, and fills in the results.
-  [[gnu::always_inline]] void run(Tensors& results) {
+  void run(Tensors& results) {
     if (info_.returns_results) {
       if (purpose_ == Purpose::kInfer) {
         results = info_.has_meta && !info_.is_gradient ? of_.kernel->infer(arguments)
@@ -172,7 +172,7 @@ class PyTorchCall {
     }
   }
 
-  [[gnu::noinline, gnu::flatten]] bool take_tensor(Operand& operand, const at::Tensor& tensor) {
+  [[gnu::noinline]] bool take_tensor(Operand& operand, const at::Tensor& tensor) {
     // The caller's stack has it; to count owners takes as long as all the rest here.
     Borrowed::assignBorrow(operand.view, tensor);
     operand.is_borrowed = true;

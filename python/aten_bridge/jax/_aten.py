@@ -91,7 +91,7 @@ class Operator(Kernel):
 
     @functools.cached_property
     def _key(self) -> Hashable:
-        return super()._key, self._function.overload.schema
+        return self._make_key(), self._function.overload.schema
 
     # ===--- gradients by PyTorch's autograd, made where they are asked for ---===
 
@@ -143,17 +143,22 @@ class Operator(Kernel):
         try:
             return super()._call(inputs, output_count)
         except DependsOnValues:
-            if any(isinstance(array, jax.core.Tracer) for array in inputs.arrays):
+            outputs = self._call_measured(inputs)
+            if outputs is None:
                 raise
-            return self._call_measured(inputs)
+            return outputs
 
-    def _call_measured(self, inputs: Inputs) -> tuple[jax.Array, ...]:
-        """Computes the results for their sizes, and then with these."""
+    def _call_measured(self, inputs: Inputs) -> tuple[jax.Array, ...] | None:
+        """Computes the results for their sizes, and then with these; None inside of a program."""
+        if any(isinstance(array, jax.core.Tracer) for array in inputs.arrays):
+            return None
         if self._sizes is None:
             function = self._function.for_task(SIZES, self._attributes)
             self._sizes = Operator(function, attributes=self._attributes)
         with jax.enable_x64(True) if hasattr(jax, "enable_x64") else _x64():
             (table,) = self._sizes._call(inputs)
+        if isinstance(table, jax.core.Tracer):  # of constants, inside of jax.jit
+            return None
         rows = np.asarray(table).tolist()
         outputs = self._checked([(row[2 : 2 + row[1]], _DTYPES[row[0] - 1]) for row in rows])
         return self._program(inputs.types, [struct(*one, None) for one in outputs])(*inputs.arrays)

@@ -91,6 +91,9 @@ class Kernel:
     @functools.cached_property
     def _key(self) -> Hashable:
         """What functions have in common whose programs are the same."""
+        return self._make_key()
+
+    def _make_key(self) -> Hashable:
         return (
             self.__name__,
             self._target,
@@ -233,7 +236,9 @@ class Kernel:
             if nones:
                 attributes[NONE] = np.array(nones, np.int64)
             aliases = {
-                i - sum(none < i for none in nones): output for i, output in self._aliases.items()
+                i - sum(none < i for none in nones): output
+                for i, output in self._aliases.items()
+                if i not in nones
             }
             if self._is_random:
                 allow_effects()

@@ -38,7 +38,7 @@ def make_alike(arrays: Sequence[Any]) -> tuple[tuple[Any, ...], Varying | None]:
     if not all_axes:
         return tuple(arrays), None
     alike = (
-        _spread(array, tuple(all_axes - own)) if all_axes != own else array
+        _spread(array, tuple(sorted(all_axes - own))) if all_axes != own else array
         for array, own in zip(arrays, axes, strict=True)
     )
     return tuple(alike), Varying(all_axes, jax.sharding.get_abstract_mesh())
