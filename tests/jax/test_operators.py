@@ -386,3 +386,11 @@ def test_inputs_are_never_written(name, attributes):
     got = operator("aten::batch_norm", **attributes)(x, None, None, *given)
     expected = (x - given[0][:, None]) / jnp.sqrt(given[1][:, None])
     np.testing.assert_allclose(got, expected, rtol=1e-6)
+
+
+def test_sizes_that_nothing_can_have():
+    expand = operator("aten::expand", size=[2**62])
+    assert said(ValueError, lambda: expand(jnp.ones(1, jnp.float32))) == (
+        "aten::expand: output 0: expected less than 2^63 bytes, got float32 [4611686018427387904]; "
+        "correct what the sizes come from"
+    )
