@@ -55,11 +55,13 @@ def struct(shape: Sequence[int], dtype: np.dtype, like: Varying | None) -> jax.S
     """An output, which differs over the same axes as the inputs."""
     if like is None:
         return jax.ShapeDtypeStruct(shape, dtype)
+    # 0.8 takes the axes with their mesh alone.
+    sharding = NamedSharding(like.mesh, PartitionSpec(*(None for _ in shape)))
     if hasattr(jax.ShapeDtypeStruct, "vma"):
-        return jax.ShapeDtypeStruct(shape, dtype, vma=like.axes)
+        return jax.ShapeDtypeStruct(shape, dtype, sharding=sharding, vma=like.axes)
     return jax.ShapeDtypeStruct(
         shape,
         dtype,
-        sharding=NamedSharding(like.mesh, PartitionSpec(*(None for _ in shape))),
+        sharding=sharding,
         manual_axis_type=jax.sharding.ManualAxisType(varying=like.axes),
     )
