@@ -73,7 +73,7 @@ inline constexpr TypeInfo kTypes[] = {
 inline constexpr Type kAllTypes[] = {
     Type::kF32, Type::kF64,  Type::kI64, Type::kI32,  Type::kC128, Type::kF32,  Type::kI8,
     Type::kU8,  Type::kBool, Type::kI16, Type::kC64,  Type::kF16,  Type::kBF16,
-#if PYTORCH_MINOR >= 3  // before, the former do not exist, and nothing can be written to the latter
+#if PYTORCH_MINOR >= 6  // up to 2.4 nothing can be written to the latter, and 2.1 lacks the former
     Type::kU64, Type::kU16,  Type::kU32, Type::kF8E4, Type::kF8E5
 #endif
 };
