@@ -245,6 +245,15 @@ def test_a_donated_input_becomes_the_output(my):
     np.testing.assert_array_equal(jax.jit(norm)(X, None, None), my("LayerNorm")(X, None, None))
 
 
+def in_threads(work):
+    """Runs `work(number)` in four threads at once."""
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
 def test_threads(my):
     kernels = [my("LeakyRelu", negative_slope=slope, grad="LeakyReluGrad") for slope in (0.25, 0.5)]
     faults = []
@@ -262,11 +271,7 @@ def test_threads(my):
             ):
                 faults.append((number, size))
 
-    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(work)
     assert faults == []
 
 
@@ -283,11 +288,7 @@ def test_threads_while_programs_make_room(my, monkeypatch):
             if not (equal(f(x), x / 16) and equal(jax.grad(lambda x: f(x).sum())(x), -x / 16)):
                 faults.append(x.shape)
 
-    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(work)
     assert faults == []
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Hashable, Mapping
 from typing import Any
 
@@ -89,9 +88,8 @@ class Operator(Kernel):
     def _is_random(self) -> bool:
         return self._function.overload.is_random
 
-    @functools.cached_property
-    def _key(self) -> Hashable:
-        return self._make_key(), self._function.overload.schema
+    def _make_key(self) -> tuple[Hashable, ...]:
+        return *super()._make_key(), self._function.overload.schema
 
     # ===--- gradients by PyTorch's autograd, made where they are asked for ---===
 

@@ -93,7 +93,7 @@ class Kernel:
         """What functions have in common whose programs are the same."""
         return self._make_key()
 
-    def _make_key(self) -> Hashable:
+    def _make_key(self) -> tuple[Hashable, ...]:
         return (
             self.__name__,
             self._target,
