@@ -19,12 +19,12 @@ namespace aten_bridge::detail {
 /// zeros.
 class GradientBase : public KernelBase {
  public:
-  void invoke(const Arguments& arguments) const final;
+  ATEN_BRIDGE_INLINE void invoke(const Arguments& arguments) const final;
 
   /// The same as tensors that can be differentiated again.
-  std::vector<at::Tensor> results(const Arguments& arguments) const;
+  ATEN_BRIDGE_INLINE std::vector<at::Tensor> results(const Arguments& arguments) const;
 
-  Tensors infer(const Arguments& arguments) const final;
+  ATEN_BRIDGE_INLINE Tensors infer(const Arguments& arguments) const final;
 
  protected:
   constexpr GradientBase(int forward_inputs, bool of_function)
@@ -35,8 +35,9 @@ class GradientBase : public KernelBase {
   virtual std::vector<at::Tensor> forward(const Arguments& arguments) const = 0;
 
  private:
-  std::vector<at::Tensor> differentiate(const Arguments& arguments, const std::vector<int>& inputs,
-                                        bool differentiable) const;
+  ATEN_BRIDGE_INLINE std::vector<at::Tensor> differentiate(const Arguments& arguments,
+                                                           const std::vector<int>& inputs,
+                                                           bool differentiable) const;
 
   int forward_inputs_;  // parameters
   bool of_function_;    // not of a gradient

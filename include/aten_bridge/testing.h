@@ -575,10 +575,10 @@ class Inferred {
 /// memory.
 class Call {
  public:
-  /// `last_error` is the library's aten_bridge_last_error, if it has one.
-  explicit Call(HostFunction host_function, const char* (*last_error)() = nullptr) {
+  /// `error_text` is the library's aten_bridge_last_error, if it has one.
+  explicit Call(HostFunction host_function, const char* (*error_text)() = nullptr) {
     functions_.kernel = host_function;
-    functions_.last_error = last_error;
+    functions_.last_error = error_text;
   }
 
   /// For functions that are not in a library.

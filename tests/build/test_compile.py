@@ -1,10 +1,11 @@
 """The header under both compilers and standards, and its words for impossible signatures."""
 
 import functools
+import re
 import shutil
 
 import pytest
-from conftest import COMPILE_FAIL, CXX_STANDARD, SOURCE, compile_only, expected_texts
+from conftest import COMPILE_FAIL, CXX_STANDARD, SOURCE, compile_only, expected_texts, run
 
 NEWER_STANDARDS = [standard for standard in ("17", "20") if standard >= CXX_STANDARD]
 
@@ -28,15 +29,47 @@ def test_compiles_without_a_warning(compiler, standard, tmp_path):
         assert done.stdout == ""
 
 
+# A source for each door of the header, and how it is compiled.
+DOORS = {
+    "MindSpore": ("tests/fuzz/kernels.cpp", "-O1", "-c", "-o/dev/null"),
+    "PyTorch and JAX": (
+        *("tests/kernels/pytorch_kernels.cpp", "-fsyntax-only", "-DATEN_BRIDGE_PYTORCH"),
+        *("-DATEN_BRIDGE_JAX", '-DATEN_BRIDGE_NAMESPACE="warnings"'),
+    ),
+    "a plugin": (
+        *("tests/kernels/plugin_kernels.cpp", "-fsyntax-only", "-DATEN_BRIDGE_MINDSPORE_PLUGIN"),
+    ),
+    "ms_ext.h": (
+        *("tests/fuzz/ms_ext_kernels.cpp", "-fsyntax-only", f"-I{SOURCE / 'tests/fuzz/tutorial'}"),
+    ),
+    "testing.h": ("tests/package/swish_test.cpp", "-fsyntax-only"),
+}
+
+
+@pytest.mark.parametrize("door", DOORS)
 @pytest.mark.parametrize("compiler", ["g++", "clang++"])
-def test_compiles_with_the_warnings_that_a_project_may_have(compiler, tmp_path):
+def test_compiles_with_the_warnings_that_a_project_may_have(compiler, door):
     if shutil.which(compiler) is None:
         pytest.skip(f"{compiler} is not installed")
+    source, *flags = DOORS[door]
     warnings = ["-Wpedantic", "-Wconversion", "-Wsign-conversion", "-Wshadow"]
-    flags = [f"-std=c++{CXX_STANDARD}", "-O1", *warnings, "-c", "-o", tmp_path / "o"]
-    done = compile_only(compiler, SOURCE / "tests/fuzz/kernels.cpp", *flags)
+    done = compile_only(compiler, SOURCE / source, f"-std=c++{CXX_STANDARD}", *warnings, *flags)
     assert done.returncode == 0, done.stdout
     assert done.stdout == ""
+
+
+@pytest.mark.parametrize("compiler", ["g++", "clang++"])
+def test_a_source_has_nothing_of_what_it_does_not_use(compiler, tmp_path):
+    """Two of seven seconds of a header-only source once were of gradient kernels that it lacked."""
+    if shutil.which(compiler) is None:
+        pytest.skip(f"{compiler} is not installed")
+    (tmp_path / "source.cpp").write_text("#include <aten_bridge.h>\n")
+    flags = [f"-std=c++{CXX_STANDARD}", "-O1", "-c", "-o", tmp_path / "source.o"]
+    done = compile_only(compiler, tmp_path / "source.cpp", *flags)
+    assert done.returncode == 0, done.stdout
+    lines = run("nm", "--demangle", "--defined-only", tmp_path / "source.o").stdout.splitlines()
+    functions = [line for line in lines if re.search(" [TtWw] .*aten_bridge::", line)]
+    assert [line for line in functions if "last_error_text" not in line] == []
 
 
 @pytest.fixture(scope="module")
