@@ -126,7 +126,7 @@ def _description(library: Library, kernel: str) -> dict[str, Any] | None:
 
 
 def _kernels(told: dict[str, Any]) -> list[str]:
-    operators = dict(reversed(line.split()) for line in told.get("operators", "").splitlines())
+    operators = dict(reversed(line.split()[:2]) for line in told.get("operators", "").splitlines())
     kernels = {name: one for name, one in told["kernels"].items() if one is not None}
     functions = [name for name in told["kernels"] if name not in kernels]
     lines = [f"  in PyTorch: {fault}" for fault in told.get("faults", "").splitlines()]

@@ -262,6 +262,21 @@ def divide(path_and_name: Any) -> tuple[str, str]:
     return os.path.abspath(os.path.expanduser(path)), name
 
 
+def as_path(path: Any) -> str:
+    """The path of a library as text, as it was given."""
+    try:
+        text = os.fsdecode(path)
+    except TypeError:
+        raise TypeError(
+            f'expected the path of a library, such as "./leaky_relu.so", got {shown(path)}'
+        ) from None
+    if not is_utf8(text) or "\0" in text:
+        raise ValueError(
+            f"{text!r}: expected a path in UTF-8 without NUL; rename or link the library"
+        )
+    return text
+
+
 def split(path_and_name: Any) -> tuple[str, str]:
     """An absolute path, of a kind that MindSpore can use, and a name."""
     path, name = divide(path_and_name)

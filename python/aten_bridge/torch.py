@@ -24,7 +24,7 @@ from typing import Any
 
 import torch
 
-from aten_bridge._library import did_you_mean, open_newest, or_list
+from aten_bridge._library import as_path, did_you_mean, open_newest, or_list
 
 __all__ = ["Operator", "Operators", "load"]
 
@@ -38,12 +38,12 @@ class Operator:
     With `out=` (a tuple where there are several) the results are written there, and returned.
     """
 
-    def __init__(self, path: str, qualified_name: str, kernel: str):
+    def __init__(self, path: str, qualified_name: str, kernel: str, *overloads: str):
         namespace, name = qualified_name.split("::")
         packet = getattr(getattr(torch.ops, namespace), name)
         self._path = path
-        self._default = getattr(packet, "default", None)
-        self._out = getattr(packet, "out", None)
+        self._default = packet.default if "default" in overloads else None
+        self._out = packet.out if "out" in overloads else None
         self.__name__ = self.__qualname__ = name
         schema = (self._default or self._out)._schema
         # An argument of the kernel's own that is named so goes before.
@@ -117,9 +117,10 @@ def load(path: str | os.PathLike[str], *, replace: bool = False) -> Operators:
     notebook: the schema has to be the same.
 
     Raises FileNotFoundError and OSError for what is no library, ValueError for one that was not
-    built with HOSTS PYTORCH, and RuntimeError where an operator could not be registered.
+    built with HOSTS PYTORCH, and for a path that is not UTF-8, TypeError for what is no path, and
+    RuntimeError where an operator could not be registered.
     """
-    path = os.path.realpath(os.path.expanduser(os.fsdecode(path)))
+    path = os.path.realpath(os.path.expanduser(as_path(path)))
     with _reporting():
         library = open_newest(path)
     operators = library.function("aten_bridge_pytorch_operators")
@@ -130,13 +131,13 @@ def load(path: str | os.PathLike[str], *, replace: bool = False) -> Operators:
         )
     faults = library.function("aten_bridge_pytorch_faults")
     operators.restype = faults.restype = ctypes.c_char_p
-    text = faults(int(replace)).decode()
+    with _reporting():
+        text = faults(int(replace)).decode()
     if text:
         raise RuntimeError(text)
     found = {}
     for line in operators().decode().splitlines():
-        qualified_name, kernel = line.split()
-        operator = Operator(path, qualified_name, kernel)
+        operator = Operator(path, *line.split())
         found[operator.__name__] = operator
     return Operators(path, found)
 

@@ -775,7 +775,7 @@ bool check_library() {
   Quiet quiet;
   const c10::WarningUtils::WarningHandlerGuard guard(&quiet);
   const bool is_right = std::string(aten_bridge_pytorch_faults(/*replace=*/0)).empty() &&
-                        std::string(aten_bridge_pytorch_operators()).find("fuzz::scale Scale\n") !=
+                        std::string(aten_bridge_pytorch_operators()).find("fuzz::scale Scale ") !=
                             std::string::npos &&
                         std::string(aten_bridge_pytorch_faults(/*replace=*/1)).empty();
   if (!is_right) {

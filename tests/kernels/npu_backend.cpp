@@ -19,13 +19,15 @@ using at::Tensor;
 struct NpuAllocator final : c10::Allocator {
   c10::DataPtr allocate(std::size_t bytes) override {
     c10::DataPtr memory = c10::GetCPUAllocator()->allocate(bytes);
-    void* const data = memory.get();
+    void* const data = last = memory.get();
     return {data, memory.release_context(), memory.get_deleter(),
             c10::Device(c10::DeviceType::PrivateUse1, 0)};
   }
   void copy_data(void* to, const void* from, std::size_t count) const override {
     std::memcpy(to, from, count);
   }
+
+  void* last = nullptr;
 };
 NpuAllocator allocator;
 
@@ -116,6 +118,11 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
 }
 TORCH_LIBRARY_IMPL(_, PrivateUse1, library) {
   library.fallback(torch::CppFunction::makeFromBoxedFunction<&fallback>());
+}
+
+/// Whether the device's memory that was asked for last was this.
+extern "C" __attribute__((visibility("default"))) int npu_allocated_last(const void* memory) {
+  return allocator.last == memory ? 1 : 0;
 }
 
 /// Names the device, once in a process, before the first tensor of it.

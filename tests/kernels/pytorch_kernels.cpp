@@ -3,16 +3,19 @@
 #include <ATen/ops/add.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/empty_like.h>
+#include <ATen/ops/full.h>
 #include <ATen/ops/full_like.h>
 #include <ATen/ops/layer_norm.h>
 #include <ATen/ops/leaky_relu.h>
 #include <ATen/ops/mul.h>
+#include <ATen/ops/neg.h>
 #include <ATen/ops/topk.h>
 #include <ATen/ops/where.h>
 #include <aten_bridge.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <numeric>
 #include <optional>
 #include <string>
@@ -288,5 +291,37 @@ ATEN_BRIDGE_EXPORT(
 
 // Its size is told by nobody: only with out=.
 ATEN_BRIDGE_EXPORT(Fill, [](const Tensor& x, Tensor& y) { y.fill_(x.sum()); });
+
+// Results whose memory is transposed, where PyTorch is told that they are not.
+ATEN_BRIDGE_EXPORT(
+    Turned, [](const Tensor& x) { return (x * 2).t(); }, meta([](const Tensor& x) {
+      return x.new_empty_symint({x.sym_size(1), x.sym_size(0)});
+    }));
+ATEN_BRIDGE_EXPORT(TurnedGrad, [](const Tensor& /*x*/, const Tensor& g) { return (g * 2).t(); });
+// A conjugated one, and one by autograd.
+ATEN_BRIDGE_EXPORT(
+    Conjugate, [](const Tensor& x) { return (x * 2).conj(); },
+    meta([](const Tensor& x) { return at::empty_like(x); }));
+Tensor turned_sigmoid(const Tensor& x) { return (x.t() * 2).contiguous().sigmoid(); }
+ATEN_BRIDGE_EXPORT(TurnedSigmoid, turned_sigmoid, meta());
+ATEN_BRIDGE_EXPORT_GRAD(TurnedSigmoidGrad, turned_sigmoid);
+
+// The address of its workspace, which is memory of the device that the tensors are on.
+ATEN_BRIDGE_EXPORT(
+    Scratch,
+    [](const Tensor& /*x*/, Workspace<float> scratch) {
+      return at::full({}, reinterpret_cast<int64_t>(scratch.data()), at::kLong);
+    },
+    workspace([](const Tensor& /*x*/) { return 1; }), aten_bridge::private_use());
+
+// An _out function, and how often it was run.
+ATEN_BRIDGE_EXPORT(
+    Runs,
+    [](const Tensor& x, Tensor& y, Tensor& count) {
+      static std::atomic<int64_t> runs{0};
+      at::neg_out(y, x);
+      at::full_out(count, {}, x.is_meta() ? 0 : ++runs);
+    },
+    meta());
 
 }  // namespace

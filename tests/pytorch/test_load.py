@@ -1,6 +1,7 @@
 """Libraries: opening them, two of the same operators, several hosts in one process."""
 
 import inspect
+import os
 import re
 import signal
 import subprocess
@@ -100,6 +101,52 @@ except FileNotFoundError as error:
     ]
 
 
+def test_what_only_a_replaced_library_had(run_python, build):
+    text = run_python(
+        f"""
+import torch
+from aten_bridge.torch import load
+x = torch.ones(2)
+of = {str(build / "tests/test_replaced")!r} + "{{}}.so"
+first = load(of.format(1))
+print(first.change(x).tolist(), first.change(x, out=torch.empty(2)).tolist())
+print(first.twice(x).tolist())
+second = load(of.format(2), replace=True)
+print(second.change(x).tolist(), second.twice(x).tolist())
+operators = torch.ops.bridge_replaced
+for call in (
+    lambda: second.change(x, out=torch.empty(2)),
+    lambda: operators.change.out(x, out=torch.empty(2)),
+    lambda: second.change(x.to("meta")),
+    lambda: second.twice(x.to("meta")),
+    lambda: load(of.format(3), replace=True),
+):
+    try:
+        call()
+    except (TypeError, RuntimeError) as error:
+        print(error)
+print(load(of.format(1), replace=True).change(x, out=torch.empty(2)).tolist())
+"""
+    )
+    replaced = "that only a library had which this kernel's has replaced"
+    assert [line for line in text.splitlines() if not re.search("Warn|warn|^ |^$", line)] == [
+        *["[-1.0, -1.0] [-1.0, -1.0]", "[2.0, 2.0]"],
+        "[2.0, 2.0] [3.0, 3.0]",
+        "change: expected no out, since the kernel returns its result",
+        "Change: expected a call for which the kernel has an operator, got one of "
+        f"bridge_replaced::change.out {replaced}",
+        "Change: expected a call for which the kernel has an operator, got one of "
+        f"bridge_replaced::change {replaced}",
+        "Twice: expected a call for which the kernel has an operator, got one of "
+        f"bridge_replaced::twice {replaced}",
+        "Change: expected the schema of the operator that the process has already, "
+        "bridge_replaced::change(Tensor input0) -> Tensor, got bridge_replaced::change(Tensor "
+        "input0, float by=1.) -> Tensor; start a new process for it, or build one of the libraries "
+        "with another NAMESPACE",
+        "[-1.0, -1.0]",
+    ]
+
+
 def test_load_library_says_what_it_leaves_out(run_python, tmp_path):
     text = run_python(
         f"""
@@ -180,3 +227,13 @@ def test_ctrl_c_while_a_kernel_of_another_thread_does_not_return(library):
         process.send_signal(signal.SIGINT)
         assert process.communicate(timeout=120)[0] == "interrupted\n"
         assert process.returncode == 0
+
+
+def test_paths_that_cannot_be_meant():
+    for path, shown in (("a\0.so", r"'a\x00.so'"), ("a\udcff.so", r"'a\udcff.so'")):
+        expected = f"{shown}: expected a path in UTF-8 without NUL; rename or link the library"
+        assert text_of(ValueError, lambda path=path: load(path)) == expected
+        assert text_of(ValueError, lambda path=path: load(os.fsencode(path))) == expected
+    assert text_of(TypeError, lambda: load(3)) == (
+        'expected the path of a library, such as "./leaky_relu.so", got 3'
+    )

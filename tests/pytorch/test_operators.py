@@ -104,6 +104,14 @@ def test_empty_and_scalar_tensors(my):
     assert my.square(torch.tensor(3.0, dtype=torch.double)).item() == 9
 
 
+def test_a_body_with_an_empty_result_runs_once(my):
+    # (0,) takes the quick way, and a conjugated one that for all calls.
+    for x in (torch.zeros(0), torch.zeros(0, dtype=torch.cfloat).conj()):
+        first, second = my.runs(x), my.runs(x)
+        assert first[0].shape == (0,)
+        assert second[1].real.item() == first[1].real.item() + 1
+
+
 def test_out(my, x):
     expected = torch.nn.functional.leaky_relu(x)
     for out in (torch.empty(0), torch.empty(3, 4)):
@@ -288,6 +296,11 @@ ERRORS = [
         "Checked: input 0 'x': expected float16|bfloat16|float32|float64, got \"int32\" with shape "
         "[3, 3]\n"
         "Checked: input 1 'y': expected sizes [N] with N = 3 as in input 0 'x', got float32 [4]",
+    ),
+    (
+        lambda my, x: my.times(x, x.to("meta")),
+        RuntimeError,
+        "Times: input 0: expected a tensor on meta, got float32 [3, 4] on cpu",
     ),
     (
         lambda my, x: my.square(x),

@@ -60,3 +60,15 @@ torch.testing.assert_close(y.detach().cpu(), expected.detach())
 torch.testing.assert_close(on_npu.grad.cpu(), leaf.grad)
 """
     )
+
+
+def test_workspaces_are_memory_of_the_device(run_python):
+    run_python(
+        f"""{NPU}
+torch.ops.load_library(library)
+is_last = ctypes.CDLL(library.replace("test_pytorch", "npu_backend")).npu_allocated_last
+is_last.argtypes = [ctypes.c_void_p]
+assert is_last(torch.ops.bridge_test.scratch(on_npu.detach()).item())
+assert not is_last(torch.ops.bridge_test.scratch(x).item())
+"""
+    )

@@ -6,6 +6,8 @@ import warnings
 import pytest
 import torch
 
+from aten_bridge.torch import load
+
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 
@@ -120,6 +122,51 @@ def test_compile(my, backend):
         compiled(x).backward()
         torch.testing.assert_close(x.grad, expected)
     assert counter.frame_count == 1
+
+
+STRIDED = {
+    "turned": lambda: torch.randn(3, 4),
+    "conjugate": lambda: torch.randn(3, 4, dtype=torch.cfloat),
+    "turned_sigmoid": lambda: torch.randn(3, 4),
+}
+
+
+@pytest.mark.parametrize("name", STRIDED)
+def test_results_lie_as_their_meta_function_says(my, name):
+    operator, x = getattr(my, name), STRIDED[name]()
+    result, of_meta = operator(x), operator(x.to("meta"))
+    assert (result.shape, result.stride()) == (of_meta.shape, of_meta.stride())
+    assert result.is_conj() == of_meta.is_conj()
+
+
+@pytest.mark.parametrize("name", ["turned", "turned_sigmoid"])
+def test_inductor_trains_what_returns_transposed_memory(my, name):
+    torch._dynamo.reset()
+    operator = getattr(my, name)
+    x = torch.randn(3, 4, requires_grad=True)
+    ones = torch.rand(4, 3)
+    (expected,) = torch.autograd.grad(operator(x), x, ones)
+    compiled = torch.compile(lambda t: operator(t) * 1.0, backend="inductor", fullgraph=True)
+    (gradient,) = torch.autograd.grad(compiled(x), x, ones)
+    torch.testing.assert_close(gradient, expected)
+
+
+def test_inductor_trains_the_tutorials_cell(build):
+    torch._dynamo.reset()
+    lltm = load(build / "examples/lltm/lltm.so").lltm
+    sizes = ((3, 2), (6, 4), (6,), (3, 2), (3, 2))
+    inputs = [torch.randn(size, requires_grad=True) for size in sizes]
+
+    def total(*tensors):
+        h, cell = lltm(*tensors)
+        return (h * 2 + cell).sum()
+
+    compiled = torch.compile(total, backend="inductor", fullgraph=True)
+    expected = torch.autograd.grad(total(*inputs), inputs)
+    for gradient, other in zip(
+        torch.autograd.grad(compiled(*inputs), inputs), expected, strict=True
+    ):
+        torch.testing.assert_close(gradient, other)
 
 
 def test_compile_with_out(my):

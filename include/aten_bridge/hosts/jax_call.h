@@ -21,6 +21,7 @@
 
 namespace aten_bridge::detail {
 
+/// Throws what is wrong with a frame that is not well formed.
 [[noreturn, gnu::cold, gnu::noinline]] inline void refuse_form(const char* operator_name,
                                                                const xla::CallFrame& frame) {
   const auto text = [](const char* what, const auto& list) {
@@ -33,13 +34,6 @@ namespace aten_bridge::detail {
                     text("inputs", frame.inputs), ", ", text("outputs", frame.outputs), " and ",
                     text("attributes", frame.attributes), ", whose arrays contradict that; ",
                     "report it with the version of jaxlib"}));
-}
-
-/// Throws what is wrong with the frame as such.
-inline void check_form(const char* operator_name, const xla::CallFrame& frame) {
-  if (!xla::is_well_formed(frame)) {
-    refuse_form(operator_name, frame);
-  }
 }
 
 /// What XLA calls a handler with, and what the bridge keeps for the kernel.
@@ -263,7 +257,9 @@ xla::Error* call_from_jax(const char* operator_name, FindForJax* find, KernelOfJ
   }
   const char* text = nullptr;
   try {
-    check_form(operator_name, *frame);
+    if (!xla::is_well_formed(*frame)) {
+      refuse_form(operator_name, *frame);
+    }
     if (find != nullptr) {
       check_pytorch(operator_name);
       kernel = &find(*frame);

@@ -22,7 +22,6 @@
 #include <c10/util/SmallVector.h>
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -93,8 +92,7 @@ class PyTorchCall {
   void run(Tensors& results) {
     if (info_.returns_results) {
       if (purpose_ == Purpose::kInfer) {
-        results = info_.has_meta && !info_.is_gradient ? of_.kernel->infer(arguments)
-                                                       : expected_outputs();
+        results = returns_row_major(info_) ? expected_outputs() : of_.kernel->infer(arguments);
       } else {
         arguments.results = &results;
         invoke();
@@ -182,13 +180,13 @@ class PyTorchCall {
       }
       return true;
     }
-    if (purpose_ == Purpose::kRun && !is_here(tensor)) {
+    if (purpose_ == Purpose::kRun ? !is_here(tensor) : !tensor.is_meta()) {
       add_device_fault(operand.name, tensor);
       return false;
     }
     // Kernels loop over data; PyTorch gives transposed and repeated tensors, also as gradients.
     if (!is_plain(tensor)) {
-      own(operand, tensor.resolve_conj().resolve_neg().contiguous());
+      own(operand, to_plain(tensor));
     }
     if (info_.records && purpose_ == Purpose::kRun) {
       // With a version of its own.
@@ -220,7 +218,8 @@ class PyTorchCall {
 
   void add_device_fault(const OperandName& name, const at::Tensor& tensor) {
     const bool is_known = device_.has_value() && device_->type() == of_.device;
-    detail::add_device_fault(name, tensor, is_known ? *device_ : c10::Device(of_.device), report_);
+    const c10::Device expected(purpose_ == Purpose::kRun ? of_.device : at::kMeta);
+    detail::add_device_fault(name, tensor, is_known ? *device_ : expected, report_);
   }
 
   void check_devices(const Tensors& outputs) {
@@ -252,23 +251,18 @@ class PyTorchCall {
 
   void set_outputs(const Tensors& outputs) {
     for (int i = 0; i < arguments.outputs; ++i) {
-      Operand& operand = arguments.output(i);
-      operand.check = find_check(info_, Role::kOutput, i);
-      operand.name = operand_name(operand.check, Role::kOutput, i);
-      operand.view = outputs[static_cast<std::size_t>(i)];
-      operand.impl = operand.view.unsafeGetTensorImpl();
+      set_output(arguments, i, outputs[static_cast<std::size_t>(i)]);
     }
   }
 
   /// The results of a kernel that writes its outputs.
   void write(Tensors& outputs) {
     if (info_.is_own_meta) {
-      // Of one dimension: quick. Where that is what the result has too, who knows who made it so?
-      constexpr std::array<int64_t, 1> kNone = {0};
+      // Where the result has these sizes too, who knows who made it so?
       if (purpose_ == Purpose::kRun) {
-        write_from(kNone, outputs);
+        write_from(kShortUnwritten, outputs);
         if (std::none_of(outputs.begin(), outputs.end(), [&](const at::Tensor& output) {
-              return output.sizes() == at::IntArrayRef(kNone);
+              return output.sizes() == at::IntArrayRef(kShortUnwritten);
             })) {
           return;
         }
@@ -394,7 +388,8 @@ class PyTorchCall {
     Memories workspaces;
     if (info_.workspaces > 0) {
       for (const std::size_t size : measure_workspaces(*of_.kernel, arguments)) {
-        workspaces.push_back({nullptr, size, c10::GetAllocator(of_.device)->allocate(size)});
+        const at::DeviceType device = device_.has_value() ? device_->type() : of_.device;
+        workspaces.push_back({nullptr, size, c10::GetAllocator(device)->allocate(size)});
         workspaces.back().data = workspaces.back().owner.get();
       }
       arguments.workspaces = workspaces.data();

@@ -56,6 +56,11 @@ inline DType dtype_of(at::ScalarType type) {
   return tensor.is_contiguous() && !tensor.key_set().has_any(kPending);
 }
 
+/// The same elements in such memory.
+inline at::Tensor to_plain(const at::Tensor& tensor) {
+  return tensor.resolve_conj().resolve_neg().contiguous();
+}
+
 /// A number of the dispatcher's as the operand that a kernel reads it from.
 inline void take_number(Operand& operand, const c10::IValue& value) {
   Slot& slot = operand.slot;

@@ -89,8 +89,9 @@ class QuickCall {
     }
     for (std::size_t i = 0; i < results.size(); ++i) {
       if (!results[i].defined() ||
-          (purpose == Purpose::kRun && (is_shared(arguments_, results, i) ||
-                                        (kernel.info.returns_results && is_held(results[i]))))) {
+          (purpose == Purpose::kRun &&
+           (is_shared(arguments_, results, i) || !lies_as_told(kernel.info, results[i]) ||
+            (kernel.info.returns_results && is_held(results[i]))))) {
         settle_results(arguments_, purpose, results);
         break;
       }
@@ -138,15 +139,14 @@ class QuickCall {
   /// The results of a body that resizes its outputs. One that may have left them as they were is
   /// asked again, with others.
   [[gnu::noinline]] bool resize(const KernelBase& kernel, Tensors& results) {
-    constexpr std::array<int64_t, 1> kNone = {0};
     const at::ScalarType type = arguments_.operands[0].view.scalar_type();
     for (int i = 0; i < arguments_.outputs; ++i) {
-      results.push_back(at::detail::empty_cpu(kNone, type));
+      results.push_back(at::detail::empty_cpu(kShortUnwritten, type));
       add_output(results.back());
     }
     run_to_resize(arguments_, [&] { kernel.invoke(arguments_); });
     for (const at::Tensor& result : results) {
-      if (result.sizes() == at::IntArrayRef(kNone)) {
+      if (result.sizes() == at::IntArrayRef(kShortUnwritten)) {
         return false;
       }
     }
@@ -180,12 +180,8 @@ class QuickCall {
   }
 
   Operand& add_output(const at::Tensor& output) {
-    auto* const operand = new (&arguments_.output(outputs_)) Operand;
-    operand->check = find_check(*arguments_.kernel, Role::kOutput, outputs_);
-    operand->name = operand_name(operand->check, Role::kOutput, outputs_++);
-    operand->view = output;
-    operand->impl = output.unsafeGetTensorImpl();
-    return *operand;
+    new (&arguments_.output(outputs_)) Operand;
+    return set_output(arguments_, outputs_++, output);
   }
 
   /// Whether it is on the CPU, row-major, of sizes that are numbers, and of a dtype with a name.

@@ -10,6 +10,7 @@
 #include <aten_bridge/hosts/pytorch_autograd.h>
 #include <aten_bridge/hosts/pytorch_operator.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -22,6 +23,23 @@
 #pragma GCC visibility push(hidden)
 
 namespace aten_bridge::detail {
+
+/// What an operator has of a library that another one has replaced, which has nothing for it.
+class PyTorchReplaced final : public c10::OperatorKernel {
+ public:
+  explicit PyTorchReplaced(const PyTorchOperator& of) : operator_(of) {}
+
+  // NOLINTNEXTLINE(readability-named-parameter)
+  void operator()(const c10::OperatorHandle& handle, c10::DispatchKeySet, c10::Stack*) {
+    TORCH_CHECK(false, operator_.info().operator_name,
+                ": expected a call for which the kernel has an operator, got one of ",
+                c10::toString(handle.operator_name()),
+                " that only a library had which this kernel's has replaced");
+  }
+
+ private:
+  const PyTorchOperator& operator_;
+};
 
 /// The operators of this library. It is never destroyed: PyTorch may call to the end.
 class PyTorchRegistry {
@@ -125,12 +143,15 @@ class PyTorchRegistry {
     return nullptr;
   }
 
-  /// "my_ops::leaky_relu LeakyRelu", a line for each.
+  /// "my_ops::leaky_relu LeakyRelu default out", a line for each, with its overloads.
   [[gnu::cold]] std::string names() {
     const std::lock_guard<std::mutex> lock(mutex_);
     std::string text;
     for (const PyTorchOperator* op : operators_) {
       text += join({text.empty() ? "" : "\n", op->qualified_name, " ", op->info().operator_name});
+      for (const c10::OperatorName& name : op->names()) {
+        text += PyTorchOperator::is_out(name) ? " out" : " default";
+      }
     }
     return text;
   }
@@ -181,8 +202,34 @@ class PyTorchRegistry {
   }
 
   [[gnu::cold]] void implement_all(PyTorchOperator& op, bool replaces) {
-    for (const c10::OperatorName& name : op.names()) {
+    const std::vector<c10::OperatorName> names = op.names();
+    for (const c10::OperatorName& name : names) {
       implement(op, name, replaces);
+    }
+    if (replaces) {
+      for (const char* const overload : {"", "out"}) {
+        replace_rest(op, {op.qualified_name, overload}, names);
+      }
+    }
+  }
+
+  /// What there is of a library that was replaced, and which the kernel does not implement.
+  [[gnu::cold]] void replace_rest(PyTorchOperator& op, const c10::OperatorName& name,
+                                  const std::vector<c10::OperatorName>& own) {
+    const auto handle = c10::Dispatcher::singleton().findSchema(name);
+    const bool is_own = std::find(own.begin(), own.end(), name) != own.end();
+    const OperatorOptions& options = op.info().options;
+    const auto replace = [&](c10::DispatchKey key, bool is_implemented) {
+      if (!is_implemented && handle.has_value() && handle->hasKernelForDispatchKey(key)) {
+        implement_key<PyTorchReplaced>(name, key, op);
+      }
+    };
+    const bool is_composite = is_own && options.is_composite;
+    replace(c10::DispatchKey::CompositeImplicitAutograd, is_composite);
+    replace(key_of(op.kernel.device), is_own);
+    replace(c10::DispatchKey::PrivateUse1, is_composite || (is_own && options.is_private_use));
+    if (is_own) {  // what has no meta function, or is for another device, had none before
+      replace(c10::DispatchKey::Meta, is_composite || op.info().has_meta || op.may_be_gradient);
     }
   }
 
@@ -209,8 +256,8 @@ class PyTorchRegistry {
     };
     if (options.is_composite) {
       call(c10::DispatchKey::CompositeImplicitAutograd, Purpose::kTrace);
-      for (const auto key :
-           {key_of(op.kernel.device), c10::DispatchKey::Meta, c10::DispatchKey::Autograd}) {
+      for (const auto key : {key_of(op.kernel.device), c10::DispatchKey::Meta,
+                             c10::DispatchKey::Autograd, c10::DispatchKey::PrivateUse1}) {
         if (handle.hasKernelForDispatchKey(key)) {  // of a library that is replaced
           call(key, Purpose::kTrace);
         }
@@ -300,8 +347,8 @@ extern "C" ATEN_BRIDGE_PUBLIC inline const char* aten_bridge_pytorch_faults(int 
   return text.c_str();
 }
 
-/// The library's operators: "my_ops::leaky_relu LeakyRelu", a line each. Valid until the thread's
-/// next call.
+/// The library's operators: "my_ops::leaky_relu LeakyRelu default out", a line each, with their
+/// overloads. Valid until the thread's next call.
 extern "C" ATEN_BRIDGE_PUBLIC inline const char* aten_bridge_pytorch_operators() {
   thread_local std::string text;
   text = aten_bridge::detail::PyTorchRegistry::get().names();

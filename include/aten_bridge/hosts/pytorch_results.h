@@ -14,7 +14,9 @@
 #include <aten_bridge/kernel_base.h>
 #include <aten_bridge/outputs.h>
 
+#include <array>
 #include <cstddef>
+#include <cstdint>
 #include <string>
 
 #pragma GCC visibility push(hidden)
@@ -30,6 +32,20 @@ inline void add_undefined(const Tensors& results, const char* who, Report& repor
     }
   }
 }
+
+/// Makes a tensor the output of that number, whose operand is there.
+inline Operand& set_output(const Arguments& arguments, int index, const at::Tensor& output) {
+  Operand& operand = arguments.output(index);
+  operand.check = find_check(*arguments.kernel, Role::kOutput, index);
+  operand.name = operand_name(operand.check, Role::kOutput, index);
+  operand.view = output;
+  operand.impl = output.unsafeGetTensorImpl();
+  return operand;
+}
+
+/// kUnwritten in as many dimensions as a tensor has without memory of its own, which is quicker. A
+/// result may have such sizes more often.
+inline constexpr std::array<int64_t, 5> kShortUnwritten = {};
 
 /// Runs a body with outputs that it resizes.
 template <class Run>
@@ -88,8 +104,20 @@ inline void check_written(const Arguments& arguments) {
   return result.use_count() > 1 || (storage && storage.use_count() > 1);
 }
 
-/// Copies results that have the memory of others: autograd and the caller write to them. PyTorch
-/// sees to it itself where it traces.
+/// Whether PyTorch takes results to be row-major, since a meta function tells their sizes, or the
+/// inputs whose gradients they are. A kernel that is its own meta function tells strides too.
+inline bool returns_row_major(const KernelInfo& kernel) {
+  return kernel.returns_results && (kernel.is_gradient || !kernel.is_own_meta);
+}
+
+/// Whether a result of the kernel lies in its memory as PyTorch takes it to.
+[[gnu::always_inline]] inline bool lies_as_told(const KernelInfo& kernel,
+                                                const at::Tensor& result) {
+  return !returns_row_major(kernel) || result.layout() != at::kStrided || is_plain(result);
+}
+
+/// Copies results that have the memory of others, to which autograd and the caller write, and those
+/// that do not lie as they should. PyTorch sees to it itself where it traces.
 [[gnu::always_inline]] inline void separate(const Arguments& arguments, Purpose purpose,
                                             Tensors& results) {
   for (std::size_t i = 0; i < results.size() && purpose != Purpose::kTrace; ++i) {
@@ -99,6 +127,8 @@ inline void check_written(const Arguments& arguments) {
     }
     if (purpose == Purpose::kInfer) {
       result = is_shared(arguments, results, i) ? at::empty_like(result) : result;
+    } else if (!lies_as_told(*arguments.kernel, result)) {
+      result = to_plain(result);
     } else if (is_shared(arguments, results, i) ||
                (arguments.kernel->returns_results && is_held(result))) {
       result = result.clone();
