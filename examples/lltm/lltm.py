@@ -65,7 +65,12 @@ def main(library):
     assert torch.autograd.gradcheck(network.lltm, small)
     print("its gradients: right by torch.autograd.gradcheck")
 
-    gradients = torch.autograd.grad(network.lltm(*inputs), inputs, [torch.ones(BATCH, STATE)] * 2)
+    ones = [torch.ones(BATCH, STATE)] * 2
+    gradients = torch.autograd.grad(network.lltm(*inputs), inputs, ones)
+    expected_gradients = torch.autograd.grad(in_python(*inputs), inputs, ones)
+    torch.testing.assert_close(gradients, expected_gradients)
+    print("and those of the cell in Python, but for rounding")
+
     operator = kernel(f"{library}:Lltm", grad="LltmGrad")
     arrays = [ms.Tensor(t.detach().numpy()) for t in inputs]
     for result, expected in zip(operator(*arrays), results, strict=True):

@@ -13,6 +13,7 @@ def cuda_kernels(build):
         *(build / "tests/cuda").glob("test_cuda*.so"),
         build / "examples/leaky_relu/leaky_relu_cuda.so",
         build / "examples/squared_relu/squared_relu.so",
+        build / "examples/lltm/lltm_cuda.so",
     ]
 
 
