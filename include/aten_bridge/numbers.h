@@ -143,17 +143,26 @@ inline DType read_dtype(const Slot& slot) {
   return is_dtype ? static_cast<DType>(number) : DType::kNone;
 }
 
+/// Where an element of a list is, which may be a view: `slot` has up to one dimension.
+inline char* element_of_list(const Slot& slot, int64_t index) {
+  const int64_t stride = slot.strides == nullptr || slot.ndim == 0 ? 1 : slot.strides[0];
+  return static_cast<char*>(slot.data) +
+         (slot.offset + index * stride) * static_cast<int64_t>(dtype_itemsize(slot.dtype));
+}
+
 template <class T>
 T number_as(const Slot& slot) {
   T value{};
   if constexpr (std::is_same_v<T, std::vector<int64_t>>) {
-    const auto* elements = static_cast<const int64_t*>(slot.data);
-    value.assign(elements, elements + slot.numel);
+    value.reserve(static_cast<std::size_t>(slot.numel));
+    for (int64_t i = 0; i < slot.numel; ++i) {
+      value.push_back(load<int64_t>(element_of_list(slot, i)));
+    }
   } else if constexpr (std::is_same_v<T, std::vector<double>>) {
+    value.reserve(static_cast<std::size_t>(slot.numel));
     for (int64_t i = 0; i < slot.numel; ++i) {
       Slot element = slot;
-      element.data =
-          static_cast<char*>(slot.data) + i * static_cast<int64_t>(dtype_itemsize(slot.dtype));
+      element.data = element_of_list(slot, i);
       value.emplace_back();
       convert(read_number(element), value.back());
       value.back() =

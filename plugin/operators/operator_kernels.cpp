@@ -765,8 +765,13 @@ const KernelBase& make_kernel(Made& made, const TextAttributes& attributes, int 
                 join({attributes.name(), ": expected the number of inputs of a ",
                       "gradient, such as \"1/2\", got \"", attributes.task(), "\""}));
   }
-  const std::string key = Operator(*handle, attributes, inputs).key();
-  std::unique_ptr<Family>& family = made.families[key];
+  const Operator of(*handle, attributes, inputs);
+  if (is_gradient && of.bindings().empty()) {  // it would have no outputs
+    throw Error(Status::kAttribute,
+                join({attributes.name(), ": expected a gradient of one input or more, got the ",
+                      "task \"", attributes.task(), "\" for 0 inputs"}));
+  }
+  std::unique_ptr<Family>& family = made.families[of.key()];
   if (family == nullptr) {
     family = std::make_unique<Family>(*handle, attributes, inputs);
   }

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 import torch
-from conftest import CMAKE, SOURCE, TORCH, compile_only, run
+from conftest import CMAKE, CXX_STANDARD, SOURCE, TORCH, compile_only, python, run
 
 LIBRARIES = {
     "examples/leaky_relu/leaky_relu.so": {
@@ -272,3 +272,72 @@ def test_a_library_uses_nothing_that_another_one_may_show(by_hand):
     ours = {name for name in shown if name.startswith("aten_bridge_")}
     assert ours == {"aten_bridge_last_error"}
     assert not ours & {name for _, _, name in relocations}
+
+
+# Opens, calls and closes a library ten times; in each a thread calls it, and ends: as long as one
+# that has called it lives, so do the thread-local objects, and the library.
+CLOSE = """
+import _ctypes, ctypes, os, sys, threading, time
+
+torch, library = sys.argv[1:]
+ctypes.CDLL(torch)  # which stays
+Kernel = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int, *6 * [ctypes.c_void_p])
+Floats, Addresses = ctypes.c_float * 2, ctypes.c_void_p * 2
+
+
+def call(handle, value, operands, found):
+    x, y, sizes = Floats(value, 2), Floats(), (ctypes.c_int64 * 1)(2)
+    status = Kernel(_ctypes.dlsym(handle, "Copy"))(
+        operands,
+        Addresses(ctypes.addressof(x), ctypes.addressof(y)),
+        (ctypes.c_int * 2)(1, 1),
+        Addresses(*2 * [ctypes.addressof(sizes)]),
+        (ctypes.c_char_p * 2)(b"float32", b"float32"),
+        None,
+        None,
+    )
+    found.append((status == 0, *y))
+
+
+def tasks():
+    return len(os.listdir("/proc/self/task"))
+
+
+for turn in range(10):
+    handle, found, before = _ctypes.dlopen(library, os.RTLD_NOW), [], tasks()
+    for operands in (2, 1, 2):  # an error between
+        thread = threading.Thread(target=call, args=(handle, turn, operands, found))
+        thread.start()
+        thread.join()
+    while tasks() > before:  # behind join() a thread still destroys what is its own
+        time.sleep(0.001)
+    assert found == [(True, turn, 2), (False, 0, 0), (True, turn, 2)], found
+    assert library in open("/proc/self/maps").read()
+    _ctypes.dlclose(handle)
+    assert library not in open("/proc/self/maps").read(), turn
+"""
+
+
+def test_a_library_that_may_be_unloaded_can_be_opened_again(tmp_path):
+    """Ours never are (-z nodelete), but one that a compiler made alone may be.
+
+    g++ marks variables of the C++ library so that they stay, and with them the library.
+    """
+    source, library = tmp_path / "copy.cpp", tmp_path / "copy.so"
+    source.write_text(
+        "#include <aten_bridge.h>\n"
+        "ATEN_BRIDGE_EXPORT(Copy, [](const at::Tensor& x, at::Tensor& y) { y.copy_(x); });\n"
+    )
+    done = compile_only(
+        *[
+            "g++",
+            source,
+            f"-std=c++{CXX_STANDARD}",
+            "-fno-gnu-unique",
+            "-DATEN_BRIDGE_ERRORS_RETURN",
+        ],
+        *["-fvisibility=hidden", "-shared", "-fPIC", "-o", library, f"-L{TORCH / 'lib'}"],
+        *[f"-Wl,-rpath,{TORCH / 'lib'}", "-Wl,-z,now,--no-as-needed", "-ltorch_cpu", "-lc10"],
+    )
+    assert done.returncode == 0, done.stdout
+    python("-c", CLOSE, TORCH / "lib/libtorch_cpu.so", library)

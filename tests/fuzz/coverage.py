@@ -43,31 +43,40 @@ def find_tool(name, version):
     return found
 
 
-def run_counted(fuzzer, folder, version, stand_in):
+def run_counted(fuzzer, folder, version, stand_in, opened_by_jax=()):
     """Runs a fuzzer on its inputs; returns how often each line was run, as lcov has it.
 
-    Those for CUDA need the stand-in for its runtime.
+    Those for CUDA need the stand-in for its runtime. What that for JAX runs is in libraries that it
+    opens, each of which writes a profile of its own (%m).
     """
     name = fuzzer.name.removesuffix("_coverage")
-    profile = folder / f"{name}.profraw"
+    libraries = opened_by_jax if name == "jax_fuzz" else ()
+    for profile in folder.glob(f"{name}-*.profraw"):  # else the run would be added to it
+        profile.unlink()
     corpus = folder / f"{name}.corpus"
     is_cuda = name.startswith("cuda_")  # where a call takes the stand-in's threads
     preload = {"LD_PRELOAD": str(stand_in)} if is_cuda else {}
     output = subprocess.run(
         [fuzzer, "500" if is_cuda else "5000", *([corpus] if corpus.is_dir() else [])],
-        env={**os.environ, "LLVM_PROFILE_FILE": str(profile), **preload},
+        env={**os.environ, "LLVM_PROFILE_FILE": str(folder / f"{name}-%m.profraw"), **preload},
         check=True,
         text=True,
         stdout=subprocess.PIPE,
     ).stdout
     print(f"{name}: {output.strip()}")
-    merged = profile.with_suffix(".profdata")
+    merged = folder / f"{name}.profdata"
+    profiles = list(folder.glob(f"{name}-*.profraw"))
     subprocess.run(
-        [find_tool("llvm-profdata", version), "merge", "-sparse", profile, "-o", merged], check=True
+        [find_tool("llvm-profdata", version), "merge", "-sparse", *profiles, "-o", merged],
+        check=True,
     )
     cov = [find_tool("llvm-cov", version), "export", "-format=lcov", "-skip-functions"]
+    objects = [f"-object={library}" for library in libraries]
     return subprocess.run(
-        [*cov, f"-instr-profile={merged}", fuzzer], check=True, text=True, stdout=subprocess.PIPE
+        [*cov, f"-instr-profile={merged}", fuzzer, *objects],
+        check=True,
+        text=True,
+        stdout=subprocess.PIPE,
     ).stdout
 
 
@@ -135,6 +144,9 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--llvm", default="14", help="major version of the compiler")
     parser.add_argument("--stand-in", type=Path, help="for the CUDA runtime")
+    parser.add_argument(
+        "--opened-by-jax", type=Path, action="append", default=[], help="a library of kernels"
+    )
     parser.add_argument("include", type=Path)
     parser.add_argument("folder", type=Path)
     parser.add_argument("fuzzers", type=Path, nargs="+")
@@ -143,7 +155,13 @@ def main():
 
     files = counts_by_line(
         [
-            run_counted(f.resolve(), arguments.folder, arguments.llvm, arguments.stand_in)
+            run_counted(
+                f.resolve(),
+                arguments.folder,
+                arguments.llvm,
+                arguments.stand_in,
+                arguments.opened_by_jax,
+            )
             for f in arguments.fuzzers
         ],
         include,

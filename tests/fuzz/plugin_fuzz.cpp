@@ -210,7 +210,7 @@ Call choose_values(Choices& choices) {
     operand.type = type;
     operand.sizes = {static_cast<int64_t>(values.size())};
     fuzz::set_values(operand, values);
-    Input input = input_of(std::move(operand));
+    Input input = choose_view(choices, std::move(operand), /*may_repeat=*/false);
     input.is_scalar = true;
     return input;
   };
@@ -240,6 +240,9 @@ Call choose_values(Choices& choices) {
   const float real = choices.of(kFloats);
   add(list_of(Type::kF32, std::vector<float>{real}), fuzz::value_text(fuzz::widened(real)));
   call.inputs.back().operand.sizes.clear();
+  if (call.inputs.back().layout) {
+    call.inputs.back().layout->strides.clear();
+  }
   if (choices.one_in(4)) {  // a tensor's number is what it is
     call.inputs.back().is_scalar = false;
     text.erase(text.rfind(';', text.size() - 2) + 1);
@@ -439,7 +442,7 @@ struct Arrays {
   std::vector<const char*> dtypes;
 };
 
-constexpr int kFaults = 10;
+constexpr int kFaults = 11;
 
 void run(const Call& call, int fault, fuzz::Memory& memory, Choices& choices) {
   Arrays arrays;
@@ -539,6 +542,17 @@ void run(const Call& call, int fault, fuzz::Memory& memory, Choices& choices) {
       }
       break;
     }
+    case 10:
+      if (at < call.inputs.size() && inputs.layouts[at].has_value() && of_fault.numel() > 1) {
+        Ints& strides = inputs.layouts[at]->strides;
+        if (strides.size() > 1 && choices.one_in(2)) {
+          strides.pop_back();
+        } else {
+          strides.push_back(1);
+        }
+        outcome = Outcome::kError;
+      }
+      break;
     default:
       break;
   }

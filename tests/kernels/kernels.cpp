@@ -14,6 +14,7 @@
 #include <atomic>
 #include <cfenv>
 #include <stdexcept>
+#include <type_traits>
 #include <vector>
 
 namespace {
@@ -189,6 +190,10 @@ void change_state(const Tensor& /*x*/, Tensor& y) {
   c10::impl::tls_set_dispatch_key_excluded(c10::DispatchKey::AutocastCPU, false);
   y.fill_(0);
 }
+void change_process(const Tensor& x, Tensor& y) {
+  at::globalContext().setDeterministicAlgorithms(true, /*warn_only=*/false);
+  y.copy_(x);
+}
 void change_state_and_throw(const Tensor& x, Tensor& y) {
   change_state(x, y);
   throw std::runtime_error("thrown after a change of state");
@@ -302,6 +307,7 @@ ATEN_BRIDGE_EXPORT(ParallelChunks, parallel_chunks);
 ATEN_BRIDGE_EXPORT(MatMul, [](const Tensor& x) { return x.matmul(x); });
 ATEN_BRIDGE_EXPORT(State, state);
 ATEN_BRIDGE_EXPORT(ChangeState, change_state);
+ATEN_BRIDGE_EXPORT(ChangeProcess, change_process);
 ATEN_BRIDGE_EXPORT(ChangeStateAndThrow, change_state_and_throw);
 ATEN_BRIDGE_EXPORT(Resize, resize);
 ATEN_BRIDGE_EXPORT(Assign, assign);
@@ -375,3 +381,10 @@ void nest(const Tensor& x, Tensor& y) {
 }  // namespace
 
 ATEN_BRIDGE_EXPORT(Nest, nest);
+
+// A kernel stays where it is made: what the host has of it points into it.
+template <class K>
+constexpr bool kIsCopied = std::is_copy_constructible_v<K> || std::is_move_constructible_v<K> ||
+                           std::is_copy_assignable_v<K> || std::is_move_assignable_v<K>;
+static_assert(!kIsCopied<aten_bridge::detail::KernelBase>);
+static_assert(!kIsCopied<std::remove_const_t<decltype(aten_bridge_kernel_Copy.kernel)>>);

@@ -1,6 +1,7 @@
 """PyTorch's operators by name in MindSpore, compared with PyTorch, in both modes."""
 
 import copy
+import ctypes
 import math
 import os
 import subprocess
@@ -688,6 +689,22 @@ def test_wrong_attributes():
         "aten::sum: attribute 'dtype': expected the name of a dtype, such as \"float32\", got the "
         'str "float31"'
     )
+
+
+@pytest.mark.parametrize("task", ["1/0", "2/0"])
+def test_a_gradient_for_no_inputs_is_refused(task):
+    """It has no outputs, of which MindSpore's hooks would take the first."""
+    library = ctypes.CDLL(os.environ["ATEN_BRIDGE_OPERATORS"])
+    library.aten_bridge_operator_describe.restype = ctypes.c_char_p
+    failed = ctypes.c_int()
+    text = library.aten_bridge_operator_describe(
+        f"9:aten::cat3:{task}".encode(), ctypes.byref(failed)
+    )
+    assert text.decode() == (
+        "aten::cat: expected a gradient of one input or more, got the task "
+        f'"{task.partition("/")[0]}" for 0 inputs'
+    )
+    assert failed.value == 1
 
 
 def test_wrong_calls(cpu):

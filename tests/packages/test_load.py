@@ -255,9 +255,35 @@ def test_a_cache_that_others_can_write_to_is_refused(source, tmp_path, monkeypat
     monkeypatch.setenv("ATEN_BRIDGE_CACHE_DIR", str(folder))
     assert text_of(PermissionError, lambda: load("add_number", [source])) == (
         f"{folder}: expected a folder that nobody else can write to, since the libraries in it are "
-        "loaded as code, got one of another user or with write permission for others; chmod go-w "
-        f"{folder}, or name another with ATEN_BRIDGE_CACHE_DIR"
+        "loaded as code, got one of another user or with write permission for others; chmod -R "
+        f"go-w {folder}, or name another with ATEN_BRIDGE_CACHE_DIR"
     )
+
+
+def test_folders_of_the_cache_are_private_whatever_the_umask(source, tmp_path, monkeypatch):
+    """A group that could write to one of them could replace a library."""
+    cache = tmp_path / "cache"
+    cache.mkdir(mode=0o755)
+    monkeypatch.setenv("ATEN_BRIDGE_CACHE_DIR", str(cache))
+    umask = os.umask(0o002)
+    try:
+        load("add_number", [source])
+        load_inline("one_more", SOURCE.replace('#include "number.h"', "#define NUMBER 1"))
+    finally:
+        os.umask(umask)
+    below = [cache / name for name in ("trees", "headers", "libraries", "sources")]
+    folders = [*below, *(one for kind in below for one in kind.iterdir() if one.is_dir())]
+    folders += list(cache.glob("trees/*/build"))
+    assert {oct(folder.stat().st_mode & 0o777) for folder in folders} == {"0o700"}
+
+    (library,) = cache.glob("libraries/add_number-*")
+    for folder in (library, cache / "libraries"):
+        folder.chmod(0o770)
+        assert text_of(PermissionError, lambda: load("add_number", [source])) == (
+            f"{folder}: expected a folder that nobody else can write to, since the libraries in it "
+            "are loaded as code, got one of another user or with write permission for others; "
+            f"chmod -R go-w {folder}, or name another with ATEN_BRIDGE_CACHE_DIR"
+        )
 
 
 def test_the_cache_is_the_users(monkeypatch):

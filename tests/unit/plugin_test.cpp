@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -101,6 +102,45 @@ TEST(PluginTest, ListsNumbersAndDtypesComeFromInputs) {
   none.input("float32", {}, &real, true).none().output("float64", {6}, found.data());
   EXPECT_EQ(none.run("Values"), "");
   EXPECT_EQ(found, (std::vector<double>{3, 4, 0.1, 0.2, 0.3, -1}));
+}
+
+TEST(PluginTest, ListsOfNumbersMayBeViews) {
+  Ints ints = {9, 3, 9, 4, 9, 5};  // 3, 4, 5 is every second one
+  std::vector<float> reals = {9, 0.1F, 0.2F};
+  std::vector<double> doubles = {0.5, 9, 9, 0.25};
+  int64_t one = 7;
+  std::vector<double> found(8);
+  PluginCall call;
+  call.strided("int64", {3}, ints.data(), {2}, 1).input("int64", {}, &one, true);
+  call.strided("float32", {2}, reals.data(), {1}, 1).strided("float64", {}, doubles.data(), {}, 3);
+  call.none().output("float64", {8}, found.data());
+  EXPECT_EQ(call.run("Values"), "");
+  EXPECT_EQ(found, (std::vector<double>{3, 4, 5, 7, 0.1, 0.2, 0.25, -1}));
+
+  found.assign(6, 0);
+  PluginCall others;  // one that is repeated, and a step between float64
+  others.strided("int64", {2}, ints.data(), {0}, 5).none();
+  others.strided("float64", {2}, doubles.data(), {3}, 0).input("float64", {}, doubles.data());
+  others.none().output("float64", {6}, found.data());
+  EXPECT_EQ(others.run("Values"), "");
+  EXPECT_EQ(found, (std::vector<double>{5, 5, 0.5, 0.25, 0.5, -1}));
+}
+
+TEST(PluginTest, StridesAreAsManyAsDimensions) {
+  std::vector<float> x = {0, 1, 2, 3};
+  std::vector<float> y(4);
+  PluginCall few;
+  few.strided("float32", {2, 2}, x.data(), {2}, 0).output("float32", {2, 2}, y.data());
+  EXPECT_EQ(few.run("Copy"), "Copy: input 0: expected 2 strides, got 1 with float32 [2, 2]");
+  PluginCall many;
+  many.strided("float32", {2}, x.data(), {2, 1}, 0).output("float32", {2}, y.data());
+  EXPECT_EQ(many.run("Copy"), "Copy: input 0: expected 1 stride, got 2 with float32 [2]");
+  Ints ints = {1, 2};
+  std::vector<double> found(6);
+  PluginCall list;
+  list.strided("int64", {2}, ints.data(), {1, 1}, 0).none().input("float32", {2}, x.data(), true);
+  list.input("float32", {}, x.data(), true).none().output("float64", {6}, found.data());
+  EXPECT_EQ(list.run("Values"), "Values: input 0: expected 1 stride, got 2 with int64 [2]");
 }
 
 TEST(PluginTest, TheLargestNumbersOfDtypesStayInTheirRange) {
@@ -259,6 +299,38 @@ TEST(PluginTest, TheLibraryTellsItsOperators) {
   EXPECT_STREQ(names("GetAllRegisteredOps")[6], "NonZeroPlugin");
   ASSERT_EQ(count("GetComputeDependOpCount"), 1);
   EXPECT_STREQ(names("GetAllOpPluginComputeDependOps")[0], "NonZeroPlugin");
+}
+
+TEST(PluginTest, ARefusedCallLeavesNothingBehind) {
+  // In PyNative mode the calls share one `extra`, and so their views.
+  std::optional<PluginCall> call;
+  std::vector<float> x = {0, 1, 2, 3, 4, 5};
+  std::vector<float> y(4);
+  float ones[2] = {1, 1};
+  int64_t dim = 0;
+  // Views are kept by the sizes of the first operand and the last: the one between is another.
+  const auto good = [&] {
+    y.assign(4, -1);
+    call.emplace().input("float32", {2}, ones).strided("float32", {2}, x.data(), {2}, 1);
+    call->input("int64", {}, &dim, true).output("float32", {4}, y.data());
+    EXPECT_EQ(call->run("CatPlugin"), "");
+    EXPECT_EQ(y, (std::vector<float>{1, 1, 1, 3}));
+  };
+  const auto refused = [&](const char* dtype, const Ints& sizes, const Ints& strides) {
+    call.emplace().input("float32", {2}, ones).strided(dtype, sizes, x.data(), strides, 0);
+    call->input("int64", {}, &dim, true).output("float32", {4}, y.data());
+    return call->run("CatPlugin");
+  };
+  const std::string dtypes =
+      "expected bool|uint8|int8|uint16|int16|uint32|int32|uint64|int64|float16|bfloat16|float32|"
+      "float64|complex64|complex128|float8e4m3fn|float8e5m2, got \"quack\" with shape [2, 1, 2]";
+  good();
+  EXPECT_EQ(refused("quack", {2, 1, 2}, {1, 6, 2}), "CatPlugin: input 1: " + dtypes);
+  good();
+  EXPECT_NE(refused("float32", {2, 1, 2}, {1, 6, 2}), "") << "of another rank than the first";
+  good();
+  EXPECT_NE(refused("float32", {2, 2}, {1, 3}), "") << "transposed";
+  good();
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 // The caller's state: a kernel finds the same surroundings whatever the host's thread has set, and
 // the host finds its own back.
+#include <ATen/Context.h>
 #include <ATen/Parallel.h>
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/grad_mode.h>
@@ -138,5 +139,15 @@ INSTANTIATE_TEST_SUITE_P(Kernels, RestoringTest,
                          testing::Values("Copy", "ThrowAten", "ThrowInt", "ChangeState",
                                          "ChangeStateAndThrow"),
                          [](const auto& info) { return std::string(info.param); });
+
+TEST(StateTest, SettingsOfTheWholeProcessStayAsAKernelSetThem) {
+  at::Context& process = at::globalContext();
+  ASSERT_FALSE(process.deterministicAlgorithms());
+  const auto result = kernel("ChangeProcess").input<float>({1}, {1}).output<float>({1}).run_here();
+  const bool is_deterministic = process.deterministicAlgorithms();
+  process.setDeterministicAlgorithms(false, /*warn_only=*/false);
+  EXPECT_EQ(result.error(), "");
+  EXPECT_TRUE(is_deterministic);
+}
 
 }  // namespace

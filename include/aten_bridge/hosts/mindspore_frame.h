@@ -161,6 +161,11 @@ class CallFrame {
       slot.strides = nullptr;
       slot.offset = 0;
     }
+    if (slot.strides != nullptr &&
+        layouts_[index].strides.size() != static_cast<std::size_t>(slot.ndim)) {
+      add_stride_fault(name, layouts_[index].strides.size(), slot, report);
+      return false;
+    }
     return true;
   }
 
@@ -206,6 +211,13 @@ class CallFrame {
     } else {
       report.add(Status::kDtype, {name.text(), dtype_fault(dtype, slot)});
     }
+  }
+
+  [[gnu::cold, gnu::noinline]] static void add_stride_fault(const OperandName& name,
+                                                            std::size_t strides, const Slot& slot,
+                                                            Report& report) {
+    report.add(Status::kShape, {name.text(), ": expected ", detail::count_text(slot.ndim, "stride"),
+                                ", got ", std::to_string(strides), " with ", slot.text()});
   }
 
   /// ": expected ..., got ..." for a dtype that is not in the tables.

@@ -21,7 +21,7 @@ from typing import TypeAlias
 
 from aten_bridge._library import did_you_mean, is_utf8, or_list, shown
 from aten_bridge.build._build import Build, BuildError
-from aten_bridge.build._cache import cache_dir, private, write
+from aten_bridge.build._cache import cache_dir, private, private_in, write
 from aten_bridge.build._keys import hash_of
 
 __all__ = ["BuildError", "cache_dir", "load", "load_inline"]
@@ -140,7 +140,8 @@ def _file_of(name: str, text: str, suffix: str) -> Path:
     if not is_utf8(text):
         raise ValueError(f"{name}: expected a source in UTF-8, got {shown(text)}")
     content = text.encode()
-    folder = private(cache_dir()) / "sources" / f"{_checked(name)}-{hash_of(content)[:16]}"
+    one = f"{_checked(name)}-{hash_of(content)[:16]}"
+    folder = private_in(private(cache_dir()), "sources", one)
     write(folder / f"{name}.{suffix}", content)
     return folder / f"{name}.{suffix}"
 

@@ -18,7 +18,15 @@ from pathlib import Path
 
 from aten_bridge import _places
 from aten_bridge._library import shown
-from aten_bridge.build._cache import cache_dir, locked, private, time_of_change, time_of_now, write
+from aten_bridge.build._cache import (
+    cache_dir,
+    locked,
+    private,
+    private_in,
+    time_of_change,
+    time_of_now,
+    write,
+)
 from aten_bridge.build._keys import bridge, compiler, hash_of_file, key_of, pytorch
 from aten_bridge.build._tools import (
     check_nvcc,
@@ -76,13 +84,13 @@ class Build:
             headers = json.loads(self._headers_file.read_bytes())
             path = self._library([hash_of_file(header) for header in headers])
             if path.is_file():
+                private_in(self._cache, "libraries", path.parent.name)
                 return path
         return None
 
     def make(self, verbose: bool) -> Path:
         """Builds it, or waits for another process that does."""
-        tree = self._cache / "trees" / self._tree_key
-        tree.mkdir(parents=True, exist_ok=True)
+        tree = private_in(self._cache, "trees", self._tree_key)
         with progress(self.name, verbose), locked(tree / "lock") as lock:
             for _ in range(_TRIES):
                 now = dataclasses.replace(self)  # others may have been at work, and at the sources
@@ -96,7 +104,7 @@ class Build:
 
     @property
     def _headers_file(self) -> Path:
-        return self._cache / "headers" / f"{self._key}.json"
+        return private_in(self._cache, "headers") / f"{self._key}.json"
 
     def _library(self, hashes_of_headers: Sequence[str]) -> Path:
         key = key_of(self._key, hashes_of_headers)
@@ -109,6 +117,7 @@ class Build:
         build = tree / "build"
         if not (build / "build.ninja").is_file():
             shutil.rmtree(build, ignore_errors=True)  # what an interrupted one left
+        private(build)
         write(tree / "CMakeLists.txt", self._project().encode())
         ninja = tool("ninja")
         configure = [
@@ -141,6 +150,7 @@ class Build:
         write(self._records_file(build), json.dumps(records | contents).encode())
         headers = sorted(hashes.keys() - set(self.sources))
         library = self._library([hashes[header] for header in headers])
+        private_in(self._cache, "libraries", library.parent.name)
         write(library, (build / f"{self.name}.so").read_bytes(), mode=0o755)
         write(self._headers_file, json.dumps(headers).encode())
         return library

@@ -38,14 +38,20 @@ def private(folder: Path) -> Path:
         raise PermissionError(
             f"{folder}: expected a folder that nobody else can write to, since the libraries in it "
             "are loaded as code, got one of another user or with write permission for others; "
-            f"chmod go-w {folder}, or name another with ATEN_BRIDGE_CACHE_DIR"
+            f"chmod -R go-w {folder}, or name another with ATEN_BRIDGE_CACHE_DIR"
         )
+    return folder
+
+
+def private_in(folder: Path, *names: str) -> Path:
+    """A folder in that one, each on the way as private: with a umask of 002 a group could write."""
+    for name in names:
+        folder = private(folder / name)
     return folder
 
 
 def write(path: Path, content: bytes, mode: int = 0o644) -> None:
     """Writes the file at once, for whoever reads it meanwhile; one of the same content stays."""
-    path.parent.mkdir(parents=True, exist_ok=True)
     if path.is_file() and path.read_bytes() == content:
         return
     with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:

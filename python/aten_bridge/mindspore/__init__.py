@@ -37,8 +37,9 @@ def kernel(
     """Makes an operator of a kernel.
 
     Each call makes an operator of its own: kernels with state share none, and neither do a copy
-    made by `copy.deepcopy` and its original. Needs MindSpore 2.10. PyTorch is imported only if a
-    kernel's operators tell their shapes in its Python part alone, such as those of a convolution.
+    made by `copy.deepcopy` and its original. Works on MindSpore 2.7 to 2.10. PyTorch is imported
+    only if a kernel's operators tell their shapes in its Python part alone, such as those of a
+    convolution.
 
     Args:
         path_and_name: The library and the name of the kernel, as a text or a path:
