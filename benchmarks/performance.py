@@ -34,8 +34,14 @@ ROWS = {
     "operator_through_bridge": "the same, as a kernel",
 }
 DIRECT = "direct/leaky_relu_out_below_autograd"
+MOST_BESIDE = 120  # ns that LeakyRelu may take more than the operator
 BLUE, ORANGE, GREY = "#1f6fb4", "#c8581a", "#8a8f94"
 LIGHT, DARK = "#8fc1ea", "#0d3a63"
+
+
+def is_operator(function):
+    """Whether a function that the library calls is the operator of its kernel."""
+    return function.startswith("at::_ops::")
 
 
 class Results:
@@ -90,6 +96,16 @@ class Results:
         """Of the whole call of LeakyRelu, 4x4, to the operator's own."""
         return self.medians["call/leaky_relu"] / self.medians[DIRECT]
 
+    def beside_the_operator(self):
+        """Nanoseconds of the whole call of LeakyRelu, 4x4, less the operator's own."""
+        return self.medians["call/leaky_relu"] - self.medians[DIRECT]
+
+    def bridge_instructions(self):
+        """Of a call of LeakyRelu all but the operator's: the bridge's, and of what it calls."""
+        own, called = self.instructions["own"], self.instructions["called"]
+        others = (cost for name, cost in called.items() if not is_operator(name))
+        return sum(own.values()) + sum(others)
+
     def two_attributes(self):
         return self.medians["call/leaky_relu_with_two_attributes"] / self.medians["call/leaky_relu"]
 
@@ -107,9 +123,9 @@ class Results:
             (times[i + 1] - times[i]) / (SLOTS[i + 1] - SLOTS[i]) for i in range(len(SLOTS) - 1)
         ]
 
-    def compile_time(self):
+    def compile_time(self, source="leaky_relu"):
         """Of the source with the header to that without."""
-        return self.builds["leaky_relu"]["seconds"] / self.builds["leaky_relu_alone"]["seconds"]
+        return self.builds[source]["seconds"] / self.builds["leaky_relu_alone"]["seconds"]
 
 
 # ===--- tables ---===
@@ -138,7 +154,7 @@ def kib(size):
 
 def summary(results):
     two = {row: results.medians[f"{row}/2"] for row in results.rows()}
-    more = results.medians["call/leaky_relu"] - results.medians[DIRECT]
+    more = results.beside_the_operator()
     builds = results.builds["leaky_relu"]
     operators = ""
     if results.operators:
@@ -167,17 +183,23 @@ def summary(results):
 def goals(results):
     views, further = results.views(), results.further_slots()
     faster = results.tutorial() / views
-    whole, attributes = results.whole_call(), results.two_attributes()
+    more, attributes = results.beside_the_operator(), results.two_attributes()
     size, compiling = results.builds["leaky_relu"]["bytes"], results.compile_time()
+    with_all = results.compile_time("leaky_relu_header_only")
     rows = [  # the goal, what was measured, and a number with its limit
-        ("two views made and checked in 10 ns", f"{number(views)} ns", views, 10),
+        ("two views made and checked in 25 ns", f"{number(views)} ns", views, 25),
         (
             "100 times faster than the tutorial's conversion",
             f"{faster:.1f} times",
             100 / faster,
             1,
         ),
-        ("LeakyRelu within 1.05 of the operator called directly", f"{whole:.2f}", whole, 1.05),
+        (
+            f"LeakyRelu at most {MOST_BESIDE} ns slower than the operator",
+            f"{number(more)} ns",
+            more,
+            MOST_BESIDE,
+        ),
         ("with two attributes no slower", f"{attributes:.2f}", round(attributes, 2), 1),
         (
             "cost linear in the number of slots",
@@ -187,13 +209,19 @@ def goals(results):
         ),
         ("LeakyRelu's `.so` under 150 KiB", kib(size), size / 1024, 150),
         (
-            "its compile time within 1.3 of the operator's without the header",
+            "its compile time within 1.2 of the operator's without the header",
             f"{compiling:.2f}",
             compiling,
-            1.3,
+            1.2,
         ),
+        ("within 1.6 of it with all of the bridge in it", f"{with_all:.2f}", with_all, 1.6),
     ]
     if results.instructions:
+        spent = results.bridge_instructions()
+        shown = f"{spent:,.0f} instructions"
+        rows.append(
+            ("at most 1,000 instructions of its call beside the operator", shown, spent, 1000)
+        )
         count = results.instructions["allocations"]
         shown = f"{count:,.0f} instructions of `malloc`"
         rows.append(("no heap allocation from the second call on", shown, count, 0))
@@ -233,8 +261,8 @@ def instructions(results):
     if not results.instructions:
         return "Not counted: valgrind was not there, or failed.\n"
     own, called = results.instructions["own"], results.instructions["called"]
-    operator = sum(cost for name, cost in called.items() if name.startswith("at::_ops::"))
-    others = {name: cost for name, cost in called.items() if not name.startswith("at::_ops::")}
+    operator = sum(cost for name, cost in called.items() if is_operator(name))
+    others = {name: cost for name, cost in called.items() if not is_operator(name)}
     total = sum(own.values()) + sum(called.values())
 
     def line(text, cost):
@@ -478,8 +506,16 @@ def draw_elements(results, figure):
     above.legend(frameon=False)
     above.set_title("A whole call and the operator alone", loc="left")
     ratios = [call / one for call, one in zip(calls, direct, strict=True)]
-    below.axhline(1.05, color=ORANGE, linewidth=1, linestyle="--")
-    below.text(counts[0], 1.06, "goal: 1.05", color=ORANGE, va="bottom", fontsize="small")
+    goal = [(one + MOST_BESIDE) / one for one in direct]
+    below.plot(counts, goal, "--", color=ORANGE, linewidth=1)
+    below.text(
+        counts[0],
+        goal[0],
+        f"goal: {MOST_BESIDE} ns more",
+        color=ORANGE,
+        va="bottom",
+        fontsize="small",
+    )
     below.plot(counts, ratios, "o-", color=BLUE, ms=4)
     below.set(xlabel="elements (float32)", ylabel="ratio", ylim=(min(0.9, *ratios), None))
 

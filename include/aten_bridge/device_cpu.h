@@ -93,8 +93,8 @@ class CpuDevice {
       report.add(Status::kDevice,
                  {name.text(), ": expected memory of the CPU, got memory of cuda:",
                   std::to_string(device), " with ", slot.text(),
-                  "; this kernel was built for the CPU: in a program on the GPU, say ",
-                  "set_device(\"CPU\") of the operator, or build the kernel for CUDA"});
+                  "; this kernel was built for the CPU: run the operator on the CPU, or build the ",
+                  "kernel for CUDA"});
     }
     return device < 0;
   }

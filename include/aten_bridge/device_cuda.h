@@ -157,7 +157,7 @@ class CapturePool {
 
 /// A call on CUDA. The host's stream is the current one during the body, so that what the body
 /// launches runs behind what the host has launched, and in front of what it will: nobody waits.
-/// (MindSpore's stream is a non-blocking one, which the default stream does not wait for.)
+/// (It may be a non-blocking one, which the default stream does not wait for.)
 class CudaDevice {
  public:
   static constexpr at::DeviceType kType = at::kCUDA;

@@ -105,10 +105,9 @@ namespace aten_bridge {
 /// `name` of the operator. Its type is the parameter's: bool, int64_t, double, std::string,
 /// at::Scalar, at::ScalarType (the dtype's name, such as "float32"), a std::vector of int64_t,
 /// double, bool or std::string, a std::vector of vectors of the first two, at::IntArrayRef, or
-/// std::optional of these, which is empty where the operator has no such attribute. The host
-/// converts nothing: an int is an error where a float is expected. It has floats as float32; the
-/// kernel gets the double of the shortest decimal that names the float32: 0.01 for Python's 0.01
-/// (MindSpore 2.10).
+/// std::optional of these, which is empty where the operator has no such attribute. Nobody converts
+/// anything: an int is an error where a float is expected. Where a host has floats as float32, the
+/// kernel gets the double of the shortest decimal that names the float32: 0.01 for Python's 0.01.
 inline constexpr detail::Attr<detail::NoDefault> attr(const char* name) { return {name, {}}; }
 
 /// The same with a default, for operators that do not set it.
@@ -203,11 +202,9 @@ constexpr auto workspace(F elements) {
 /// data; the list, not the tensors, ends with the constructor. T's operator() is the kernel. One
 /// that is not const is called by one thread at a time.
 ///
-/// MindSpore 2.10 has one T for each place of a graph that calls the operator, and in PyNative mode
-/// one for each operator, shapes of its inputs, and thread of Python's. In graphs with dynamic
-/// shapes later calls have other shapes than the first. PyTorch has one for each set of attributes.
-/// T is destroyed at the latest when the program ends. A host that calls no Init has a new T at
-/// each call.
+/// What counts as one operator is the host's: a place of a graph, perhaps with the shapes of its
+/// inputs, or a set of attributes. Later calls may have other shapes than the first. T is destroyed
+/// at the latest when the program ends. A host that keeps nothing has a new T at each call.
 template <class Made>
 constexpr detail::State<Made> state() {
   return {};

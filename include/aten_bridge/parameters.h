@@ -133,8 +133,9 @@ struct KernelParameter {
                 "at::TensorList for any number of inputs, at::Tensor& for an output, "
                 "aten_bridge::Workspace<T> for a workspace, and for attributes and numbers bool, "
                 "int64_t (not int), double (not float), at::Scalar, at::ScalarType, std::string, "
-                "std::vector of int64_t or double, at::IntArrayRef, and std::optional of these; or "
-                "const aten_bridge::CallFrame& alone.");
+                "std::vector of int64_t, double, bool or std::string, std::vector of the first two "
+                "of these, at::IntArrayRef, and std::optional of these; or const "
+                "aten_bridge::CallFrame& alone.");
 };
 
 template <class Indices, class... P>

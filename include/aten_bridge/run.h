@@ -157,7 +157,6 @@ template <class Device, class Host, class... OfHost>
     arguments.stream = host.stream();
     arguments.around_state = &Device::around_state;
     std::unique_ptr<Instance> temporary;
-    Memories workspaces;
     Report report(info.operator_name);
     if (!info.takes_call) {
       arguments.instance = find_instance(kernel, host, temporary, report);
@@ -166,7 +165,7 @@ template <class Device, class Host, class... OfHost>
       }
     }
     KeptOperands* kept_of_place = &places().of(info.takes_call ? 0 : host.place());
-    if (kept_of_place->in_use) {  // a kernel that calls itself, or another of its type
+    if (kept_of_place->in_use) {  // by a kernel that calls itself, or another of its type
       nested = std::make_unique<KeptOperands>();
       kept_of_place = nested.get();
     }
@@ -193,13 +192,13 @@ template <class Device, class Host, class... OfHost>
           separate_from_first(arguments);
         }
       }
-      if (info.workspaces > 0) {
-        workspaces = take_workspaces(kernel, device, host, arguments);
-        arguments.workspaces = workspaces.data();
-      }
     }
     arguments.result_sizes = host.result_sizes();
-    Host::invoke(kernel, arguments);
+    if (info.workspaces > 0) {
+      invoke_with_workspaces(kernel, device, host, arguments);
+    } else {
+      Host::invoke(kernel, arguments);
+    }
     device.finish();
     check_and_settle(info, arguments);
     if (arguments.copies != nullptr) {

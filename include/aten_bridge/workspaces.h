@@ -50,8 +50,8 @@ inline c10::SmallVector<std::size_t, 2> measure_workspaces(const KernelBase& ker
 /// The host's memory where it is large enough, PyTorch's elsewhere: the host asks for sizes once,
 /// and calls with other shapes may follow.
 template <class Device, class Host>
-[[gnu::noinline]] Memories take_workspaces(const KernelBase& kernel, const Device& device,
-                                           const Host& host, const Arguments& arguments) {
+Memories take_workspaces(const KernelBase& kernel, const Device& device, const Host& host,
+                         const Arguments& arguments) {
   const auto bytes = measure_workspaces(kernel, arguments);
   Memories workspaces;
   workspaces.resize(bytes.size());
@@ -69,6 +69,16 @@ template <class Device, class Host>
     }
   }
   return workspaces;
+}
+
+/// Calls the kernel's function with memory that is there during the call. Out of line: what has no
+/// workspaces does not pay for them.
+template <class Device, class Host>
+[[gnu::noinline]] void invoke_with_workspaces(const KernelBase& kernel, const Device& device,
+                                              const Host& host, Arguments& arguments) {
+  Memories workspaces = take_workspaces(kernel, device, host, arguments);
+  arguments.workspaces = workspaces.data();
+  Host::invoke(kernel, arguments);
 }
 
 }  // namespace aten_bridge::detail

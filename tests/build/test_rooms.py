@@ -71,6 +71,20 @@ def test_every_room_is_on_a_floor():
     )
 
 
+def test_every_room_is_in_the_table():
+    text = (SOURCE / "docs/inside.md").read_text()
+    lines = re.findall(r"^\| (`.*?`) \|", text.partition("## Rooms")[2].partition("\n## ")[0], re.M)
+    in_table = re.findall(r"`(.*?)\.h`", "\n".join(lines))
+    assert sorted(in_table) == sorted(map(name_of, ROOMS))
+
+
+def test_a_host_is_as_short_as_is_said():
+    said = "in fewer than a hundred lines"
+    for page in (SOURCE / "docs/inside.md", INCLUDE / "aten_bridge/host.h"):
+        assert said in page.read_text()
+    assert len((SOURCE / "tests/kernels/toy_host.h").read_text().splitlines()) < 100
+
+
 @pytest.mark.parametrize("floor", FLOORS)
 def test_includes_only_go_down(floor):
     rooms, below = FLOORS[floor]

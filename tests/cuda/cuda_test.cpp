@@ -295,8 +295,7 @@ TEST_F(CudaCall, KernelsForTheCpuRefuseMemoryOfADevice) {
   copy.on(*cuda).input<float>({3}, {1, 2, 3}).output<float>({3});
   const std::string fault =
       ": expected memory of the CPU, got memory of cuda:0 with float32 [3]; this kernel was built "
-      "for the CPU: in a program on the GPU, say set_device(\"CPU\") of the operator, or build the "
-      "kernel for CUDA";
+      "for the CPU: run the operator on the CPU, or build the kernel for CUDA";
   EXPECT_EQ(copy.run().error(), "Copy: input 0" + fault + "\nCopy: output 0" + fault);
 }
 
@@ -318,8 +317,7 @@ TEST_F(CudaCall, KernelsThatTakeTheCallAsItComesRefuseThemToo) {
   sum.on(*cuda).input<float>({1}, {0}).output<float>({1});
   const std::string fault =
       ": expected memory of the CPU, got memory of cuda:0 with float32 [1]; this kernel was built "
-      "for the CPU: in a program on the GPU, say set_device(\"CPU\") of the operator, or build the "
-      "kernel for CUDA";
+      "for the CPU: run the operator on the CPU, or build the kernel for CUDA";
   EXPECT_EQ(sum.run().error(), "SumSlots: slot 0" + fault + "\nSumSlots: slot 1" + fault);
 }
 

@@ -64,7 +64,7 @@ FLOORS = [
     "aten_bridge.mint._loss",
     "aten_bridge.mint._functions",
     "aten_bridge.mint._errors",
-    "aten_bridge.mint._optimizers",
+    "aten_bridge.mint._optimizer",
     "aten_bridge.mint",
     "aten_bridge.mint.__main__",
 ]

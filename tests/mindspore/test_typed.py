@@ -472,6 +472,7 @@ def test_argument_that_no_kernel_can_have(value, fault):
     )
 
 
+@both_modes
 @pytest.mark.parametrize(
     ("make", "fault"),
     [
@@ -485,8 +486,12 @@ def test_argument_that_no_kernel_can_have(value, fault):
     ids=["NumPy", "PyTorch"],
 )
 def test_an_array_of_another_library(make, fault):
-    assert error_text(TypeError, lambda: typed("SumOfGiven")(X, make([1.0]), X)) == (
+    array = make([1.0])
+    assert error_text(TypeError, lambda: Net(typed("SumOfGiven"))(X, array, X)) == (
         f"SumOfGiven: input 1: expected a tensor{fault}"
+    )
+    assert error_text(TypeError, lambda: Net(typed("Join"))(X, (X, array), X)) == (
+        f"Join: input 1: element 1 of the tuple: expected a tensor{fault}"
     )
 
 

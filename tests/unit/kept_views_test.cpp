@@ -258,22 +258,6 @@ TEST(KeptViewsTest, ARefusedCallLeavesNothingBehind) {
   }
 }
 
-/// In the second round of calls through both places by turns, with a second input or without.
-int64_t allocations_by_turns(Place& first, bool has_second, Place& other, bool others_has_second) {
-  std::vector<float> values(4);
-  const auto call = [&](Place& place, bool has) {
-    const Operand given = {values.data(), {2, 2}, "float32"};
-    const Operand none = {nullptr, {0, 0}, "none"};
-    return place.call({given, has ? given : none, given});
-  };
-  EXPECT_EQ(call(first, has_second), "");
-  EXPECT_EQ(call(other, others_has_second), "");
-  const int64_t before = allocations;
-  call(first, has_second);
-  call(other, others_has_second);
-  return allocations - before;
-}
-
 TEST(KeptViewsTest, AreNotUsedWhereAnAttributeIsWrong) {
   Place place("Fill");
   std::vector<float> input = {1, 2};
@@ -314,20 +298,36 @@ TEST(KeptViewsTest, AComplex128ThatTheKernelLeftAloneIsNotWritten) {
 }
 
 TEST(KeptViewsTest, EachPlaceOfANetworkHasItsOwn) {
-  Place first("AddIfGiven");
-  const int64_t expected = (allocations_by_turns(first, true, first, true) +
-                            allocations_by_turns(first, false, first, false)) /
-                           2;
-  EXPECT_GT(allocations_by_turns(first, true, first, false), expected) << "a view is made again";
-  // Two places may share their views, as their addresses fall.
-  std::vector<int64_t> found;
-  std::deque<Place> others;
-  constexpr int kOthers = 8;
-  found.reserve(kOthers);
-  for (int i = 0; i < kOthers; ++i) {
-    found.push_back(allocations_by_turns(first, true, others.emplace_back("AddIfGiven"), false));
+  constexpr int kPlaces = 100;
+  std::deque<Place> places;
+  for (int i = 0; i < kPlaces; ++i) {
+    places.emplace_back("AddIfGiven");
   }
-  EXPECT_EQ(*std::min_element(found.begin(), found.end()), expected);
+  std::vector<float> values(4);
+  const auto allocations_of_a_call = [&](Place& place, bool has_second) {
+    const Operand given = {values.data(), {2, 2}, "float32"};
+    const Operand none = {nullptr, {0, 0}, "none"};
+    const int64_t before = allocations;
+    EXPECT_EQ(place.call({given, has_second ? given : none, given}), "");
+    return allocations - before;
+  };
+  Place& first = places.front();
+  allocations_of_a_call(first, false);
+  const int64_t without = allocations_of_a_call(first, false);
+  EXPECT_GT(allocations_of_a_call(first, true), without) << "a view is made";
+  const int64_t with = allocations_of_a_call(first, true);
+  // By turns, each other place with a second input.
+  for (int i = 0; i < kPlaces; ++i) {
+    allocations_of_a_call(places[static_cast<std::size_t>(i)], i % 2 == 0);
+  }
+  std::vector<int> made_again;
+  for (int i = 0; i < kPlaces; ++i) {
+    const int64_t expected = i % 2 == 0 ? with : without;
+    if (allocations_of_a_call(places[static_cast<std::size_t>(i)], i % 2 == 0) != expected) {
+      made_again.push_back(i);
+    }
+  }
+  EXPECT_EQ(made_again, std::vector<int>());
 }
 
 TEST(KeptViewsTest, AKernelMayCallAnotherOfItsType) {

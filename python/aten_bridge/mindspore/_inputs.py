@@ -87,6 +87,10 @@ def _foreign_array(value: Any) -> Fault | None:
 
 
 def _no_tuple(value: Any, dtype: Any = None) -> Fault:
+    for i, element in enumerate(value if isinstance(value, tuple | list) else ()):
+        is_number = isinstance(element, numbers.Number | np.bool_)
+        if not is_number and (fault := _foreign_array(element)) is not None:
+            return Fault(f"element {i} of the tuple: {fault}")
     return Fault(
         f"expected a tuple of one tensor or more, got {_brief(value, dtype)}; give numbers to "
         "kernel() as an attribute, and None as an argument of its own"
@@ -146,7 +150,7 @@ def read_infer(arguments: Sequence[dict[str, Any]]) -> Inputs:
                 )
             )
         else:
-            reader.add(_no_tensor(value))
+            reader.add(_foreign_array(value) or _no_tensor(value))
     return reader.inputs()
 
 

@@ -113,11 +113,11 @@ def install() -> None:
         _check_that_mindspore_uses_it()
     _check_names_left(os.environ.get(LEFT, ""), kernels)
 
-    from aten_bridge.mint import _errors, _functions, _optimizers
+    from aten_bridge.mint import _errors, _functions, _optimizer
 
     _errors.install()
     _functions.install()
-    _optimizers.install()
+    _optimizer.install()
 
 
 def _open(path: Path) -> ctypes.CDLL:
