@@ -105,6 +105,11 @@ std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor> lltm_grad(
   return {of_x.slice(1, state), of_gates.t().mm(x), of_gates.sum(0), of_x.slice(1, 0, state),
           of_cell};
 }
-ATEN_BRIDGE_EXPORT(LltmGrad, lltm_grad);
+ATEN_BRIDGE_EXPORT(LltmGrad, lltm_grad, input("input").rank(2),
+                   input("weights").sizes("3*state", "all"), input("bias").sizes("3*state"),
+                   input("old_h").sizes("batch", "state"),
+                   input("old_cell").sizes("batch", "state"),
+                   input("grad_h").sizes("batch", "state"),
+                   input("grad_cell").sizes("batch", "state"));
 
 }  // namespace

@@ -104,7 +104,7 @@ except FileNotFoundError as error:
 def test_what_only_a_replaced_library_had(run_python, build):
     text = run_python(
         f"""
-import torch
+import re, torch
 from aten_bridge.torch import load
 x = torch.ones(2)
 of = {str(build / "tests/test_replaced")!r} + "{{}}.so"
@@ -124,27 +124,51 @@ for call in (
     try:
         call()
     except (TypeError, RuntimeError) as error:
-        print(error)
-print(load(of.format(1), replace=True).change(x, out=torch.empty(2)).tolist())
+        print(type(error).__name__, re.split("[.] (?:This|You) ", str(error))[0])
+print(torch.compile(lambda t: second.twice(t) + 1, backend="eager")(x).tolist())
+first = load(of.format(1), replace=True)
+print(first.change(x, out=torch.empty(2)).tolist(), first.change(x.to("meta")).shape)
 """
     )
-    replaced = "that only a library had which this kernel's has replaced"
+    no_meta = (
+        "attempted to run this operator with Meta tensors, but there was no fake impl or Meta "
+        "kernel registered"
+    )
     assert [line for line in text.splitlines() if not re.search("Warn|warn|^ |^$", line)] == [
         *["[-1.0, -1.0] [-1.0, -1.0]", "[2.0, 2.0]"],
         "[2.0, 2.0] [3.0, 3.0]",
-        "change: expected no out, since the kernel returns its result",
-        "Change: expected a call for which the kernel has an operator, got one of "
-        f"bridge_replaced::change.out {replaced}",
-        "Change: expected a call for which the kernel has an operator, got one of "
-        f"bridge_replaced::change {replaced}",
-        "Twice: expected a call for which the kernel has an operator, got one of "
-        f"bridge_replaced::twice {replaced}",
-        "Change: expected the schema of the operator that the process has already, "
+        "TypeError change: expected no out, since the kernel returns its result",
+        "NotImplementedError Could not run 'bridge_replaced::change.out' with arguments from the "
+        "'CPU' backend",
+        f"NotImplementedError bridge_replaced::change: {no_meta}",
+        f"NotImplementedError bridge_replaced::twice: {no_meta}",
+        "RuntimeError Change: expected the schema of the operator that the process has already, "
         "bridge_replaced::change(Tensor input0) -> Tensor, got bridge_replaced::change(Tensor "
         "input0, float by=1.) -> Tensor; start a new process for it, or build one of the libraries "
         "with another NAMESPACE",
-        "[-1.0, -1.0]",
+        "[4.0, 4.0]",
+        "[-1.0, -1.0] torch.Size([2])",
     ]
+
+
+def test_a_library_for_another_device_replaces_nothing_of_the_first(run_python, build):
+    if not (build / "examples/lltm/lltm_cuda.so").is_file():
+        pytest.skip("the build has no kernels for CUDA")
+    run_python(
+        f"""
+import torch
+from aten_bridge.torch import load
+of = {str(build / "examples/lltm/lltm")!r}
+lltm = load(of + ".so").lltm
+load(of + "_cuda.so", replace=True)
+inputs = [torch.randn(s, requires_grad=True) for s in ((3, 2), (6, 4), (6,), (3, 2), (3, 2))]
+compiled = torch.compile(lltm, backend="aot_eager", fullgraph=True)
+expected = torch.autograd.grad(lltm(*inputs)[0].sum(), inputs)
+for gradient, other in zip(torch.autograd.grad(compiled(*inputs)[0].sum(), inputs), expected):
+    assert torch.equal(gradient, other)
+assert torch._C._dispatch_has_kernel_for_dispatch_key("lltm::lltm", "CUDA")
+"""
+    )
 
 
 def test_load_library_says_what_it_leaves_out(run_python, tmp_path):

@@ -303,6 +303,11 @@ ERRORS = [
         "Times: input 0: expected a tensor on meta, got float32 [3, 4] on cpu",
     ),
     (
+        lambda my, x: my.leaky_relu(x.to("meta"), out=x.clone()),
+        RuntimeError,
+        "LeakyRelu: output 0 'y': expected a tensor on meta, got float32 [3, 4] on cpu",
+    ),
+    (
         lambda my, x: my.square(x),
         RuntimeError,
         "Square: input 0 'x': expected float64, got \"float32\" with shape [3, 4]",

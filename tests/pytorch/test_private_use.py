@@ -72,3 +72,17 @@ assert is_last(torch.ops.bridge_test.scratch(on_npu.detach()).item())
 assert not is_last(torch.ops.bridge_test.scratch(x).item())
 """
     )
+
+
+def test_the_backends_way_is_there_again_when_a_library_is_replaced(run_python, build):
+    run_python(
+        f"""{NPU}
+from aten_bridge.torch import load
+of = {str(build / "tests/test_replaced")!r} + "{{}}.so"
+load(of.format(1))
+second = load(of.format(2), replace=True)
+y = second.twice(on_npu.detach())
+assert y.device == on_npu.device
+assert torch.equal(y.cpu(), x + x + 1)
+"""
+    )

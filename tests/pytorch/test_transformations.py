@@ -151,6 +151,19 @@ def test_inductor_trains_what_returns_transposed_memory(my, name):
     torch.testing.assert_close(gradient, expected)
 
 
+def test_sizes_that_depend_on_values(my):
+    torch._dynamo.reset()
+
+    def call(x):
+        few = x[x > 0]
+        return my.times(few.unsqueeze(1) * torch.ones(3), few.unsqueeze(0).expand(3, -1).t())
+
+    x = torch.randn(3, 4)
+    with torch._dynamo.config.patch(capture_dynamic_output_shape_ops=True):
+        compiled = torch.compile(call, backend="aot_eager", fullgraph=True)
+        torch.testing.assert_close(compiled(x), call(x))
+
+
 def test_inductor_trains_the_tutorials_cell(build):
     torch._dynamo.reset()
     lltm = load(build / "examples/lltm/lltm.so").lltm

@@ -180,12 +180,15 @@ class PyTorchCall {
       }
       return true;
     }
-    if (purpose_ == Purpose::kRun ? !is_here(tensor) : !tensor.is_meta()) {
+    if (!is_here(tensor)) {
       add_device_fault(operand.name, tensor);
       return false;
     }
     // Kernels loop over data; PyTorch gives transposed and repeated tensors, also as gradients.
-    if (!is_plain(tensor)) {
+    if (tensor.unsafeGetTensorImpl()->has_symbolic_sizes_strides()) {
+      // How it lies in memory may depend on values.
+      own(operand, at::empty_symint(tensor.sym_sizes(), tensor.options()));
+    } else if (!is_plain(tensor)) {
       own(operand, to_plain(tensor));
     }
     if (info_.records && purpose_ == Purpose::kRun) {
@@ -209,6 +212,9 @@ class PyTorchCall {
   }
 
   [[gnu::always_inline]] bool is_here(const at::Tensor& tensor) {
+    if (purpose_ == Purpose::kInfer) {
+      return tensor.is_meta();
+    }
     const c10::Device device = tensor.device();
     if (!device_.has_value()) {
       device_ = device;
@@ -223,7 +229,7 @@ class PyTorchCall {
   }
 
   void check_devices(const Tensors& outputs) {
-    for (std::size_t i = 0; i < outputs.size() && purpose_ == Purpose::kRun; ++i) {
+    for (std::size_t i = 0; i < outputs.size(); ++i) {
       const int index = static_cast<int>(i);
       if (!is_here(outputs[i])) {
         const OperandCheck* check = find_check(info_, Role::kOutput, index);

@@ -117,6 +117,7 @@ class PyTorchOperator {
   std::vector<SchemaAttribute> attributes;
   bool may_be_gradient;  // by its name
   std::optional<c10::OperatorHandle> handle;
+  std::vector<c10::RegistrationHandleRAII> implementations;  // for the dispatcher's keys
 
  private:
   /// The same for most calls; false for others, for which there is more to do.

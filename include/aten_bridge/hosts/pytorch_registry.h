@@ -10,7 +10,10 @@
 #include <aten_bridge/hosts/pytorch_autograd.h>
 #include <aten_bridge/hosts/pytorch_operator.h>
 
-#include <algorithm>
+#include <dlfcn.h>
+#include <link.h>
+
+#include <cstddef>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -23,23 +26,6 @@
 #pragma GCC visibility push(hidden)
 
 namespace aten_bridge::detail {
-
-/// What an operator has of a library that another one has replaced, which has nothing for it.
-class PyTorchReplaced final : public c10::OperatorKernel {
- public:
-  explicit PyTorchReplaced(const PyTorchOperator& of) : operator_(of) {}
-
-  // NOLINTNEXTLINE(readability-named-parameter)
-  void operator()(const c10::OperatorHandle& handle, c10::DispatchKeySet, c10::Stack*) {
-    TORCH_CHECK(false, operator_.info().operator_name,
-                ": expected a call for which the kernel has an operator, got one of ",
-                c10::toString(handle.operator_name()),
-                " that only a library had which this kernel's has replaced");
-  }
-
- private:
-  const PyTorchOperator& operator_;
-};
 
 /// The operators of this library. It is never destroyed: PyTorch may call to the end.
 class PyTorchRegistry {
@@ -61,7 +47,7 @@ class PyTorchRegistry {
           return;
         }
       } else {
-        handles_.push_back(dispatcher.registerDef(std::move(schema), "aten_bridge", tags()));
+        schemas_.push_back(dispatcher.registerDef(std::move(schema), "aten_bridge", tags()));
       }
     }
     PyTorchOperator& op = *made.release();  // the dispatcher refers to it for good
@@ -133,6 +119,16 @@ class PyTorchRegistry {
     }
   }
 
+  /// Gives up what is implemented of an operator on a device, for a library that replaces it.
+  [[gnu::cold]] void release(const std::string& qualified_name, at::DeviceType device) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    for (PyTorchOperator* op : operators_) {
+      if (qualified_name == op->qualified_name && device == op->kernel.device) {
+        op->implementations.clear();
+      }
+    }
+  }
+
   PyTorchOperator* find(const std::string& kernel_name, at::DeviceType device) {
     const std::lock_guard<std::mutex> lock(mutex_);
     for (PyTorchOperator* op : operators_) {
@@ -201,67 +197,61 @@ class PyTorchRegistry {
            other.hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd);
   }
 
-  [[gnu::cold]] void implement_all(PyTorchOperator& op, bool replaces) {
-    const std::vector<c10::OperatorName> names = op.names();
-    for (const c10::OperatorName& name : names) {
-      implement(op, name, replaces);
-    }
+  [[gnu::cold]] static void implement_all(PyTorchOperator& op, bool replaces) {
     if (replaces) {
-      for (const char* const overload : {"", "out"}) {
-        replace_rest(op, {op.qualified_name, overload}, names);
-      }
+      release_everywhere(op);
+    }
+    for (const c10::OperatorName& name : op.names()) {
+      implement(op, name);
     }
   }
 
-  /// What there is of a library that was replaced, and which the kernel does not implement.
-  [[gnu::cold]] void replace_rest(PyTorchOperator& op, const c10::OperatorName& name,
-                                  const std::vector<c10::OperatorName>& own) {
-    const auto handle = c10::Dispatcher::singleton().findSchema(name);
-    const bool is_own = std::find(own.begin(), own.end(), name) != own.end();
-    const OperatorOptions& options = op.info().options;
-    const auto replace = [&](c10::DispatchKey key, bool is_implemented) {
-      if (!is_implemented && handle.has_value() && handle->hasKernelForDispatchKey(key)) {
-        implement_key<PyTorchReplaced>(name, key, op);
+  /// Has each library of the process, this one too, give up what it implements of the operator on
+  /// the same device.
+  [[gnu::cold]] static void release_everywhere(const PyTorchOperator& op) {
+    std::vector<std::string> libraries;
+    dl_iterate_phdr(
+        [](dl_phdr_info* info, std::size_t /*size*/, void* to) {
+          static_cast<std::vector<std::string>*>(to)->emplace_back(info->dlpi_name);
+          return 0;
+        },
+        &libraries);
+    for (const std::string& library : libraries) {
+      void* const opened =
+          library.empty() ? nullptr : dlopen(library.c_str(), RTLD_LAZY | RTLD_NOLOAD);
+      if (opened == nullptr) {
+        continue;
       }
-    };
-    const bool is_composite = is_own && options.is_composite;
-    replace(c10::DispatchKey::CompositeImplicitAutograd, is_composite);
-    replace(key_of(op.kernel.device), is_own);
-    replace(c10::DispatchKey::PrivateUse1, is_composite || (is_own && options.is_private_use));
-    if (is_own) {  // what has no meta function, or is for another device, had none before
-      replace(c10::DispatchKey::Meta, is_composite || op.info().has_meta || op.may_be_gradient);
+      using Release = void (*)(const char* qualified_name, int device);
+      if (void* const release = dlsym(opened, "aten_bridge_pytorch_release")) {
+        reinterpret_cast<Release>(release)(op.qualified_name.c_str(),
+                                           static_cast<int>(op.kernel.device));
+      }
+      dlclose(opened);
     }
   }
 
   template <class Function, class... Argument>
-  [[gnu::cold]] void implement_key(const c10::OperatorName& name, c10::DispatchKey key,
-                                   PyTorchOperator& op, Argument... arguments) {
-    handles_.push_back(c10::Dispatcher::singleton().registerImpl(
+  [[gnu::cold]] static void implement_key(const c10::OperatorName& name, c10::DispatchKey key,
+                                          PyTorchOperator& op, Argument... arguments) {
+    op.implementations.push_back(c10::Dispatcher::singleton().registerImpl(
         name, key,
         c10::KernelFunction::makeFromBoxedFunctor(std::make_unique<Function>(op, arguments...)), {},
         nullptr, "aten_bridge"));
   }
 
-  [[gnu::cold]] void implement(PyTorchOperator& op, const c10::OperatorName& name, bool replaces) {
+  [[gnu::cold]] static void implement(PyTorchOperator& op, const c10::OperatorName& name) {
     const KernelInfo& info = op.info();
     const OperatorOptions& options = info.options;
     const bool is_out = PyTorchOperator::is_out(name);
     const auto handle = find_schema(name);
-    // What is the same for all devices may be there.
-    const auto is_there = [&](c10::DispatchKey key) {
-      return !replaces && handle.hasKernelForDispatchKey(key);
-    };
+    // What is the same for all devices may be there, of a library for another one.
+    const auto is_there = [&](c10::DispatchKey key) { return handle.hasKernelForDispatchKey(key); };
     const auto call = [&](c10::DispatchKey key, Purpose purpose) {
       implement_key<PyTorchFunction>(name, key, op, purpose, is_out);
     };
     if (options.is_composite) {
       call(c10::DispatchKey::CompositeImplicitAutograd, Purpose::kTrace);
-      for (const auto key : {key_of(op.kernel.device), c10::DispatchKey::Meta,
-                             c10::DispatchKey::Autograd, c10::DispatchKey::PrivateUse1}) {
-        if (handle.hasKernelForDispatchKey(key)) {  // of a library that is replaced
-          call(key, Purpose::kTrace);
-        }
-      }
     } else {
       call(key_of(op.kernel.device), Purpose::kRun);
       if (options.is_private_use) {
@@ -277,13 +267,9 @@ class PyTorchRegistry {
     const auto autocast = op.kernel.device == at::kCUDA ? c10::DispatchKey::AutocastCUDA
                                                         : c10::DispatchKey::AutocastCPU;
     const auto pass = [&](c10::DispatchKey key) {
-      handles_.push_back(c10::Dispatcher::singleton().registerImpl(
+      op.implementations.push_back(c10::Dispatcher::singleton().registerImpl(
           name, key, c10::KernelFunction::makeFallthrough(), {}, nullptr, "aten_bridge"));
     };
-    // Of a library that is replaced.
-    if (!options.is_cast && replaces && handle.hasKernelForDispatchKey(autocast)) {
-      pass(autocast);
-    }
     // PyTorch's own way with these reads a result that there is not; the call resolves them.
     if (is_out && !is_there(c10::DispatchKey::Conjugate)) {
       pass(c10::DispatchKey::Conjugate);
@@ -297,7 +283,7 @@ class PyTorchRegistry {
   std::mutex registering_;
   std::mutex mutex_;  // of what follows
   std::vector<PyTorchOperator*> operators_;
-  std::vector<c10::RegistrationHandleRAII> handles_;
+  std::vector<c10::RegistrationHandleRAII> schemas_;
   std::vector<KernelOfPyTorch> refused_;
   std::string taken_;   // names
   std::string faults_;  // lines
@@ -345,6 +331,13 @@ extern "C" ATEN_BRIDGE_PUBLIC inline const char* aten_bridge_pytorch_faults(int 
   thread_local std::string text;
   text = registry.faults();
   return text.c_str();
+}
+
+/// Gives up the operator of that name on a device of that number, which another library takes over.
+extern "C" ATEN_BRIDGE_PUBLIC inline void aten_bridge_pytorch_release(const char* qualified_name,
+                                                                      int device) {
+  aten_bridge::detail::PyTorchRegistry::get().release(qualified_name,
+                                                      static_cast<at::DeviceType>(device));
 }
 
 /// The library's operators: "my_ops::leaky_relu LeakyRelu default out", a line each, with their

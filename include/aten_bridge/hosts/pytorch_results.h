@@ -104,8 +104,9 @@ inline void check_written(const Arguments& arguments) {
   return result.use_count() > 1 || (storage && storage.use_count() > 1);
 }
 
-/// Whether PyTorch takes results to be row-major, since a meta function tells their sizes, or the
-/// inputs whose gradients they are. A kernel that is its own meta function tells strides too.
+/// Whether results are row-major, as in the other hosts, and as PyTorch takes them to be where a
+/// meta function tells their sizes, or the inputs whose gradients they are. A kernel that is its
+/// own meta function tells strides too.
 inline bool returns_row_major(const KernelInfo& kernel) {
   return kernel.returns_results && (kernel.is_gradient || !kernel.is_own_meta);
 }
