@@ -135,13 +135,12 @@ inline int operand_count(const KernelInfo& kernel, int inputs) {
   }
 }
 
-/// Whether the view of an earlier call can be pointed at other memory: nobody else has it, or a
+/// Whether a view of an earlier call can be pointed at other memory: nobody else has it, or a
 /// tensor over the same storage, and no kernel made something else of it than of another shape.
 /// (One that has got names has another key.)
 inline bool can_repoint(const Operand& operand) {
   const c10::TensorImpl* impl = operand.view.unsafeGetTensorImpl();
-  if (impl != operand.impl || !operand.view.defined() || operand.view.use_count() != 1 ||
-      operand.view.weak_use_count() != 1) {
+  if (impl != operand.impl || operand.view.use_count() != 1 || operand.view.weak_use_count() != 1) {
     return false;
   }
   const c10::Storage& storage = impl->unsafe_storage();
@@ -220,7 +219,7 @@ template <bool kMayBeStrided>
   const Slot& slot = operand.slot;
   const at::ScalarType type = scalar_type(slot.dtype);
   operand.is_plain = is_plain(slot);
-  if (type == at::ScalarType::Undefined || !can_repoint(operand) ||
+  if (type == at::ScalarType::Undefined || !operand.view.defined() || !can_repoint(operand) ||
       operand.impl->device() != device) {
     operand.view = make_view<kMayBeStrided>(slot, operand.name, device, allocator, report);
     operand.impl = operand.view.unsafeGetTensorImpl();
@@ -288,6 +287,7 @@ template <bool kMayBeStrided>
 [[gnu::cold, gnu::noinline]] inline void prepare(const KernelInfo& kernel,
                                                  const Arguments& arguments, KeptOperands& kept) {
   kept.kernel = &kernel;
+  kept.count = arguments.size();
   kept.operands.resize(static_cast<std::size_t>(arguments.size()));
   for (int i = 0; i < arguments.size(); ++i) {
     const bool is_input = i < arguments.inputs;

@@ -62,7 +62,10 @@ class CpuDevice {
 
   explicit CpuDevice(const char* /*operator_name*/, void* stream, bool /*records*/ = false) {
     static const QueryPointer query = find_cuda_driver();
-    query_ = query == nullptr && stream != nullptr ? find_cuda_driver() : query;
+    query_ = query;
+    if (stream != nullptr && query == nullptr) {
+      query_ = find_cuda_driver();
+    }
   }
 
   /// False, with the report, if the kernel cannot use the operand's memory.

@@ -90,6 +90,7 @@ struct KeptOperands {
 
   std::uint64_t place = 0;             // whose calls they are of
   const KernelInfo* kernel = nullptr;  // of the last call
+  int count = 0;                       // of its operands
   bool in_use = false;
   std::vector<Operand> operands;
   Tensors list;  // for an at::TensorList; empty between the calls
@@ -216,6 +217,9 @@ inline int input_parameter(const Arguments& arguments, int index) {
 }
 
 inline void fill_list(Arguments& arguments) {
+  if (arguments.list_size == 0) {
+    return;
+  }
   arguments.list.reserve(static_cast<std::size_t>(arguments.list_size));
   for (int i = 0; i < arguments.list_size; ++i) {
     arguments.list.push_back(arguments.operands[arguments.list_begin + i].view);

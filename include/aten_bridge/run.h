@@ -130,7 +130,9 @@ Instance* find_instance(const KernelBase& kernel, const Host& host,
 /// kernel records a graph.
 [[gnu::always_inline]] inline void check_and_settle(const KernelInfo& kernel,
                                                     Arguments& arguments) {
-  arguments.list.clear();  // which has the views of its tensors
+  if (arguments.list_begin >= 0) {
+    arguments.list.clear();  // which has the views of its tensors
+  }
   const Operand* const outputs = arguments.operands + arguments.inputs;
   const Operand* const end = arguments.operands + arguments.size();
   for (Operand* operand = arguments.operands; operand != end; ++operand) {
@@ -180,8 +182,7 @@ template <class Device, class Host, class... OfHost>
           check_in_place(info, host, arguments.inputs);
         }
       }
-      if (kept.kernel != &info ||
-          kept.operands.size() != static_cast<std::size_t>(arguments.size())) {  // as a rule not
+      if (kept.kernel != &info || kept.count != arguments.size()) {  // as a rule not
         prepare(info, arguments, kept);
       }
       arguments.operands = kept.operands.data();
