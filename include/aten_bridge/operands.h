@@ -125,7 +125,7 @@ class KeptByPlace {
       table_ = std::make_unique<Table>();
     }
     Together& together = (*table_)[index];
-    const auto found =
+    auto* const found =
         std::find_if(together.begin(), together.end() - 1,
                      [place](const auto& kept) { return kept == nullptr || kept->place == place; });
     std::rotate(together.begin(), found, found + 1);

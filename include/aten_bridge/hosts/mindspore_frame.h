@@ -138,9 +138,11 @@ class CallFrame {
     slot.dtype = info == nullptr ? DType::kNone : info->dtype;
     slot.strides = nullptr;
     slot.offset = 0;
+    std::size_t strides = 0;
     if (index < input_count_) {
       const Layout& layout = layouts_[index];
-      slot.strides = layout.strides.empty() ? nullptr : layout.strides.data();
+      strides = layout.strides.size();
+      slot.strides = strides == 0 ? nullptr : layout.strides.data();
       slot.offset = static_cast<int64_t>(layout.offset);
     }
 
@@ -161,9 +163,8 @@ class CallFrame {
       slot.strides = nullptr;
       slot.offset = 0;
     }
-    if (slot.strides != nullptr &&
-        layouts_[index].strides.size() != static_cast<std::size_t>(slot.ndim)) {
-      add_stride_fault(name, layouts_[index].strides.size(), slot, report);
+    if (slot.strides != nullptr && strides != static_cast<std::size_t>(slot.ndim)) {
+      add_stride_fault(name, strides, slot, report);
       return false;
     }
     return true;
