@@ -74,12 +74,14 @@ class KernelScope {
     bool is_inference = false;
     bool is_forward = true;
     bool is_multithreaded = true;
+    bool replays_views = false;
 
     void set(c10::AutogradState& state) const {
       state.set_grad_mode(is_recording);
       state.set_inference_mode(is_inference);
       state.set_fw_grad_mode(is_forward);
       state.set_multithreading_enabled(is_multithreaded);
+      state.set_view_replay_enabled(replays_views);
     }
   };
 
@@ -96,7 +98,8 @@ class KernelScope {
 #endif
   c10::AutogradState& autograd_ = c10::AutogradState::get_tls_state();  // the thread's own
   Modes before_ = {autograd_.get_grad_mode(), autograd_.get_inference_mode(),
-                   autograd_.get_fw_grad_mode(), autograd_.get_multithreading_enabled()};
+                   autograd_.get_fw_grad_mode(), autograd_.get_multithreading_enabled(),
+                   autograd_.get_view_replay_enabled()};
   std::optional<c10::AutogradState> whole_before_;  // where the kernel records
   // Itself, found once: PyTorch's functions look for it at each read and write.
   c10::impl::PODLocalDispatchKeySet& keys_ = c10::impl::raw_local_dispatch_key_set;

@@ -10,6 +10,7 @@
 #include <ATen/ops/stack.h>
 #include <ATen/ops/tensor.h>
 #include <aten_bridge.h>
+#include <c10/core/AutogradState.h>
 
 #include <atomic>
 #include <cfenv>
@@ -185,7 +186,12 @@ void state(const Tensor& x, Tensor& y) {
 void change_state(const Tensor& /*x*/, Tensor& y) {
   at::globalContext().setFlushDenormal(true);
   std::fesetround(FE_UPWARD);
-  at::GradMode::set_enabled(!at::GradMode::is_enabled());
+  c10::AutogradState& modes = c10::AutogradState::get_tls_state();
+  modes.set_grad_mode(!modes.get_grad_mode());
+  modes.set_inference_mode(!modes.get_inference_mode());
+  modes.set_fw_grad_mode(!modes.get_fw_grad_mode());
+  modes.set_multithreading_enabled(!modes.get_multithreading_enabled());
+  modes.set_view_replay_enabled(!modes.get_view_replay_enabled());
   at::set_num_threads(at::get_num_threads() + 1);
   c10::impl::tls_set_dispatch_key_excluded(c10::DispatchKey::AutocastCPU, false);
   y.fill_(0);

@@ -4,6 +4,7 @@
 #include <ATen/Parallel.h>
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/grad_mode.h>
+#include <c10/core/AutogradState.h>
 #include <c10/core/InferenceMode.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <gtest/gtest.h>
@@ -107,12 +108,19 @@ bool denormals_are_kept() {
   return smallest * 1.0F != 0.0F;
 }
 
+// Autograd's, of this thread.
+std::vector<bool> modes() {
+  const c10::AutogradState& state = c10::AutogradState::get_tls_state();
+  return {state.get_grad_mode(), state.get_inference_mode(), state.get_fw_grad_mode(),
+          state.get_multithreading_enabled(), state.get_view_replay_enabled()};
+}
+
 class RestoringTest : public testing::TestWithParam<const char*> {};
 
 TEST_P(RestoringTest, StateAfterTheCallIsThatBefore) {
   for (const bool inference : {false, true}) {
     const c10::InferenceMode guard(inference);
-    const bool grad_mode = at::GradMode::is_enabled();
+    const std::vector<bool> modes_before = modes();
     const int threads = at::get_num_threads();
     auto keys = c10::impl::tls_local_dispatch_key_set();  // raw_repr() was not const in PyTorch 2.1
     const bool denormals = denormals_are_kept();
@@ -125,8 +133,7 @@ TEST_P(RestoringTest, StateAfterTheCallIsThatBefore) {
     EXPECT_EQ(denormals_are_kept(), denormals);
     EXPECT_EQ(std::fegetround(), rounding);
 #endif
-    EXPECT_EQ(at::GradMode::is_enabled(), grad_mode);
-    EXPECT_EQ(c10::InferenceMode::is_enabled(), inference);
+    EXPECT_EQ(modes(), modes_before);
     EXPECT_EQ(at::get_num_threads(), threads);
     EXPECT_EQ(c10::impl::tls_local_dispatch_key_set().included_.raw_repr(),
               keys.included_.raw_repr());
