@@ -26,7 +26,15 @@ from importlib import metadata
 from pathlib import Path
 
 SOURCE = Path(__file__).resolve().parents[2]
-TESTS = ("core_test", "bridge_test", "typed_test", "custom_fuzz", "jax_fuzz", "plugin_fuzz")
+TESTS = (
+    "core_test",
+    "bridge_test",
+    "typed_test",
+    "custom_fuzz",
+    "jax_fuzz",
+    "plugin_fuzz",
+    "pytorch_fuzz",
+)
 
 
 @dataclass(frozen=True)
@@ -236,15 +244,17 @@ class Run:
     def smoke(self, host, python):
         """A kernel and its gradient in the host of that interpreter."""
         script, library = host.smoke
-        options = ["--global"] if self.row.is_global else []
-        script = SOURCE / "tests/matrix" / script
-        path = self.build / f"tests/{library}.so"
-        self.step(f"LeakyRelu in {host.name}", [python, script, path, *options])
+        self.run_smoke(host.name, python, script, library)
 
     def smoke_in_pytorch(self, python):
         """The same in the PyTorch of that interpreter."""
-        script = SOURCE / "tests/matrix/smoke_pytorch.py"
-        self.step("LeakyRelu in PyTorch", [python, script, self.build / "tests/test_pytorch.so"])
+        self.run_smoke("PyTorch", python, "smoke_pytorch.py", "test_pytorch")
+
+    def run_smoke(self, host, python, script, library):
+        options = ["--global"] if self.row.is_global else []
+        path = self.build / f"tests/{library}.so"
+        script = SOURCE / "tests/matrix" / script
+        self.step(f"LeakyRelu in {host}", [python, script, path, *options])
 
     def suite(self, host, python):
         """How many of the host's tests pass: "237 of 251"."""

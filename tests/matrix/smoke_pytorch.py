@@ -1,16 +1,20 @@
 """A kernel in the PyTorch of this environment: what each version must do.
 
-    python smoke_pytorch.py <test_pytorch.so>
+    python smoke_pytorch.py <test_pytorch.so> [--global]
 
-An assertion, or what PyTorch raises, says what is wrong.
+`--global` shows the library's symbols to all others, as a program that sets RTLD_GLOBAL does.
+Prints PyTorch's version; an assertion, or what PyTorch raises, says what is wrong.
 """
 
+import ctypes
 import sys
 
 import torch
 
 
-def main(library):
+def main(library, *options):
+    if "--global" in options:
+        ctypes.CDLL(library, mode=ctypes.RTLD_GLOBAL)
     torch.ops.load_library(library)
     my = torch.ops.bridge_test
     functional = torch.nn.functional
