@@ -12,6 +12,13 @@ from aten_bridge.mindspore import kernel
 def main(library):
     torch.manual_seed(0)
     torch.ops.load_library(library)
+    schema = str(torch.ops.myops.add_custom.default._schema)
+    assert schema == "myops::add_custom(Tensor x, Tensor y) -> Tensor"
+    for key in ("CPU", "PrivateUse1", "Autograd", "Meta"):
+        assert torch._C._dispatch_has_kernel_for_dispatch_key("myops::add_custom", key)
+    print(f"{schema}, registered for the CPU, PrivateUse1, autograd and meta tensors")
+    doubles = [torch.rand(3, 4, dtype=torch.double, requires_grad=True) for _ in range(2)]
+    assert torch.autograd.gradcheck(torch.ops.myops.add_custom, doubles)
     x, y = (torch.rand(8, 2048, dtype=torch.half, requires_grad=True) for _ in range(2))
     result = torch.ops.myops.add_custom(x, y)
     result.backward(result.detach())
@@ -22,7 +29,7 @@ def main(library):
     assert torch.equal(compiled(x, y), result)
     meta = torch.ops.myops.add_custom(x.to("meta"), y.to("meta"))
     assert (meta.shape, meta.device.type) == (x.shape, "meta")
-    print("add_custom in PyTorch: eager, backward, compiled, meta tensors")
+    print("add_custom in PyTorch: gradcheck, eager, backward, compiled, meta tensors")
 
     operator = kernel(f"{library}:AddCustom", grad="AddCustomGrad")
 

@@ -9,11 +9,27 @@ import pytest
 import torch
 from conftest import CMAKE, CXX_STANDARD, SOURCE, TORCH, compile_only, python, run
 
+
+def entry_points(*kernels, suffixes=()):
+    """What is seen of kernels; each other host adds a suffix."""
+    of_mindspore = ["", "Init", "InferShape", "InferType", "Describe", "Infer"]
+    return {name + suffix for name in kernels for suffix in [*of_mindspore, *suffixes]}
+
+
+def exported_in(*sources):
+    text = "".join((SOURCE / "tests/kernels" / source).read_text() for source in sources)
+    return re.findall(r"ATEN_BRIDGE_EXPORT(?:_GRAD)?\(\s*(\w+),", text)
+
+
+# What aten_bridge.torch asks.
+OF_PYTORCH = {
+    *["aten_bridge_pytorch_faults", "aten_bridge_pytorch_operators", "aten_bridge_pytorch_release"]
+}
 LIBRARIES = {
-    "examples/leaky_relu/leaky_relu.so": {
-        *["LeakyRelu", "LeakyReluInit", "LeakyReluInferShape", "LeakyReluInferType"],
-        *["LeakyReluDescribe", "LeakyReluInfer"],
-    },
+    "examples/leaky_relu/leaky_relu.so": entry_points("LeakyRelu"),
+    "examples/lltm/lltm.so": entry_points("LeakyRelu", "Lltm", "LltmGrad") | OF_PYTORCH,
+    "tests/test_pytorch.so": OF_PYTORCH
+    | entry_points(*exported_in("pytorch_kernels.cpp", "pytorch_types.cpp"), suffixes=["Jax"]),
     "tests/test_tutorial.so": {
         *["LeakyRelu", "Transpose", "SquareGrad", "NegateInPlace", "AddFirst", "Conjugate"],
         *["CopySparse", "CopyUndefined", "CopyToNull", "AskForCuda"],

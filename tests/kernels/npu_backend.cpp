@@ -119,6 +119,9 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
 TORCH_LIBRARY_IMPL(_, PrivateUse1, library) {
   library.fallback(torch::CppFunction::makeFromBoxedFunction<&fallback>());
 }
+TORCH_LIBRARY_IMPL(_, AutocastPrivateUse1, library) {
+  library.fallback(torch::CppFunction::makeFallthrough());
+}
 
 /// Whether the device's memory that was asked for last was this.
 extern "C" __attribute__((visibility("default"))) int npu_allocated_last(const void* memory) {

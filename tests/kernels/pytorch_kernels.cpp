@@ -2,6 +2,8 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/add.h>
 #include <ATen/ops/cat.h>
+#include <ATen/ops/clamp_max.h>
+#include <ATen/ops/clamp_min.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/full_like.h>
@@ -69,6 +71,9 @@ void square_grad(const Tensor& x, const Tensor& dy, Tensor& dx) {
 ATEN_BRIDGE_EXPORT(Square, square, input("x").dtype(at::kDouble),
                    meta([](const Tensor& x) { return at::empty_like(x); }));
 ATEN_BRIDGE_EXPORT(SquareGrad, square_grad, input("x").dtype(at::kDouble), input("dy"));
+ATEN_BRIDGE_EXPORT(SquareGradGrad, [](const Tensor& x, const Tensor& dy, const Tensor& ddx) {
+  return std::tuple<Tensor, Tensor>(2 * dy * ddx, 2 * x * ddx);
+});
 
 std::tuple<Tensor, Tensor> topk(const Tensor& x, int64_t k, int64_t dim, bool largest) {
   return at::topk(x, k, dim, largest);
@@ -77,6 +82,8 @@ ATEN_BRIDGE_EXPORT(TopK, topk, attr("k"), attr("dim", -1), attr("largest", true)
                    meta());
 ATEN_BRIDGE_EXPORT_GRAD(TopKGrad, topk, attr("k"), attr("dim", -1), attr("largest", true),
                         input("x"));
+ATEN_BRIDGE_EXPORT_GRAD(TopKGradGrad, gradient(topk), attr("k"), attr("dim", -1),
+                        attr("largest", true), input("x"));
 
 Tensor cat(TensorList tensors, int64_t dim) { return at::cat(tensors, dim); }
 ATEN_BRIDGE_EXPORT(Cat, cat, attr("dim", 0), input("tensors"), meta());
@@ -89,6 +96,8 @@ ATEN_BRIDGE_EXPORT(LayerNorm, layer_norm, attr("eps", 1e-5), input("x"), input("
                    input("bias"), meta([](const Tensor& x) { return at::empty_like(x); }));
 ATEN_BRIDGE_EXPORT_GRAD(LayerNormGrad, layer_norm, attr("eps", 1e-5), input("x"), input("weight"),
                         input("bias"));
+ATEN_BRIDGE_EXPORT_GRAD(LayerNormGradGrad, gradient(layer_norm), attr("eps", 1e-5), input("x"),
+                        input("weight"), input("bias"));
 
 // Numbers, as inputs, beside tensors.
 Tensor scale(const Tensor& x, double factor, const std::optional<int64_t>& times) {
@@ -167,8 +176,17 @@ ATEN_BRIDGE_EXPORT(
     Twice, [](const Tensor& x) { return x * 2; }, aten_bridge::name("double_it"), meta());
 ATEN_BRIDGE_EXPORT(
     Lowered, [](const Tensor& x) { return x * 2; }, aten_bridge::autocast(), meta());
+ATEN_BRIDGE_EXPORT_GRAD(LoweredGrad, [](const Tensor& x) { return x * 2; });
 ATEN_BRIDGE_EXPORT(
     Raised, [](const Tensor& x) { return x * 2; }, aten_bridge::autocast(at::kFloat), meta());
+ATEN_BRIDGE_EXPORT_GRAD(RaisedGrad, [](const Tensor& x) { return x * 2; });
+ATEN_BRIDGE_EXPORT(
+    LoweredList,
+    [](TensorList list, const MaybeTensor& more) {
+      const Tensor all = at::cat(list);
+      return more.has_value() ? all + *more : all;
+    },
+    aten_bridge::autocast(), meta());
 
 // What must not get through: no gradient, another shape, an input as the result, an exception.
 ATEN_BRIDGE_EXPORT(
@@ -288,6 +306,15 @@ ATEN_BRIDGE_EXPORT(
 // As many as a number among the inputs says.
 ATEN_BRIDGE_EXPORT(
     FirstOf, [](const Tensor& x, int64_t count) { return x.narrow(0, 0, count).clone(); }, meta());
+
+// Two results with names.
+ATEN_BRIDGE_EXPORT(
+    Parts,
+    [](const Tensor& x, Tensor& above, Tensor& below) {
+      at::clamp_min_out(above, x, 0);
+      at::clamp_max_out(below, x, 0);
+    },
+    output("above"), output("below"), meta());
 
 // Its size is told by nobody: only with out=.
 ATEN_BRIDGE_EXPORT(Fill, [](const Tensor& x, Tensor& y) { y.fill_(x.sum()); });

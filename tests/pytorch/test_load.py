@@ -1,5 +1,6 @@
 """Libraries: opening them, two of the same operators, several hosts in one process."""
 
+import _ctypes
 import inspect
 import os
 import re
@@ -8,6 +9,7 @@ import subprocess
 import sys
 
 import pytest
+import torch
 
 from aten_bridge.torch import load
 
@@ -47,15 +49,52 @@ def test_texts(my, library, build, tmp_path):
     assert text_of(TypeError, lambda: my.leaky_relu(None, out=(1, 2))) == (
         "leaky_relu: expected as many tensors in out as there are results, 1, got 2"
     )
-    other = build / "tests/test_kernels.so"
-    assert text_of(ValueError, lambda: load(other)) == (
-        f"{other}: expected a library for PyTorch, got one that was built for other hosts; "
-        "build it with aten_bridge_add_kernel(... HOSTS MINDSPORE PYTORCH)"
-    )
+    for other in (build / "tests/test_kernels.so", os.path.realpath(_ctypes.__file__)):
+        assert text_of(ValueError, lambda path=other: load(path)) == (
+            f"{other}: expected a library for PyTorch, got one that was built for other hosts; "
+            "build it with aten_bridge_add_kernel(... HOSTS MINDSPORE PYTORCH)"
+        )
     nothing = tmp_path / "nothing.so"
     assert text_of(FileNotFoundError, lambda: load(nothing)) == (
         f"{nothing}: expected a kernel library, got no such file; build it, or mend the path"
     )
+
+
+def test_a_library_for_another_pytorch_registers_nothing(run_python, build):
+    text = run_python(
+        f"""
+import torch
+from aten_bridge.torch import load
+other = {str(build / "tests/test_pytorch_of_another.so")!r}
+torch.ops.load_library(other)
+for replace in (False, True):
+    try:
+        load(other, replace=replace)
+    except RuntimeError as error:
+        print(error)
+try:
+    torch.ops.bridge_of_another.from_another_source
+except AttributeError as error:
+    print(error)
+names = [
+    *torch._C._dispatch_get_all_op_names(),
+    *torch._C._dispatch_get_registrations_for_dispatch_key(),
+]
+print(len(names) > 1000, [name for name in names if name.startswith("bridge_of_another")])
+print(load(library).leaky_relu(torch.ones(1)).item())
+"""
+    )
+    fault = (
+        "FromAnotherSource: expected PyTorch 1.99.x, with which this library was built, got "
+        f"{torch.__version__.partition('+')[0]}, which the process had loaded before; build the "
+        "library with the PyTorch that the program imports"
+    )
+    assert text.splitlines() == [
+        f"aten_bridge: {fault}",
+        *[fault, fault],
+        "'_OpNamespace' 'bridge_of_another' object has no attribute 'from_another_source'",
+        *["True []", "1.0"],
+    ]
 
 
 def test_a_second_library_with_the_same_operators(run_python, tmp_path):

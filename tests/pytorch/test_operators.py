@@ -22,7 +22,14 @@ SCHEMAS = [
     'describe(Tensor input0, bool flag=True, int number=3, float real=0.5, Scalar any=2, str text="'
     'word", ScalarType type=5, int[] ints=[1, 2], float[] reals=[0.25], bool[] flags=[True, False],'
     " str[] texts=[a, b], int[][] rows=[[1, 2], [3]], int? maybe=None) -> Tensor",
+    "describe_maybe(Tensor input0, bool? flag=None, int? number=3, float? real=None, Scalar? "
+    'any=None, str? text="word", ScalarType? type=None, int[]? ints=None, float[]? reals=None, '
+    "bool[]? flags=None, str[]? texts=None, int[][]? rows=None, float[][]? real_rows=None) -> "
+    "Tensor",
+    "sum_of(Tensor input0, float first=0., float[] list=[], float[][] rows=[]) -> Tensor",
     "double_it(Tensor input0) -> Tensor",
+    "parts(Tensor input0) -> (Tensor, Tensor)",
+    "parts.out(Tensor input0, *, Tensor(out0!) above, Tensor(out1!) below) -> ()",
     "fill.out(Tensor input0, *, Tensor(out0!) out) -> ()",
 ]
 
@@ -89,6 +96,46 @@ def test_attributes_of_every_kind(my):
     )
 
 
+def test_attributes_that_may_be_none(my):
+    x = torch.zeros(1)
+    kinds = {  # what is given, and what the kernel says of it
+        "flag": (False, "no"),
+        "number": (-1, "-1"),
+        "real": (1, "1.000000"),
+        "any": (2, "2.000000"),
+        "text": ("words", "words"),
+        "type": (torch.half, "Half"),
+        "ints": ([1, 2], "[1 2]"),
+        "reals": ([1, 2.5], "[1.000000 2.500000]"),
+        "flags": ([True, False], "[yes no]"),
+        "texts": (["a", "b"], "[a b]"),
+        "rows": ([[1], []], "[[1] []]"),
+        "real_rows": ([[0.5], []], "[[0.500000] []]"),
+    }
+    given = {name: value for name, (value, _) in kinds.items()}
+    words = {name: said_of_it for name, (_, said_of_it) in kinds.items()}
+    nothing = dict.fromkeys(kinds)
+    # None is the default where there is one, in all hosts.
+    defaults = {**dict.fromkeys(kinds, "None"), "number": "3", "text": "word"}
+    for attributes, expected in (
+        ({}, defaults),
+        (nothing, defaults),
+        (given, words),
+        *[({name: given[name]}, {**defaults, name: words[name]}) for name in kinds],
+        *[({**given, name: None}, {**words, name: defaults[name]}) for name in kinds],
+        *[({name: []}, {**defaults, name: "[]"}) for name in list(kinds)[6:]],
+    ):
+        assert said(my.describe_maybe(x, **attributes)) == ", ".join(expected.values())
+
+
+def test_types_of_tutorials(my, x):
+    y = torch.ones(3, 4)
+    assert torch.equal(my.muladd(x, y, 2.0), x + 2)
+    leaf = x.clone().requires_grad_()
+    my.muladd(leaf, 3 * y, 1.0).sum().backward()
+    assert torch.equal(leaf.grad, 3 * y)
+
+
 def test_inputs_of_loops_are_row_major(my, x):
     x = x.double()
     assert torch.equal(my.square(x.t()), x.t() * x.t())
@@ -129,6 +176,35 @@ def test_out(my, x):
     out = torch.empty(2)
     assert torch.ops.bridge_test.fill.out(x, out=out) is None
     assert torch.equal(out, x.sum().float().expand(2))
+
+
+def test_out_of_several_results(my, x):
+    expected = x.clamp_min(0), x.clamp_max(0)
+    above, below = torch.empty(0), torch.empty(4, 3).t()
+    assert torch.ops.bridge_test.parts.out(x, below=below, above=above) is None
+    assert torch.equal(above, expected[0])
+    assert torch.equal(below, expected[1])
+    outs = torch.empty(3, 4), torch.empty(3, 4)
+    assert my.parts(x, out=outs) is outs
+    for out, of_functional, value in zip(outs, my.parts(x), expected, strict=True):
+        assert torch.equal(out, value)
+        assert torch.equal(of_functional, value)
+
+
+def test_out_by_wrong_names(my, x):
+    parts, out = torch.ops.bridge_test.parts, torch.empty(3, 4)
+    for names in (["above"], ["above", "beside"]):
+        with pytest.raises(RuntimeError) as raised:
+            parts.out(x, **{name: out for name in names})
+        assert str(raised.value) == (
+            "bridge_test::parts() is missing value for argument 'below'. "
+            f"Declaration: {parts.out._schema}"
+        )
+    with pytest.raises(TypeError) as raised:
+        my.parts(x, out=(out,))
+    assert str(raised.value) == (
+        "parts: expected as many tensors in out as there are results, 2, got 1"
+    )
 
 
 def test_a_result_is_no_input(my, x):
@@ -255,6 +331,46 @@ def test_modes_stay(my, x):
     assert torch.is_grad_enabled()
 
 
+@pytest.mark.parametrize("inside", [False, True], ids=["outside", "inside"])
+def test_backward_of_autocast(my, inside):
+    """Gradients have the dtypes of the leaves, in and behind the region; float64 is left alone."""
+    for operator, dtype, result in (
+        (my.lowered, torch.float32, torch.bfloat16),
+        (my.lowered, torch.float64, torch.float64),
+        (my.raised, torch.bfloat16, torch.float32),
+        (my.leaky_relu, torch.float32, torch.float32),
+        (my.leaky_relu, torch.bfloat16, torch.bfloat16),
+    ):
+        leaf = torch.tensor([1 / 3, 1], dtype=dtype, requires_grad=True)
+        with torch.autocast("cpu", torch.bfloat16):
+            y = operator(leaf)
+            if inside:
+                y.sum().backward()
+        if not inside:
+            y.sum().backward()
+        factor = 1 if operator is my.leaky_relu else 2
+        assert y.dtype == result
+        assert torch.equal(y, leaf.to(result) * factor)
+        assert leaf.grad.dtype == dtype
+        assert leaf.grad.tolist() == [factor, factor]
+
+
+def test_autocast_of_lists_and_none(my):
+    x = torch.ones(2)
+    with torch.autocast("cpu", torch.bfloat16):
+        assert my.lowered_list([x, x]).dtype == torch.bfloat16
+        assert my.lowered_list([x, x.int()], None).dtype == torch.bfloat16
+        assert my.lowered_list([x, x.double()], torch.ones(4)).dtype == torch.float64
+        with torch.autocast("cpu", enabled=False):
+            assert my.lowered_list([x, x], torch.ones(4)).dtype == torch.float32
+
+
+def test_autocast_of_a_composite_kernel_is_that_of_its_operators(my, x):
+    with torch.autocast("cpu", torch.bfloat16):
+        assert torch.equal(my.product(x, x.t()), x @ x.t())
+        assert my.product(x, x.t()).dtype == torch.bfloat16
+
+
 def test_autocast(my):
     x = torch.ones(2)
     with torch.autocast("cpu", torch.bfloat16):
@@ -296,6 +412,16 @@ ERRORS = [
         "Checked: input 0 'x': expected float16|bfloat16|float32|float64, got \"int32\" with shape "
         "[3, 3]\n"
         "Checked: input 1 'y': expected sizes [N] with N = 3 as in input 0 'x', got float32 [4]",
+    ),
+    (
+        lambda my, x: my.muladd(x, x[0], 1.0),
+        RuntimeError,
+        "Muladd: expected a and b of one size (input 0: float32 [3, 4]; input 1: float32 [4])",
+    ),
+    (
+        lambda my, x: my.parts(x, out=(x.clone(), x.double())),
+        RuntimeError,
+        "Parts: Found dtype Double but expected Float (input 0: float32 [3, 4])",
     ),
     (
         lambda my, x: my.times(x, x.to("meta")),

@@ -11,6 +11,7 @@ module._lazy_init = lambda: None
 module.is_available = lambda: True
 module.device_count = lambda: 1
 module.current_device = lambda: 0
+module.get_amp_supported_dtype = lambda: [torch.half, torch.bfloat16]
 torch._register_device_module("npu", module)
 torch.utils.generate_methods_for_privateuse1_backend()
 x = torch.linspace(-1, 1, 6).reshape(2, 3)
@@ -58,6 +59,32 @@ expected.sum().backward()
 assert y.device == on_npu.device
 torch.testing.assert_close(y.detach().cpu(), expected.detach())
 torch.testing.assert_close(on_npu.grad.cpu(), leaf.grad)
+"""
+    )
+
+
+def test_autocast(run_python):
+    run_python(
+        f"""{NPU}
+torch.ops.load_library(library)
+operators = torch.ops.bridge_test
+compiled = torch.compile(lambda x: operators.lowered(x), backend="aot_eager", fullgraph=True)
+for lowered in (operators.lowered, compiled):
+    for dtype in (torch.half, torch.bfloat16):
+        leaf = x.to("npu").requires_grad_()
+        with torch.autocast("npu", dtype):
+            y = lowered(leaf)
+        y.sum().backward()
+        assert (y.dtype, y.device) == (dtype, leaf.device)
+        assert torch.equal(y.detach().cpu(), x.to(dtype) * 2)
+        assert leaf.grad.dtype == torch.float32
+        assert torch.equal(leaf.grad.cpu(), torch.full((2, 3), 2.0))
+with torch.autocast("npu"):  # without the option it changes nothing, nor tensors elsewhere
+    assert operators.raised(on_npu.half()).dtype == torch.float32
+    assert operators.leaky_relu(on_npu).dtype == torch.float32
+    assert operators.lowered(x).dtype == torch.float32
+with torch.autocast("cpu"):
+    assert operators.lowered(on_npu).dtype == torch.float32
 """
     )
 

@@ -5,6 +5,7 @@ import warnings
 
 import pytest
 import torch
+from torch._dynamo.backends.common import aot_autograd
 
 from aten_bridge.torch import load
 
@@ -70,9 +71,58 @@ def test_gradcheck(my, case):
     assert torch.autograd.gradcheck(call, tensors, check_forward_ad=case == "swish")
 
 
-@pytest.mark.parametrize("name", ["leaky_relu", "swish"])
-def test_gradgradcheck(my, name):
-    assert torch.autograd.gradgradcheck(getattr(my, name), real(3, 4))
+def complex_(*sizes):
+    return torch.randn(*sizes, dtype=torch.cdouble, requires_grad=True)
+
+
+def permuted():
+    return torch.randperm(12).double().reshape(3, 4).requires_grad_()
+
+
+TWICE = {
+    "leaky_relu": lambda: real(3, 4),
+    "swish": lambda: real(3, 4),
+    "square": lambda: real(3, 4),  # whose gradients are all written by hand
+    "square of a transposed tensor": lambda: real(3, 4).t(),
+    "top_k": lambda: (permuted(), 2),
+    "layer_norm": lambda: (real(3, 4), real(4), real(4)),
+    "layer_norm with None": lambda: (real(3, 4), real(4)),
+    "times": lambda: (real(3), real(3)),
+    "times of complex numbers": lambda: (complex_(3), complex_(3)),
+    "times of both": lambda: (real(3), complex_(3)),
+}
+
+
+@pytest.mark.parametrize("case", TWICE)
+def test_gradgradcheck(my, case):
+    operator, arguments = getattr(my, case.split()[0]), TWICE[case]()
+
+    def call(*arguments):
+        result = operator(*arguments)
+        return result[0] if isinstance(result, tuple) else result
+
+    assert torch.autograd.gradcheck(call, arguments)
+    assert torch.autograd.gradgradcheck(call, arguments)
+
+
+def test_gradients_of_examples(build):
+    add_custom = load(build / "examples/add_custom/add_custom.so").add_custom
+    lltm = load(build / "examples/lltm/lltm.so").lltm
+    sizes = ((3, 2), (6, 4), (6,), (3, 2), (3, 2))
+    for operator, kernel, inputs in (
+        (add_custom, "AddCustomGrad", [real(3, 2), real(3, 2)]),
+        (lltm, "LltmGrad", [real(*size) for size in sizes]),
+    ):
+        assert torch.autograd.gradcheck(operator, inputs)
+        # Written by hand, they have none themselves.
+        with pytest.raises(RuntimeError) as raised:
+            torch.autograd.gradgradcheck(operator, inputs)
+        assert str(raised.value) == (
+            f"{kernel}: expected a gradient kernel in the library, got none; add "
+            f"ATEN_BRIDGE_EXPORT_GRAD({kernel}Grad, function, options...), write one by hand under "
+            "that name, or give the kernel aten_bridge::composite() if PyTorch's operators are all "
+            "of its body"
+        )
 
 
 def test_only_gradients_that_are_asked_for(my):
@@ -95,6 +145,28 @@ def test_functorch(my):
     torch.testing.assert_close(torch.func.jacrev(my.square)(x[0]), torch.diag(2 * x[0]))
     _, tangent = torch.func.jvp(my.swish, (x,), (torch.ones_like(x),))
     assert tangent.shape == x.shape
+
+
+FUNCTORCH = {
+    "grad": lambda f, x: torch.func.grad(lambda t: f(t).sum())(x),
+    "vmap of grad": lambda f, x: torch.vmap(torch.func.grad(lambda t: f(t).sum()))(x),
+    "vjp": lambda f, x: torch.func.vjp(f, x)[1](x)[0],
+    "jvp": lambda f, x: torch.func.jvp(f, (x,), (2 * x,))[1],
+    "jacrev": lambda f, x: torch.func.jacrev(f)(x),
+    "jacfwd": lambda f, x: torch.func.jacfwd(f)(x),
+    "hessian": lambda f, x: torch.func.hessian(lambda t: f(t).sum())(x),
+    "jacrev of jacrev": lambda f, x: torch.func.jacrev(torch.func.jacrev(f))(x),
+}
+
+
+@pytest.mark.parametrize("transformation", FUNCTORCH)
+def test_functorch_of_a_composite_kernel(my, transformation):
+    x = real(4).detach()
+    transform = FUNCTORCH[transformation]
+    torch.testing.assert_close(
+        transform(lambda t: my.swish(t, 1.5), x),
+        transform(lambda t: t * (t * 1.5).sigmoid(), x),
+    )
 
 
 class Network(torch.nn.Module):
@@ -122,6 +194,59 @@ def test_compile(my, backend):
         compiled(x).backward()
         torch.testing.assert_close(x.grad, expected)
     assert counter.frame_count == 1
+
+
+def test_a_compiled_graph_goes_through_composite_kernels_alone(my):
+    def operators(call):
+        """What stands in the graphs of forward and backward."""
+        torch._dynamo.reset()
+        graphs = []
+
+        def keep(graph, _):
+            nodes = [node for node in graph.graph.nodes if node.op == "call_function"]
+            graphs.append([str(node.target) for node in nodes])
+            return graph
+
+        backend = aot_autograd(fw_compiler=keep, bw_compiler=keep)
+        compiled = torch.compile(call, backend=backend, fullgraph=True)
+        compiled(torch.randn(3, requires_grad=True)).sum().backward()
+        return graphs
+
+    assert operators(my.leaky_relu) == [
+        ["bridge_test.leaky_relu.default"],
+        ["bridge_test.leaky_relu_grad.default"],
+    ]
+    forward, backward = operators(my.swish)
+    assert [name for name in forward if "detach" not in name] == [
+        *["aten.mul.Scalar", "aten.sigmoid.default", "aten.mul.Tensor"]
+    ]
+    assert "aten.sigmoid_backward.default" in backward
+    assert all(name.startswith("aten.") for name in backward)
+
+
+@pytest.mark.parametrize("inside", [False, True], ids=["around", "in the function"])
+def test_compile_with_autocast(my, inside):
+    torch._dynamo.reset()
+
+    def call(x):
+        with torch.autocast(
+            "cpu", torch.bfloat16, enabled=inside or torch.is_autocast_enabled("cpu")
+        ):
+            return my.lowered(x), my.raised(x.bfloat16()), my.leaky_relu(x)
+
+    def run(call):
+        x = torch.tensor([1 / 3, 1], requires_grad=True)
+        with torch.autocast("cpu", torch.bfloat16, enabled=not inside):
+            results = call(x)
+        return results, torch.autograd.grad(sum(y.float().sum() for y in results), x)[0]
+
+    results, gradient = run(torch.compile(call, backend="aot_eager", fullgraph=True))
+    expected, expected_gradient = run(call)
+    dtypes = [torch.bfloat16, torch.float32, torch.float32]
+    assert [y.dtype for y in results] == [y.dtype for y in expected] == dtypes
+    assert all(torch.equal(y, other) for y, other in zip(results, expected, strict=True))
+    assert torch.equal(gradient, expected_gradient)
+    assert gradient.tolist() == [5, 5]
 
 
 STRIDED = {

@@ -20,16 +20,21 @@ namespace aten_bridge::detail {
 /// as PyTorch's own operators cast theirs.
 class PyTorchAutocast final : public c10::OperatorKernel {
  public:
-  explicit PyTorchAutocast(PyTorchOperator& of) : operator_(of) {}
+  PyTorchAutocast(PyTorchOperator& of, at::DeviceType device) : operator_(of), device_(device) {}
+
+  /// The key of a device's autocast.
+  static c10::DispatchKey key_of(at::DeviceType device) {
+    return device == at::kCUDA                     ? c10::DispatchKey::AutocastCUDA
+           : device == at::DeviceType::PrivateUse1 ? c10::DispatchKey::AutocastPrivateUse1
+                                                   : c10::DispatchKey::AutocastCPU;
+  }
 
   // NOLINTNEXTLINE(readability-named-parameter)
   void operator()(const c10::OperatorHandle& handle, c10::DispatchKeySet, c10::Stack* stack) {
-    const at::DeviceType device = operator_.kernel.device;
-    const c10::impl::ExcludeDispatchKeyGuard no_autocast(
-        device == at::kCUDA ? c10::DispatchKey::AutocastCUDA : c10::DispatchKey::AutocastCPU);
+    const c10::impl::ExcludeDispatchKeyGuard no_autocast(key_of(device_));
     at::ScalarType type = operator_.info().options.cast_to;
     if (type == at::ScalarType::Undefined) {
-      type = dtype_under_autocast(device);
+      type = dtype_under_autocast(device_);
     }
     const std::size_t count = operator_.inputs() + operator_.attributes.size();
     for (std::size_t i = 0; i < operator_.inputs(); ++i) {
@@ -37,11 +42,11 @@ class PyTorchAutocast final : public c10::OperatorKernel {
       if (value.isTensorList()) {
         std::vector<at::Tensor> list;
         for (const c10::IValue& element : value.toListRef()) {
-          list.push_back(at::autocast::cached_cast(type, element.toTensor(), device));
+          list.push_back(at::autocast::cached_cast(type, element.toTensor(), device_));
         }
         value = std::move(list);
       } else if (value.isTensor() && value.toTensor().defined()) {
-        value = at::autocast::cached_cast(type, value.toTensor(), device);
+        value = at::autocast::cached_cast(type, value.toTensor(), device_);
       }
     }
     handle.callBoxed(stack);
@@ -53,11 +58,14 @@ class PyTorchAutocast final : public c10::OperatorKernel {
     return at::autocast::get_autocast_dtype(device);
 #else
     return device == at::kCUDA ? at::autocast::get_autocast_gpu_dtype()
-                               : at::autocast::get_autocast_cpu_dtype();
+           : device == at::DeviceType::PrivateUse1
+               ? at::autocast::get_autocast_privateuseone_dtype()
+               : at::autocast::get_autocast_cpu_dtype();
 #endif
   }
 
   PyTorchOperator& operator_;
+  at::DeviceType device_;
 };
 
 }  // namespace aten_bridge::detail

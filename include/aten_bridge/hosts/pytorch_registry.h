@@ -264,8 +264,6 @@ class PyTorchRegistry {
         implement_key<PyTorchAutograd>(name, c10::DispatchKey::Autograd, op, is_out);
       }
     }
-    const auto autocast = op.kernel.device == at::kCUDA ? c10::DispatchKey::AutocastCUDA
-                                                        : c10::DispatchKey::AutocastCPU;
     const auto pass = [&](c10::DispatchKey key) {
       op.implementations.push_back(c10::Dispatcher::singleton().registerImpl(
           name, key, c10::KernelFunction::makeFallthrough(), {}, nullptr, "aten_bridge"));
@@ -276,7 +274,11 @@ class PyTorchRegistry {
       pass(c10::DispatchKey::Negative);
     }
     if (options.is_cast && !is_out) {
-      implement_key<PyTorchAutocast>(name, autocast, op);
+      for (const at::DeviceType device : {op.kernel.device, at::DeviceType::PrivateUse1}) {
+        if (!is_there(PyTorchAutocast::key_of(device))) {
+          implement_key<PyTorchAutocast>(name, PyTorchAutocast::key_of(device), op, device);
+        }
+      }
     }
   }
 
