@@ -3,8 +3,9 @@
     python build_cost.py <build folder> <result.json>
 
 Compiles both sources by turns, with the commands of the build, and looks at the two libraries; the
-first source once more with all of the bridge in it, as without aten_bridge_add_kernel; and the
-second with the header included, but not used. Each is also read without making
+first source once more for all hosts (ATEN_BRIDGE_COMPILED says for which the bridge is compiled, see
+aten_bridge.h), and with all of the bridge in it, as without aten_bridge_add_kernel; and the second with
+the header included, but not used. Each is also read without making
 code of it. Times are of the processor, so that other programs disturb them little.
 """
 
@@ -20,6 +21,14 @@ ROUNDS = 3
 # Of compile_commands.json the source, and options added to its command.
 COMPILED = {
     "leaky_relu": ("leaky_relu", ()),
+    "leaky_relu_for_all_hosts": (
+        "leaky_relu",
+        (
+            *("-UATEN_BRIDGE_COMPILED", "-DATEN_BRIDGE_COMPILED=12"),
+            *("-DATEN_BRIDGE_PYTORCH", '-DATEN_BRIDGE_NAMESPACE="leaky_relu"'),
+            "-DATEN_BRIDGE_JAX",
+        ),
+    ),
     "leaky_relu_header_only": ("leaky_relu", ("-UATEN_BRIDGE_COMPILED",)),
     "leaky_relu_alone": ("leaky_relu_alone", ()),
     "header_unused": ("leaky_relu_alone", ("-include", "aten_bridge.h")),

@@ -300,6 +300,7 @@ def build(results):
         "leaky_relu_alone": "the operator's call without the header",
         "header_unused": "the same, the header included and not used",
         "leaky_relu": "LeakyRelu, by `aten_bridge_add_kernel`",
+        "leaky_relu_for_all_hosts": "the same for MindSpore, PyTorch and JAX",
         "leaky_relu_header_only": "LeakyRelu with all of the bridge in it",
     }
     rows = [

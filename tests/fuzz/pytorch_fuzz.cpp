@@ -3,7 +3,6 @@
 // are those of the kernels of ops.Custom, computed without PyTorch, and nothing of the caller's is
 // changed.
 #include <ATen/TensorOperators.h>
-#include <ATen/autocast_mode.h>
 #include <ATen/ops/empty_strided.h>
 #include <ATen/ops/equal.h>
 #include <ATen/ops/full.h>
@@ -503,17 +502,6 @@ bool forget_types(c10::Stack& stack) {
   }
   return false;
 }
-
-class AutocastGuard {
- public:
-  AutocastGuard() { at::autocast::set_autocast_enabled(at::kCPU, true); }
-  ~AutocastGuard() {
-    at::autocast::clear_cache();
-    at::autocast::set_autocast_enabled(at::kCPU, false);
-  }
-  AutocastGuard(const AutocastGuard&) = delete;
-  AutocastGuard& operator=(const AutocastGuard&) = delete;
-};
 
 at::Tensor on_meta(const at::Tensor& tensor) {
   return !tensor.defined() ? tensor

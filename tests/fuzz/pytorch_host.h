@@ -4,6 +4,7 @@
 #define ATEN_BRIDGE_TESTS_FUZZ_PYTORCH_HOST_H_
 
 #include <ATen/Parallel.h>
+#include <ATen/autocast_mode.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/stack.h>
@@ -31,6 +32,27 @@
 namespace fuzz::pytorch {
 
 using Tensors = std::vector<at::Tensor>;
+
+/// Autocast of the CPU, in this thread.
+class AutocastGuard {
+ public:
+  AutocastGuard() { enable(true); }
+  ~AutocastGuard() {
+    at::autocast::clear_cache();
+    enable(false);
+  }
+  AutocastGuard(const AutocastGuard&) = delete;
+  AutocastGuard& operator=(const AutocastGuard&) = delete;
+
+ private:
+  static void enable(bool is_enabled) {
+#if PYTORCH_MINOR >= 4
+    at::autocast::set_autocast_enabled(at::kCPU, is_enabled);
+#else
+    at::autocast::set_cpu_enabled(is_enabled);
+#endif
+  }
+};
 
 //===--- tensors ---===//
 

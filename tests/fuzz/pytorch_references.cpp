@@ -2,7 +2,6 @@
 // are what PyTorch's own operators give for copies of the arguments.
 #include <ATen/Functions.h>
 #include <ATen/TensorOperators.h>
-#include <ATen/autocast_mode.h>
 #include <c10/core/GradMode.h>
 #include <c10/core/InferenceMode.h>
 #include <torch/csrc/autograd/autograd.h>
@@ -176,11 +175,8 @@ Tensors cat(const Stack& stack) {
   return {at::cat(list, stack[1].toInt())};
 }
 Tensors layer_norm(const Stack& stack) {
-  const auto maybe = [&](std::size_t i) {
-    return stack[i].isNone() ? std::nullopt : std::optional(tensor(stack, i));
-  };
-  return {at::layer_norm(tensor(stack), {tensor(stack).size(-1)}, maybe(1), maybe(2),
-                         stack[3].toDouble())};
+  return {at::layer_norm(tensor(stack), {tensor(stack).size(-1)}, stack[1].toOptional<at::Tensor>(),
+                         stack[2].toOptional<at::Tensor>(), stack[3].toDouble())};
 }
 Tensors multiplied(const Stack& stack) {
   return {tensor(stack) * stack[1].toDouble() * (stack[2].isNone() ? 1 : stack[2].toInt())};
@@ -474,11 +470,8 @@ void call_with_tangents(const Reference& of, Stack stack) {
 }
 
 Answer call_under_autocast(const Reference& of, const Stack& stack) {
-  at::autocast::set_autocast_enabled(at::kCPU, true);
-  Answer answer = answer_of([&] { return call_boxed(find_operator(of.name, ""), stack); });
-  at::autocast::clear_cache();
-  at::autocast::set_autocast_enabled(at::kCPU, false);
-  return answer;
+  const AutocastGuard autocast;
+  return answer_of([&] { return call_boxed(find_operator(of.name, ""), stack); });
 }
 
 /// The arguments as autocast gives them to the kernel.
