@@ -200,6 +200,10 @@ Tensors named(const Stack& stack) {
 Tensors filled(const Stack& stack) {
   return {tensor(stack).sum().to(tensor(stack).scalar_type()).expand_as(tensor(stack)).clone()};
 }
+Tensors parts(const Stack& stack) {
+  TORCH_CHECK(tensor(stack).scalar_type() != at::kBool);  // whose results are int64
+  return {tensor(stack).clamp_min(0), tensor(stack).clamp_max(0)};
+}
 Tensors twice(const Stack& stack) { return {tensor(stack).clone(), tensor(stack).clone()}; }
 
 struct Reference {
@@ -215,10 +219,10 @@ struct Reference {
 
 const Reference kReferences[] = {
     {"LeakyRelu", "leaky_relu", choose_with_slope, leaky_relu, 2},
-    {"Square", "square", choose_double, squared, 1},
-    {"TopK", "top_k", choose_topk, topk, 1},
+    {"Square", "square", choose_double, squared, 2},
+    {"TopK", "top_k", choose_topk, topk, 2},
     {"Cat", "cat", choose_cat, cat, 1},
-    {"LayerNorm", "layer_norm", choose_layer_norm, layer_norm, 1},
+    {"LayerNorm", "layer_norm", choose_layer_norm, layer_norm, 2},
     {"Multiply", "multiply", choose_numbers, multiplied, 1},
     {"Swish", "swish", choose_with_slope, swish, 3, /*is_composite=*/true},
     {"CheckedComposite", "checked_composite", choose_matrix, matrix_doubled, 3,
@@ -226,8 +230,8 @@ const Reference kReferences[] = {
     {"Loud", "loud", choose_one, loud, 1},
     {"Twice", "double_it", choose_one, doubled},
     {"NoGradient", "no_gradient", choose_one, doubled},
-    {"Lowered", "lowered", choose_one, doubled, 0, false, true, at::kBFloat16},
-    {"Raised", "raised", choose_one, doubled, 0, false, true, at::kFloat},
+    {"Lowered", "lowered", choose_one, doubled, 1, false, true, at::kBFloat16},
+    {"Raised", "raised", choose_one, doubled, 1, false, true, at::kFloat},
     {"Same", "same", choose_one, copied},
     {"MetaSaid", "meta_said", choose_one, copied},
     {"TableOf", "table_of", choose_table, table},
@@ -235,6 +239,7 @@ const Reference kReferences[] = {
     {"Names", "names", choose_names, named},
     {"Checked", "checked", choose_checked, sum_checked},
     {"SumOfRows", "sum_of_rows", choose_matrix, rows_summed},
+    {"Parts", "parts", choose_one, parts},
     {"Copies", "copies", choose_one, copied, 0, false, /*has_meta=*/false},
     {"FillWithSum", "fill_with_sum", choose_one, filled, 0, false, /*has_meta=*/false},
     {"SobelGrad", "sobel_grad", choose_one, twice, 0, false, /*has_meta=*/false},
