@@ -111,6 +111,9 @@ def check(content: Content) -> None:
     fit = all(one.file_size <= one.size for one in segments if one.kind in (_LOAD, _TLS))
     if not (loads and ascend and fit and loads[-1].end <= 2**63):
         raise Contradiction
+    of_thread = [one for one in segments if one.kind == _TLS]
+    if max((one.end for one in of_thread), default=0) < _end_of_thread_memory(content):
+        raise Contradiction
     for one in segments:
         if one.kind == _TLS and not _has(loads, one.address, one.file_size):
             raise Contradiction
@@ -125,6 +128,15 @@ def check(content: Content) -> None:
     if len(dynamic) != 1:
         raise Contradiction
     _check_dynamic(content, dynamic[0], loads)
+
+
+def _end_of_thread_memory(content: Content) -> int:
+    """Where what each thread has of its own ends; 0 where no section says so.
+
+    The code writes there, whatever the segments say.
+    """
+    sections = (_unpack("<8xQQ8xQ", content, place) for place in _section_places(content))
+    return max((address + size for flags, address, size in sections if flags & 0x400), default=0)
 
 
 # ===--- the dynamic table ---===

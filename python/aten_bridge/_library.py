@@ -101,9 +101,14 @@ def open_newest(path: str) -> Library:
     The dynamic linker knows libraries by their names: it would give the older one again.
     """
     # The kernel tells names without links.
-    if f" {os.path.realpath(path)} (deleted)\n" not in Path("/proc/self/maps").read_text():
+    if f" {os.path.realpath(path)} (deleted)\n" not in _maps():
         return open_library(path)
     return _open_copy(path, version_of(path))
+
+
+def _maps() -> str:
+    """The files that the process has in its memory; their names may be any bytes."""
+    return os.fsdecode(Path("/proc/self/maps").read_bytes())
 
 
 @functools.cache
@@ -201,8 +206,7 @@ def import_pytorch() -> bool:
     """
     if "torch" in sys.modules or (folder := _pytorch_folder()) is None:
         return False
-    maps = Path("/proc/self/maps").read_text()
-    loaded = set(re.findall(r" (/.*/libtorch_cpu\.so)$", maps, re.M))
+    loaded = set(re.findall(r" (/.*/libtorch_cpu\.so)$", _maps(), re.M))
     if loaded != {os.path.realpath(folder / "libtorch_cpu.so")}:
         return False
     importlib.import_module("torch")

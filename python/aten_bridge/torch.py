@@ -24,7 +24,7 @@ from typing import Any
 
 import torch
 
-from aten_bridge._library import as_path, did_you_mean, open_newest, or_list
+from aten_bridge._library import as_path, did_you_mean, open_newest, or_list, shown
 
 __all__ = ["Operator", "Operators", "load"]
 
@@ -66,6 +66,11 @@ class Operator:
             raise TypeError(
                 f"{self.__name__}: expected out=, a tensor for the result, since the kernel has no "
                 "meta function that tells its size, got None"
+            )
+        if not isinstance(out, torch.Tensor | tuple | list):
+            raise TypeError(
+                f"{self.__name__}: expected out to be a tensor, or a tuple of these, got "
+                + shown(out)
             )
         outs = (out,) if isinstance(out, torch.Tensor) else tuple(out)
         if len(outs) != len(self._outs):
@@ -117,10 +122,12 @@ def load(path: str | os.PathLike[str], *, replace: bool = False) -> Operators:
     notebook: the schema has to be the same.
 
     Raises FileNotFoundError and OSError for what is no library, ValueError for one that was not
-    built with HOSTS PYTORCH, and for a path that is not UTF-8, TypeError for what is no path, and
-    RuntimeError where an operator could not be registered.
+    built with HOSTS PYTORCH, and for a path that is not UTF-8, TypeError for what is no path or no
+    bool, and RuntimeError where an operator could not be registered.
     """
     path = os.path.realpath(os.path.expanduser(as_path(path)))
+    if not isinstance(replace, bool):
+        raise TypeError(f"{path}: expected replace to be True or False, got {shown(replace)}")
     with _reporting():
         library = open_newest(path)
     operators = library.function("aten_bridge_pytorch_operators")
@@ -132,7 +139,7 @@ def load(path: str | os.PathLike[str], *, replace: bool = False) -> Operators:
     faults = library.function("aten_bridge_pytorch_faults")
     operators.restype = faults.restype = ctypes.c_char_p
     with _reporting():
-        text = faults(int(replace)).decode()
+        text = faults(replace).decode()
     if text:
         raise RuntimeError(text)
     found = {}

@@ -144,16 +144,26 @@ SPAWNED = (
     + """
 import multiprocessing
 
+
+def check(number):
+    assert cube_of(number) == [number**3]
+
+
 if __name__ == "__main__":
-    with multiprocessing.get_context("spawn").Pool(2) as pool:
-        print(pool.map(cube_of, range(4)))
+    context = multiprocessing.get_context("spawn")
+    children = [context.Process(target=check, args=(number,)) for number in range(8)]
+    for child in children:
+        child.start()
+    for child in children:
+        child.join()
+    print([child.exitcode for child in children])
 """
 )
 
 
-def test_spawned_processes(tmp_path):
+def test_eight_spawned_processes(tmp_path):
     library = BUILD / "tests/test_gradients.so"
-    assert run_script(tmp_path, SPAWNED, library) == "[[0.0], [1.0], [8.0], [27.0]]\n"
+    assert run_script(tmp_path, SPAWNED, library) == f"{[0] * 8}\n"
 
 
 # One worker may use a processor, in MindSpore 2.10.
@@ -306,3 +316,62 @@ def test_a_program_whose_kernel_does_not_return_is_ended_by_ctrl_c(of_mode, tmp_
         assert process.stdout.readline() == "hanging\n"
         process.send_signal(signal.SIGINT)
         assert process.wait(timeout=120) == -signal.SIGTERM
+
+
+# ===--- PyTorch as the host ---===
+
+IN_PYTORCH = """
+import multiprocessing
+import os
+import sys
+
+import torch
+
+from aten_bridge.torch import load
+
+OPERATORS = load(sys.argv[1])
+
+
+def check(number):
+    x = torch.tensor([-float(number)], requires_grad=True)
+    y = OPERATORS.leaky_relu(x, 2.0)
+    y.backward()
+    assert (y.item(), x.grad.item()) == (-2.0 * number, 2.0)
+
+
+def exit_codes(start):
+    context = multiprocessing.get_context(start)
+    children = [context.Process(target=check, args=(number,)) for number in range(8)]
+    for child in children:
+        child.start()
+    for child in children:
+        child.join()
+    return [child.exitcode for child in children]
+"""
+
+FORKED_IN_PYTORCH = (
+    IN_PYTORCH
+    + """
+print(exit_codes("fork"))
+check(1)
+print(exit_codes("fork"))
+"""
+)
+SPAWNED_IN_PYTORCH = (
+    IN_PYTORCH
+    + """
+if __name__ == "__main__":
+    check(1)
+    print(exit_codes("spawn"))
+"""
+)
+
+
+def test_eight_processes_of_pytorch_that_were_forked_before_and_after_the_first_call(tmp_path):
+    library = BUILD / "tests/test_pytorch.so"
+    assert run_script(tmp_path, FORKED_IN_PYTORCH, library) == 2 * f"{[0] * 8}\n"
+
+
+def test_eight_spawned_processes_of_pytorch(tmp_path):
+    library = BUILD / "tests/test_pytorch.so"
+    assert run_script(tmp_path, SPAWNED_IN_PYTORCH, library) == f"{[0] * 8}\n"

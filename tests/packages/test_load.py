@@ -234,6 +234,30 @@ def test_what_cannot_be_meant_is_an_error_in_words(source, tmp_path, monkeypatch
     assert text_of(TypeError, lambda: load_inline("add_number", source)) == (
         f"add_number: expected a source as a str, got {source!r}"
     )
+    assert text_of(ValueError, lambda: load("a" * 201, [source])) == (
+        f"expected a library's name of 200 letters at most, got {'a' * 201!r}"
+    )
+    assert text_of(TypeError, lambda: load("add_number", 3)) == (
+        "add_number: expected sources to be strs or paths, got 3"
+    )
+    assert text_of(ValueError, lambda: load("add_number", "\udcff.cpp")) == (
+        "add_number: expected sources in UTF-8 without NUL, got '\\udcff.cpp'"
+    )
+    assert text_of(TypeError, lambda: load("add_number", source, flags=["-g", None])) == (
+        "add_number: expected flags to be strs or paths, got ['-g', None]"
+    )
+    assert text_of(ValueError, lambda: load("add_number", source, include_dirs="a\0")) == (
+        "add_number: expected include_dirs in UTF-8 without NUL, got 'a\\x00'"
+    )
+    assert text_of(ValueError, lambda: load("add_number", source, namespace="a.b")) == (
+        "add_number: expected a namespace of letters, digits and underscores, got 'a.b'"
+    )
+    assert text_of(TypeError, lambda: load("add_number", source, debug=1)) == (
+        "add_number: expected debug to be True or False, got 1"
+    )
+    assert text_of(TypeError, lambda: load("add_number", source, hosts=3)) == (
+        "expected hosts among 'mindspore', 'pytorch', 'jax', 'mindspore_plugin', got 3"
+    )
     assert text_of(ValueError, lambda: load("add_number", [source], flags=["-DA=1;2"])) == (
         "'-DA=1;2': expected paths and flags without semicolons, brackets and line breaks"
     )
@@ -258,6 +282,34 @@ def test_a_cache_that_others_can_write_to_is_refused(source, tmp_path, monkeypat
         "loaded as code, got one of another user or with write permission for others; chmod -R "
         f"go-w {folder}, or name another with ATEN_BRIDGE_CACHE_DIR"
     )
+
+
+def test_a_cache_that_cannot_be_made(source, monkeypatch):
+    def text_with(folder, error):
+        monkeypatch.setenv("ATEN_BRIDGE_CACHE_DIR", str(folder))
+        return text_of(error, lambda: load("add_number", source))
+
+    other = "; name another with ATEN_BRIDGE_CACHE_DIR"
+    expected = "expected a folder for what is built, got"
+    assert text_with(source, OSError) == f"{source}: {expected} what is no folder{other}"
+    assert text_with(source / "cache", OSError) == (
+        f"{source / 'cache'}: {expected} the error: Not a directory{other}"
+    )
+    assert text_with("~no such user/cache", FileNotFoundError) == (
+        f"'~no such user/cache': {expected} the home of a user who has none{other}"
+    )
+    assert text_with("/\udcff", ValueError) == (
+        f"'/\\udcff': expected a folder in UTF-8 for what is built{other}"
+    )
+
+
+def test_a_pipe_is_no_library(source, tmp_path, monkeypatch):
+    """It is not read: nobody writes to it."""
+    os.mkfifo(tmp_path / "pipe.a")
+    monkeypatch.setattr(aten_bridge.build._build, "run", lambda *_: (1, ""))
+    assert text_of(
+        BuildError, lambda: load("add_number", source, libraries=tmp_path / "pipe.a")
+    ) == ("add_number: expected a project that CMake can configure, got\n")
 
 
 def test_folders_of_the_cache_are_private_whatever_the_umask(source, tmp_path, monkeypatch):

@@ -35,3 +35,11 @@ def linker():
     process = processes.Worker(with_mindspore=False)
     yield process
     process.end()
+
+
+@pytest.fixture(scope="session")
+def pytorch():
+    """A process in which PyTorch is the host."""
+    process = processes.Worker(with_mindspore=False)
+    yield process
+    process.end()

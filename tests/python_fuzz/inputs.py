@@ -44,6 +44,15 @@ texts = st.one_of(
     st.sampled_from([("a", 300), ("a/", 3000)]).map(lambda long: long[0] * long[1]),
 )
 
+
+def is_of_bytes(text: str) -> bool:
+    """Whether the operating system can have such a name: of bytes, and without NUL."""
+    try:
+        return "\0" not in os.fsdecode(os.fsencode(text))
+    except UnicodeEncodeError:  # surrogates that stand for no byte
+        return False
+
+
 # ===--- values ---===
 
 _integers = st.one_of(

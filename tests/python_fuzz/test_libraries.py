@@ -4,8 +4,8 @@ import contextlib
 import json
 import os
 import re
-import struct
 
+import elf
 import inputs
 import pytest
 from host import KERNELS
@@ -16,7 +16,7 @@ from outcomes import assert_in_words
 from aten_bridge import _elf
 from aten_bridge._function import Description
 
-WHOLE = KERNELS.read_bytes()
+WHOLE = elf.Whole(KERNELS)
 
 
 @pytest.fixture(scope="module")
@@ -25,12 +25,12 @@ def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("kinds")
     (folder / "empty.so").touch()
     (folder / "text.so").write_text("def leaky_relu(x): ...")
-    (folder / "cut.so").write_bytes(WHOLE[:3000])
+    (folder / "cut.so").write_bytes(WHOLE.content[:3000])
     (folder / "folder.so").mkdir()
     os.mkfifo(folder / "pipe.so")
     (folder / "circle.so").symlink_to(folder / "circle.so")
     (folder / "nowhere.so").symlink_to(folder / "missing.so")
-    (folder / "\udcff.so").write_bytes(WHOLE)
+    (folder / "\udcff.so").write_bytes(WHOLE.content)
     (folder / "whole.so").symlink_to(KERNELS)
     return folder
 
@@ -69,71 +69,35 @@ def test_argument_that_is_no_text(worker, value):
     assert outcome.error
 
 
+def test_a_file_whose_name_is_not_utf8_in_the_memory_of_the_process(linker, folder):
+    outcome = linker.run("open_beside", str(KERNELS), str(folder / "\udcff.so"))
+    assert not outcome.error, outcome
+    assert "Copy" in outcome.value
+
+
 # ===--- ELF files ---===
 
-SEGMENTS, SECTIONS = (struct.unpack_from("<Q", WHOLE, place)[0] for place in (32, 40))
-SEGMENT_COUNT, SECTION_COUNT = (struct.unpack_from("<H", WHOLE, place)[0] for place in (56, 60))
-HEADERS = [
-    *range(64),
-    *range(SEGMENTS, SEGMENTS + 56 * SEGMENT_COUNT),
-    *range(SECTIONS, SECTIONS + 64 * SECTION_COUNT),
-]
-DYNAMIC = next(
-    struct.unpack_from("<8xQ16xQ", WHOLE, place)
-    for place in range(SEGMENTS, SEGMENTS + 56 * SEGMENT_COUNT, 56)
-    if struct.unpack_from("<I", WHOLE, place) == (2,)
-)
-DYNAMIC_TABLE = range(DYNAMIC[0], sum(DYNAMIC))
-
-
-def changes(places):
-    """Bytes, or numbers of 2, 4 or 8 bytes, in the place of others."""
-    numbers = st.one_of(
-        st.integers(0, 2**64 - 1), st.sampled_from([0, 1, 2**63, 2**64 - 1, 0x1000, len(WHOLE)])
-    )
-    aligned = st.builds(
-        lambda place, size, number: (
-            place // size * size,
-            (number % 2 ** (8 * size)).to_bytes(size, "little"),
-        ),
-        st.sampled_from(places),
-        st.sampled_from([1, 2, 4, 8]),
-        numbers,
-    )
-    return st.lists(aligned, min_size=1, max_size=3)
-
-
-def changed(changes, end=None):
-    content = bytearray(WHOLE)
-    for place, replacement in changes:
-        content[place : place + len(replacement)] = replacement
-    return bytes(content[:end])
-
-
-ends = st.one_of(
-    st.none(), st.sampled_from([0, 1, 3, 4, 19, 20, 63, 64, 65]), st.integers(0, len(WHOLE))
-)
 serial_numbers = iter(range(10**9))
 
 
 @inputs.examples(300)
-@given(changes=changes(HEADERS), end=ends)
+@given(changes=WHOLE.changes(WHOLE.headers), end=WHOLE.ends())
 def test_library_with_other_headers(linker, folder, changes, end):
     # Each in a file of its own: to write to one that is open would end the process.
     library = folder / f"changed_{next(serial_numbers)}.so"
-    library.write_bytes(changed(changes, end))
+    library.write_bytes(WHOLE.changed(changes, end))
     try:
         outcome = linker.run("open_library", str(library))
     finally:
         library.unlink()
     assert_in_words(outcome, f"{library}: ")
-    assert end is None or end == len(WHOLE) or outcome.error
+    assert end is None or end == len(WHOLE.content) or outcome.error
 
 
 @inputs.examples(300)
-@given(changes=changes([*HEADERS, *DYNAMIC_TABLE]), end=ends)
+@given(changes=WHOLE.changes([*WHOLE.headers, *WHOLE.dynamic_table]), end=WHOLE.ends())
 def test_reader_of_headers(changes, end):
-    content = changed(changes, end)
+    content = WHOLE.changed(changes, end)
     for read in (_elf.least_size, _elf.check, _elf.exported_functions):
         with contextlib.suppress(_elf.Contradiction):
             read(content)

@@ -7,7 +7,9 @@ import faulthandler
 import functools
 import importlib
 import itertools
+import mmap
 import multiprocessing
+import os
 import pickle
 import sys
 from typing import Any, NamedTuple
@@ -156,6 +158,52 @@ def open_library(path: str) -> list[str]:
     library = Library(path)
     library.function("NoSuchFunction")
     return library.kernel_names()
+
+
+def open_beside(path: str, other: str) -> list[str]:
+    """The same where the process has another file of any name in its memory."""
+    from aten_bridge._library import open_newest
+
+    with open(other, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ):
+        return open_newest(path).kernel_names()
+
+
+def load_in_pytorch(path: Any, options: dict[str, Any]) -> list[str]:
+    """The names of the operators of a library for PyTorch."""
+    from aten_bridge.torch import load
+
+    operators = load(_real(path), **_real(options))
+    return [repr(getattr(operators, name)) for name in dir(operators)]
+
+
+def call_in_pytorch(
+    path: str, name: str, arguments: tuple[Any, ...], named: dict[str, Any]
+) -> list[tuple[Any, ...]]:
+    """The shape, the dtype and the values of each result of an operator of a library's."""
+    import torch
+
+    from aten_bridge.torch import load
+
+    result = getattr(load(path), name)(*_real(arguments), **_real(named))
+    results = [result] if isinstance(result, torch.Tensor) else result
+    return [(tuple(one.shape), str(one.dtype), one.tolist()) for one in results]
+
+
+def build(
+    function: str, arguments: list[Any], options: dict[str, Any], variables: dict[str, str]
+) -> None:
+    """`load` or `load_inline` of aten_bridge.build, up to the compiler, which refuses all."""
+    import aten_bridge.build
+    from aten_bridge.build import _build
+
+    _build.run = lambda *_: (1, "")
+    before = dict(os.environ)
+    os.environ.update(variables)
+    try:
+        getattr(aten_bridge.build, function)(*_real(arguments), **_real(options))
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
 
 
 def command_line(arguments: list[str]) -> None:

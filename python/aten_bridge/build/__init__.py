@@ -29,6 +29,8 @@ __all__ = ["BuildError", "cache_dir", "load", "load_inline"]
 StrPath: TypeAlias = "str | os.PathLike[str]"
 
 ENDINGS = (".cpp", ".cc", ".cxx", ".cu")
+_LONGEST_NAME = 200  # files and folders are named so, with more behind it; 255 bytes have room
+
 HOSTS = ("mindspore", "pytorch", "jax", "mindspore_plugin")
 
 
@@ -55,8 +57,10 @@ def load(
 
     Opens and runs nothing. Raises BuildError, with the compiler's words, where the sources do not
     build; FileNotFoundError for a missing source, header or tool; ValueError and TypeError for what
-    cannot be meant; PermissionError where others may write to the cache.
+    cannot be meant; PermissionError where others may write to the cache, and OSError where it
+    cannot be made.
     """
+    _check_switch(_checked(name), "verbose", verbose)
     build = request(
         name,
         sources,
@@ -87,10 +91,11 @@ def load_inline(
 
     Raises what load() does, and TypeError and ValueError for what is no text.
     """
+    _checked(name)
     sources = [
         _file_of(name, text, suffix)
         for text, suffix in ((source, "cpp"), (cuda_source, "cu"))
-        if text != ""
+        if not isinstance(text, str) or text
     ]
     return load(
         name,
@@ -118,17 +123,25 @@ def request(
     package: str | None = None,
 ) -> Build:
     """What load() is asked for, checked; `package` is the one of a wheel that it is for."""
-    if not (several := _several(sources)):
+    if not (several := _several(_checked(name), "sources", sources)):
         raise ValueError(f"{name}: expected sources, got none")
+    if namespace is not None and not is_name(namespace):
+        raise ValueError(
+            f"{name}: expected a namespace of letters, digits and underscores, got "
+            + shown(namespace)
+        )
+    _check_switch(name, "debug", debug)
     return Build(
-        name=_checked(name),
+        name=name,
         sources=[_source(source) for source in several],
         hosts=_hosts(hosts),
         namespace=namespace,
-        flags=_several(flags),
-        include_dirs=[os.path.abspath(folder) for folder in _several(include_dirs)],
-        libraries=[_link_name(library) for library in _several(libraries)],
-        debug=bool(debug),
+        flags=_several(name, "flags", flags),
+        include_dirs=[
+            os.path.abspath(folder) for folder in _several(name, "include_dirs", include_dirs)
+        ],
+        libraries=[_link_name(library) for library in _several(name, "libraries", libraries)],
+        debug=debug,
         package=package,
     )
 
@@ -140,7 +153,7 @@ def _file_of(name: str, text: str, suffix: str) -> Path:
     if not is_utf8(text):
         raise ValueError(f"{name}: expected a source in UTF-8, got {shown(text)}")
     content = text.encode()
-    one = f"{_checked(name)}-{hash_of(content)[:16]}"
+    one = f"{name}-{hash_of(content)[:16]}"
     folder = private_in(private(cache_dir()), "sources", one)
     write(folder / f"{name}.{suffix}", content)
     return folder / f"{name}.{suffix}"
@@ -156,13 +169,31 @@ def _checked(name: str) -> str:
         raise ValueError(
             f"expected a library's name of letters, digits and underscores, got {shown(name)}"
         )
+    if len(name) > _LONGEST_NAME:
+        raise ValueError(
+            f"expected a library's name of {_LONGEST_NAME} letters at most, got {shown(name)}"
+        )
     return name
 
 
-def _several(values: StrPath | Iterable[StrPath]) -> list[str]:
+def _check_switch(name: str, what: str, value: object) -> None:
+    if not isinstance(value, bool):
+        raise TypeError(f"{name}: expected {what} to be True or False, got {shown(value)}")
+
+
+def _several(name: str, what: str, values: StrPath | Iterable[StrPath]) -> list[str]:
     """Those of one, too; as text."""
     one = isinstance(values, (str, bytes, os.PathLike))
-    return [os.fsdecode(value) for value in ([values] if one else values)]
+    try:
+        texts = [os.fsdecode(value) for value in ([values] if one else values)]
+    except TypeError:
+        raise TypeError(
+            f"{name}: expected {what} to be strs or paths, got {shown(values)}"
+        ) from None
+    for text in texts:
+        if not is_utf8(text) or "\0" in text:
+            raise ValueError(f"{name}: expected {what} in UTF-8 without NUL, got {shown(text)}")
+    return texts
 
 
 def _source(source: str) -> str:
@@ -174,21 +205,22 @@ def _source(source: str) -> str:
             f"{path}: expected C++ or CUDA in a file that ends in {', '.join(ENDINGS[:-1])} or "
             f"{ENDINGS[-1]}, got another one"
         )
-    if not is_utf8(path):
-        raise ValueError(f"{path!r}: expected a path in UTF-8; rename or link the source")
     return path
 
 
 def _hosts(hosts: str | Iterable[str]) -> list[str]:
-    names = [hosts] if isinstance(hosts, str) else list(hosts)
+    expected = f"expected hosts among {or_list(HOSTS)}, got "
+    try:
+        names = [hosts] if isinstance(hosts, str) else list(hosts)
+    except TypeError:
+        raise TypeError(expected + shown(hosts)) from None
     for name in names:
+        if not isinstance(name, str):
+            raise TypeError(expected + shown(name))
         if name not in HOSTS:
-            raise ValueError(
-                f"expected hosts among {or_list(HOSTS)}, got {shown(name)}"
-                + did_you_mean(str(name).lower(), HOSTS)
-            )
+            raise ValueError(expected + shown(name) + did_you_mean(name.lower(), HOSTS))
     if not names:
-        raise ValueError(f"expected hosts among {or_list(HOSTS)}, got none")
+        raise ValueError(expected + "none")
     return sorted(set(names))
 
 

@@ -9,6 +9,8 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+from aten_bridge._library import is_utf8
+
 
 def cache_dir() -> Path:
     """Where built libraries are kept: $ATEN_BRIDGE_CACHE_DIR, else aten_bridge in the user's cache.
@@ -17,7 +19,19 @@ def cache_dir() -> Path:
     """
     named = os.environ.get("ATEN_BRIDGE_CACHE_DIR")
     if named:
-        return Path(named).expanduser().absolute()
+        try:
+            folder = Path(named).expanduser().absolute()
+        except RuntimeError:
+            raise FileNotFoundError(
+                f"{named!r}: expected a folder for what is built, got the home of a user who has "
+                "none; name another with ATEN_BRIDGE_CACHE_DIR"
+            ) from None
+        if not is_utf8(named):
+            raise ValueError(
+                f"{named!r}: expected a folder in UTF-8 for what is built; name another with "
+                "ATEN_BRIDGE_CACHE_DIR"
+            )
+        return folder
     caches = os.environ.get("XDG_CACHE_HOME")
     if not caches:
         try:
@@ -31,9 +45,20 @@ def cache_dir() -> Path:
 
 
 def private(folder: Path) -> Path:
-    """The folder, made where it is not there; raises PermissionError if others may write to it."""
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    status = folder.stat()
+    """The folder, made where it is not there; raises PermissionError if others may write to it.
+
+    Raises OSError where it cannot be made.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        status = folder.stat()
+    except OSError as error:
+        exists = isinstance(error, FileExistsError)  # as something else
+        got = "what is no folder" if exists else f"the error: {error.strerror}"
+        raise OSError(
+            f"{folder}: expected a folder for what is built, got {got}; name another with "
+            "ATEN_BRIDGE_CACHE_DIR"
+        ) from None
     if status.st_uid != os.getuid() or status.st_mode & 0o022:
         raise PermissionError(
             f"{folder}: expected a folder that nobody else can write to, since the libraries in it "

@@ -26,6 +26,8 @@ def hash_of(content: bytes) -> str:
 
 def hash_of_file(path: str) -> str:
     """That of its content; "" of what is no file, as the name of a library."""
+    if not os.path.isfile(path):  # a pipe would be read for ever
+        return ""
     try:
         return hash_of(Path(path).read_bytes())
     except OSError:

@@ -27,7 +27,11 @@ def plain_value(value: Any) -> Any:
     if isinstance(value, np.ndarray | np.generic):
         value = value.tolist()
     if isinstance(value, np.dtype) or (isinstance(value, type) and issubclass(value, np.generic)):
-        return NAMES.get(np.dtype(value), np.dtype(value).name)
+        try:
+            dtype = np.dtype(value)
+        except TypeError:  # of a type without values, such as np.generic
+            return value
+        return NAMES.get(dtype, dtype.name)
     # What jax.numpy.float32 is: no type, but an object that has a dtype and makes arrays of it.
     if type(value) is type(jnp.float32):
         return NAMES.get(value.dtype, value.dtype.name)

@@ -108,14 +108,19 @@ class _Reader:
                 return
             array = (np.int64 if is_wide else np.int32)(value)
         else:
-            real = float(number)
+            try:
+                real = float(number)
+            except OverflowError:  # of a fraction
+                real = math.inf
             with np.errstate(over="ignore"):
                 array = (np.float64 if is_wide else np.float32)(real)
-            if (math.isinf(array) and not math.isinf(real)) or (array == 0 and real != 0):
+            is_infinite = math.isinf(real) and number == real
+            if (math.isinf(array) and not is_infinite) or (array == 0 and number != 0):
+                cure = "" if is_wide else "; set jax_enable_x64 for others"
                 self.add(
                     Fault(
-                        "expected a float that a float32 can hold, as which JAX has it, got "
-                        f"{shown(number)}; set jax_enable_x64 for others"
+                        f"expected a float that a {array.dtype.name} can hold, as which JAX has "
+                        f"it, got {shown(number)}{cure}"
                     )
                 )
                 return

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import numbers
 from collections.abc import Hashable, Sequence
 from typing import Any
 
@@ -58,14 +59,15 @@ class Kernel:
         self._check_kernel(out, is_gradient=forward is not None)
         self._target = target_of(function)
         self._attributes = self._check_attributes(attributes or {})
-        if vmap_method is not None and vmap_method not in _VMAP_METHODS:
+        is_method = isinstance(vmap_method, str) and vmap_method in _VMAP_METHODS
+        if vmap_method is not None and not is_method:
             raise ValueError(
                 f"{name}: expected vmap_method to be one of {or_list(_VMAP_METHODS)}, or None, got "
                 + shown(vmap_method)
             )
         self._grad, self._out, self._forward = grad, out, forward
         self._vmap_method = vmap_method
-        self._aliases = dict(input_output_aliases or {})
+        self._aliases = self._checked_aliases(input_output_aliases)
         self._for_xla, self._marshalled = self._carried()
         self._programs = Programs()
         self._gradient: Kernel | None = None
@@ -130,6 +132,20 @@ class Kernel:
                 "kernel() out=, a jax.ShapeDtypeStruct or a function that returns one, or export "
                 "the kernel with aten_bridge::meta() or aten_bridge::meta(function)"
             )
+
+    def _checked_aliases(self, aliases: Any) -> dict[int, int]:
+        if aliases is None:
+            return {}
+        if not isinstance(aliases, dict) or not all(
+            isinstance(number, numbers.Integral) and number >= 0
+            for pair in aliases.items()
+            for number in pair
+        ):
+            raise TypeError(
+                f"{self._function.name}: expected input_output_aliases to be a dict from numbers "
+                f"of inputs to numbers of outputs, such as {{0: 0}}, got {shown(aliases)}"
+            )
+        return dict(aliases)
 
     def _make_gradient(self, grad: str | tuple[str, ...]) -> Kernel:
         first, *others = (grad,) if isinstance(grad, str) else grad
@@ -210,9 +226,9 @@ class Kernel:
         if callable(out) and not isinstance(out, type):
             structs = (jax.ShapeDtypeStruct(a.shape, a.dtype) for a in inputs.arrays)
             out = out(*(None if text == "none" else next(structs) for text in inputs.texts))
-        outs = list(out) if isinstance(out, tuple | list) else [out]
+        outs = list(out) if isinstance(out, tuple | list) and out else [out]
         for one in outs:
-            if not (hasattr(one, "shape") and hasattr(one, "dtype")):
+            if isinstance(one, type) or not (hasattr(one, "shape") and hasattr(one, "dtype")):
                 raise TypeError(
                     f"{self._function.name}: expected out to be a jax.ShapeDtypeStruct, a tuple of "
                     f"these, or a function that returns such, got {shown(one)}"
