@@ -200,10 +200,6 @@ Tensors named(const Stack& stack) {
 Tensors filled(const Stack& stack) {
   return {tensor(stack).sum().to(tensor(stack).scalar_type()).expand_as(tensor(stack)).clone()};
 }
-Tensors parts(const Stack& stack) {
-  TORCH_CHECK(tensor(stack).scalar_type() != at::kBool);  // whose results are int64
-  return {tensor(stack).clamp_min(0), tensor(stack).clamp_max(0)};
-}
 Tensors twice(const Stack& stack) { return {tensor(stack).clone(), tensor(stack).clone()}; }
 
 struct Reference {
@@ -239,7 +235,6 @@ const Reference kReferences[] = {
     {"Names", "names", choose_names, named},
     {"Checked", "checked", choose_checked, sum_checked},
     {"SumOfRows", "sum_of_rows", choose_matrix, rows_summed},
-    {"Parts", "parts", choose_one, parts},
     {"Copies", "copies", choose_one, copied, 0, false, /*has_meta=*/false},
     {"FillWithSum", "fill_with_sum", choose_one, filled, 0, false, /*has_meta=*/false},
     {"SobelGrad", "sobel_grad", choose_one, twice, 0, false, /*has_meta=*/false},
