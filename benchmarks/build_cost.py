@@ -24,7 +24,7 @@ COMPILED = {
     "leaky_relu_for_all_hosts": (
         "leaky_relu",
         (
-            *("-UATEN_BRIDGE_COMPILED", "-DATEN_BRIDGE_COMPILED=12"),
+            *("-UATEN_BRIDGE_COMPILED", f"-DATEN_BRIDGE_COMPILED={4 + 8}"),  # PyTorch and JAX
             *("-DATEN_BRIDGE_PYTORCH", '-DATEN_BRIDGE_NAMESPACE="leaky_relu"'),
             "-DATEN_BRIDGE_JAX",
         ),

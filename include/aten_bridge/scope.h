@@ -19,10 +19,10 @@ namespace aten_bridge::detail {
 
 /// Around the body of a kernel. Inside, operators run below autograd (no graph, 2 dispatches fewer
 /// for each operator) or, where the kernel `records` one, as in a thread of its own; without
-/// autocast and not in inference mode, whatever the calling thread had set. Afterwards grad mode,
-/// inference mode, dispatch keys, thread count and, on x86-64, rounding and the treatment of
-/// denormals are the thread's own again, also where the kernel changed them or threw. Settings of
-/// the whole process are left as they are: other threads may be at them.
+/// autocast and not in inference mode, whatever the calling thread had set. Afterwards autograd's
+/// modes, dispatch keys, thread count and, on x86-64, rounding and the treatment of denormals are
+/// the thread's own again, also where the kernel changed them or threw. Settings of the whole
+/// process are left as they are: other threads may be at them.
 class KernelScope {
  public:
   [[gnu::always_inline]] explicit KernelScope(bool records = false) {

@@ -17,7 +17,8 @@ ATEN_BRIDGE_EXPORT(
     Twice, [](const Tensor& x) { return x * 2; }, composite());
 #elif VERSION == 2
 ATEN_BRIDGE_EXPORT(Change, [](const Tensor& x) { return x + 1; });
-ATEN_BRIDGE_EXPORT(Twice, [](const Tensor& x) { return x + x + 1; });
+ATEN_BRIDGE_EXPORT(
+    Twice, [](const Tensor& x) { return x + x + 1; }, aten_bridge::autocast());
 #else
 ATEN_BRIDGE_EXPORT(
     Change, [](const Tensor& x, double by) { return x * by; }, aten_bridge::attr("by", 1.0));

@@ -113,3 +113,22 @@ assert y.device == on_npu.device
 assert torch.equal(y.cpu(), x + x + 1)
 """
     )
+
+
+def test_autocast_is_that_of_the_library_that_replaced_the_other(run_python, build):
+    run_python(
+        f"""{NPU}
+from aten_bridge.torch import load
+of = {str(build / "tests/test_replaced")!r} + "{{}}.so"
+for version, on_cpu, elsewhere in (
+    (1, torch.float32, torch.float32),
+    (2, torch.bfloat16, torch.half),
+    (1, torch.float32, torch.float32),
+    (2, torch.bfloat16, torch.half),
+):
+    twice = load(of.format(version), replace=True).twice
+    with torch.autocast("cpu", torch.bfloat16), torch.autocast("npu", torch.half):
+        assert twice(x).dtype == on_cpu
+        assert twice(on_npu.detach()).dtype == elsewhere
+"""
+    )

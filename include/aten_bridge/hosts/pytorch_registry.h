@@ -245,7 +245,8 @@ class PyTorchRegistry {
     const OperatorOptions& options = info.options;
     const bool is_out = PyTorchOperator::is_out(name);
     const auto handle = find_schema(name);
-    // What is the same for all devices may be there, of a library for another one.
+    // What is the same for all devices may be there, of a library for another one. Where that is
+    // replaced by one that lacks it, nobody steps in.
     const auto is_there = [&](c10::DispatchKey key) { return handle.hasKernelForDispatchKey(key); };
     const auto call = [&](c10::DispatchKey key, Purpose purpose) {
       implement_key<PyTorchFunction>(name, key, op, purpose, is_out);
@@ -254,7 +255,7 @@ class PyTorchRegistry {
       call(c10::DispatchKey::CompositeImplicitAutograd, Purpose::kTrace);
     } else {
       call(key_of(op.kernel.device), Purpose::kRun);
-      if (options.is_private_use) {
+      if (options.is_private_use && !is_there(c10::DispatchKey::PrivateUse1)) {
         call(c10::DispatchKey::PrivateUse1, Purpose::kRun);
       }
       if ((info.has_meta || op.may_be_gradient) && !is_there(c10::DispatchKey::Meta)) {
