@@ -25,12 +25,13 @@ UNREACHABLE = [
     ("host.h", r"^  static (int workspace_count|HostMemory)", None, "likewise"),
     (
         "pytorch_registry.h",
-        r"^  \[\[gnu::cold\]\].* (add_refused|is_taken|taken_fault)\(",
+        r"^  \[\[gnu::cold\]\].* (add_refused|is_taken|taken_fault|release|release_everywhere)\(",
         None,
         "of a second library",
     ),
+    ("pytorch_registry.h", r"^extern .* aten_bridge_pytorch_release\(", None, "likewise"),
     ("pytorch_registry.h", r"^      } catch \(const Error", r"^    }$", "of no operator"),
-    ("pytorch_operands.h", r"^  if \(impl->has_symbolic", None, "of symbols, which Python makes"),
+    ("pytorch_operands.h", r" void describe_symbols\(", None, "of symbols, which Python makes"),
     ("mindspore_abi.h", r"^  OldStringHeader\* header", None, "of the old C++ ABI"),
 ]
 

@@ -144,6 +144,63 @@ Call sum_of(Choices& choices) {
   return call;
 }
 
+/// Attributes of each kind, of right types and others.
+Call describe(Choices& choices) {
+  Call call("Describe");
+  call.input(choices, {1});
+  call.output({}, {0});
+  call.may_fail = true;  // its result has as many letters as its words
+  struct Name {
+    const char* of;
+    const char* of_rows;
+  };
+  static const Name kNames[] = {
+      {"flag", "aten_bridge_rows_flag"},   {"number", "aten_bridge_rows_number"},
+      {"real", "aten_bridge_rows_real"},   {"any", "aten_bridge_rows_any"},
+      {"text", "aten_bridge_rows_text"},   {"type", "aten_bridge_rows_type"},
+      {"ints", "aten_bridge_rows_ints"},   {"reals", "aten_bridge_rows_reals"},
+      {"flags", "aten_bridge_rows_flags"}, {"texts", "aten_bridge_rows_texts"},
+      {"rows", "aten_bridge_rows_rows"},   {"maybe", "aten_bridge_rows_maybe"}};
+  for (const auto& [name, rows_name] : kNames) {
+    Frame& frame = *call.frame;
+    const int number = choices.below(4) - 1;
+    Sizes list(static_cast<std::size_t>(choices.below(4)), number);
+    switch (choices.below(9)) {
+      case 0:
+        frame.scalar(name, xla::kBool, number > 0);
+        break;
+      case 1:
+        frame.scalar(name, xla::kInt32, number);
+        break;
+      case 2:
+        frame.scalar(name, xla::kInt64, int64_t{number});
+        break;
+      case 3:
+        frame.scalar(name, xla::kFloat32, static_cast<float>(number) / 4);
+        break;
+      case 4:
+        frame.scalar(name, xla::kFloat64, static_cast<double>(number) / 4);
+        break;
+      case 5:
+        frame.text(name, number < 0 ? "" : number == 0 ? "float16" : "1:a1:b");
+        break;
+      case 6:
+        frame.array(name, xla::kFloat64, std::vector<double>(list.begin(), list.end()));
+        break;
+      case 7:
+        frame.array(name, xla::kInt64, std::move(list));
+        break;
+      default:  // its default
+        break;
+    }
+    if (choices.one_in(4)) {
+      frame.array(rows_name, xla::kInt64,
+                  Sizes(static_cast<std::size_t>(choices.below(3)), choices.below(3)));
+    }
+  }
+  return call;
+}
+
 #ifdef OPERATORS
 /// A part of the text for an operator: its length is in front of it.
 std::string part(const std::string& text) { return std::to_string(text.size()) + ':' + text; }
@@ -286,7 +343,7 @@ bool spoil(Choices& choices, Frame& frame) {
 
 void call_one(Choices& choices) {
   Call (*const kinds[])(Choices&) = {
-      &leaky_relu, &cat, &add_bias, &sum_of,
+      &leaky_relu, &cat, &add_bias, &sum_of, &describe,
 #ifdef OPERATORS
       &by_name,
 #endif

@@ -114,6 +114,7 @@ Stack choose_cat(Maker& make) {
   }
   return {list, int64_t{choices.below(3) - 1}};
 }
+Stack choose_list(Maker& make) { return {choose_cat(make)[0], IValue()}; }
 Stack choose_layer_norm(Maker& make) {
   Choices& choices = make.choices();
   const Type type = choices.one_in(2) ? Type::kF64 : Type::kF32;
@@ -174,6 +175,7 @@ Tensors cat(const Stack& stack) {
   TORCH_CHECK(std::all_of(list.begin(), list.end(), [](const auto& t) { return t.defined(); }));
   return {at::cat(list, stack[1].toInt())};
 }
+Tensors joined(const Stack& stack) { return cat({stack[0], int64_t{0}}); }
 Tensors layer_norm(const Stack& stack) {
   return {at::layer_norm(tensor(stack), {tensor(stack).size(-1)}, stack[1].toOptional<at::Tensor>(),
                          stack[2].toOptional<at::Tensor>(), stack[3].toDouble())};
@@ -228,6 +230,7 @@ const Reference kReferences[] = {
     {"NoGradient", "no_gradient", choose_one, doubled},
     {"Lowered", "lowered", choose_one, doubled, 1, false, true, at::kBFloat16},
     {"Raised", "raised", choose_one, doubled, 1, false, true, at::kFloat},
+    {"LoweredList", "lowered_list", choose_list, joined, 0, false, true, at::kBFloat16},
     {"Same", "same", choose_one, copied},
     {"MetaSaid", "meta_said", choose_one, copied},
     {"TableOf", "table_of", choose_table, table},
@@ -476,10 +479,18 @@ Answer call_under_autocast(const Reference& of, const Stack& stack) {
 
 /// The arguments as autocast gives them to the kernel.
 Stack cast(Stack stack, at::ScalarType type) {
+  const auto cast_one = [type](const at::Tensor& tensor) {
+    return tensor.defined() && tensor.is_floating_point() && tensor.scalar_type() != at::kDouble
+               ? tensor.to(type)
+               : tensor;
+  };
   for (IValue& value : stack) {
-    if (value.isTensor() && value.toTensor().is_floating_point() &&
-        value.toTensor().scalar_type() != at::kDouble) {
-      value = value.toTensor().to(type);
+    if (value.isTensorList()) {
+      Tensors list = value.toTensorVector();
+      std::transform(list.begin(), list.end(), list.begin(), cast_one);
+      value = list;
+    } else if (value.isTensor()) {
+      value = cast_one(value.toTensor());
     }
   }
   return stack;
