@@ -44,6 +44,8 @@ def machine_name(number: int) -> str:
 
 _LOAD, _DYNAMIC, _TLS, _RELRO = 1, 2, 7, 0x6474E552
 _EXECUTABLE, _WRITABLE, _READABLE = 1, 2, 4
+_OF_THREAD = 0x400  # SHF_TLS, of a section
+_LARGEST_PAGE = 2**16  # bytes, on arm64
 
 
 class _Segment(NamedTuple):
@@ -111,9 +113,7 @@ def check(content: Content) -> None:
     fit = all(one.file_size <= one.size for one in segments if one.kind in (_LOAD, _TLS))
     if not (loads and ascend and fit and loads[-1].end <= 2**63):
         raise Contradiction
-    of_thread = [one for one in segments if one.kind == _TLS]
-    if max((one.end for one in of_thread), default=0) < _end_of_thread_memory(content):
-        raise Contradiction
+    _check_thread_memory(content, [one for one in segments if one.kind == _TLS and one.size])
     for one in segments:
         if one.kind == _TLS and not _has(loads, one.address, one.file_size):
             raise Contradiction
@@ -130,13 +130,24 @@ def check(content: Content) -> None:
     _check_dynamic(content, dynamic[0], loads)
 
 
-def _end_of_thread_memory(content: Content) -> int:
-    """Where what each thread has of its own ends; 0 where no section says so.
+def _check_thread_memory(content: Content, segments: list[_Segment]) -> None:
+    """That each thread gets what it needs, and not so much more that there is no memory for it."""
+    size = segments[-1].size if segments else 0  # glibc takes the last
+    needed = _thread_memory(content)
+    if size < needed or (needed and size > needed + _LARGEST_PAGE):
+        raise Contradiction
+    if any(one.alignment > _LARGEST_PAGE for one in segments):
+        raise Contradiction
+
+
+def _thread_memory(content: Content) -> int:
+    """How many bytes each thread has of its own; 0 where no section says so.
 
     The code writes there, whatever the segments say.
     """
     sections = (_unpack("<8xQQ8xQ", content, place) for place in _section_places(content))
-    return max((address + size for flags, address, size in sections if flags & 0x400), default=0)
+    places = [(at, at + size) for flags, at, size in sections if flags & _OF_THREAD and size]
+    return max(end for _, end in places) - min(at for at, _ in places) if places else 0
 
 
 # ===--- the dynamic table ---===

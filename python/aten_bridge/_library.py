@@ -298,6 +298,13 @@ def split(path_and_name: Any) -> tuple[str, str]:
     return path, name
 
 
+def is_switch(value: Any) -> bool:
+    """Whether it is a bool, of Python's or NumPy's, which is not imported for it."""
+    kind = type(value)
+    is_numpys = kind.__module__ == "numpy" and kind.__name__ in ("bool", "bool_")
+    return is_numpys or isinstance(value, bool)
+
+
 def is_utf8(text: str) -> bool:
     try:
         text.encode()

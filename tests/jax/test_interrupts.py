@@ -24,9 +24,9 @@ def interrupted(library, program):
         text=True,
         env={**os.environ, "ATEN_BRIDGE_REPORTS": "1"},
     ) as process:
-        assert process.stdout.readline() == "hanging\n"
-        process.send_signal(signal.SIGINT)
         try:
+            assert process.stdout.readline() == "hanging\n"
+            process.send_signal(signal.SIGINT)
             return process.communicate(timeout=120)[0], process.returncode
         finally:
             process.kill()
@@ -35,8 +35,8 @@ def interrupted(library, program):
 def test_while_another_thread_calls(library):
     program = """
 thread = threading.Thread(target=hang, args=(x,), daemon=True)
-thread.start()
 try:
+    thread.start()
     thread.join()
 except KeyboardInterrupt:
     print("interrupted", flush=True)

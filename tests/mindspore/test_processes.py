@@ -313,65 +313,9 @@ def test_a_program_whose_kernel_does_not_return_is_ended_by_ctrl_c(of_mode, tmp_
     with subprocess.Popen(
         [sys.executable, script, library, of_mode], stdout=subprocess.PIPE, text=True
     ) as process:
-        assert process.stdout.readline() == "hanging\n"
-        process.send_signal(signal.SIGINT)
-        assert process.wait(timeout=120) == -signal.SIGTERM
-
-
-# ===--- PyTorch as the host ---===
-
-IN_PYTORCH = """
-import multiprocessing
-import os
-import sys
-
-import torch
-
-from aten_bridge.torch import load
-
-OPERATORS = load(sys.argv[1])
-
-
-def check(number):
-    x = torch.tensor([-float(number)], requires_grad=True)
-    y = OPERATORS.leaky_relu(x, 2.0)
-    y.backward()
-    assert (y.item(), x.grad.item()) == (-2.0 * number, 2.0)
-
-
-def exit_codes(start):
-    context = multiprocessing.get_context(start)
-    children = [context.Process(target=check, args=(number,)) for number in range(8)]
-    for child in children:
-        child.start()
-    for child in children:
-        child.join()
-    return [child.exitcode for child in children]
-"""
-
-FORKED_IN_PYTORCH = (
-    IN_PYTORCH
-    + """
-print(exit_codes("fork"))
-check(1)
-print(exit_codes("fork"))
-"""
-)
-SPAWNED_IN_PYTORCH = (
-    IN_PYTORCH
-    + """
-if __name__ == "__main__":
-    check(1)
-    print(exit_codes("spawn"))
-"""
-)
-
-
-def test_eight_processes_of_pytorch_that_were_forked_before_and_after_the_first_call(tmp_path):
-    library = BUILD / "tests/test_pytorch.so"
-    assert run_script(tmp_path, FORKED_IN_PYTORCH, library) == 2 * f"{[0] * 8}\n"
-
-
-def test_eight_spawned_processes_of_pytorch(tmp_path):
-    library = BUILD / "tests/test_pytorch.so"
-    assert run_script(tmp_path, SPAWNED_IN_PYTORCH, library) == f"{[0] * 8}\n"
+        try:
+            assert process.stdout.readline() == "hanging\n"
+            process.send_signal(signal.SIGINT)
+            assert process.wait(timeout=120) == -signal.SIGTERM
+        finally:
+            process.kill()

@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import mindspore as ms
+import numpy as np
 import pytest
 import torch
 
@@ -255,8 +256,16 @@ def test_what_cannot_be_meant_is_an_error_in_words(source, tmp_path, monkeypatch
     assert text_of(TypeError, lambda: load("add_number", source, debug=1)) == (
         "add_number: expected debug to be True or False, got 1"
     )
+    assert aten_bridge.build._switch("add_number", "debug", np.bool_(True)) is True
     assert text_of(TypeError, lambda: load("add_number", source, hosts=3)) == (
         "expected hosts among 'mindspore', 'pytorch', 'jax', 'mindspore_plugin', got 3"
+    )
+    assert text_of(TypeError, lambda: load("add_number", source, hosts=b"jax")) == (
+        "expected hosts among 'mindspore', 'pytorch', 'jax', 'mindspore_plugin', got b'jax'"
+    )
+    mistaken = (len(one) for one in [1])
+    assert text_of(TypeError, lambda: load("add_number", mistaken)) == (
+        "object of type 'int' has no len()"
     )
     assert text_of(ValueError, lambda: load("add_number", [source], flags=["-DA=1;2"])) == (
         "'-DA=1;2': expected paths and flags without semicolons, brackets and line breaks"
@@ -342,9 +351,14 @@ def test_the_cache_is_the_users(monkeypatch):
     monkeypatch.delenv("ATEN_BRIDGE_CACHE_DIR")
     monkeypatch.setenv("XDG_CACHE_HOME", "/a/cache")
     assert cache_dir() == Path("/a/cache/aten_bridge")
+    utf8 = "expected a folder in UTF-8 for what is built; name another with ATEN_BRIDGE_CACHE_DIR"
+    monkeypatch.setenv("XDG_CACHE_HOME", "/\udcff")
+    assert text_of(ValueError, cache_dir) == f"'/\\udcff/aten_bridge': {utf8}"
     monkeypatch.delenv("XDG_CACHE_HOME")
     monkeypatch.setenv("HOME", "/a/home")
     assert cache_dir() == Path("/a/home/.cache/aten_bridge")
+    monkeypatch.setenv("HOME", "/\udcff")
+    assert text_of(ValueError, cache_dir) == f"'/\\udcff/.cache/aten_bridge': {utf8}"
 
     def no_home():
         raise RuntimeError

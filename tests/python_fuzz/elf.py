@@ -1,9 +1,12 @@
-"""Kernel libraries with other bytes in their headers."""
+"""Kernel libraries with other bytes in their headers, and files that are none."""
 
 from __future__ import annotations
 
+import contextlib
+import itertools
+import os
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +14,18 @@ from hypothesis import strategies as st
 
 Changes = list[tuple[int, bytes]]
 
+# What `Whole.kinds` makes.
+KINDS = ["empty.so", "text.so", "cut.so", "folder.so", "pipe.so", "circle.so", "nowhere.so"]
+KINDS += ["\udcff.so", "whole.so"]
+
+_serial_numbers = itertools.count()
+
 
 class Whole:
     """A library as it was built, and where its headers lie."""
 
     def __init__(self, path: Path):
+        self.path = path
         self.content = path.read_bytes()
         segments, sections = (self._unpack("<Q", place) for place in (32, 40))
         segment_count, section_count = (self._unpack("<H", place) for place in (56, 60))
@@ -62,3 +72,26 @@ class Whole:
         for place, replacement in changes:
             content[place : place + len(replacement)] = replacement
         return bytes(content[:end])
+
+    @contextlib.contextmanager
+    def in_file(self, folder: Path, changes: Changes, end: int | None = None) -> Iterator[Path]:
+        """The changed library, in a file of its own: writing to one that is open ends a process."""
+        library = folder / f"changed_{next(_serial_numbers)}.so"
+        library.write_bytes(self.changed(changes, end))
+        try:
+            yield library
+        finally:
+            library.unlink()
+
+    def kinds(self, folder: Path) -> Path:
+        """The folder with something of every kind."""
+        (folder / "empty.so").touch()
+        (folder / "text.so").write_text("def leaky_relu(x): ...")
+        (folder / "cut.so").write_bytes(self.content[:3000])
+        (folder / "folder.so").mkdir()
+        os.mkfifo(folder / "pipe.so")
+        (folder / "circle.so").symlink_to(folder / "circle.so")
+        (folder / "nowhere.so").symlink_to(folder / "missing.so")
+        (folder / "\udcff.so").write_bytes(self.content)
+        (folder / "whole.so").symlink_to(self.path)
+        return folder

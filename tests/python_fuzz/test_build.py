@@ -3,6 +3,7 @@
 import os
 
 import inputs
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -141,7 +142,7 @@ def test_option(linker, folder, option):
     }
     assert_asked_or_in_words(outcome, *beginnings[name])
     if name in ("debug", "verbose"):
-        assert (outcome is None) == isinstance(value, bool)
+        assert (outcome is None) == isinstance(value, bool | np.bool_)
 
 
 # ===--- the cache ---===

@@ -21,31 +21,18 @@ WHOLE = elf.Whole(KERNELS)
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """With something of every kind."""
-    folder = tmp_path_factory.mktemp("kinds")
-    (folder / "empty.so").touch()
-    (folder / "text.so").write_text("def leaky_relu(x): ...")
-    (folder / "cut.so").write_bytes(WHOLE.content[:3000])
-    (folder / "folder.so").mkdir()
-    os.mkfifo(folder / "pipe.so")
-    (folder / "circle.so").symlink_to(folder / "circle.so")
-    (folder / "nowhere.so").symlink_to(folder / "missing.so")
-    (folder / "\udcff.so").write_bytes(WHOLE.content)
-    (folder / "whole.so").symlink_to(KERNELS)
-    return folder
+    return WHOLE.kinds(tmp_path_factory.mktemp("kinds"))
 
 
 # ===--- the path and the name ---===
 
-KINDS = ["empty.so", "text.so", "cut.so", "folder.so", "pipe.so", "circle.so", "nowhere.so"]
-KINDS += ["\udcff.so", "whole.so"]
 NAMES = ["Copy", "Add", "FortyTwo", "malloc"]
 NOT_KERNELS = ["CopyDescribe", "CopyInfer", "CopyInferShape", "aten_bridge_last_error"]
 
 
 @inputs.examples(300)
 @given(
-    path=st.one_of(inputs.texts, st.sampled_from(KINDS)),
+    path=st.one_of(inputs.texts, st.sampled_from(elf.KINDS)),
     behind=st.one_of(st.just(""), inputs.texts),
     name=st.one_of(inputs.texts, st.sampled_from(NAMES + NOT_KERNELS)),
     in_folder=st.booleans(),
@@ -77,19 +64,12 @@ def test_a_file_whose_name_is_not_utf8_in_the_memory_of_the_process(linker, fold
 
 # ===--- ELF files ---===
 
-serial_numbers = iter(range(10**9))
-
 
 @inputs.examples(300)
 @given(changes=WHOLE.changes(WHOLE.headers), end=WHOLE.ends())
 def test_library_with_other_headers(linker, folder, changes, end):
-    # Each in a file of its own: to write to one that is open would end the process.
-    library = folder / f"changed_{next(serial_numbers)}.so"
-    library.write_bytes(WHOLE.changed(changes, end))
-    try:
+    with WHOLE.in_file(folder, changes, end) as library:
         outcome = linker.run("open_library", str(library))
-    finally:
-        library.unlink()
     assert_in_words(outcome, f"{library}: ")
     assert end is None or end == len(WHOLE.content) or outcome.error
 

@@ -1,6 +1,5 @@
 """Libraries: opening them, two of the same operators, several hosts in one process."""
 
-import _ctypes
 import inspect
 import os
 import re
@@ -8,6 +7,7 @@ import signal
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 import torch
 
@@ -49,15 +49,26 @@ def test_texts(my, library, build, tmp_path):
     assert text_of(TypeError, lambda: my.leaky_relu(None, out=(1, 2))) == (
         "leaky_relu: expected as many tensors in out as there are results, 1, got 2"
     )
-    for other in (build / "tests/test_kernels.so", os.path.realpath(_ctypes.__file__)):
+    for out, shown in ((3, "3"), ("y", "'y'"), ({}, "{}")):
+        assert text_of(TypeError, lambda out=out: my.leaky_relu(None, out=out)) == (
+            f"leaky_relu: expected out to be a tensor, or a tuple of these, got {shown}"
+        )
+    for other in (build / "tests/test_kernels.so", os.path.realpath(np.random.mtrand.__file__)):
         assert text_of(ValueError, lambda path=other: load(path)) == (
             f"{other}: expected a library for PyTorch, got one that was built for other hosts; "
             "build it with aten_bridge_add_kernel(... HOSTS MINDSPORE PYTORCH)"
         )
+    assert text_of(TypeError, lambda: load(library, replace=1)) == (
+        f"{library}: expected replace to be True or False, got 1"
+    )
     nothing = tmp_path / "nothing.so"
     assert text_of(FileNotFoundError, lambda: load(nothing)) == (
         f"{nothing}: expected a kernel library, got no such file; build it, or mend the path"
     )
+
+
+def test_a_bool_of_numpys(library):
+    assert "leaky_relu" in dir(load(library, replace=np.bool_(False)))
 
 
 def test_a_library_for_another_pytorch_registers_nothing(run_python, build):
@@ -271,8 +282,8 @@ from aten_bridge.torch import load
 my = load(library)
 signal.signal(signal.SIGINT, signal.default_int_handler)  # also where it was ignored
 thread = threading.Thread(target=my.hang, args=(torch.ones(1),), daemon=True)
-thread.start()
 try:
+    thread.start()
     thread.join()
 except KeyboardInterrupt:
     print("interrupted", flush=True)
@@ -286,10 +297,13 @@ def test_ctrl_c_while_a_kernel_of_another_thread_does_not_return(library):
         stdout=subprocess.PIPE,
         text=True,
     ) as process:
-        assert process.stdout.readline() == "hanging\n"
-        process.send_signal(signal.SIGINT)
-        assert process.communicate(timeout=120)[0] == "interrupted\n"
-        assert process.returncode == 0
+        try:
+            assert process.stdout.readline() == "hanging\n"
+            process.send_signal(signal.SIGINT)
+            assert process.communicate(timeout=120)[0] == "interrupted\n"
+            assert process.returncode == 0
+        finally:
+            process.kill()
 
 
 def test_paths_that_cannot_be_meant():

@@ -17,9 +17,9 @@ import os
 import re
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
-from aten_bridge._library import did_you_mean, is_utf8, or_list, shown
+from aten_bridge._library import did_you_mean, is_switch, is_utf8, or_list, shown
 from aten_bridge.build._build import Build, BuildError
 from aten_bridge.build._cache import cache_dir, private, private_in, write
 from aten_bridge.build._keys import hash_of
@@ -60,7 +60,7 @@ def load(
     cannot be meant; PermissionError where others may write to the cache, and OSError where it
     cannot be made.
     """
-    _check_switch(_checked(name), "verbose", verbose)
+    verbose = _switch(_checked(name), "verbose", verbose)
     build = request(
         name,
         sources,
@@ -130,7 +130,7 @@ def request(
             f"{name}: expected a namespace of letters, digits and underscores, got "
             + shown(namespace)
         )
-    _check_switch(name, "debug", debug)
+    debug = _switch(name, "debug", debug)
     return Build(
         name=name,
         sources=[_source(source) for source in several],
@@ -176,20 +176,29 @@ def _checked(name: str) -> str:
     return name
 
 
-def _check_switch(name: str, what: str, value: object) -> None:
-    if not isinstance(value, bool):
+def _switch(name: str, what: str, value: object) -> bool:
+    if not is_switch(value):
         raise TypeError(f"{name}: expected {what} to be True or False, got {shown(value)}")
+    return bool(value)
+
+
+def _elements(values: Any, fault: str) -> list[Any]:
+    """What a generator raises comes out as it is."""
+    try:
+        elements = iter(values)
+    except TypeError:
+        raise TypeError(fault + shown(values)) from None
+    return list(elements)
 
 
 def _several(name: str, what: str, values: StrPath | Iterable[StrPath]) -> list[str]:
     """Those of one, too; as text."""
-    one = isinstance(values, (str, bytes, os.PathLike))
-    try:
-        texts = [os.fsdecode(value) for value in ([values] if one else values)]
-    except TypeError:
-        raise TypeError(
-            f"{name}: expected {what} to be strs or paths, got {shown(values)}"
-        ) from None
+    kinds = (str, bytes, os.PathLike)
+    fault = f"{name}: expected {what} to be strs or paths, got "
+    several = [values] if isinstance(values, kinds) else _elements(values, fault)
+    if not all(isinstance(value, kinds) for value in several):
+        raise TypeError(fault + shown(values))
+    texts = [os.fsdecode(value) for value in several]
     for text in texts:
         if not is_utf8(text) or "\0" in text:
             raise ValueError(f"{name}: expected {what} in UTF-8 without NUL, got {shown(text)}")
@@ -210,10 +219,7 @@ def _source(source: str) -> str:
 
 def _hosts(hosts: str | Iterable[str]) -> list[str]:
     expected = f"expected hosts among {or_list(HOSTS)}, got "
-    try:
-        names = [hosts] if isinstance(hosts, str) else list(hosts)
-    except TypeError:
-        raise TypeError(expected + shown(hosts)) from None
+    names = [hosts] if isinstance(hosts, str | bytes) else _elements(hosts, expected)
     for name in names:
         if not isinstance(name, str):
             raise TypeError(expected + shown(name))

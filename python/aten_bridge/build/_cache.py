@@ -17,31 +17,27 @@ def cache_dir() -> Path:
 
     It may be removed at any time when nobody builds.
     """
-    named = os.environ.get("ATEN_BRIDGE_CACHE_DIR")
-    if named:
-        try:
-            folder = Path(named).expanduser().absolute()
-        except RuntimeError:
-            raise FileNotFoundError(
-                f"{named!r}: expected a folder for what is built, got the home of a user who has "
-                "none; name another with ATEN_BRIDGE_CACHE_DIR"
-            ) from None
-        if not is_utf8(named):
-            raise ValueError(
-                f"{named!r}: expected a folder in UTF-8 for what is built; name another with "
-                "ATEN_BRIDGE_CACHE_DIR"
-            )
-        return folder
-    caches = os.environ.get("XDG_CACHE_HOME")
-    if not caches:
-        try:
-            caches = str(Path.home() / ".cache")
-        except RuntimeError:
-            raise FileNotFoundError(
-                "expected a home folder for what is built, got none; name a folder with "
-                "ATEN_BRIDGE_CACHE_DIR"
-            ) from None
-    return Path(caches).absolute() / "aten_bridge"
+    named, caches = map(os.environ.get, ("ATEN_BRIDGE_CACHE_DIR", "XDG_CACHE_HOME"))
+    try:
+        if named:
+            folder = Path(named).expanduser()
+        else:
+            folder = (Path(caches) if caches else Path.home() / ".cache") / "aten_bridge"
+    except RuntimeError:
+        raise FileNotFoundError(
+            f"{named!r}: expected a folder for what is built, got the home of a user who has "
+            "none; name another with ATEN_BRIDGE_CACHE_DIR"
+            if named
+            else "expected a home folder for what is built, got none; name a folder with "
+            "ATEN_BRIDGE_CACHE_DIR"
+        ) from None
+    folder = folder.absolute()
+    if not is_utf8(str(folder)):
+        raise ValueError(
+            f"{str(folder)!r}: expected a folder in UTF-8 for what is built; name another with "
+            "ATEN_BRIDGE_CACHE_DIR"
+        )
+    return folder
 
 
 def private(folder: Path) -> Path:

@@ -13,6 +13,7 @@ are measured on 0.6.2 and 0.10.2 (CPU).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +47,7 @@ def kernel(
     grad: str | tuple[str, ...] | None = None,
     out: Any = None,
     vmap_method: str | None = "sequential",
-    input_output_aliases: dict[int, int] | None = None,
+    input_output_aliases: Mapping[int, int] | None = None,
     **attributes: Any,
 ) -> Kernel:
     """Makes a function of a kernel.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import numbers
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -49,7 +49,7 @@ class Kernel:
         grad: str | tuple[str, ...] | None = None,
         out: Any = None,
         vmap_method: str | None = "sequential",
-        input_output_aliases: dict[int, int] | None = None,
+        input_output_aliases: Mapping[int, int] | None = None,
         attributes: dict[str, Any] | None = None,
         forward: Kernel | None = None,
     ):
@@ -136,7 +136,7 @@ class Kernel:
     def _checked_aliases(self, aliases: Any) -> dict[int, int]:
         if aliases is None:
             return {}
-        if not isinstance(aliases, dict) or not all(
+        if not isinstance(aliases, Mapping) or not all(
             isinstance(number, numbers.Integral) and number >= 0
             for pair in aliases.items()
             for number in pair
