@@ -393,21 +393,27 @@ void check_errors(const Reference& of, const Answer& answer, const Answer& right
   }
 }
 
+/// Those of lists too.
+template <class Change>
+void change_tensors(Stack& stack, const Change& change) {
+  for (IValue& value : stack) {
+    if (value.isTensorList()) {
+      Tensors list = value.toTensorVector();
+      std::transform(list.begin(), list.end(), list.begin(), change);
+      value = list;
+    } else if (value.isTensor()) {
+      value = change(value.toTensor());
+    }
+  }
+}
+
 void call_on_meta(const Reference& of, Stack stack, const Answer& right) {
   const auto on_meta = [](const at::Tensor& tensor) {
     return tensor.defined() ? at::empty_strided(tensor.sizes(), tensor.strides(),
                                                 tensor.options().device(at::kMeta))
                             : tensor;
   };
-  for (IValue& value : stack) {
-    if (value.isTensorList()) {
-      Tensors list = value.toTensorVector();
-      std::transform(list.begin(), list.end(), list.begin(), on_meta);
-      value = list;
-    } else if (value.isTensor()) {
-      value = on_meta(value.toTensor());
-    }
-  }
+  change_tensors(stack, on_meta);
   const Answer answer =
       answer_of([&] { return call_boxed(find_operator(of.name, ""), std::move(stack)); },
                 /*may_be_any=*/true);
@@ -487,15 +493,7 @@ Stack cast(Stack stack, at::ScalarType type) {
                ? tensor.to(type)
                : tensor;
   };
-  for (IValue& value : stack) {
-    if (value.isTensorList()) {
-      Tensors list = value.toTensorVector();
-      std::transform(list.begin(), list.end(), list.begin(), cast_one);
-      value = list;
-    } else if (value.isTensor()) {
-      value = cast_one(value.toTensor());
-    }
-  }
+  change_tensors(stack, cast_one);
   return stack;
 }
 
