@@ -42,6 +42,7 @@ TEST(JaxTest, KeepsDenormalNumbersWhereTheThreadTakesThemForZeros) {
 #ifdef __SSE__
   const unsigned int before = __builtin_ia32_stmxcsr();
   __builtin_ia32_ldmxcsr(before | 0x8040);
+  const unsigned int flushes = __builtin_ia32_stmxcsr() & 0x8040U;  // 0 in valgrind
   Floats x = {-1e-40F, 1e-40F};
   Floats y = {0, 0};
   const std::string error =
@@ -50,7 +51,7 @@ TEST(JaxTest, KeepsDenormalNumbersWhereTheThreadTakesThemForZeros) {
   __builtin_ia32_ldmxcsr(before);
   EXPECT_EQ(error, "");
   EXPECT_EQ(y, (Floats{-5e-41F, 1e-40F}));
-  EXPECT_EQ(after & 0x8040U, 0x8040U);
+  EXPECT_EQ(after & 0x8040U, flushes);
 #endif
 }
 
