@@ -298,11 +298,13 @@ def split(path_and_name: Any) -> tuple[str, str]:
     return path, name
 
 
-def is_switch(value: Any) -> bool:
-    """Whether it is a bool, of Python's or NumPy's, which is not imported for it."""
+def as_switch(beginning: str, what: str, value: Any) -> bool:
+    """A bool of Python's or NumPy's, which is not imported for it; TypeError for anything else."""
     kind = type(value)
     is_numpys = kind.__module__ == "numpy" and kind.__name__ in ("bool", "bool_")
-    return is_numpys or isinstance(value, bool)
+    if not (is_numpys or isinstance(value, bool)):
+        raise TypeError(f"{beginning}: expected {what} to be True or False, got {shown(value)}")
+    return bool(value)
 
 
 def is_utf8(text: str) -> bool:

@@ -24,7 +24,7 @@ from typing import Any
 
 import torch
 
-from aten_bridge._library import as_path, did_you_mean, is_switch, open_newest, or_list, shown
+from aten_bridge._library import as_path, as_switch, did_you_mean, open_newest, or_list, shown
 
 __all__ = ["Operator", "Operators", "load"]
 
@@ -126,8 +126,7 @@ def load(path: str | os.PathLike[str], *, replace: bool = False) -> Operators:
     bool, and RuntimeError where an operator could not be registered.
     """
     path = os.path.realpath(os.path.expanduser(as_path(path)))
-    if not is_switch(replace):
-        raise TypeError(f"{path}: expected replace to be True or False, got {shown(replace)}")
+    replace = as_switch(path, "replace", replace)
     with _reporting():
         library = open_newest(path)
     operators = library.function("aten_bridge_pytorch_operators")
@@ -139,7 +138,7 @@ def load(path: str | os.PathLike[str], *, replace: bool = False) -> Operators:
     faults = library.function("aten_bridge_pytorch_faults")
     operators.restype = faults.restype = ctypes.c_char_p
     with _reporting():
-        text = faults(bool(replace)).decode()
+        text = faults(replace).decode()
     if text:
         raise RuntimeError(text)
     found = {}

@@ -15,6 +15,7 @@ import pytest
 import torch
 
 import aten_bridge.build
+from aten_bridge._library import as_switch
 from aten_bridge.build import BuildError, cache_dir, load, load_inline
 from aten_bridge.mindspore import kernel
 
@@ -256,7 +257,7 @@ def test_what_cannot_be_meant_is_an_error_in_words(source, tmp_path, monkeypatch
     assert text_of(TypeError, lambda: load("add_number", source, debug=1)) == (
         "add_number: expected debug to be True or False, got 1"
     )
-    assert aten_bridge.build._switch("add_number", "debug", np.bool_(True)) is True
+    assert as_switch("add_number", "debug", np.bool_(True)) is True
     assert text_of(TypeError, lambda: load("add_number", source, hosts=3)) == (
         "expected hosts among 'mindspore', 'pytorch', 'jax', 'mindspore_plugin', got 3"
     )

@@ -19,7 +19,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from aten_bridge._library import did_you_mean, is_switch, is_utf8, or_list, shown
+from aten_bridge._library import as_switch, did_you_mean, is_utf8, or_list, shown
 from aten_bridge.build._build import Build, BuildError
 from aten_bridge.build._cache import cache_dir, private, private_in, write
 from aten_bridge.build._keys import hash_of
@@ -60,7 +60,7 @@ def load(
     cannot be meant; PermissionError where others may write to the cache, and OSError where it
     cannot be made.
     """
-    verbose = _switch(_checked(name), "verbose", verbose)
+    verbose = as_switch(_checked(name), "verbose", verbose)
     build = request(
         name,
         sources,
@@ -130,7 +130,7 @@ def request(
             f"{name}: expected a namespace of letters, digits and underscores, got "
             + shown(namespace)
         )
-    debug = _switch(name, "debug", debug)
+    debug = as_switch(name, "debug", debug)
     return Build(
         name=name,
         sources=[_source(source) for source in several],
@@ -174,12 +174,6 @@ def _checked(name: str) -> str:
             f"expected a library's name of {_LONGEST_NAME} letters at most, got {shown(name)}"
         )
     return name
-
-
-def _switch(name: str, what: str, value: object) -> bool:
-    if not is_switch(value):
-        raise TypeError(f"{name}: expected {what} to be True or False, got {shown(value)}")
-    return bool(value)
 
 
 def _elements(values: Any, fault: str) -> list[Any]:
