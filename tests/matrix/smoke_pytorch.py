@@ -25,6 +25,11 @@ def main(library, *options):
     out = torch.empty(0)
     my.leaky_relu.out(x, out=out)
     assert torch.equal(out, functional.leaky_relu(x))
+    small = torch.ones(1)
+    memory = small.data_ptr()
+    my.leaky_relu.out(x, out=small)
+    assert small.data_ptr() != memory  # that is too small
+    assert torch.equal(small, functional.leaky_relu(x))
     leaf = x.double().requires_grad_()
     assert torch.autograd.gradcheck(my.leaky_relu, leaf)
     assert torch.autograd.gradgradcheck(my.leaky_relu, leaf)
