@@ -25,11 +25,11 @@ def main(library, *options):
     out = torch.empty(0)
     my.leaky_relu.out(x, out=out)
     assert torch.equal(out, functional.leaky_relu(x))
-    small = torch.ones(1)
+    small = torch.ones(1, dtype=torch.float64)
     memory = small.data_ptr()
-    my.leaky_relu.out(x, out=small)
-    assert small.data_ptr() != memory  # that is too small
-    assert torch.equal(small, functional.leaky_relu(x))
+    my.square.out(x.double(), out=small)
+    assert small.data_ptr() != memory, "out= was given new sizes, and kept memory that is too small"
+    assert torch.equal(small, x.double() ** 2)
     leaf = x.double().requires_grad_()
     assert torch.autograd.gradcheck(my.leaky_relu, leaf)
     assert torch.autograd.gradgradcheck(my.leaky_relu, leaf)

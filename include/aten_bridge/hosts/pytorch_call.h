@@ -337,7 +337,8 @@ class PyTorchCall {
   /// Gives the tensor another's sizes; PyTorch warns where it had elements. Measured: on the CPU,
   /// resize_output_symint of PyTorch 2.1.2 lets a tensor that grows keep its smaller memory.
   static void resize(const at::Tensor& tensor, const at::Tensor& like) {
-    if (like.unsafeGetTensorImpl()->has_symbolic_sizes_strides()) {
+    if (tensor.unsafeGetTensorImpl()->has_symbolic_sizes_strides() ||
+        like.unsafeGetTensorImpl()->has_symbolic_sizes_strides()) {
       at::native::resize_output_symint(tensor, like.sym_sizes());
     } else {
       at::native::resize_output(tensor, like.sizes());
