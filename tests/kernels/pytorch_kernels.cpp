@@ -317,7 +317,7 @@ ATEN_BRIDGE_EXPORT(
     output("above"), output("below"), meta());
 
 // Its size is told by nobody: only with out=. PyTorch 2.1 fills with no number that is too large.
-ATEN_BRIDGE_EXPORT(Fill, [](const Tensor& x, Tensor& y) { y.fill_(x.sum(y.scalar_type())); });
+ATEN_BRIDGE_EXPORT(Fill, [](const Tensor& x, Tensor& y) { y.fill_(x.sum().to(y.scalar_type())); });
 
 // Results whose memory is transposed, where PyTorch is told that they are not.
 ATEN_BRIDGE_EXPORT(
