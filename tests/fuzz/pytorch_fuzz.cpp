@@ -509,12 +509,12 @@ at::Tensor on_meta(const at::Tensor& tensor) {
                                                tensor.options().device(at::kMeta));
 }
 
-/// Results on meta tensors.
 /// Whether the result belongs to an input that is none: it may have any dtype.
 bool is_of_none(const Operator& of, const Operands& inputs, std::size_t result) {
   return of.kernel->is(kGivesOneEach) && inputs[result].is_none;
 }
 
+/// Results on meta tensors.
 void check_shapes(const Operator& of, const Operands& inputs, const Tensors& results,
                   const Expected& expected) {
   for (std::size_t i = 0; i < results.size() && expected.outcome == Outcome::kValue; ++i) {
