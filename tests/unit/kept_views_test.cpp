@@ -22,6 +22,7 @@
 namespace {
 
 thread_local int64_t allocations = 0;
+thread_local int64_t frees = 0;
 
 }  // namespace
 
@@ -34,9 +35,12 @@ thread_local int64_t allocations = 0;
   }
   return memory;
 }
-[[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
-[[gnu::noinline]] void operator delete(void* memory, std::size_t /*size*/) noexcept {
+[[gnu::noinline]] void operator delete(void* memory) noexcept {
+  frees += memory == nullptr ? 0 : 1;
   std::free(memory);
+}
+[[gnu::noinline]] void operator delete(void* memory, std::size_t /*size*/) noexcept {
+  operator delete(memory);
 }
 
 namespace {
@@ -328,6 +332,25 @@ TEST(KeptViewsTest, EachPlaceOfANetworkHasItsOwn) {
     }
   }
   EXPECT_EQ(made_again, std::vector<int>());
+}
+
+TEST(KeptViewsTest, OfPlacesWithoutEndAreNotKept) {
+  std::vector<float> values(4);
+  const Operand given = {values.data(), {2, 2}, "float32"};
+  std::deque<Place> places;  // all alive, so that each has an address of its own
+  const auto kept_of_new_places = [&] {
+    const std::size_t before = places.size();
+    for (int i = 0; i < 16384; ++i) {
+      places.emplace_back("Negate");
+    }
+    const int64_t begin = allocations - frees;
+    for (std::size_t i = before; i < places.size(); ++i) {
+      EXPECT_EQ(places[i].call({given, given}), "");
+    }
+    return (allocations - frees) - begin;
+  };
+  EXPECT_GT(kept_of_new_places(), 0);
+  EXPECT_EQ(kept_of_new_places(), 0) << "as many as are kept, made for others";
 }
 
 TEST(KeptViewsTest, AKernelMayCallAnotherOfItsType) {
