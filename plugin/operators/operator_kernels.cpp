@@ -820,7 +820,7 @@ const KernelBase& OperatorInstance::kernel(int operands) {
   if (info.is_gradient || info.list_begin >= 0 || info.inputs + info.outputs == operands) {
     return *last;
   }
-  last = &find_kernel(text_, std::max(0, operands - info.outputs));
+  last = &find_kernel(text_, std::max(operands, info.outputs) - info.outputs);
   kernel_.store(last, std::memory_order_relaxed);
   return *last;
 }

@@ -32,6 +32,7 @@ TESTS = (
     "typed_test",
     "custom_fuzz",
     "jax_fuzz",
+    "operators_fuzz",
     "plugin_fuzz",
     "pytorch_fuzz",
 )

@@ -1,0 +1,470 @@
+// PyTorch's operators by name, and what they have to give. The text that names one is right, or has
+// letters changed, with which a call may do anything that an operator does.
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <stdexcept>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "operator.h"
+
+extern "C" {
+const char* aten_bridge_operator_describe(const char* text, int* failed);
+const char* aten_bridge_operator_infer(const char* text, const PythonInput* inputs, int input_count,
+                                       int* failed);
+const char* aten_bridge_operator_overloads(const char* name, int* failed);
+fuzz::Kernel AtenOperator;
+fuzz::Kernel AtenOperators;
+fuzz::Init AtenOperatorInit;
+fuzz::Init AtenOperatorsInit;
+fuzz::Ints AtenOperatorInferShape(int*, int64_t**, void*);
+std::vector<fuzz::Ints> AtenOperatorsInferShape(int*, int64_t**, void*);
+int AtenOperatorInferType(std::vector<int>, void*);
+std::vector<int> AtenOperatorsInferType(std::vector<int>, void*);
+}
+
+namespace fuzz {
+namespace {
+
+using Operands = std::vector<Operand>;
+
+constexpr const char* kAttribute = "aten_bridge_operator";
+const Expected kError = {Outcome::kError, {}};
+
+//===--- texts that name an operator ---===//
+
+/// A list of strings as the attribute has it: each behind its length.
+std::string text_of(const std::vector<std::string>& parts) {
+  std::string text;
+  for (const std::string& part : parts) {
+    text += std::to_string(part.size()) + ':' + part;
+  }
+  return text;
+}
+
+const std::string kMulScalar = text_of({"aten::mul.Scalar", "0", "other", "i-3"});
+const std::string kMulScalarGrad = text_of({"aten::mul.Scalar", "1/1", "other", "i-3"});
+const std::string kAdd = text_of({"aten::add.Tensor", "0", "alpha", "i2"});
+const std::string kMulGrad = text_of({"aten::mul.Tensor", "1/2"});
+const std::string kMulGradGrad = text_of({"aten::mul.Tensor", "2/2"});
+const std::string kCat = text_of({"aten::cat", "0", "dim", "i0"});
+const std::string kSum = text_of({"aten::sum.dim_IntList", "0", "dim", "I1", "keepdim", "b0"});
+const std::string kAminmax = text_of({"aten::aminmax", "0"});
+const std::string kSizes = text_of({"aten::nonzero", "sizes"});
+const std::string kCounted = text_of({"aten::nonzero", "counted"});
+const std::string kClamp =
+    text_of({"aten::clamp", "0", "min", "i1", "max", "f4611686018427387904"});
+const std::string kStd = text_of({"aten::std.correction", "0", "dim", "I0,1", "correction", "i1"});
+const std::string kTo = text_of({"aten::softmax.int", "0", "dim", "i-1", "dtype", "sfloat64"});
+
+/// Letters changed, left out or added. Not in a number of more than one digit: a large one makes
+/// large tensors.
+std::string other_text(Choices& choices, std::string text) {
+  for (int changes = 1 + choices.below(3); changes > 0 && !text.empty(); --changes) {
+    const auto place = static_cast<std::size_t>(choices.below(255)) % text.size();
+    static const char kLetters[] = {':', '/', '0', '1', '2', 'i', 'I', 'f', 'F', 'b',
+                                    'B', 's', 'S', ',', '-', '.', 'a', ' ', 1,   -1};
+    const char letter = choices.of(kLetters);
+    switch (choices.below(4)) {
+      case 0:
+        text.erase(place, 1);
+        break;
+      case 1:
+        text.insert(place, 1, letter);
+        break;
+      case 2:
+        text.resize(place);
+        break;
+      default:
+        text[place] = letter;
+    }
+  }
+  return text;
+}
+
+//===--- C functions, whose errors begin with the name of the operator ---===//
+
+/// An error begins with the operator's name, as it was given.
+std::string checked(const char* name, const std::string& error) {
+  if (error.find(": ") == std::string::npos) {
+    fail("an error without the operator's name:", error.c_str());
+  }
+  return std::string(name) + ": " + error;
+}
+
+template <class F>
+auto with_name(const char* name, F f) {
+  try {
+    return f();
+  } catch (const std::exception& error) {
+    throw std::runtime_error(checked(name, error.what()));
+  }
+}
+
+/// A copy of the attribute, which aten_bridge.mindspore hands over with its end.
+std::string find_text(const PythonAttribute* attributes, int count) {
+  for (int i = 0; i < count; ++i) {
+    if (std::string(kAttribute) == attributes[i].name) {
+      return {static_cast<const char*>(attributes[i].data),
+              static_cast<std::size_t>(attributes[i].size)};
+    }
+  }
+  return "";
+}
+
+constexpr char kOne[] = "AtenOperator";
+constexpr char kSeveral[] = "AtenOperators";
+
+/// A hook has to trust that it is given as many inputs as the operator takes, unless it is told of
+/// them: another text may mean another operator.
+template <class F>
+auto with_inputs(const char* name, void* extra, F f) {
+  auto& attributes = static_cast<Extra*>(extra)->attributes;
+  if (attributes.count("aten_bridge_inputs") == 0) {
+    attributes["aten_bridge_inputs"] = std::string("float32");
+  }
+  return with_name(name, f);
+}
+
+/// One of the two that hosts call.
+template <const char* kName>
+KernelUnderTest entry(void (*set_attributes)(Extra&, Choices&), Operands (*choose)(Choices&),
+                      Expected (*expect)(const Operands&, const Operator&),
+                      unsigned int traits = kHasMeta | kWritesAny, int outputs = 1) {
+  static constexpr bool kIsOne = kName == kOne;
+  KernelUnderTest kernel = {};
+  kernel.name = kName;
+  kernel.call = [](int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                   void* stream, void* extra) {
+    return with_name(kName, [&] {
+      return (kIsOne ? AtenOperator : AtenOperators)(count, params, ndims, shapes, dtypes, stream,
+                                                     extra);
+    });
+  };
+  kernel.init = kIsOne ? AtenOperatorInit : AtenOperatorsInit;
+  kernel.infer_shapes = [](int* ndims, int64_t** shapes, void* extra) {
+    return with_inputs(kName, extra, [&] {
+      return kIsOne ? as_lists(AtenOperatorInferShape(ndims, shapes, extra))
+                    : as_lists(AtenOperatorsInferShape(ndims, shapes, extra));
+    });
+  };
+  kernel.infer_types = [](std::vector<int> types, void* extra) {
+    return with_name(kName, [&] {
+      return kIsOne ? as_list(AtenOperatorInferType(std::move(types), extra))
+                    : as_list(AtenOperatorsInferType(std::move(types), extra));
+    });
+  };
+  kernel.infer = [](const PythonInput* inputs, int input_count, const PythonAttribute* attributes,
+                    int attribute_count, int* failed) {
+    static std::string answer;
+    const std::string text = find_text(attributes, attribute_count);
+    answer = aten_bridge_operator_infer(text.c_str(), inputs, input_count, failed);
+    if (*failed != 0) {
+      answer = checked(kName, answer);
+    }
+    return answer.c_str();
+  };
+  kernel.describe = [] {
+    int failed = -1;
+    return aten_bridge_operator_describe(kAdd.c_str(), &failed);
+  };
+  kernel.choose = choose;
+  kernel.expect = expect;
+  kernel.traits = traits | kIsBare;
+  kernel.set_attributes = set_attributes;
+  kernel.outputs = outputs;
+  return kernel;
+}
+
+//===--- operands, and what comes of them ---===//
+
+Operands choose_one(Choices& choices) {
+  return {choose_tensor(choices, choices.of(kAllTypes), choose_sizes(choices))};
+}
+template <int kCount>
+Operands choose_alike(Choices& choices) {
+  const Type type = choices.of(kAllTypes);
+  const Ints sizes = choose_sizes(choices);
+  Operands inputs;
+  for (int i = 0; i < kCount; ++i) {
+    inputs.push_back(choose_tensor(choices, type, sizes));
+  }
+  return inputs;
+}
+Operands choose_parts(Choices& choices) {
+  const Type type = choices.of(kAllTypes);
+  Operands inputs;
+  for (int i = 1 + choices.below(4); i > 0; --i) {
+    inputs.push_back(choose_tensor(choices, type, {choices.below(4), 2}));
+  }
+  return inputs;
+}
+Operands choose_matrix(Choices& choices) {
+  const Ints sizes = {1 + choices.below(3), 1 + choices.below(3)};
+  return {choose_tensor(choices, choices.of(kAllTypes), sizes)};
+}
+Operands choose_any(Choices& choices) {
+  Operands inputs = choose_one(choices);
+  for (int i = choices.below(3); i > 0; --i) {
+    inputs.push_back(choices.one_in(4) ? choose_one(choices)[0]
+                                       : choose_tensor(choices, inputs[0].type, inputs[0].sizes));
+  }
+  return inputs;
+}
+
+/// Whether small products fit, and have the type of their factors.
+bool has_products(Type type) { return is_known(type) && type != Type::kBool && type != Type::kU8; }
+bool have_none(const Operands& inputs) {
+  for (const Operand& input : inputs) {
+    if (input.is_none) {
+      return true;
+    }
+  }
+  return false;
+}
+
+/// Element by element, of operands of one type and of the same sizes.
+template <class F>
+Operand map(const Operand& x, const Operand& y, F f) {
+  Operand result = x;
+  with_type(x.type, [&](auto zero) {
+    using T = decltype(zero);
+    std::vector<T> elements = values<T>(x);
+    const std::vector<T> others = values<T>(y);
+    for (std::size_t i = 0; i < elements.size(); ++i) {
+      elements[i] = static_cast<T>(f(T(elements[i]), T(others[i])));
+    }
+    set_values(result, elements);
+    return 0;
+  });
+  return result;
+}
+
+Operand times(const Operand& x, const Operand& y) {
+  return map(x, y, [](auto a, auto b) { return a * b; });
+}
+Operand times_minus_three(const Operand& x) {
+  return map(x, x, [](auto a, auto /*b*/) { return a * static_cast<decltype(a)>(-3); });
+}
+
+Expected expect_scaled(const Operands& inputs, const Operator& /*of*/) {
+  const Operand& x = inputs[0];
+  return x.is_none              ? kError
+         : has_products(x.type) ? Expected{Outcome::kValue, {times_minus_three(x)}}
+                                : Expected{};
+}
+Expected expect_scaled_gradient(const Operands& inputs, const Operator& /*of*/) {
+  const bool is_right = !have_none(inputs) && is_float(inputs[0].type);
+  return is_right ? Expected{Outcome::kValue, {times_minus_three(inputs[1])}} : Expected{};
+}
+Expected expect_sum(const Operands& inputs, const Operator& /*of*/) {
+  if (have_none(inputs)) {
+    return kError;
+  }
+  return !has_products(inputs[0].type)
+             ? Expected{}
+             : Expected{Outcome::kValue, {map(inputs[0], inputs[1], [](auto a, auto b) {
+                          return a + static_cast<decltype(a)>(2) * b;
+                        })}};
+}
+Expected expect_product_gradients(const Operands& inputs, const Operator& /*of*/) {
+  const bool is_right = !have_none(inputs) && is_float(inputs[0].type);
+  return is_right
+             ? Expected{Outcome::kValue, {times(inputs[2], inputs[1]), times(inputs[2], inputs[0])}}
+             : Expected{};
+}
+/// Of x, y, dz, and the gradients of dx = dz * y and of dy = dz * x.
+Expected expect_second_gradients(const Operands& inputs, const Operator& /*of*/) {
+  if (have_none(inputs) || !is_float(inputs[0].type)) {
+    return {};
+  }
+  const auto& x = inputs[0];
+  const auto& y = inputs[1];
+  const auto& dz = inputs[2];
+  const auto& of_dx = inputs[3];
+  const auto& of_dy = inputs[4];
+  const Operand of_dz = map(times(of_dx, y), times(of_dy, x), [](auto a, auto b) { return a + b; });
+  return {Outcome::kValue, {times(of_dy, dz), times(of_dx, dz), of_dz}};
+}
+Expected expect_parts(const Operands& inputs, const Operator& /*of*/) {
+  if (have_none(inputs) || !is_known(inputs[0].type)) {
+    return {};
+  }
+  Operand all = inputs[0];
+  for (std::size_t i = 1; i < inputs.size(); ++i) {
+    all.sizes[0] += inputs[i].sizes[0];
+    all.bytes.insert(all.bytes.end(), inputs[i].bytes.begin(), inputs[i].bytes.end());
+  }
+  return {Outcome::kValue, {all}};
+}
+Expected expect_sums_of_rows(const Operands& inputs, const Operator& /*of*/) {
+  const Operand& x = inputs[0];
+  if (x.is_none) {
+    return kError;
+  }
+  if (!is_float(x.type)) {
+    return {};
+  }
+  Operand sums = x;
+  sums.sizes = {x.sizes[0]};
+  with_type(x.type, [&](auto zero) {
+    using T = decltype(zero);
+    const std::vector<T> elements = values<T>(x);
+    std::vector<T> of_rows(static_cast<std::size_t>(x.sizes[0]));
+    for (std::size_t i = 0; i < elements.size(); ++i) {
+      const std::size_t row = i / static_cast<std::size_t>(x.sizes[1]);
+      of_rows[row] = static_cast<T>(of_rows[row] + elements[i]);
+    }
+    set_values(sums, of_rows);
+    return 0;
+  });
+  return {Outcome::kValue, {sums}};
+}
+Expected expect_extremes(const Operands& inputs, const Operator& /*of*/) {
+  const Operand& x = inputs[0];
+  if (x.is_none || x.numel() == 0) {
+    return kError;
+  }
+  Expected expected;
+  expected.outputs.assign(2, x);
+  for (Operand& output : expected.outputs) {
+    output.sizes = {};
+    output.bytes.resize(info(x.type).size);
+  }
+  if (!is_known(x.type) || is_complex(x.type) || x.type == Type::kBool) {
+    return {};
+  }
+  expected.outcome = Outcome::kValue;
+  with_type(x.type, [&](auto zero) {
+    using T = decltype(zero);
+    if constexpr (std::is_arithmetic_v<T>) {
+      const std::vector<T> elements = values<T>(x);
+      T least = elements[0];
+      T most = elements[0];
+      for (const T element : elements) {
+        least = std::min(least, element);
+        most = std::max(most, element);
+      }
+      set_values(expected.outputs[0], std::vector<T>{least});
+      set_values(expected.outputs[1], std::vector<T>{most});
+    }
+    return 0;
+  });
+  return expected;
+}
+
+/// Where elements of the known types are not 0.
+int64_t count_nonzero(const Operand& x) {
+  int64_t count = 0;
+  with_type(x.type, [&](auto zero) {
+    for (const auto element : values<decltype(zero)>(x)) {
+      count += element != decltype(zero)() ? 1 : 0;
+    }
+    return 0;
+  });
+  return count;
+}
+
+Operand integers(Ints numbers, Ints sizes) {
+  Operand operand;
+  operand.type = Type::kI64;
+  operand.sizes = std::move(sizes);
+  set_values(operand, numbers);
+  return operand;
+}
+
+/// What is told of the indices of the elements that are not 0: their dtype, rank and sizes.
+Expected expect_sizes(const Operands& inputs, const Operator& /*of*/) {
+  const Operand& x = inputs[0];
+  if (x.is_none) {
+    return kError;
+  }
+  if (!is_known(x.type)) {
+    return {};
+  }
+  constexpr int64_t kNumberOfInt64 = 9;
+  Ints row(66);
+  row[0] = kNumberOfInt64;
+  row[1] = 2;
+  row[2] = count_nonzero(x);
+  row[3] = static_cast<int64_t>(x.sizes.size());
+  return {Outcome::kValue, {integers(std::move(row), {1, 66})}};
+}
+
+/// The same indices in the begin of room for all, and how many there are.
+Expected expect_counted(const Operands& inputs, const Operator& /*of*/) {
+  const Operand& x = inputs[0];
+  if (x.is_none || !is_known(x.type)) {
+    return {};
+  }
+  const auto rank = static_cast<int64_t>(x.sizes.size());
+  Ints indices(static_cast<std::size_t>(x.numel() * rank));
+  const int64_t count = count_nonzero(x);
+  std::size_t at = 0;
+  with_type(x.type, [&](auto zero) {
+    const auto elements = values<decltype(zero)>(x);
+    for (std::size_t i = 0; i < elements.size(); ++i) {
+      if (elements[i] == decltype(zero)()) {
+        continue;
+      }
+      auto rest = static_cast<int64_t>(i);
+      for (std::size_t d = x.sizes.size(); d-- > 0;) {
+        indices[at + d] = rest % x.sizes[d];
+        rest /= x.sizes[d];
+      }
+      at += x.sizes.size();
+    }
+    return 0;
+  });
+  Expected expected = {
+      Outcome::kValue,
+      {integers(std::move(indices), {x.numel(), rank}), integers({count, rank}, {2})}};
+  expected.is_inferred = false;
+  return expected;
+}
+
+Expected expect_anything(const Operands& /*inputs*/, const Operator& /*of*/) { return {}; }
+
+void choose_other_text(Extra& extra, Choices& choices) {
+  static const std::string* const kBases[] = {&kMulScalar, &kMulScalarGrad, &kAdd,   &kMulGrad,
+                                              &kCat,       &kSum,           &kStd,   &kAminmax,
+                                              &kSizes,     &kCounted,       &kClamp, &kTo};
+  const std::string text = other_text(choices, *choices.of(kBases));
+  int failed = -1;
+  aten_bridge_operator_describe(text.c_str(), &failed);
+  aten_bridge_operator_overloads(text.c_str(), &failed);
+  extra.attributes[kAttribute] = text;
+}
+
+template <const std::string& kText>
+void set_text(Extra& extra, Choices& /*choices*/) {
+  extra.attributes[kAttribute] = kText;
+}
+
+}  // namespace
+
+const std::vector<KernelUnderTest>& kernels() {
+  static const std::vector<KernelUnderTest> kernels = {
+      entry<kOne>(set_text<kMulScalar>, choose_one, expect_scaled),
+      entry<kOne>(set_text<kMulScalarGrad>, choose_alike<2>, expect_scaled_gradient),
+      entry<kOne>(set_text<kAdd>, choose_alike<2>, expect_sum),
+      entry<kOne>(set_text<kCat>, choose_parts, expect_parts),
+      entry<kOne>(set_text<kSum>, choose_matrix, expect_sums_of_rows),
+      entry<kOne>(set_text<kSizes>, choose_one, expect_sizes),
+      entry<kSeveral>(set_text<kMulGrad>, choose_alike<3>, expect_product_gradients,
+                      kHasMeta | kWritesAny, 2),
+      entry<kSeveral>(set_text<kMulGradGrad>, choose_alike<5>, expect_second_gradients,
+                      kHasMeta | kWritesAny, 3),
+      entry<kSeveral>(set_text<kAminmax>, choose_one, expect_extremes, kHasMeta | kWritesAny, 2),
+      entry<kSeveral>(set_text<kCounted>, choose_one, expect_counted, kPlain, 2),
+      entry<kOne>(choose_other_text, choose_any, expect_anything, kPlain),
+      entry<kSeveral>(choose_other_text, choose_any, expect_anything, kPlain, 2),
+  };
+  return kernels;
+}
+
+}  // namespace fuzz
