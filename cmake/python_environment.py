@@ -231,8 +231,8 @@ def install(directory, requirements, python, has_hosts):
             "no virtual environment could be made: {}".format(output.split("\n")[-1])
         )
     log = os.path.join(directory, "pip.log")
-    # Without compiling: of the packages' 12,754 sources a few thousand are ever imported, and Python
-    # compiles those then. That was a quarter of the time, measured with the packages in pip's cache.
+    # Without compiling, which was a quarter of the time with the packages in pip's cache: of their
+    # 12,754 sources a few thousand are ever imported, and Python compiles those then.
     pip = [python, "-m", "pip", "install", "--disable-pip-version-check", "--no-compile"]
     pip += ["--log", log]
     settings = dict(os.environ, TMPDIR=temporary, PIP_USER="0")
