@@ -4,7 +4,9 @@
 #error "aten_bridge.cpp is compiled with the definitions of the kernels that it is for"
 #endif
 #define ATEN_BRIDGE_COMPILES
-#define AT_PER_OPERATOR_HEADERS  // PyTorch's headers include the operators that they call, not all
+#ifndef AT_PER_OPERATOR_HEADERS  // PyTorch's headers include the operators that they call, not all
+#define AT_PER_OPERATOR_HEADERS
+#endif
 #include <aten_bridge.h>
 
 #pragma GCC visibility push(hidden)

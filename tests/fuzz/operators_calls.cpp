@@ -1,9 +1,12 @@
 // PyTorch's operators by name, and what they have to give. The text that names one is right, or has
 // letters changed, with which a call may do anything that an operator does.
+#include <c10/util/Exception.h>
+
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <iterator>
 #include <stdexcept>
 #include <string>
 #include <type_traits>
@@ -13,6 +16,7 @@
 #include "operator.h"
 
 extern "C" {
+const char* aten_bridge_last_error();
 const char* aten_bridge_operator_describe(const char* text, int* failed);
 const char* aten_bridge_operator_infer(const char* text, const PythonInput* inputs, int input_count,
                                        int* failed);
@@ -59,15 +63,14 @@ const std::string kCounted = text_of({"aten::nonzero", "counted"});
 const std::string kClamp =
     text_of({"aten::clamp", "0", "min", "i1", "max", "f4611686018427387904"});
 const std::string kStd = text_of({"aten::std.correction", "0", "dim", "I0,1", "correction", "i1"});
-const std::string kTo = text_of({"aten::softmax.int", "0", "dim", "i-1", "dtype", "sfloat64"});
+const std::string kSoftmax = text_of({"aten::softmax.int", "0", "dim", "i-1", "dtype", "sfloat64"});
 
-/// Letters changed, left out or added. Not in a number of more than one digit: a large one makes
-/// large tensors.
+/// Up to three letters changed, left out or added, or the end cut off.
 std::string other_text(Choices& choices, std::string text) {
   for (int changes = 1 + choices.below(3); changes > 0 && !text.empty(); --changes) {
     const auto place = static_cast<std::size_t>(choices.below(255)) % text.size();
-    static const char kLetters[] = {':', '/', '0', '1', '2', 'i', 'I', 'f', 'F', 'b',
-                                    'B', 's', 'S', ',', '-', '.', 'a', ' ', 1,   -1};
+    static const char kLetters[] = {':', '/', '0', '1', '2', 'i', 'I', 'f', 'F',    'b',
+                                    'B', 's', 'S', ',', '-', '.', 'a', ' ', '\x01', '\xff'};
     const char letter = choices.of(kLetters);
     switch (choices.below(4)) {
       case 0:
@@ -88,20 +91,40 @@ std::string other_text(Choices& choices, std::string text) {
 
 //===--- C functions, whose errors begin with the name of the operator ---===//
 
-/// An error begins with the operator's name, as it was given.
-std::string checked(const char* name, const std::string& error) {
-  if (error.find(": ") == std::string::npos) {
+/// The name in front of the errors of a right text; "" of another.
+std::string name_in(const std::string& text) {
+  static const std::string* const kRight[] = {&kMulScalar,   &kMulScalarGrad, &kAdd, &kMulGrad,
+                                              &kMulGradGrad, &kCat,           &kSum, &kAminmax,
+                                              &kSizes,       &kCounted};
+  const bool is_right = std::any_of(std::begin(kRight), std::end(kRight),
+                                    [&](const std::string* right) { return *right == text; });
+  const std::size_t colon = text.find(':');
+  return is_right ? text.substr(colon + 1, std::stoul(text)) : "";
+}
+
+std::string name_in(void* extra) {
+  const auto* const host = static_cast<Extra*>(extra);
+  return host == nullptr ? "AtenOperator" : name_in(host->value_or<std::string>(kAttribute, ""));
+}
+
+/// The error with this name in front, by which the host knows it.
+std::string renamed(const char* name, const std::string& error, const std::string& expected) {
+  if (error.find(": ") == std::string::npos ||
+      (!expected.empty() && error.rfind(expected + ": ", 0) != 0)) {
     fail("an error without the operator's name:", error.c_str());
   }
   return std::string(name) + ": " + error;
 }
 
 template <class F>
-auto with_name(const char* name, F f) {
+auto with_name(const char* name, void* extra, F f) {
   try {
     return f();
   } catch (const std::exception& error) {
-    throw std::runtime_error(checked(name, error.what()));
+    if (std::string(error.what()) != aten_bridge_last_error()) {
+      fail("aten_bridge_last_error() is another text than", error.what());
+    }
+    throw std::runtime_error(renamed(name, error.what(), name_in(extra)));
   }
 }
 
@@ -124,10 +147,10 @@ constexpr char kSeveral[] = "AtenOperators";
 template <class F>
 auto with_inputs(const char* name, void* extra, F f) {
   auto& attributes = static_cast<Extra*>(extra)->attributes;
-  if (attributes.count("aten_bridge_inputs") == 0) {
+  if (attributes.count("aten_bridge_inputs") == 0 && name_in(extra).empty()) {
     attributes["aten_bridge_inputs"] = std::string("float32");
   }
-  return with_name(name, f);
+  return with_name(name, extra, f);
 }
 
 /// One of the two that hosts call.
@@ -140,7 +163,7 @@ KernelUnderTest entry(void (*set_attributes)(Extra&, Choices&), Operands (*choos
   kernel.name = kName;
   kernel.call = [](int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
                    void* stream, void* extra) {
-    return with_name(kName, [&] {
+    return with_name(kName, extra, [&] {
       return (kIsOne ? AtenOperator : AtenOperators)(count, params, ndims, shapes, dtypes, stream,
                                                      extra);
     });
@@ -153,7 +176,7 @@ KernelUnderTest entry(void (*set_attributes)(Extra&, Choices&), Operands (*choos
     });
   };
   kernel.infer_types = [](std::vector<int> types, void* extra) {
-    return with_name(kName, [&] {
+    return with_name(kName, extra, [&] {
       return kIsOne ? as_list(AtenOperatorInferType(std::move(types), extra))
                     : as_list(AtenOperatorsInferType(std::move(types), extra));
     });
@@ -164,7 +187,7 @@ KernelUnderTest entry(void (*set_attributes)(Extra&, Choices&), Operands (*choos
     const std::string text = find_text(attributes, attribute_count);
     answer = aten_bridge_operator_infer(text.c_str(), inputs, input_count, failed);
     if (*failed != 0) {
-      answer = checked(kName, answer);
+      answer = renamed(kName, answer, name_in(text));
     }
     return answer.c_str();
   };
@@ -427,16 +450,25 @@ Expected expect_counted(const Operands& inputs, const Operator& /*of*/) {
   return expected;
 }
 
+class Silent final : public c10::WarningHandler {
+  void process(const c10::Warning& /*warning*/) override {}
+};
+
 Expected expect_anything(const Operands& /*inputs*/, const Operator& /*of*/) { return {}; }
 
 void choose_other_text(Extra& extra, Choices& choices) {
   static const std::string* const kBases[] = {&kMulScalar, &kMulScalarGrad, &kAdd,   &kMulGrad,
                                               &kCat,       &kSum,           &kStd,   &kAminmax,
-                                              &kSizes,     &kCounted,       &kClamp, &kTo};
+                                              &kSizes,     &kCounted,       &kClamp, &kSoftmax};
   const std::string text = other_text(choices, *choices.of(kBases));
   int failed = -1;
   aten_bridge_operator_describe(text.c_str(), &failed);
-  aten_bridge_operator_overloads(text.c_str(), &failed);
+  const std::string name = choices.one_in(2) ? "aten::mul" : other_text(choices, "aten::mul");
+  const std::string overloads = aten_bridge_operator_overloads(name.c_str(), &failed);
+  if (failed != 0 ||
+      (name == "aten::mul" && overloads.find("aten::mul.Scalar") == overloads.npos)) {
+    fail("no overloads of a name:", overloads.c_str());
+  }
   extra.attributes[kAttribute] = text;
 }
 
@@ -448,6 +480,9 @@ void set_text(Extra& extra, Choices& /*choices*/) {
 }  // namespace
 
 const std::vector<KernelUnderTest>& kernels() {
+  // PyTorch warns of each output that has other sizes than its results.
+  static Silent silent;
+  c10::WarningUtils::set_warning_handler(&silent);
   static const std::vector<KernelUnderTest> kernels = {
       entry<kOne>(set_text<kMulScalar>, choose_one, expect_scaled),
       entry<kOne>(set_text<kMulScalarGrad>, choose_alike<2>, expect_scaled_gradient),

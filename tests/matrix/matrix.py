@@ -32,7 +32,6 @@ TESTS = (
     "typed_test",
     "custom_fuzz",
     "jax_fuzz",
-    "operators_fuzz",
     "plugin_fuzz",
     "pytorch_fuzz",
 )

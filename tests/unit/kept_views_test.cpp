@@ -349,8 +349,9 @@ TEST(KeptViewsTest, OfPlacesWithoutEndAreNotKept) {
     }
     return (allocations - frees) - begin;
   };
-  EXPECT_GT(kept_of_new_places(), 0);
-  EXPECT_EQ(kept_of_new_places(), 0) << "as many as are kept, made for others";
+  const int64_t of_the_first = kept_of_new_places();  // 16 times as many as are kept
+  EXPECT_GT(of_the_first, 0);
+  EXPECT_LT(kept_of_new_places(), of_the_first / 8) << "more is kept of more places";
 }
 
 TEST(KeptViewsTest, AKernelMayCallAnotherOfItsType) {
