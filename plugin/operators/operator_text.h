@@ -39,7 +39,7 @@ class TextAttributes final : public Attributes {
   explicit TextAttributes(const std::string& text) {
     std::vector<std::string> parts;
     if (!detail::split_strings(text, parts) || parts.size() < 2 || parts.size() % 2 != 0 ||
-        !read_task(parts[1])) {
+        !read_task(parts[1]) || parts[0].find('\0') != std::string::npos) {  // errors end at NUL
       throw Error(Status::kAttribute,
                   detail::join({"AtenOperator: expected the attribute '", kOperatorAttribute,
                                 "' as operator() of aten_bridge.mindspore and of aten_bridge.jax ",
