@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "operand.h"
+#include "text.h"
 
 namespace fuzz {
 
@@ -84,11 +85,7 @@ class Extra final : public AotExtra {
   }
   std::string get_string(std::string name) override {
     if (const auto* strings = find<std::vector<std::string>>(name)) {
-      std::string text;
-      for (const std::string& string : *strings) {
-        text += std::to_string(string.size()) + ":" + string;
-      }
-      return text;
+      return list_text(*strings);
     }
     return of<std::string>(name);
   }

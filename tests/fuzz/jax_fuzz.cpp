@@ -13,6 +13,7 @@
 
 #include "../unit/jax_frame.h"
 #include "memory.h"
+#include "text.h"
 
 namespace {
 
@@ -202,25 +203,6 @@ Call describe(Choices& choices) {
 }
 
 #ifdef OPERATORS
-/// A part of the text for an operator: its length is in front of it.
-std::string part(const std::string& text) { return std::to_string(text.size()) + ':' + text; }
-
-/// A text with one letter changed, left out or added: a call with it may be right.
-std::string other_text(Choices& choices, std::string text) {
-  const auto place = static_cast<std::size_t>(choices.below(255)) % text.size();
-  const char letter = choices.one_in(2) ? static_cast<char>('0' + choices.below(11))
-                                        : static_cast<char>(choices.below(256));
-  switch (choices.below(3)) {
-    case 0:
-      text[place] = letter;
-      return text;
-    case 1:
-      return text.erase(place, 1);
-    default:
-      return text.insert(place, 1, letter);
-  }
-}
-
 /// Operators of PyTorch's by name.
 Call by_name(Choices& choices) {
   static void* const operators = open(OPERATORS);
@@ -228,7 +210,7 @@ Call by_name(Choices& choices) {
   Call call(choices.one_in(2) ? "AtenOperator" : "AtenOperators", operators);
   std::string text;
   if (is_cat) {
-    text = part("aten::cat") + part("0") + part("dim") + part("i0");
+    text = fuzz::list_text({"aten::cat", "0", "dim", "i0"});
     Floats all = call.input(choices, {2});
     const Floats more = call.input(choices, {3});
     all.insert(all.end(), more.begin(), more.end());
@@ -243,11 +225,10 @@ Call by_name(Choices& choices) {
     call.output(std::move(values), sizes);
     int64_t bits = 0;
     std::memcpy(&bits, &slope, sizeof(bits));
-    text = part("aten::leaky_relu") + part("0") + part("negative_slope") +
-           part('f' + std::to_string(bits));
+    text = fuzz::list_text({"aten::leaky_relu", "0", "negative_slope", 'f' + std::to_string(bits)});
   }
-  if (choices.one_in(8)) {  // an error costs as much as many calls
-    text = other_text(choices, std::move(text));
+  if (choices.one_in(8)) {                    // an error costs as much as many calls
+    text = choices.changed(std::move(text));  // a call with it may be right
     call.may_fail = true;
   }
   call.frame->text("aten_bridge_operator", std::move(text));

@@ -124,6 +124,22 @@ class Choices {
     return values[static_cast<std::size_t>(below(static_cast<int>(kSize)))];
   }
 
+  /// The text, which is not empty, with one letter changed, left out or added.
+  std::string changed(std::string text) {
+    const auto place = static_cast<std::size_t>(below(255)) % text.size();
+    const char letter =
+        one_in(2) ? static_cast<char>('0' + below(11)) : static_cast<char>(below(256));
+    switch (below(3)) {
+      case 0:
+        text[place] = letter;
+        return text;
+      case 1:
+        return text.erase(place, 1);
+      default:
+        return text.insert(place, 1, letter);
+    }
+  }
+
  private:
   const std::uint8_t* at_;
   const std::uint8_t* end_;

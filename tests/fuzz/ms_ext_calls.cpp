@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "device.h"
-#include "operator.h"
+#include "results.h"
 
 extern "C" {
 fuzz::Kernel NegateTensors;
@@ -18,20 +18,13 @@ fuzz::Kernel CopyFromTheCpu;
 namespace fuzz {
 namespace {
 
-using Operands = std::vector<Operand>;
-
-const Expected kError = {Outcome::kError, {}};
-
-Operands choose_one(Choices& choices) {
-  return {choose_tensor(choices, choices.of(kAllTypes), choose_sizes(choices))};
-}
 Operands choose_matrices(Choices& choices) {
   const Type type = choices.of(kAllTypes);
   const Ints sizes = {choices.below(4), choices.below(4)};
   return {choose_tensor(choices, type, sizes), choose_tensor(choices, type, sizes)};
 }
 Operands choose_with_number(Choices& choices) {
-  Operands inputs = choose_one(choices);
+  Operands inputs = choose<1>(choices);
   inputs.push_back(choose_tensor(choices, Type::kI64, {}));
   const int how = choices.below(8);
   set_numbers(inputs[1], [&](std::size_t /*i*/) { return how; });
@@ -46,35 +39,14 @@ Expected expect_negated(const Operands& inputs, const Operator& /*of*/) {
   if (x.type == Type::kBool) {
     return kError;
   }
-  Operand y = x;
-  with_type(x.type, [&](auto zero) {
-    using T = decltype(zero);
-    std::vector<T> elements = values<T>(x);
-    for (std::size_t i = 0; i < elements.size(); ++i) {
-      elements[i] = static_cast<T>(-elements[i]);
-    }
-    set_values(y, elements);
-    return 0;
-  });
-  return {Outcome::kValue, {y}};
+  return value({map({x}, [](const auto& row) { return -row[0]; })});
 }
 
 Expected expect_sum(const Operands& inputs, const Operator& /*of*/) {
   if (inputs[0].is_none || inputs[1].is_none || !is_known(inputs[0].type)) {
     return {};
   }
-  Operand sum = inputs[0];
-  with_type(sum.type, [&](auto zero) {
-    using T = decltype(zero);
-    std::vector<T> elements = values<T>(inputs[0]);
-    const std::vector<T> others = values<T>(inputs[1]);
-    for (std::size_t i = 0; i < elements.size(); ++i) {
-      elements[i] = static_cast<T>(elements[i] + others[i]);
-    }
-    set_values(sum, elements);
-    return 0;
-  });
-  return {Outcome::kValue, {sum}};
+  return value({sum_of(inputs)});
 }
 
 Expected expect_copied(const Operands& inputs, const Operator& /*of*/) {
@@ -105,12 +77,12 @@ const std::vector<KernelUnderTest>& kernels() {
                            nullptr, nullptr, choose,  expect,  traits | kTakesCall | kIsBare};
   };
   static const std::vector<KernelUnderTest> kernels = {
-      bare("NegateTensors", NegateTensors, choose_one, expect_negated, kWritesAny),
-      bare("NegateSlots", NegateSlots, choose_one, expect_negated, kTrustsOutputs),
+      bare("NegateTensors", NegateTensors, choose<1>, expect_negated, kWritesAny),
+      bare("NegateSlots", NegateSlots, choose<1>, expect_negated, kTrustsOutputs),
       bare("AddTransposed", AddTransposed, choose_matrices, expect_sum, kTrustsOutputs),
       bare("Misuse", Misuse, choose_with_number, expect_copied, kTrustsOutputs),
-      bare("NegateOnTheCpu", NegateOnTheCpu, choose_one, expect_of_the_cpu, kTrustsOutputs),
-      bare("CopyFromTheCpu", CopyFromTheCpu, choose_one, expect_of_the_cpu, kTrustsOutputs),
+      bare("NegateOnTheCpu", NegateOnTheCpu, choose<1>, expect_of_the_cpu, kTrustsOutputs),
+      bare("CopyFromTheCpu", CopyFromTheCpu, choose<1>, expect_of_the_cpu, kTrustsOutputs),
   };
   return kernels;
 }

@@ -13,7 +13,8 @@
 #include <utility>
 #include <vector>
 
-#include "operator.h"
+#include "results.h"
+#include "text.h"
 
 extern "C" {
 const char* aten_bridge_last_error();
@@ -34,77 +35,62 @@ std::vector<int> AtenOperatorsInferType(std::vector<int>, void*);
 namespace fuzz {
 namespace {
 
-using Operands = std::vector<Operand>;
-
 constexpr const char* kAttribute = "aten_bridge_operator";
-const Expected kError = {Outcome::kError, {}};
 
 //===--- texts that name an operator ---===//
 
-/// A list of strings as the attribute has it: each behind its length.
-std::string text_of(const std::vector<std::string>& parts) {
-  std::string text;
-  for (const std::string& part : parts) {
-    text += std::to_string(part.size()) + ':' + part;
-  }
-  return text;
-}
-
-const std::string kMulScalar = text_of({"aten::mul.Scalar", "0", "other", "i-3"});
-const std::string kMulScalarGrad = text_of({"aten::mul.Scalar", "1/1", "other", "i-3"});
-const std::string kAdd = text_of({"aten::add.Tensor", "0", "alpha", "i2"});
-const std::string kMulGrad = text_of({"aten::mul.Tensor", "1/2"});
-const std::string kMulGradGrad = text_of({"aten::mul.Tensor", "2/2"});
-const std::string kCat = text_of({"aten::cat", "0", "dim", "i0"});
-const std::string kSum = text_of({"aten::sum.dim_IntList", "0", "dim", "I1", "keepdim", "b0"});
-const std::string kAminmax = text_of({"aten::aminmax", "0"});
-const std::string kSizes = text_of({"aten::nonzero", "sizes"});
-const std::string kCounted = text_of({"aten::nonzero", "counted"});
+const std::string kMulScalar = list_text({"aten::mul.Scalar", "0", "other", "i-3"});
+const std::string kMulScalarGrad = list_text({"aten::mul.Scalar", "1/1", "other", "i-3"});
+const std::string kAdd = list_text({"aten::add.Tensor", "0", "alpha", "i2"});
+const std::string kMulGrad = list_text({"aten::mul.Tensor", "1/2"});
+const std::string kMulGradGrad = list_text({"aten::mul.Tensor", "2/2"});
+const std::string kCat = list_text({"aten::cat", "0", "dim", "i0"});
+const std::string kSum = list_text({"aten::sum.dim_IntList", "0", "dim", "I1", "keepdim", "b0"});
+const std::string kAminmax = list_text({"aten::aminmax", "0"});
+const std::string kSizes = list_text({"aten::nonzero", "sizes"});
+const std::string kCounted = list_text({"aten::nonzero", "counted"});
 const std::string kClamp =
-    text_of({"aten::clamp", "0", "min", "i1", "max", "f4611686018427387904"});
-const std::string kStd = text_of({"aten::std.correction", "0", "dim", "I0,1", "correction", "i1"});
-const std::string kSoftmax = text_of({"aten::softmax.int", "0", "dim", "i-1", "dtype", "sfloat64"});
+    list_text({"aten::clamp", "0", "min", "i1", "max", "f4611686018427387904"});
+const std::string kStd =
+    list_text({"aten::std.correction", "0", "dim", "I0,1", "correction", "i1"});
+const std::string kSoftmax =
+    list_text({"aten::softmax.int", "0", "dim", "i-1", "dtype", "sfloat64"});
+
+const std::string kOther;  // in the place of these: another one in each operator
 
 /// Up to three letters changed, left out or added, or the end cut off.
 std::string other_text(Choices& choices, std::string text) {
   for (int changes = 1 + choices.below(3); changes > 0 && !text.empty(); --changes) {
-    const auto place = static_cast<std::size_t>(choices.below(255)) % text.size();
-    static const char kLetters[] = {':', '/', '0', '1', '2', 'i', 'I', 'f', 'F',    'b',
-                                    'B', 's', 'S', ',', '-', '.', 'a', ' ', '\x01', '\xff'};
-    const char letter = choices.of(kLetters);
-    switch (choices.below(4)) {
-      case 0:
-        text.erase(place, 1);
-        break;
-      case 1:
-        text.insert(place, 1, letter);
-        break;
-      case 2:
-        text.resize(place);
-        break;
-      default:
-        text[place] = letter;
+    if (choices.one_in(4)) {
+      text.resize(static_cast<std::size_t>(choices.below(255)) % text.size());
+    } else {
+      text = choices.changed(std::move(text));
     }
   }
   return text;
 }
 
-//===--- C functions, whose errors begin with the name of the operator ---===//
-
-/// The name in front of the errors of a right text; "" of another.
-std::string name_in(const std::string& text) {
-  static const std::string* const kRight[] = {&kMulScalar,   &kMulScalarGrad, &kAdd, &kMulGrad,
-                                              &kMulGradGrad, &kCat,           &kSum, &kAminmax,
-                                              &kSizes,       &kCounted};
-  const bool is_right = std::any_of(std::begin(kRight), std::end(kRight),
-                                    [&](const std::string* right) { return *right == text; });
-  const std::size_t colon = text.find(':');
-  return is_right ? text.substr(colon + 1, std::stoul(text)) : "";
+void choose_other_text(Extra& extra, Choices& choices) {
+  static const std::string* const kBases[] = {&kMulScalar, &kMulScalarGrad, &kAdd,   &kMulGrad,
+                                              &kCat,       &kSum,           &kStd,   &kAminmax,
+                                              &kSizes,     &kCounted,       &kClamp, &kSoftmax};
+  const std::string text = other_text(choices, *choices.of(kBases));
+  int failed = -1;
+  aten_bridge_operator_describe(text.c_str(), &failed);
+  const std::string name = choices.one_in(2) ? "aten::mul" : other_text(choices, "aten::mul");
+  const std::string overloads = aten_bridge_operator_overloads(name.c_str(), &failed);
+  if (failed != 0 ||
+      (name == "aten::mul" && overloads.find("aten::mul.Scalar") == overloads.npos)) {
+    fail("no overloads of a name:", overloads.c_str());
+  }
+  extra.attributes[kAttribute] = text;
 }
 
-std::string name_in(void* extra) {
-  const auto* const host = static_cast<Extra*>(extra);
-  return host == nullptr ? "AtenOperator" : name_in(host->value_or<std::string>(kAttribute, ""));
+//===--- C functions, whose errors begin with the name of the operator ---===//
+
+/// The name in front of an operator's errors, which its text begins with; "" for any.
+std::string name_in(const std::string& text) {
+  return text.empty() ? "" : text.substr(text.find(':') + 1, std::stoul(text));
 }
 
 /// The error with this name in front, by which the host knows it.
@@ -116,15 +102,16 @@ std::string renamed(const char* name, const std::string& error, const std::strin
   return std::string(name) + ": " + error;
 }
 
-template <class F>
-auto with_name(const char* name, void* extra, F f) {
+template <const std::string& kText, class F>
+auto with_name(const char* name, const void* extra, F f) {
   try {
     return f();
   } catch (const std::exception& error) {
     if (std::string(error.what()) != aten_bridge_last_error()) {
       fail("aten_bridge_last_error() is another text than", error.what());
     }
-    throw std::runtime_error(renamed(name, error.what(), name_in(extra)));
+    throw std::runtime_error(
+        renamed(name, error.what(), extra == nullptr ? "AtenOperator" : name_in(kText)));
   }
 }
 
@@ -142,41 +129,37 @@ std::string find_text(const PythonAttribute* attributes, int count) {
 constexpr char kOne[] = "AtenOperator";
 constexpr char kSeveral[] = "AtenOperators";
 
-/// A hook has to trust that it is given as many inputs as the operator takes, unless it is told of
-/// them: another text may mean another operator.
-template <class F>
-auto with_inputs(const char* name, void* extra, F f) {
-  auto& attributes = static_cast<Extra*>(extra)->attributes;
-  if (attributes.count("aten_bridge_inputs") == 0 && name_in(extra).empty()) {
-    attributes["aten_bridge_inputs"] = std::string("float32");
-  }
-  return with_name(name, extra, f);
-}
-
-/// One of the two that hosts call.
-template <const char* kName>
-KernelUnderTest entry(void (*set_attributes)(Extra&, Choices&), Operands (*choose)(Choices&),
+/// One of the two that hosts call, with this text.
+template <const char* kName, const std::string& kText>
+KernelUnderTest entry(Operands (*choose)(Choices&),
                       Expected (*expect)(const Operands&, const Operator&),
                       unsigned int traits = kHasMeta | kWritesAny, int outputs = 1) {
   static constexpr bool kIsOne = kName == kOne;
+  static constexpr bool kIsOther = &kText == &kOther;
   KernelUnderTest kernel = {};
   kernel.name = kName;
   kernel.call = [](int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
                    void* stream, void* extra) {
-    return with_name(kName, extra, [&] {
+    return with_name<kText>(kName, extra, [&] {
       return (kIsOne ? AtenOperator : AtenOperators)(count, params, ndims, shapes, dtypes, stream,
                                                      extra);
     });
   };
   kernel.init = kIsOne ? AtenOperatorInit : AtenOperatorsInit;
   kernel.infer_shapes = [](int* ndims, int64_t** shapes, void* extra) {
-    return with_inputs(kName, extra, [&] {
+    // A hook has to trust that it is given as many inputs as the operator takes, unless it is told
+    // of them: another text may mean another operator.
+    auto& attributes = static_cast<Extra*>(extra)->attributes;
+    if (kIsOther && attributes.count("aten_bridge_inputs") == 0) {
+      attributes["aten_bridge_inputs"] = std::string("float32");
+    }
+    return with_name<kText>(kName, extra, [&] {
       return kIsOne ? as_lists(AtenOperatorInferShape(ndims, shapes, extra))
                     : as_lists(AtenOperatorsInferShape(ndims, shapes, extra));
     });
   };
   kernel.infer_types = [](std::vector<int> types, void* extra) {
-    return with_name(kName, extra, [&] {
+    return with_name<kText>(kName, extra, [&] {
       return kIsOne ? as_list(AtenOperatorInferType(std::move(types), extra))
                     : as_list(AtenOperatorsInferType(std::move(types), extra));
     });
@@ -187,37 +170,29 @@ KernelUnderTest entry(void (*set_attributes)(Extra&, Choices&), Operands (*choos
     const std::string text = find_text(attributes, attribute_count);
     answer = aten_bridge_operator_infer(text.c_str(), inputs, input_count, failed);
     if (*failed != 0) {
-      answer = renamed(kName, answer, name_in(text));
+      answer = renamed(kName, answer, name_in(kText));
     }
     return answer.c_str();
   };
   kernel.describe = [] {
     int failed = -1;
-    return aten_bridge_operator_describe(kAdd.c_str(), &failed);
+    return aten_bridge_operator_describe((kIsOther ? kAdd : kText).c_str(), &failed);
   };
   kernel.choose = choose;
   kernel.expect = expect;
   kernel.traits = traits | kIsBare;
-  kernel.set_attributes = set_attributes;
+  kernel.set_attributes = choose_other_text;
+  if constexpr (!kIsOther) {
+    kernel.set_attributes = [](Extra& extra, Choices& /*choices*/) {
+      extra.attributes[kAttribute] = kText;
+    };
+  }
   kernel.outputs = outputs;
   return kernel;
 }
 
 //===--- operands, and what comes of them ---===//
 
-Operands choose_one(Choices& choices) {
-  return {choose_tensor(choices, choices.of(kAllTypes), choose_sizes(choices))};
-}
-template <int kCount>
-Operands choose_alike(Choices& choices) {
-  const Type type = choices.of(kAllTypes);
-  const Ints sizes = choose_sizes(choices);
-  Operands inputs;
-  for (int i = 0; i < kCount; ++i) {
-    inputs.push_back(choose_tensor(choices, type, sizes));
-  }
-  return inputs;
-}
 Operands choose_parts(Choices& choices) {
   const Type type = choices.of(kAllTypes);
   Operands inputs;
@@ -231,9 +206,9 @@ Operands choose_matrix(Choices& choices) {
   return {choose_tensor(choices, choices.of(kAllTypes), sizes)};
 }
 Operands choose_any(Choices& choices) {
-  Operands inputs = choose_one(choices);
+  Operands inputs = choose<1>(choices);
   for (int i = choices.below(3); i > 0; --i) {
-    inputs.push_back(choices.one_in(4) ? choose_one(choices)[0]
+    inputs.push_back(choices.one_in(4) ? choose<1>(choices)[0]
                                        : choose_tensor(choices, inputs[0].type, inputs[0].sizes));
   }
   return inputs;
@@ -242,76 +217,29 @@ Operands choose_any(Choices& choices) {
 /// Whether small products fit, and have the type of their factors.
 bool has_products(Type type) { return is_known(type) && type != Type::kBool && type != Type::kU8; }
 bool have_none(const Operands& inputs) {
-  for (const Operand& input : inputs) {
-    if (input.is_none) {
-      return true;
-    }
-  }
-  return false;
+  return std::any_of(inputs.begin(), inputs.end(), [](const Operand& x) { return x.is_none; });
 }
 
-/// Element by element, of operands of one type and of the same sizes.
-template <class F>
-Operand map(const Operand& x, const Operand& y, F f) {
-  Operand result = x;
-  with_type(x.type, [&](auto zero) {
-    using T = decltype(zero);
-    std::vector<T> elements = values<T>(x);
-    const std::vector<T> others = values<T>(y);
-    for (std::size_t i = 0; i < elements.size(); ++i) {
-      elements[i] = static_cast<T>(f(T(elements[i]), T(others[i])));
-    }
-    set_values(result, elements);
-    return 0;
-  });
-  return result;
-}
-
-Operand times(const Operand& x, const Operand& y) {
-  return map(x, y, [](auto a, auto b) { return a * b; });
-}
 Operand times_minus_three(const Operand& x) {
-  return map(x, x, [](auto a, auto /*b*/) { return a * static_cast<decltype(a)>(-3); });
+  return map({x}, [](const auto& row) {
+    using T = typename std::decay_t<decltype(row)>::value_type;
+    return static_cast<T>(-3) * row[0];
+  });
 }
 
 Expected expect_scaled(const Operands& inputs, const Operator& /*of*/) {
   const Operand& x = inputs[0];
-  return x.is_none              ? kError
-         : has_products(x.type) ? Expected{Outcome::kValue, {times_minus_three(x)}}
-                                : Expected{};
+  return x.is_none ? kError : has_products(x.type) ? value({times_minus_three(x)}) : Expected{};
 }
 Expected expect_scaled_gradient(const Operands& inputs, const Operator& /*of*/) {
   const bool is_right = !have_none(inputs) && is_float(inputs[0].type);
-  return is_right ? Expected{Outcome::kValue, {times_minus_three(inputs[1])}} : Expected{};
+  return is_right ? value({times_minus_three(inputs[1])}) : Expected{};
 }
+/// Of x, and twice y.
 Expected expect_sum(const Operands& inputs, const Operator& /*of*/) {
-  if (have_none(inputs)) {
-    return kError;
-  }
-  return !has_products(inputs[0].type)
-             ? Expected{}
-             : Expected{Outcome::kValue, {map(inputs[0], inputs[1], [](auto a, auto b) {
-                          return a + static_cast<decltype(a)>(2) * b;
-                        })}};
-}
-Expected expect_product_gradients(const Operands& inputs, const Operator& /*of*/) {
-  const bool is_right = !have_none(inputs) && is_float(inputs[0].type);
-  return is_right
-             ? Expected{Outcome::kValue, {times(inputs[2], inputs[1]), times(inputs[2], inputs[0])}}
-             : Expected{};
-}
-/// Of x, y, dz, and the gradients of dx = dz * y and of dy = dz * x.
-Expected expect_second_gradients(const Operands& inputs, const Operator& /*of*/) {
-  if (have_none(inputs) || !is_float(inputs[0].type)) {
-    return {};
-  }
-  const auto& x = inputs[0];
-  const auto& y = inputs[1];
-  const auto& dz = inputs[2];
-  const auto& of_dx = inputs[3];
-  const auto& of_dy = inputs[4];
-  const Operand of_dz = map(times(of_dx, y), times(of_dy, x), [](auto a, auto b) { return a + b; });
-  return {Outcome::kValue, {times(of_dy, dz), times(of_dx, dz), of_dz}};
+  return have_none(inputs)              ? kError
+         : has_products(inputs[0].type) ? value({sum_of({inputs[0], inputs[1], inputs[1]})})
+                                        : Expected{};
 }
 Expected expect_parts(const Operands& inputs, const Operator& /*of*/) {
   if (have_none(inputs) || !is_known(inputs[0].type)) {
@@ -322,7 +250,7 @@ Expected expect_parts(const Operands& inputs, const Operator& /*of*/) {
     all.sizes[0] += inputs[i].sizes[0];
     all.bytes.insert(all.bytes.end(), inputs[i].bytes.begin(), inputs[i].bytes.end());
   }
-  return {Outcome::kValue, {all}};
+  return value({all});
 }
 Expected expect_sums_of_rows(const Operands& inputs, const Operator& /*of*/) {
   const Operand& x = inputs[0];
@@ -345,23 +273,20 @@ Expected expect_sums_of_rows(const Operands& inputs, const Operator& /*of*/) {
     set_values(sums, of_rows);
     return 0;
   });
-  return {Outcome::kValue, {sums}};
+  return value({sums});
 }
 Expected expect_extremes(const Operands& inputs, const Operator& /*of*/) {
   const Operand& x = inputs[0];
   if (x.is_none || x.numel() == 0) {
     return kError;
   }
-  Expected expected;
-  expected.outputs.assign(2, x);
-  for (Operand& output : expected.outputs) {
-    output.sizes = {};
-    output.bytes.resize(info(x.type).size);
-  }
   if (!is_known(x.type) || is_complex(x.type) || x.type == Type::kBool) {
     return {};
   }
-  expected.outcome = Outcome::kValue;
+  Expected expected = value({x, x});
+  for (Operand& output : expected.outputs) {
+    output.sizes = {};
+  }
   with_type(x.type, [&](auto zero) {
     using T = decltype(zero);
     if constexpr (std::is_arithmetic_v<T>) {
@@ -415,7 +340,7 @@ Expected expect_sizes(const Operands& inputs, const Operator& /*of*/) {
   row[1] = 2;
   row[2] = count_nonzero(x);
   row[3] = static_cast<int64_t>(x.sizes.size());
-  return {Outcome::kValue, {integers(std::move(row), {1, 66})}};
+  return value({integers(std::move(row), {1, 66})});
 }
 
 /// The same indices in the begin of room for all, and how many there are.
@@ -443,39 +368,17 @@ Expected expect_counted(const Operands& inputs, const Operator& /*of*/) {
     }
     return 0;
   });
-  Expected expected = {
-      Outcome::kValue,
-      {integers(std::move(indices), {x.numel(), rank}), integers({count, rank}, {2})}};
+  Expected expected =
+      value({integers(std::move(indices), {x.numel(), rank}), integers({count, rank}, {2})});
   expected.is_inferred = false;
   return expected;
 }
 
+Expected expect_anything(const Operands& /*inputs*/, const Operator& /*of*/) { return {}; }
+
 class Silent final : public c10::WarningHandler {
   void process(const c10::Warning& /*warning*/) override {}
 };
-
-Expected expect_anything(const Operands& /*inputs*/, const Operator& /*of*/) { return {}; }
-
-void choose_other_text(Extra& extra, Choices& choices) {
-  static const std::string* const kBases[] = {&kMulScalar, &kMulScalarGrad, &kAdd,   &kMulGrad,
-                                              &kCat,       &kSum,           &kStd,   &kAminmax,
-                                              &kSizes,     &kCounted,       &kClamp, &kSoftmax};
-  const std::string text = other_text(choices, *choices.of(kBases));
-  int failed = -1;
-  aten_bridge_operator_describe(text.c_str(), &failed);
-  const std::string name = choices.one_in(2) ? "aten::mul" : other_text(choices, "aten::mul");
-  const std::string overloads = aten_bridge_operator_overloads(name.c_str(), &failed);
-  if (failed != 0 ||
-      (name == "aten::mul" && overloads.find("aten::mul.Scalar") == overloads.npos)) {
-    fail("no overloads of a name:", overloads.c_str());
-  }
-  extra.attributes[kAttribute] = text;
-}
-
-template <const std::string& kText>
-void set_text(Extra& extra, Choices& /*choices*/) {
-  extra.attributes[kAttribute] = kText;
-}
 
 }  // namespace
 
@@ -484,20 +387,18 @@ const std::vector<KernelUnderTest>& kernels() {
   static Silent silent;
   c10::WarningUtils::set_warning_handler(&silent);
   static const std::vector<KernelUnderTest> kernels = {
-      entry<kOne>(set_text<kMulScalar>, choose_one, expect_scaled),
-      entry<kOne>(set_text<kMulScalarGrad>, choose_alike<2>, expect_scaled_gradient),
-      entry<kOne>(set_text<kAdd>, choose_alike<2>, expect_sum),
-      entry<kOne>(set_text<kCat>, choose_parts, expect_parts),
-      entry<kOne>(set_text<kSum>, choose_matrix, expect_sums_of_rows),
-      entry<kOne>(set_text<kSizes>, choose_one, expect_sizes),
-      entry<kSeveral>(set_text<kMulGrad>, choose_alike<3>, expect_product_gradients,
-                      kHasMeta | kWritesAny, 2),
-      entry<kSeveral>(set_text<kMulGradGrad>, choose_alike<5>, expect_second_gradients,
-                      kHasMeta | kWritesAny, 3),
-      entry<kSeveral>(set_text<kAminmax>, choose_one, expect_extremes, kHasMeta | kWritesAny, 2),
-      entry<kSeveral>(set_text<kCounted>, choose_one, expect_counted, kPlain, 2),
-      entry<kOne>(choose_other_text, choose_any, expect_anything, kPlain),
-      entry<kSeveral>(choose_other_text, choose_any, expect_anything, kPlain, 2),
+      entry<kOne, kMulScalar>(choose<1>, expect_scaled),
+      entry<kOne, kMulScalarGrad>(choose<2>, expect_scaled_gradient),
+      entry<kOne, kAdd>(choose<2>, expect_sum),
+      entry<kOne, kCat>(choose_parts, expect_parts),
+      entry<kOne, kSum>(choose_matrix, expect_sums_of_rows),
+      entry<kOne, kSizes>(choose<1>, expect_sizes),
+      entry<kSeveral, kMulGrad>(choose<3>, expect_product_gradient, kHasMeta | kWritesAny, 2),
+      entry<kSeveral, kMulGradGrad>(choose<5>, expect_second_gradient, kHasMeta | kWritesAny, 3),
+      entry<kSeveral, kAminmax>(choose<1>, expect_extremes, kHasMeta | kWritesAny, 2),
+      entry<kSeveral, kCounted>(choose<1>, expect_counted, kPlain, 2),
+      entry<kOne, kOther>(choose_any, expect_anything, kPlain),
+      entry<kSeveral, kOther>(choose_any, expect_anything, kPlain, 2),
   };
   return kernels;
 }

@@ -11,6 +11,7 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <vector>
 
 namespace fuzz {
 
@@ -42,6 +43,15 @@ std::string value_text(const T& value) {
     }
     return text + "]";
   }
+}
+
+/// A list of strings as the text of an attribute: each behind its length.
+inline std::string list_text(const std::vector<std::string>& strings) {
+  std::string text;
+  for (const std::string& string : strings) {
+    text += std::to_string(string.size()) + ':' + string;
+  }
+  return text;
 }
 
 }  // namespace fuzz
