@@ -213,6 +213,75 @@ def test_a_failing_pip_is_explained(environment, tmp_path, requirements, log, se
     assert failure_of(environment, folder, requirements) == sentence.format(folder=folder)
 
 
+def run_with_uv(environment, settings, statuses):
+    """Has each command of the module end with the status that its first word here has, else 0."""
+    made = []
+
+    def fake_run(command, **options):
+        words = ["venv", "config", "uv==1.2.3", "uv", "pip"]
+        made.append(next(word for word in words if word in command))
+        status = statuses.get(made[-1], 0)
+        return types.SimpleNamespace(returncode=status, stdout=settings.encode())
+
+    replace_run(environment, fake_run)
+    return made
+
+
+@pytest.fixture
+def uv_requirements(tmp_path):
+    path = tmp_path / "requirements.txt"
+    path.write_text("torch==2.11.0\nuv==1.2.3  # a comment\n")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("settings", "statuses", "commands"),
+    [
+        ("", {}, ["venv", "uv==1.2.3", "config", "uv"]),
+        ("", {"uv": 2}, ["venv", "uv==1.2.3", "config", "uv", "pip"]),
+        ("global.no-index='true'\n", {}, ["venv", "uv==1.2.3", "config", "pip"]),
+    ],
+)
+def test_uv_installs_where_it_is_pinned_and_pip_what_uv_cannot(
+    environment, tmp_path, uv_requirements, settings, statuses, commands
+):
+    made = run_with_uv(environment, settings, statuses)
+    environment.make(str(tmp_path / "environment"), str(uv_requirements))
+    assert made == commands
+
+
+@pytest.mark.parametrize("failing", ["uv==1.2.3", "pip"])
+def test_where_uv_and_pip_fail_pip_is_explained(environment, tmp_path, uv_requirements, failing):
+    made = run_with_uv(environment, "", {failing: 1, "uv": 2})
+    folder = tmp_path / "environment"
+    assert failure_of(environment, folder, uv_requirements) == (
+        f"pip failed; its log is {folder}/pip.log"
+    )
+    assert made[-1] == failing
+
+
+@pytest.mark.parametrize(
+    ("listed", "settings"),
+    [
+        ("", {}),
+        (
+            "global.index-url='https://a/simple'\n:env:.index-url='https://b/simple'\n"
+            "install.index-url='https://c/simple'\nglobal.cert='/a b/c.pem'\n",
+            {"UV_DEFAULT_INDEX": "https://b/simple", "SSL_CERT_FILE": "/a b/c.pem"},
+        ),
+        (
+            "global.extra-index-url='\\nhttps://a\\nhttps://b'\n:env:.find-links='/a /b'\n"
+            ":env:.default-timeout='180'\n",
+            {"UV_INDEX": "https://a https://b", "UV_FIND_LINKS": "/a,/b", "UV_HTTP_TIMEOUT": "180"},
+        ),
+        ("global.disable-pip-version-check='1'\ndownload.no-index='1'\n", {}),
+        ("global.cert='/c.pem'\nglobal.constraint='c.txt'\n", None),
+    ],
+)
+def test_uv_is_told_what_pip_is_set_to(environment, listed, settings):
+    assert environment.uv_settings(listed) == settings
+
+
 @pytest.mark.parametrize(
     ("output", "sentence"),
     [
