@@ -183,7 +183,7 @@ constexpr auto export_gradient_kernel(const char* operator_name, ErrorMode error
 ///                                          at::Scalar is the one element of the next input, and
 ///                                          std::optional of these may be None
 ///   aten_bridge::Workspace<T>              memory, see aten_bridge::workspace
-///   result at::Tensor, std::tuple<at::Tensor…>   copied to the outputs
+///   result at::Tensor, std::tuple<at::Tensor…>, std::array<at::Tensor, N>   copied to the outputs
 ///
 /// or it takes a `const aten_bridge::CallFrame&` alone and does with the call what it likes; what
 /// such a kernel does to its outputs is not checked.

@@ -14,6 +14,7 @@
 #include <tuple>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #pragma GCC visibility push(hidden)
 
@@ -25,6 +26,16 @@ struct Result {
   static_assert(kNever<R>,
                 "aten_bridge: a kernel returns void and writes its at::Tensor& parameters, or "
                 "returns at::Tensor or std::tuple<at::Tensor, ...>.");
+  static constexpr int kCount = 1;
+};
+
+// What PyTorch's extensions return, whose callers count at run time.
+template <class T, class Allocator>
+struct Result<std::vector<T, Allocator>> {
+  static_assert(kNever<T>,
+                "aten_bridge: how many tensors a kernel returns has to be known when it is "
+                "compiled: std::tuple<at::Tensor, ...> or std::array<at::Tensor, N>, not "
+                "std::vector.");
   static constexpr int kCount = 1;
 };
 
@@ -47,6 +58,14 @@ struct Result<std::tuple<R...>> {
   static constexpr int kCount = (0 + ... + (std::is_reference_v<R> ? 0 : 1));
 };
 
+template <class First, class Second>
+struct Result<std::pair<First, Second>> : Result<std::tuple<First, Second>> {};
+
+template <std::size_t kSize>
+struct Result<std::array<at::Tensor, kSize>> {
+  static constexpr int kCount = static_cast<int>(kSize);
+};
+
 template <>
 struct Result<at::Tensor> {
   static constexpr int kCount = 1;
@@ -54,19 +73,21 @@ struct Result<at::Tensor> {
 
 inline std::array<at::Tensor, 1> result_array(at::Tensor result) { return {std::move(result)}; }
 
-template <class... R>
-std::array<at::Tensor, sizeof...(R)> result_array(std::tuple<R...> results) {
+template <class Results>
+auto result_array(Results results) {
   return std::apply(
-      [](auto&... result) { return std::array<at::Tensor, sizeof...(R)>{std::move(result)...}; },
+      [](auto&... result) {
+        return std::array<at::Tensor, sizeof...(result)>{std::move(result)...};
+      },
       results);
 }
 
 inline std::array<const at::Tensor*, 1> address_array(at::Tensor& result) { return {&result}; }
 
-template <class... R>
-std::array<const at::Tensor*, sizeof...(R)> address_array(const std::tuple<R...>& results) {
+template <class Results>
+auto address_array(const Results& results) {
   return std::apply(
-      [](auto&... result) { return std::array<const at::Tensor*, sizeof...(R)>{&result...}; },
+      [](auto&... result) { return std::array<const at::Tensor*, sizeof...(result)>{&result...}; },
       results);
 }
 

@@ -16,6 +16,7 @@
 #include <cfenv>
 #include <stdexcept>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -34,6 +35,7 @@ void add_subtract(const Tensor& a, const Tensor& b, Tensor& sum, Tensor& differe
 }
 Tensor leaky_relu_result(const Tensor& x) { return at::leaky_relu(x); }
 std::tuple<Tensor, Tensor> minmax(const Tensor& x) { return {x.min(), x.max()}; }
+std::pair<Tensor, Tensor> minmax_pair(const Tensor& x) { return {x.min(), x.max()}; }
 Tensor add_if_given(const Tensor& x, const std::optional<Tensor>& bias) {
   return bias.has_value() ? x + *bias : x;
 }
@@ -285,6 +287,7 @@ ATEN_BRIDGE_EXPORT(CheckedSecond, copy, aten_bridge::input("second").rank(2));
 ATEN_BRIDGE_EXPORT(AddSubtract, add_subtract);
 ATEN_BRIDGE_EXPORT(LeakyReluResult, leaky_relu_result);
 ATEN_BRIDGE_EXPORT(MinMax, minmax);
+ATEN_BRIDGE_EXPORT(MinMaxPair, minmax_pair);
 ATEN_BRIDGE_EXPORT(AddIfGiven, add_if_given);
 ATEN_BRIDGE_EXPORT(AddIfFirstGiven, add_if_first_given);
 ATEN_BRIDGE_EXPORT(Sum19, sum_19);

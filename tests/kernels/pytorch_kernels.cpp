@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <numeric>
 #include <optional>
@@ -84,6 +85,10 @@ ATEN_BRIDGE_EXPORT_GRAD(TopKGrad, topk, attr("k"), attr("dim", -1), attr("larges
                         input("x"));
 ATEN_BRIDGE_EXPORT_GRAD(TopKGradGrad, gradient(topk), attr("k"), attr("dim", -1),
                         attr("largest", true), input("x"));
+
+std::array<Tensor, 2> powers(const Tensor& x) { return {x * x, x * x * x}; }
+ATEN_BRIDGE_EXPORT(Powers, powers, input("x"), meta());
+ATEN_BRIDGE_EXPORT_GRAD(PowersGrad, powers, input("x"));
 
 Tensor cat(TensorList tensors, int64_t dim) { return at::cat(tensors, dim); }
 ATEN_BRIDGE_EXPORT(Cat, cat, attr("dim", 0), input("tensors"), meta());

@@ -14,6 +14,7 @@ SCHEMAS = [
     "top_k(Tensor x, int k, int dim=-1, bool largest=True) -> (Tensor, Tensor)",
     "top_k_grad(Tensor x, Tensor? grad_output0, Tensor? grad_output1, int k, int dim=-1, bool "
     "largest=True) -> Tensor",
+    "powers(Tensor x) -> (Tensor, Tensor)",
     "cat(Tensor[] tensors, int dim=0) -> Tensor",
     "cat_grad(Tensor[] tensors, Tensor? grad_output=None, int dim=0) -> Tensor[]",
     "layer_norm(Tensor x, Tensor? weight=None, Tensor? bias=None, float "

@@ -22,6 +22,7 @@ CASES = {
     "square": lambda: ((real(3, 4),), {}),
     "square of a transposed tensor": lambda: ((real(3, 4).t(),), {}),
     "top_k": lambda: ((torch.randperm(12).double().reshape(3, 4).requires_grad_(), 2), {}),
+    "powers": lambda: ((real(3, 4),), {}),
     "cat": lambda: (([real(3, 4), real(1, 4)],), {}),
     "layer_norm": lambda: ((real(3, 4), real(4), real(4)), {}),
     "layer_norm with None": lambda: ((real(3, 4), None, real(4)), {}),

@@ -113,11 +113,13 @@ TEST(BindingTest, ResultIsCopiedToTheOutput) {
 }
 
 TEST(BindingTest, TupleOfResultsIsCopiedToTheOutputs) {
-  const Result result =
-      kernel("MinMax").input<float>({3}, {2, 1, 3}).output<float>({}).output<float>({}).run();
-  EXPECT_EQ(result.error(), "");
-  EXPECT_EQ(result.output<float>(0), Floats{1});
-  EXPECT_EQ(result.output<float>(1), Floats{3});
+  for (const char* name : {"MinMax", "MinMaxPair"}) {
+    const Result result =
+        kernel(name).input<float>({3}, {2, 1, 3}).output<float>({}).output<float>({}).run();
+    EXPECT_EQ(result.error(), "");
+    EXPECT_EQ(result.output<float>(0), Floats{1});
+    EXPECT_EQ(result.output<float>(1), Floats{3});
+  }
 }
 
 TEST(BindingTest, OptionalInputGivenAndNotGiven) {
