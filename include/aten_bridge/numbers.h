@@ -150,24 +150,30 @@ inline char* element_of_list(const Slot& slot, int64_t index) {
          (slot.offset + index * stride) * static_cast<int64_t>(dtype_itemsize(slot.dtype));
 }
 
+/// Reads a list of int64_t or of double.
+template <class List>
+List list_as(const Slot& slot) {
+  List list;
+  list.reserve(static_cast<std::size_t>(slot.numel));
+  for (int64_t i = 0; i < slot.numel; ++i) {
+    if constexpr (std::is_same_v<typename List::value_type, int64_t>) {
+      list.push_back(load<int64_t>(element_of_list(slot, i)));
+    } else {
+      Slot element = slot;
+      element.data = element_of_list(slot, i);
+      double value = 0;
+      convert(read_number(element), value);
+      list.push_back(slot.dtype == DType::kFloat32 ? widen(static_cast<float>(value)) : value);
+    }
+  }
+  return list;
+}
+
 template <class T>
 T number_as(const Slot& slot) {
   T value{};
-  if constexpr (std::is_same_v<T, std::vector<int64_t>>) {
-    value.reserve(static_cast<std::size_t>(slot.numel));
-    for (int64_t i = 0; i < slot.numel; ++i) {
-      value.push_back(load<int64_t>(element_of_list(slot, i)));
-    }
-  } else if constexpr (std::is_same_v<T, std::vector<double>>) {
-    value.reserve(static_cast<std::size_t>(slot.numel));
-    for (int64_t i = 0; i < slot.numel; ++i) {
-      Slot element = slot;
-      element.data = element_of_list(slot, i);
-      value.emplace_back();
-      convert(read_number(element), value.back());
-      value.back() =
-          slot.dtype == DType::kFloat32 ? widen(static_cast<float>(value.back())) : value.back();
-    }
+  if constexpr (std::is_same_v<T, std::vector<int64_t>> || std::is_same_v<T, std::vector<double>>) {
+    value = list_as<T>(slot);
   } else if constexpr (std::is_same_v<T, at::ScalarType>) {
     value = scalar_type(read_dtype(slot));
   } else {

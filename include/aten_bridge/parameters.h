@@ -12,6 +12,8 @@
 #include <aten_bridge/numbers.h>
 #include <aten_bridge/operands.h>
 #include <aten_bridge/values.h>
+#include <c10/util/ArrayRef.h>
+#include <c10/util/SmallVector.h>
 
 #include <array>
 #include <cstddef>
@@ -253,7 +255,22 @@ struct FirstOf<Tuple, std::index_sequence<I...>> {
 template <class Tuple, std::size_t N>
 using First = typename FirstOf<Tuple, std::make_index_sequence<N>>::Type;
 
-/// The value of an input for a parameter that only refers to it: lives as long as the call.
+/// The list in an input for a parameter that only refers to it: lives as long as the call. Up to
+/// eight elements need no memory of the heap's.
+template <class View, class Element>
+struct ViewedList {
+  explicit ViewedList(const Slot& slot)
+      : is_none(slot.is_none()), held(is_none ? Held() : list_as<Held>(slot)) {}
+  operator View() const {  // NOLINT(*-explicit-*)
+    return is_none ? View() : View(at::ArrayRef<Element>(held));
+  }
+
+  using Held = c10::SmallVector<Element, 8>;
+  bool is_none;
+  Held held;
+};
+
+/// The same of a number: PyTorch before 2.2 has an optional of its own.
 template <class View>
 struct ViewedNumber {
   explicit ViewedNumber(const Slot& slot) {
@@ -284,7 +301,11 @@ decltype(auto) argument(const Arguments& arguments) {
                   "aten_bridge::attr(\"name\") for it.");
     using Held = typename Value<Plain<P>>::Held;
     const Slot& slot = arguments.input(index).slot;
-    if constexpr (!std::is_same_v<Held, Plain<P>>) {  // a view of the value
+    if constexpr (std::is_constructible_v<Plain<P>, at::IntArrayRef>) {
+      return ViewedList<Plain<P>, int64_t>{slot};
+    } else if constexpr (std::is_constructible_v<Plain<P>, at::ArrayRef<double>>) {
+      return ViewedList<Plain<P>, double>{slot};
+    } else if constexpr (!std::is_same_v<Held, Plain<P>>) {  // a view of the value
       return ViewedNumber<Plain<P>>{slot};
     } else if constexpr (kIsOptional<Plain<P>>) {
       return slot.is_none() ? Held() : Held(number_as<typename Held::value_type>(slot));
