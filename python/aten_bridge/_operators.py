@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import json
+import math
 import numbers
 import struct
 from collections.abc import Mapping, Sequence
@@ -179,6 +180,15 @@ def _float_bits(value: float) -> str:
     return str(struct.unpack("<q", struct.pack("<d", value))[0])
 
 
+def _as_float(value: Any) -> float | None:
+    """A real number; None where no float can hold it."""
+    try:
+        number = float(value)
+    except OverflowError:  # of a fraction
+        return None
+    return None if math.isinf(number) and value != number else number
+
+
 def _encoded(value: Any) -> str | None:
     """A value as operator_text.h has it; None for what no attribute can be."""
     if isinstance(value, bool):
@@ -186,7 +196,8 @@ def _encoded(value: Any) -> str | None:
     if isinstance(value, numbers.Integral):
         return f"i{int(value)}" if -(2**63) <= value < 2**63 else None
     if isinstance(value, numbers.Real):
-        return f"f{_float_bits(float(value))}"
+        number = _as_float(value)
+        return None if number is None else f"f{_float_bits(number)}"
     if isinstance(value, str):
         return None if "\0" in value or not is_utf8(value) else f"s{value}"
     if type(value).__module__ == "torch" and type(value).__name__ == "dtype":

@@ -1,5 +1,5 @@
-// Memory of a host that a kernel must not leave: each array ends where reading ends the process,
-// and has a mark in front of it.
+// Memory of a host that a kernel must not leave: each array ends, or begins, where reading ends the
+// process, and has a mark on its other side.
 #ifndef ATEN_BRIDGE_TESTS_FUZZ_MEMORY_H_
 #define ATEN_BRIDGE_TESTS_FUZZ_MEMORY_H_
 
@@ -39,7 +39,8 @@ class Memory {
 
   static constexpr std::size_t kUsable = 5 * kPage;  // bytes of an array, at most, with its mark
 
-  /// A copy of `bytes`, which ends `shift` bytes before the guard.
+  /// A copy of `bytes`, which ends `shift` bytes before a guard, or begins behind one: every other
+  /// array by its number and length, so that an input does the same each time.
   void* take(const void* bytes, std::size_t size, std::size_t shift = 0) {
     if (used_ == blocks_.size()) {
       blocks_.push_back(make_block());
@@ -48,10 +49,13 @@ class Memory {
     if (size + shift + kMark > kUsable) {
       fail("an array of the fuzzer's is too long");
     }
-    block.data = block.end - shift - size;
+    const bool is_at_begin = shift == 0 && (used_ + size / 4) % 2 == 0;
+    block.data = is_at_begin ? block.begin : block.begin + kUsable - shift - size;
     block.size = size;
-    std::memset(block.data - kMark, kPattern, kMark);
-    std::memset(block.data + size, kPattern, shift);
+    block.marks_begin = is_at_begin ? block.data : block.data - kMark;
+    block.marks_end = block.data + size + (is_at_begin ? kMark : shift);
+    std::memset(block.marks_begin, kPattern,
+                static_cast<std::size_t>(block.marks_end - block.marks_begin));
     if (size > 0) {
       std::memcpy(block.data, bytes, size);
     }
@@ -71,9 +75,9 @@ class Memory {
   void release() {
     for (std::size_t i = 0; i < used_; ++i) {
       const Block& block = blocks_[i];
-      for (const unsigned char* at = block.data - kMark; at < block.end; ++at) {
+      for (const unsigned char* at = block.marks_begin; at < block.marks_end; ++at) {
         at = at == block.data ? at + block.size : at;
-        if (at < block.end && *at != kPattern) {
+        if (at < block.marks_end && *at != kPattern) {
           fail("a byte beside an array was written");
         }
       }
@@ -86,9 +90,11 @@ class Memory {
   static constexpr unsigned char kPattern = 0xa5;
 
   struct Block {
-    unsigned char* end;
+    unsigned char* begin;
     unsigned char* data = nullptr;
     std::size_t size = 0;
+    unsigned char* marks_begin = nullptr;
+    unsigned char* marks_end = nullptr;
   };
 
   static void* pages_of_the_cpu(std::size_t bytes) {
@@ -97,11 +103,12 @@ class Memory {
   }
 
   Block make_block() const {
-    auto* const begin = static_cast<unsigned char*>(make_pages_(kUsable + kPage));
-    if (begin == nullptr || mprotect(begin + kUsable, kPage, PROT_NONE) != 0) {
+    auto* const guard = static_cast<unsigned char*>(make_pages_(kUsable + 2 * kPage));
+    if (guard == nullptr || mprotect(guard, kPage, PROT_NONE) != 0 ||
+        mprotect(guard + kPage + kUsable, kPage, PROT_NONE) != 0) {
       fail("no memory for the fuzzer");
     }
-    return {begin + kUsable};
+    return {guard + kPage};
   }
 
   MakePages* make_pages_;

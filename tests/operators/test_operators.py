@@ -2,6 +2,7 @@
 
 import copy
 import ctypes
+import fractions
 import math
 import os
 import subprocess
@@ -674,6 +675,11 @@ def test_wrong_attributes():
     assert said(TypeError, lambda: operator("aten::topk", k=3.5)) == (
         "aten::topk: attribute 'k': expected an int, got the float 3.5"
     )
+    # Which no float can hold.
+    for number in (fractions.Fraction(10**400), np.longdouble(2) ** 2000):
+        assert said(TypeError, lambda n=number: operator("aten::elu", alpha=n)).startswith(
+            "aten::elu: attribute 'alpha': expected a number, got "
+        )
     assert said(TypeError, lambda: operator("aten::topk", k=3, dimm=1)) == (
         "aten::topk: attribute 'dimm': expected one of 'k', 'dim', 'largest', 'sorted', got an "
         "unknown name; did you mean 'dim'?"

@@ -109,6 +109,16 @@ def make(path_and_name: Any, options: dict[str, Any]) -> int:
     return number
 
 
+def make_by_name(name: Any, options: dict[str, Any]) -> int:
+    """The number of a new operator of PyTorch's."""
+    from aten_bridge.mindspore import operator
+
+    made = operator(_real(name), **_real(options))
+    repr(made)
+    _operators[number := next(_numbers)] = made
+    return number
+
+
 def call(number: int, arguments: tuple[Any, ...]) -> Any:
     """What an operator gives, in PyNative mode."""
     return _read(_operators[number](*_real(arguments)))
