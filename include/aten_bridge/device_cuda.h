@@ -167,14 +167,13 @@ class CudaDevice {
   explicit CudaDevice(const char* operator_name, void* stream, bool records = false)
       : operator_name_(operator_name), stream_(static_cast<cudaStream_t>(stream)) {
     if (!cuda_fault().empty()) {
-      throw Error(Status::kDevice, join({operator_name, ": ", cuda_fault()}));
+      raise(Status::kDevice, {operator_name, ": ", cuda_fault()});
     }
     refuse_earlier(take_error());
     if (records && stream_ == cudaStreamPerThread) {
-      throw Error(Status::kCuda,
-                  std::string(operator_name) +
-                      ": expected a stream that is the same in all threads, got "
-                      "cudaStreamPerThread; PyTorch's autograd works in threads of its own");
+      raise(Status::kCuda, {operator_name,
+                            ": expected a stream that is the same in all threads, got "
+                            "cudaStreamPerThread; PyTorch's autograd works in threads of its own"});
     }
   }
 
@@ -283,9 +282,9 @@ class CudaDevice {
   void finish() const {
     const cudaError_t error = take_error();
     if (error != cudaSuccess) {
-      throw Error(Status::kCuda,
-                  join({operator_name_, ": a launch, or another CUDA call, of this kernel failed: ",
-                        cuda_error_text(error)}));
+      raise(Status::kCuda,
+            {operator_name_,
+             ": a launch, or another CUDA call, of this kernel failed: ", cuda_error_text(error)});
     }
   }
 
@@ -297,10 +296,10 @@ class CudaDevice {
     if (is_made) {
       cudaStreamSynchronize(stream);  // finish() asks how it went
     } else if (is_captured(stream)) {
-      throw Error(Status::kCuda,
-                  join({operator_name, ": expected a first call of this operator while the ",
-                        "CUDA stream is not captured, since its state is made in it; call it once ",
-                        "before the capture"}));
+      raise(Status::kCuda,
+            {operator_name, ": expected a first call of this operator while the ",
+             "CUDA stream is not captured, since its state is made in it; call it once ",
+             "before the capture"});
     }
   }
 
@@ -352,10 +351,9 @@ class CudaDevice {
   void refuse_earlier(cudaError_t error) const {
     if (error != cudaSuccess) {
       cudaGetLastError();
-      throw Error(Status::kCuda,
-                  join({operator_name_,
-                        ": not run: CUDA reports an error of an earlier operator or launch, ",
-                        cuda_error_text(error), "; CUDA_LAUNCH_BLOCKING=1 shows which"}));
+      raise(Status::kCuda,
+            {operator_name_, ": not run: CUDA reports an error of an earlier operator or launch, ",
+             cuda_error_text(error), "; CUDA_LAUNCH_BLOCKING=1 shows which"});
     }
   }
 

@@ -74,11 +74,11 @@ inline void check_recorded(const KernelInfo& kernel, const Arguments& arguments,
   if (expected && std::none_of(results.begin(), results.end(), [](const at::Tensor& result) {
         return result.defined() && result.requires_grad();
       })) {
-    throw Error(Status::kAten,
-                std::string(kernel.operator_name) +
-                    ": expected results of operators that autograd differentiates, got results "
-                    "that it has no graph of, as from a loop over data or after detach(); write "
-                    "the gradient by hand and export it with ATEN_BRIDGE_EXPORT");
+    raise(Status::kAten,
+          {kernel.operator_name,
+           ": expected results of operators that autograd differentiates, got results "
+           "that it has no graph of, as from a loop over data or after detach(); write "
+           "the gradient by hand and export it with ATEN_BRIDGE_EXPORT"});
   }
 }
 
@@ -204,9 +204,9 @@ ATEN_BRIDGE_INLINE std::vector<at::Tensor> GradientBase::differentiate(
                return result.defined() && result.layout() != at::kStrided;
              })) {
     // PyTorch's graph of a sparse gradient does not lead to the gradient that it was made from.
-    throw Error(Status::kAten, std::string(info.operator_name) +
-                                   ": expected gradients that are dense, to be differentiated "
-                                   "again, got a sparse one; use the function with sparse=false");
+    raise(Status::kAten, {info.operator_name,
+                          ": expected gradients that are dense, to be differentiated "
+                          "again, got a sparse one; use the function with sparse=false"});
   }
   return compute_gradients(info, arguments, forward_inputs_, inputs, results, differentiable);
 }

@@ -68,6 +68,12 @@ namespace aten_bridge::detail {
   return joined;
 }
 
+/// Throws an error with the texts, one after the other.
+[[noreturn, gnu::cold, gnu::noinline]] inline void raise(
+    Status status, std::initializer_list<std::string_view> texts) {
+  throw Error(status, join(texts));
+}
+
 }  // namespace aten_bridge::detail
 
 namespace aten_bridge {

@@ -61,10 +61,10 @@ namespace aten_bridge::detail {
   if (!is_about_data(exception_text(error))) {
     throw;
   }
-  throw Error(Status::kAten,
-              std::string(operator_name) +
-                  ": expected a state that is made from the shapes and dtypes of the inputs, got a "
-                  "constructor that touches a tensor's data; read it in operator()");
+  raise(Status::kAten,
+        {operator_name,
+         ": expected a state that is made from the shapes and dtypes of the inputs, got a "
+         "constructor that touches a tensor's data; read it in operator()"});
 }
 
 }  // namespace aten_bridge::detail

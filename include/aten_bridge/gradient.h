@@ -22,7 +22,7 @@ namespace aten_bridge::detail {
 
 template <class Forward>
 class GradientKernel final : public GradientBase {
-  static_assert(Forward::kResults > 0 || Forward::kListsOutputs,
+  static_assert(Forward::kFacts.returns_results || Forward::kFacts.lists_outputs,
                 "aten_bridge: a gradient is that of a function that returns its results; for one "
                 "that writes its at::Tensor& parameters, write the gradient by hand and export it "
                 "with ATEN_BRIDGE_EXPORT.");
@@ -30,68 +30,62 @@ class GradientKernel final : public GradientBase {
                 "aten_bridge: a state that changes from call to call has no gradient kernel by "
                 "autograd, which would have a state of its own; make operator() const, or write "
                 "the gradient by hand.");
-  static_assert(!Forward::kListsOutputs,
+  static_assert(!Forward::kFacts.lists_outputs,
                 "aten_bridge: the gradient of a function of an at::TensorList has no gradient "
                 "kernel; write one by hand.");
 
-  static constexpr bool kHasList = Forward::kListBegin >= 0;
+  static constexpr bool kHasList = Forward::kFacts.list_begin >= 0;
 
   static constexpr int tensors() {
     int count = 0;
     for (const Binding& binding : Forward::kBindings) {
-      count += binding.kind == Kind::kInput || binding.kind == Kind::kOptionalInput ? 1 : 0;
+      count += binding.kind == Kind::kTensor || binding.kind == Kind::kOptionalTensor ? 1 : 0;
     }
     return count;
   }
   static_assert(tensors() > 0 || kHasList,
                 "aten_bridge: a gradient needs an input that is a tensor.");
 
- public:
-  static constexpr int kInputs = Forward::kInputs + Forward::kOutputs;
-  static constexpr int kListBegin = Forward::kListBegin;
-  static constexpr bool kListsOutputs = kHasList;
-  static constexpr bool kTakesCall = false;
-  static constexpr bool kHasInstance = Forward::kHasInstance;
-  static constexpr bool kIsDataDependent = false;
-  static constexpr bool kIsGradient = true;
-  static constexpr bool kChanges = false;
-  static constexpr int kOutputs = tensors();
-  static constexpr int kResults = kOutputs;
-  static constexpr bool kSeveralOutputs = kOutputs > 1 || kHasList;
+  static constexpr int kInputs = Forward::kFacts.inputs + Forward::kFacts.outputs;
 
- private:
   static constexpr auto bindings() {
-    constexpr std::size_t kForwardInputs = Forward::kInputs;
+    constexpr std::size_t kForwardInputs = Forward::kFacts.inputs;
     std::array<Binding, static_cast<std::size_t>(kInputs)> all = {};
     for (std::size_t i = 0; i < all.size(); ++i) {
       all[i] = i < kForwardInputs ? Forward::kBindings[i]
-                                  : Binding{Kind::kInput, NumberType::kNone, /*optional=*/true};
+                                  : Binding{Kind::kTensor, NumberType::kNone, /*optional=*/true};
     }
     return all;
   }
 
  public:
   static constexpr auto kBindings = bindings();
+  static constexpr bool kChanges = false;
+  static constexpr KernelFacts kFacts = [] {
+    KernelFacts facts = Forward::kFacts;
+    facts.bindings = kBindings.data();
+    facts.inputs = kInputs;
+    facts.outputs = tensors();
+    facts.lists_outputs = kHasList;
+    facts.has_meta = true;
+    facts.is_gradient = true;
+    facts.records = true;
+    facts.returns_results = true;
+    facts.is_own_meta = false;
+    return facts;
+  }();
 
   /// `make_forward` returns the kernel that is differentiated.
   template <class MakeForward>
   explicit constexpr GradientKernel(const MakeForward& make_forward)
-      : GradientBase(Forward::kInputs, /*of_function=*/!Forward::kIsGradient),
+      : GradientBase(KernelInfo{{}, kFacts}, Forward::kFacts.inputs,
+                     /*of_function=*/!Forward::kFacts.is_gradient),
         forward_(make_forward()) {
-    info = forward_.info;
-    info.bindings = kBindings.data();
-    info.checks = checks();
-    info.inputs = kInputs;
-    info.outputs = kOutputs;
-    info.lists_outputs = kListsOutputs;
-    info.has_meta = true;
-    info.is_gradient = true;
-    info.records = true;
-    info.returns_results = true;
-    info.is_own_meta = false;
+    static_cast<KernelOrigin&>(info) = forward_.info;
     info.options.name = nullptr;  // which are those of the forward kernel
     info.options.is_composite = false;
     info.options.is_cast = false;
+    info.checks = checks();
   }
 
   constexpr const OperandCheck* checks() const { return forward_.checks(); }

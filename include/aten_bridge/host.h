@@ -31,7 +31,8 @@
 //
 // tests/kernels/toy_host.h is such an adapter, in fewer than a hundred lines. A source for a host
 // of its own defines ATEN_BRIDGE_HOST and ATEN_BRIDGE_ENTRY(Name) before it includes aten_bridge.h,
-// and is built with HEADER_ONLY.
+// and is built with HEADER_ONLY. PyTorch as a host is none of these: it has tensors already, and
+// its rooms fill the arguments of a kernel with them.
 //
 // SPDX-License-Identifier: Apache-2.0
 
@@ -110,7 +111,7 @@ class HostDefaults {
 
   /// The call as a kernel can take it that does with it what it likes, on its device.
   template <class Device>
-  static const void* take_call(Device& /*device*/) {
+  static const void* take_frame(Device& /*device*/) {
     return nullptr;
   }
 };

@@ -95,18 +95,17 @@ class StandIns {
   std::vector<InferredOutput> outputs;
   for (const at::Tensor& output : kernel.infer(stand_ins.arguments)) {
     if (output.defined() && output.sizes() == at::IntArrayRef(kUnwritten)) {
-      throw Error(Status::kShape, join({kernel.info.operator_name, ": output ",
-                                        std::to_string(outputs.size()), ": ", kNotResized}));
+      raise(Status::kShape, {kernel.info.operator_name, ": output ", std::to_string(outputs.size()),
+                             ": ", kNotResized});
     }
     const auto* const type =
         output.defined() ? std::find(std::begin(kScalarTypes) + 1, std::end(kScalarTypes),
                                      output.scalar_type())
                          : std::end(kScalarTypes);  // no dtype, nor one that this PyTorch lacks
     if (type == std::end(kScalarTypes)) {
-      throw Error(Status::kDtype,
-                  join({kernel.info.operator_name, ": output ", std::to_string(outputs.size()),
-                        ": expected ", dtype_names(), ", got ", tensor_text(output),
-                        " from the meta function"}));
+      raise(Status::kDtype,
+            {kernel.info.operator_name, ": output ", std::to_string(outputs.size()), ": expected ",
+             dtype_names(), ", got ", tensor_text(output), " from the meta function"});
     }
     outputs.push_back({static_cast<DType>(type - std::begin(kScalarTypes)), output.sizes().vec()});
   }
@@ -361,15 +360,14 @@ inline bool are_sizes(const std::vector<int64_t>& sizes) {
     throw;
   } catch (const std::exception& error) {
     const bool is_pytorchs = dynamic_cast<const c10::Error*>(&error) != nullptr;
-    throw Error(is_pytorchs ? Status::kAten : Status::kException,
-                join({name, ": ", meta_fault(exception_text(error), inputs_text(inputs))}));
+    raise(is_pytorchs ? Status::kAten : Status::kException,
+          {name, ": ", meta_fault(exception_text(error), inputs_text(inputs))});
   }
   if (depends_on_number(inputs, outputs)) {
-    throw Error(Status::kShape,
-                join({name, ": expected the numbers on which the shape of the output ",
-                      "depends to be known before the call, got a tensor", inputs_text(inputs),
-                      "; pass a Python number, make it an attribute, or give ",
-                      results == nullptr ? kernel.info.words->results : results}));
+    raise(Status::kShape, {name, ": expected the numbers on which the shape of the output ",
+                           "depends to be known before the call, got a tensor", inputs_text(inputs),
+                           "; pass a Python number, make it an attribute, or give ",
+                           results == nullptr ? kernel.info.words->results : results});
   }
   check_inferred(kernel.info, outputs, checks);
   report.raise_if_failed();

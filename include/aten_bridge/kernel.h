@@ -49,22 +49,14 @@ template <Role kRole, Role... kRoles>
 inline constexpr int kCheckCount<kRole, std::tuple<CheckOption<kRoles>...>> =
     (0 + ... + (kRoles == kRole ? 1 : 0));
 
-/// Of which operator and host a kernel is.
-struct KernelOrigin {
-  const char* operator_name;
-  ErrorMode error_mode;
-  const Words* words;
-  OperatorOptions options = {};
-};
-
 /// A kernel as ATEN_BRIDGE_EXPORT makes it.
 template <class F, class AttrTuple, class MetaTuple, class WorkspaceTuple, class CheckTuple,
           bool kRecords, bool kDataDependent>
 class Kernel final : public KernelBase {
-  using Call = typename Body<F>::Call;
-  using PlanType = typename Call::PlanType;
+  using Function = typename Body<F>::Function;
+  using PlanType = typename Function::PlanType;
   using AttributePlan = typename Body<F>::AttributePlan;
-  using ResultType = typename Call::ResultType;
+  using ResultType = typename Function::ResultType;
 
   static constexpr bool kHasState = Body<F>::kHasState;
   static constexpr int kAttributes = static_cast<int>(std::tuple_size_v<AttrTuple>);
@@ -75,39 +67,28 @@ class Kernel final : public KernelBase {
                 "aten_bridge: each value that the state is made from is an attribute: add an "
                 "aten_bridge::attr option for it.");
   using AttributeTuple = First<typename AttributePlan::Values, std::tuple_size_v<AttrTuple>>;
-  using CallTuple = std::conditional_t<kHasState, std::tuple<>, AttributeTuple>;
+  using FunctionAttributes = std::conditional_t<kHasState, std::tuple<>, AttributeTuple>;
   using InstanceType = KernelInstance<AttributeTuple, typename Body<F>::Object>;
 
   static constexpr std::size_t kChecks = std::tuple_size_v<CheckTuple>;
 
- public:
-  static constexpr bool kTakesCall = PlanType::count(Kind::kCall) > 0;
-  static constexpr bool kHasInstance = kHasState || kAttributes > 0;
-  static constexpr bool kIsDataDependent = kDataDependent;
-  static constexpr bool kIsGradient = false;
-  static constexpr int kInputs = PlanType::inputs(std::tuple_size_v<CallTuple>);
-  static constexpr int kListBegin = PlanType::list_begin(std::tuple_size_v<CallTuple>);
+  static constexpr bool kTakesFrame = PlanType::count(Kind::kFrame) > 0;
+  static constexpr int kInputs = PlanType::inputs(std::tuple_size_v<FunctionAttributes>);
   static constexpr int kResults = Result<ResultType>::kCount;
   static constexpr int kOutputs = PlanType::count(Kind::kOutput) + kResults;
-  static constexpr bool kListsOutputs = false;
-  static constexpr bool kChanges = Body<F>::kChanges;
-  static constexpr bool kSeveralOutputs = kOutputs > 1;
   static constexpr int kWorkspaces = PlanType::count(Kind::kWorkspace);
-  static constexpr auto kBindings =
-      PlanType::template bindings<kInputs>(std::tuple_size_v<CallTuple>);
 
- private:
-  static_assert(!kTakesCall || PlanType::kParameters == 1,
+  static_assert(!kTakesFrame || PlanType::kParameters == 1,
                 "aten_bridge: a kernel over a CallFrame has no other parameter.");
-  static_assert(!kTakesCall || std::is_void_v<ResultType>,
+  static_assert(!kTakesFrame || std::is_void_v<ResultType>,
                 "aten_bridge: a kernel over a CallFrame returns void.");
-  static_assert(!kTakesCall || (std::tuple_size_v<AttrTuple> + std::tuple_size_v<MetaTuple> +
-                                std::tuple_size_v<WorkspaceTuple> + kChecks) == 0,
+  static_assert(!kTakesFrame || (std::tuple_size_v<AttrTuple> + std::tuple_size_v<MetaTuple> +
+                                 std::tuple_size_v<WorkspaceTuple> + kChecks) == 0,
                 "aten_bridge: a kernel over a CallFrame has no options.");
   static_assert(kResults == 0 || kOutputs == kResults,
                 "aten_bridge: a kernel either writes its at::Tensor& parameters or returns its "
                 "results, not both.");
-  static_assert(PlanType::count(Kind::kInputList) <= 1,
+  static_assert(PlanType::count(Kind::kTensorList) <= 1,
                 "aten_bridge: a kernel has at most one at::TensorList: nothing says where one ends "
                 "and the next begins.");
   static_assert(kWorkspaces == std::tuple_size_v<WorkspaceTuple>,
@@ -115,35 +96,37 @@ class Kernel final : public KernelBase {
                 "each option a parameter.");
   static_assert(std::tuple_size_v<MetaTuple> <= 1,
                 "aten_bridge: a kernel has at most one aten_bridge::meta option.");
-  static_assert(kTakesCall || kCheckCount<Role::kInput, CheckTuple> <= kInputs,
+  static_assert(kTakesFrame || kCheckCount<Role::kInput, CheckTuple> <= kInputs,
                 "aten_bridge: there are more aten_bridge::input options than inputs.");
-  static_assert(kTakesCall || kCheckCount<Role::kOutput, CheckTuple> <= kOutputs,
+  static_assert(kTakesFrame || kCheckCount<Role::kOutput, CheckTuple> <= kOutputs,
                 "aten_bridge: there are more aten_bridge::output options than outputs.");
 
  public:
+  static constexpr auto kBindings =
+      PlanType::template bindings<kInputs>(std::tuple_size_v<FunctionAttributes>);
+  static constexpr bool kChanges = Body<F>::kChanges;
+  static constexpr KernelFacts kFacts = [] {
+    KernelFacts facts;
+    facts.bindings = kBindings.data();
+    facts.check_count = static_cast<int>(kChecks);
+    facts.inputs = kInputs;
+    facts.outputs = kOutputs;
+    facts.list_begin = PlanType::list_begin(std::tuple_size_v<FunctionAttributes>);
+    facts.workspaces = kWorkspaces;
+    facts.takes_frame = kTakesFrame;
+    facts.has_instance = kHasState || kAttributes > 0;
+    facts.has_meta = std::tuple_size_v<MetaTuple> != 0;
+    facts.records = kRecords;
+    facts.is_data_dependent = kDataDependent;
+    facts.returns_results = kResults > 0;
+    facts.is_own_meta = std::is_same_v<MetaTuple, std::tuple<MetaSelf>>;
+    facts.has_state = kHasState;
+    return facts;
+  }();
+
   constexpr Kernel(const KernelOrigin& origin, F function, AttrTuple attrs, MetaTuple meta,
                    WorkspaceTuple workspaces, const CheckTuple& checks)
-      : KernelBase({origin.operator_name,
-                    origin.error_mode,
-                    origin.words,
-                    kBindings.data(),
-                    nullptr,
-                    static_cast<int>(kChecks),
-                    kInputs,
-                    kOutputs,
-                    kListBegin,
-                    /*lists_outputs=*/false,
-                    kWorkspaces,
-                    kTakesCall,
-                    kHasInstance,
-                    std::tuple_size_v<MetaTuple> != 0,
-                    /*is_gradient=*/false,
-                    kRecords,
-                    kDataDependent,
-                    kResults > 0,
-                    std::is_same_v<MetaTuple, std::tuple<MetaSelf>>,
-                    kHasState,
-                    origin.options}),
+      : KernelBase(KernelInfo{origin, kFacts}),
         function_(std::move(function)),
         attrs_(std::move(attrs)),
         meta_(std::move(meta)),
@@ -159,12 +142,14 @@ class Kernel final : public KernelBase {
   void invoke(const Arguments& arguments) const override {
     with_function(arguments, [&](auto& function) {
       if constexpr (std::is_void_v<ResultType>) {
-        Call::template call<CallTuple>(function, arguments);
+        Function::template call<FunctionAttributes>(function, arguments);
       } else if constexpr (kResults == 0) {
-        const auto returned = address_array(Call::template call<CallTuple>(function, arguments));
+        const auto returned =
+            address_array(Function::template call<FunctionAttributes>(function, arguments));
         check_returned(arguments, returned.data(), static_cast<int>(returned.size()));
       } else {
-        auto results = result_array(Call::template call<CallTuple>(function, arguments));
+        auto results =
+            result_array(Function::template call<FunctionAttributes>(function, arguments));
         if constexpr (kDataDependent) {
           copy_data_dependent_results(arguments, results.data(), kResults);
         } else {
@@ -178,7 +163,7 @@ class Kernel final : public KernelBase {
   std::vector<at::Tensor> results(const Arguments& arguments) const {
     std::vector<at::Tensor> results;
     with_function(arguments, [&](auto& function) {
-      auto array = result_array(Call::template call<CallTuple>(function, arguments));
+      auto array = result_array(Function::template call<FunctionAttributes>(function, arguments));
       results.assign(array.begin(), array.end());
     });
     return results;
@@ -191,12 +176,12 @@ class Kernel final : public KernelBase {
   }
 
   Tensors infer([[maybe_unused]] const Arguments& arguments) const override {
-    if constexpr (std::is_same_v<MetaTuple, std::tuple<MetaSelf>>) {
+    if constexpr (kFacts.is_own_meta) {
       static_assert(!kHasState && kWorkspaces == 0,
                     "aten_bridge: a kernel with state or workspaces touches data, so that "
                     "aten_bridge::meta() needs a function: aten_bridge::meta(function).");
       if constexpr (kResults == 0) {
-        Call::template call<CallTuple>(function_, arguments);
+        Function::template call<FunctionAttributes>(function_, arguments);
         Tensors outputs;
         outputs.reserve(kOutputs);
         for (int i = 0; i < kOutputs; ++i) {
@@ -204,16 +189,17 @@ class Kernel final : public KernelBase {
         }
         return outputs;
       } else {
-        return to_tensors(result_array(Call::template call<CallTuple>(function_, arguments)));
+        return to_tensors(
+            result_array(Function::template call<FunctionAttributes>(function_, arguments)));
       }
     } else if constexpr (std::tuple_size_v<MetaTuple> != 0) {
       return infer_by(std::get<0>(meta_).function, arguments);
     } else {
-      throw Error(Status::kShape,
-                  join({info.operator_name, ": expected ", info.words->results,
-                        " where the operator is made, or a kernel with a meta function, got "
-                        "neither; add aten_bridge::meta(function) or aten_bridge::meta() to the "
-                        "kernel's export"}));
+      raise(Status::kShape,
+            {info.operator_name, ": expected ", info.words->results,
+             " where the operator is made, or a kernel with a meta function, got "
+             "neither; add aten_bridge::meta(function) or aten_bridge::meta() to the "
+             "kernel's export"});
     }
   }
 
@@ -241,7 +227,7 @@ class Kernel final : public KernelBase {
   void with_function(const Arguments& arguments, const Use& use) const {
     if constexpr (kHasState) {
       auto& instance = static_cast<InstanceType&>(*arguments.instance);
-      if (Call::kConst && instance.is_made.load(std::memory_order_acquire)) {
+      if (Function::kConst && instance.is_made.load(std::memory_order_acquire)) {
         use(*instance.object);
         return;
       }
@@ -260,7 +246,7 @@ class Kernel final : public KernelBase {
         arguments.around_state(info.operator_name, arguments.stream, /*is_made=*/true);
         instance.is_made.store(true, std::memory_order_release);
       }
-      if constexpr (Call::kConst) {
+      if constexpr (Function::kConst) {
         lock.unlock();
       }
       use(*instance.object);
@@ -292,7 +278,7 @@ class Kernel final : public KernelBase {
                                                           std::tuple_size_v<AttributeTuple>);
     constexpr int kOtherInputs = Other::inputs(kAttributes);
     if constexpr (Other::count(Kind::kOutput) + Other::count(Kind::kWorkspace) +
-                          Other::count(Kind::kCall) ==
+                          Other::count(Kind::kFrame) ==
                       0 &&
                   kOtherInputs <= kInputs &&
                   std::is_same_v<First<typename Other::Values, kValues>,
@@ -346,47 +332,9 @@ class Kernel final : public KernelBase {
   std::array<OperandCheck, kChecks> checks_;
 };
 
-// Which of the options are of one kind; a tuple of one or of none.
-template <class Option>
-constexpr std::tuple<> attr_only(const Option& /*option*/) {
-  return {};
-}
-template <class Default>
-constexpr std::tuple<Attr<Default>> attr_only(const Attr<Default>& option) {
-  return {option};
-}
-template <class Option>
-constexpr std::tuple<> meta_only(const Option& /*option*/) {
-  return {};
-}
-template <class G>
-constexpr std::tuple<Meta<G>> meta_only(const Meta<G>& option) {
-  return {option};
-}
-constexpr std::tuple<MetaSelf> meta_only(const MetaSelf& option) { return {option}; }
-template <class Option>
-constexpr std::tuple<> workspace_only(const Option& /*option*/) {
-  return {};
-}
-template <class G>
-constexpr std::tuple<WorkspaceOption<G>> workspace_only(const WorkspaceOption<G>& option) {
-  return {option};
-}
-template <class Option>
-constexpr std::tuple<> check_only(const Option& /*option*/) {
-  return {};
-}
-template <Role kRole>
-constexpr std::tuple<CheckOption<kRole>> check_only(const CheckOption<kRole>& option) {
-  return {option};
-}
-
-/// Whether one of the options is aten_bridge::autograd().
-template <class... Option>
-inline constexpr bool kRecords = (false || ... || std::is_same_v<Option, Autograd>);
-/// The same of aten_bridge::data_dependent().
-template <class... Option>
-inline constexpr bool kDataDependent = (false || ... || std::is_same_v<Option, DataDependent>);
+/// Whether the options have one of this type.
+template <class Wanted, class... Option>
+inline constexpr bool kHasOption = (false || ... || std::is_same_v<Option, Wanted>);
 
 template <class... Option>
 constexpr KernelOrigin with_options(KernelOrigin origin, const Option&... options) {
@@ -396,30 +344,26 @@ constexpr KernelOrigin with_options(KernelOrigin origin, const Option&... option
 
 template <class F, class... Option>
 constexpr auto make_kernel(const KernelOrigin& origin, F&& function, const Option&... options) {
-  auto attrs = std::tuple_cat(attr_only(options)...);
-  auto metas = std::tuple_cat(meta_only(options)...);
-  auto workspaces = std::tuple_cat(workspace_only(options)...);
-  auto checks = std::tuple_cat(check_only(options)...);
-  static_assert(std::tuple_size_v<decltype(attrs)> + std::tuple_size_v<decltype(metas)> +
-                        std::tuple_size_v<decltype(workspaces)> +
-                        std::tuple_size_v<decltype(checks)> + (kRecords<Option...> ? 1 : 0) +
-                        (kDataDependent<Option...> ? 1 : 0) +
-                        (0 + ... + (kIsOperatorOption<Option> ? 1 : 0)) ==
-                    sizeof...(options),
+  auto attrs = std::tuple_cat(only<OptionKind::kAttribute>(options)...);
+  auto metas = std::tuple_cat(only<OptionKind::kMeta>(options)...);
+  auto workspaces = std::tuple_cat(only<OptionKind::kWorkspace>(options)...);
+  auto checks = std::tuple_cat(only<OptionKind::kCheck>(options)...);
+  static_assert((true && ... && (kKindOf<Option> != OptionKind::kNone)),
                 "aten_bridge: behind the function of a kernel stand options: aten_bridge::attr, "
                 "meta, workspace, input, output, autograd, name, composite, private_use and "
                 "autocast.");
-  if constexpr ((false || ... || std::is_same_v<Option, Composite>)) {
+  if constexpr (kHasOption<Composite, Option...>) {
     static_assert(
-        Result<typename Body<std::decay_t<F>>::Call::ResultType>::kCount > 0 &&
+        Result<typename Body<std::decay_t<F>>::Function::ResultType>::kCount > 0 &&
             !Body<std::decay_t<F>>::kHasState && std::tuple_size_v<decltype(workspaces)> == 0,
         "aten_bridge: a kernel with aten_bridge::composite() returns its results, and has "
         "neither state nor workspaces: nothing but operators is traced.");
   }
   return Kernel<std::decay_t<F>, decltype(attrs), decltype(metas), decltype(workspaces),
-                decltype(checks), kRecords<Option...>, kDataDependent<Option...>>(
-      with_options(origin, options...), std::forward<F>(function), attrs, metas, workspaces,
-      checks);
+                decltype(checks), kHasOption<Autograd, Option...>,
+                kHasOption<DataDependent, Option...>>(with_options(origin, options...),
+                                                      std::forward<F>(function), attrs, metas,
+                                                      workspaces, checks);
 }
 
 /// Whether no input is read as a list or a dtype.

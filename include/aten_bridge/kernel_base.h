@@ -34,29 +34,39 @@ struct OperatorOptions {
   at::ScalarType cast_to = at::ScalarType::Undefined;  // Undefined: autocast's own dtype
 };
 
+/// Of which operator and host a kernel is.
+struct KernelOrigin {
+  const char* operator_name = nullptr;
+  ErrorMode error_mode = ErrorMode::kThrow;
+  const Words* words = nullptr;  // of its host
+  OperatorOptions options = {};
+};
+
+/// What a kernel's type says of it.
+struct KernelFacts {
+  const Binding* bindings = nullptr;  // of its input parameters
+  int check_count = 0;
+  int inputs = 0;  // parameters; an at::TensorList counts as one
+  int outputs = 0;
+  int list_begin = -1;         // which of the inputs is the at::TensorList; -1: there is none
+  bool lists_outputs = false;  // there is an output more for each tensor of the list
+  int workspaces = 0;
+  bool takes_frame = false;   // the kernel gets the host's call as it is, and there are no bindings
+  bool has_instance = false;  // attributes or state
+  bool has_meta = false;
+  bool is_gradient = false;        // the outputs are the gradients of the inputs that are tensors
+  bool records = false;            // a graph for autograd
+  bool is_data_dependent = false;  // the sizes of the results are known after the call
+  bool returns_results = false;    // in the place of writing outputs
+  bool is_own_meta = false;        // the function itself tells shapes and dtypes
+  bool has_state = false;
+
+  constexpr bool has_several_outputs() const { return outputs > 1 || lists_outputs; }
+};
+
 /// What ordinary code needs to know about a kernel.
-struct KernelInfo {
-  const char* operator_name;
-  ErrorMode error_mode;
-  const Words* words;          // of its host
-  const Binding* bindings;     // of its input parameters
-  const OperandCheck* checks;  // of some of its inputs and outputs
-  int check_count;
-  int inputs;  // parameters; an at::TensorList counts as one
-  int outputs;
-  int list_begin;      // which of the inputs is the at::TensorList; -1: there is none
-  bool lists_outputs;  // there is an output more for each tensor of the list
-  int workspaces;
-  bool takes_call;    // the kernel gets the host's call as it is, and there are no bindings
-  bool has_instance;  // attributes or state
-  bool has_meta;
-  bool is_gradient;        // the outputs are the gradients of the inputs that are tensors
-  bool records;            // a graph for autograd
-  bool is_data_dependent;  // the sizes of the results are known after the call
-  bool returns_results;    // in the place of writing outputs
-  bool is_own_meta;        // the function itself tells shapes and dtypes
-  bool has_state;
-  OperatorOptions options;
+struct KernelInfo : KernelOrigin, KernelFacts {
+  const OperandCheck* checks = nullptr;  // of some of its inputs and outputs
 };
 
 /// An attribute of a kernel.

@@ -30,15 +30,15 @@ struct KernelInfo;
 
 /// What a parameter, or a result, of a kernel is.
 enum class Kind : std::uint8_t {
-  kInput,          // a tensor
-  kOptionalInput,  // a tensor or None
-  kInputList,      // any number of tensors
+  kTensor,          // an input
+  kOptionalTensor,  // an input that may be None
+  kTensorList,      // any number of inputs
   kOutput,
   kValue,      // an attribute while there are aten_bridge::attr options, then a number:
   kAttribute,  //
   kNumber,     // the one element of an input
   kWorkspace,
-  kCall,  // the host's call as it comes
+  kFrame,  // the host's call as it comes
 };
 
 /// The values that an input can be read as; kNone for types that are none. Lists and dtypes are

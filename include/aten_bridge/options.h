@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <initializer_list>
+#include <tuple>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -63,12 +64,6 @@ constexpr void set_operator_option(OperatorOptions& of, const Autocast& option) 
   of.cast_to = option.type;
 }
 
-/// Whether an option is one of these.
-template <class Option>
-inline constexpr bool kIsOperatorOption =
-    std::is_same_v<Option, Name> || std::is_same_v<Option, Composite> ||
-    std::is_same_v<Option, PrivateUse> || std::is_same_v<Option, Autocast>;
-
 /// aten_bridge::gradient(function).
 template <class F>
 struct GradientOf {
@@ -85,6 +80,51 @@ struct ConstantElements {
   int64_t elements;
   int64_t operator()() const { return elements; }
 };
+
+/// What an option is about; kNone: it is none.
+enum class OptionKind : std::uint8_t {
+  kNone,
+  kAttribute,
+  kMeta,
+  kWorkspace,
+  kCheck,
+  kBody,      // how the function is called
+  kOperator,  // see OperatorOptions
+};
+template <class Option>
+inline constexpr OptionKind kKindOf = OptionKind::kNone;
+template <class Default>
+inline constexpr OptionKind kKindOf<Attr<Default>> = OptionKind::kAttribute;
+template <class F>
+inline constexpr OptionKind kKindOf<Meta<F>> = OptionKind::kMeta;
+template <>
+inline constexpr OptionKind kKindOf<MetaSelf> = OptionKind::kMeta;
+template <class F>
+inline constexpr OptionKind kKindOf<WorkspaceOption<F>> = OptionKind::kWorkspace;
+template <Role kRole>
+inline constexpr OptionKind kKindOf<CheckOption<kRole>> = OptionKind::kCheck;
+template <>
+inline constexpr OptionKind kKindOf<Autograd> = OptionKind::kBody;
+template <>
+inline constexpr OptionKind kKindOf<DataDependent> = OptionKind::kBody;
+template <>
+inline constexpr OptionKind kKindOf<Name> = OptionKind::kOperator;
+template <>
+inline constexpr OptionKind kKindOf<Composite> = OptionKind::kOperator;
+template <>
+inline constexpr OptionKind kKindOf<PrivateUse> = OptionKind::kOperator;
+template <>
+inline constexpr OptionKind kKindOf<Autocast> = OptionKind::kOperator;
+
+/// The option in a tuple if it is of this kind, else an empty one.
+template <OptionKind kKind, class Option>
+constexpr auto only([[maybe_unused]] const Option& option) {
+  if constexpr (kKindOf<Option> == kKind) {
+    return std::tuple<Option>(option);
+  } else {
+    return std::tuple<>();
+  }
+}
 
 /// aten_bridge::state<T(P...)>(): a T that is made from P..., once for each instance.
 template <class>

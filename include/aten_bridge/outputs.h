@@ -91,10 +91,10 @@ ATEN_BRIDGE_INLINE void check_returned(const Arguments& arguments,
     const bool is_output = std::any_of(outputs, outputs + arguments.outputs,
                                        [&](const Operand& o) { return &o.view == returned[i]; });
     if (!is_output) {
-      throw Error(Status::kOutput,
-                  std::string(arguments.kernel->operator_name) +
-                      ": expected the kernel to return its output parameter, got a reference to "
-                      "another tensor; return at::Tensor by value, or write the parameter");
+      raise(Status::kOutput,
+            {arguments.kernel->operator_name,
+             ": expected the kernel to return its output parameter, got a reference to "
+             "another tensor; return at::Tensor by value, or write the parameter"});
     }
   }
 }

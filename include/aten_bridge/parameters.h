@@ -36,7 +36,7 @@ struct Parameter {
 
 template <>
 struct Parameter<const at::Tensor&> {
-  static constexpr Kind kKind = Kind::kInput;
+  static constexpr Kind kKind = Kind::kTensor;
   static const at::Tensor& get(const Arguments& arguments, int index) {
     return arguments.input(index).view;
   }
@@ -46,7 +46,7 @@ struct Parameter<at::Tensor> : Parameter<const at::Tensor&> {};
 
 template <class Optional>
 struct OptionalInput {
-  static constexpr Kind kKind = Kind::kOptionalInput;
+  static constexpr Kind kKind = Kind::kOptionalTensor;
   static Optional get(const Arguments& arguments, int index) {
     const at::Tensor& view = arguments.input(index).view;
     return view.defined() ? Optional(view) : Optional();
@@ -56,16 +56,10 @@ template <>
 struct Parameter<const std::optional<at::Tensor>&> : OptionalInput<std::optional<at::Tensor>> {};
 template <>
 struct Parameter<std::optional<at::Tensor>> : OptionalInput<std::optional<at::Tensor>> {};
-#if TORCH_VERSION_MAJOR == 2 && TORCH_VERSION_MINOR < 2
-template <>
-struct Parameter<const c10::optional<at::Tensor>&> : OptionalInput<c10::optional<at::Tensor>> {};
-template <>
-struct Parameter<c10::optional<at::Tensor>> : OptionalInput<c10::optional<at::Tensor>> {};
-#endif
 
 template <>
 struct Parameter<at::TensorList> {
-  static constexpr Kind kKind = Kind::kInputList;
+  static constexpr Kind kKind = Kind::kTensorList;
   static at::TensorList get(const Arguments& arguments, int /*index*/) { return arguments.list; }
 };
 
@@ -147,7 +141,7 @@ struct KernelParameters<std::index_sequence<I...>, P...> : KernelParameter<I + 1
 
 /// Where the argument of a parameter comes from: its kind, and its number within that kind.
 struct Place {
-  Kind kind = Kind::kCall;
+  Kind kind = Kind::kFrame;
   int index = 0;
 };
 
@@ -162,7 +156,7 @@ struct Plan : KernelParameters<std::index_sequence_for<P...>, P...> {
   }
 
   static constexpr std::array<Place, sizeof...(P)> places(int attributes) {
-    constexpr Kind kKinds[] = {Parameter<P>::kKind..., Kind::kCall};
+    constexpr Kind kKinds[] = {Parameter<P>::kKind..., Kind::kFrame};
     std::array<Place, sizeof...(P)> places = {};
     int inputs = 0;
     int outputs = 0;
@@ -181,7 +175,7 @@ struct Plan : KernelParameters<std::index_sequence_for<P...>, P...> {
         case Kind::kWorkspace:
           places[i] = {kKinds[i], workspaces++};
           break;
-        case Kind::kCall:
+        case Kind::kFrame:
           break;
         default:
           places[i] = {kKinds[i], inputs++};
@@ -193,14 +187,14 @@ struct Plan : KernelParameters<std::index_sequence_for<P...>, P...> {
   /// How many inputs there are; an at::TensorList is one.
   static constexpr int inputs(int attributes) {
     const int numbers = count(Kind::kValue) - attributes;
-    return count(Kind::kInput) + count(Kind::kOptionalInput) + count(Kind::kInputList) +
+    return count(Kind::kTensor) + count(Kind::kOptionalTensor) + count(Kind::kTensorList) +
            (numbers > 0 ? numbers : 0);
   }
 
   /// Which of the inputs is the at::TensorList; -1: none.
   static constexpr int list_begin(int attributes) {
     for (const Place& place : places(attributes)) {
-      if (place.kind == Kind::kInputList) {
+      if (place.kind == Kind::kTensorList) {
         return place.index;
       }
     }
@@ -216,7 +210,7 @@ struct Plan : KernelParameters<std::index_sequence_for<P...>, P...> {
     std::array<Binding, N> bindings = {};
     for (std::size_t i = 0, input = 0; i < kParameters; ++i) {
       const Kind kind = from[i].kind;
-      if (kind == Kind::kInput || kind == Kind::kOptionalInput || kind == Kind::kInputList ||
+      if (kind == Kind::kTensor || kind == Kind::kOptionalTensor || kind == Kind::kTensorList ||
           kind == Kind::kNumber) {
         bindings[input++] = {kind, kNumbers[i], kOptional[i]};
       }

@@ -160,13 +160,13 @@ template <class Device, class Host, class... OfHost>
     arguments.around_state = &Device::around_state;
     std::unique_ptr<Instance> temporary;
     Report report(info.operator_name);
-    if (!info.takes_call) {
+    if (!info.takes_frame) {
       arguments.instance = find_instance(kernel, host, temporary, report);
       if (!take_operands(info, host, arguments, report)) {
         report.raise_if_failed();
       }
     }
-    KeptOperands* kept_of_place = &places().of(info.takes_call ? 0 : host.place());
+    KeptOperands* kept_of_place = &places().of(info.takes_frame ? 0 : host.place());
     if (kept_of_place->in_use) {  // by a kernel that calls itself, or another of its type
       nested = std::make_unique<KeptOperands>();
       kept_of_place = nested.get();
@@ -174,8 +174,8 @@ template <class Device, class Host, class... OfHost>
     KeptOperands& kept = *kept_of_place;
     // What autograd records is over when the call is.
     const OperandsInUse in_use(kept, arguments, /*keeps_views=*/!info.records);
-    if (info.takes_call) {
-      arguments.call = host.take_call(device);
+    if (info.takes_frame) {
+      arguments.call = host.take_frame(device);
     } else {
       if constexpr (Host::kWritesInputs) {
         if (info.outputs == 0) {

@@ -5,6 +5,7 @@
 #ifndef ATEN_BRIDGE_SIGNATURE_H_
 #define ATEN_BRIDGE_SIGNATURE_H_
 
+#include <aten_bridge/old_optional.h>
 #include <aten_bridge/options.h>
 #include <aten_bridge/parameters.h>
 
@@ -104,7 +105,7 @@ struct Signature {
 };
 
 template <class R, class... P>
-struct CallSignature {
+struct FunctionSignature {
   using ResultType = R;
   using PlanType = Plan<P...>;
 
@@ -125,30 +126,30 @@ struct CallSignature {
 };
 
 template <class R, class... P>
-struct Signature<R (*)(P...)> : CallSignature<R, P...> {};
+struct Signature<R (*)(P...)> : FunctionSignature<R, P...> {};
 template <class R, class... P>
-struct Signature<R (*)(P...) noexcept> : CallSignature<R, P...> {};
+struct Signature<R (*)(P...) noexcept> : FunctionSignature<R, P...> {};
 
 /// The same for the type of an operator().
 template <class>
-struct CallOperator;
+struct MemberSignature;
 template <class C, class R, class... P>
-struct CallOperator<R (C::*)(P...) const> : CallSignature<R, P...> {
+struct MemberSignature<R (C::*)(P...) const> : FunctionSignature<R, P...> {
   static constexpr bool kConst = true;
 };
 template <class C, class R, class... P>
-struct CallOperator<R (C::*)(P...)> : CallSignature<R, P...> {
+struct MemberSignature<R (C::*)(P...)> : FunctionSignature<R, P...> {
   static constexpr bool kConst = false;
 };
 template <class C, class R, class... P>
-struct CallOperator<R (C::*)(P...) const noexcept> : CallOperator<R (C::*)(P...) const> {};
+struct MemberSignature<R (C::*)(P...) const noexcept> : MemberSignature<R (C::*)(P...) const> {};
 template <class C, class R, class... P>
-struct CallOperator<R (C::*)(P...) noexcept> : CallOperator<R (C::*)(P...)> {};
+struct MemberSignature<R (C::*)(P...) noexcept> : MemberSignature<R (C::*)(P...)> {};
 
 template <class F>
 struct Signature<F, std::void_t<decltype(&F::operator())>>
-    : CallOperator<decltype(&F::operator())> {
-  static_assert(CallOperator<decltype(&F::operator())>::kConst,
+    : MemberSignature<decltype(&F::operator())> {
+  static_assert(MemberSignature<decltype(&F::operator())>::kConst,
                 "aten_bridge: the operator() of a kernel is const; for what changes from call to "
                 "call use aten_bridge::state<T(P...)>().");
 };
@@ -157,19 +158,19 @@ struct Signature<F, std::void_t<decltype(&F::operator())>>
 template <class F>
 struct Body {
   static constexpr bool kChanges = false;  // from call to call
-  using Call = Signature<F>;
-  using AttributePlan = typename Call::PlanType;
+  using Function = Signature<F>;
+  using AttributePlan = typename Function::PlanType;
   using Object = char;
   static constexpr bool kHasState = false;
 };
 template <class T, class... P>
 struct Body<State<T(P...)>> {
-  using Call = CallOperator<decltype(&T::operator())>;
+  using Function = MemberSignature<decltype(&T::operator())>;
   using AttributePlan = Plan<P...>;
   using Object = T;
   static constexpr bool kHasState = true;
-  static constexpr bool kChanges = !Call::kConst;
-  static_assert(AttributePlan::count(Kind::kValue) + AttributePlan::count(Kind::kInputList) ==
+  static constexpr bool kChanges = !Function::kConst;
+  static_assert(AttributePlan::count(Kind::kValue) + AttributePlan::count(Kind::kTensorList) ==
                     sizeof...(P),
                 "aten_bridge: the P... of state<T(P...)>() are types of attributes, and "
                 "at::TensorList for the inputs of the first call.");

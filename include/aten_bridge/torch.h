@@ -1,4 +1,5 @@
-// PyTorch: its headers, and what differs between its versions.
+// PyTorch: its headers, and what differs between its versions. Beside it old_optional.h, the pools
+// of device_cuda.h, and two rooms of the PyTorch host ask which version it is.
 //
 // SPDX-License-Identifier: Apache-2.0
 
@@ -113,7 +114,7 @@ inline void forbid_data(...) {}  // NOLINT(cert-dcl50-cpp)
 [[gnu::always_inline]] inline void check_pytorch(const char* operator_name) {
   static const std::string fault = pytorch_fault();
   if (!fault.empty()) {
-    throw Error(Status::kAten, join({operator_name, ": ", fault}));
+    raise(Status::kAten, {operator_name, ": ", fault});
   }
 }
 

@@ -116,17 +116,6 @@ inline constexpr bool kIsOptional<std::optional<T>> = true;
 template <>
 inline constexpr bool kIsOptional<at::OptionalIntArrayRef> = true;
 
-#if TORCH_VERSION_MAJOR == 2 && TORCH_VERSION_MINOR < 2  // whose optional is not std::optional
-template <class T>
-struct Value<c10::optional<T>> : Value<std::optional<T>> {
-  static c10::optional<T> get(const typename Value<std::optional<T>>::Held& held) {
-    return held.has_value() ? c10::optional<T>(Value<T>::get(*held)) : c10::nullopt;
-  }
-};
-template <class T>
-inline constexpr bool kIsOptional<c10::optional<T>> = true;
-#endif
-
 struct NoDefault {};
 
 /// Default of an attribute: a list, of whatever the attribute has.

@@ -201,9 +201,9 @@ Operator::Operator(const c10::OperatorHandle& handle, const TextAttributes& attr
     const bool is_any = is_open && inputs < 0;
     const int count = !is_list || is_any ? 1 : lengths_[i];
     for (int j = 0; j < count; ++j) {
-      bindings_.push_back({is_any                 ? Kind::kInputList
-                           : argument.is_optional ? Kind::kOptionalInput
-                                                  : Kind::kInput,
+      bindings_.push_back({is_any                 ? Kind::kTensorList
+                           : argument.is_optional ? Kind::kOptionalTensor
+                                                  : Kind::kTensor,
                            NumberType::kNone, argument.is_optional});
       checks_.push_back(input(argument.name.c_str()));
     }
@@ -582,12 +582,12 @@ template <class Forward>
 class GradientKernel final : public KernelOf<detail::GradientBase> {
  public:
   GradientKernel(const Operator& of, const Forward& forward)
-      : KernelOf(of, forward.info.inputs, /*of_function=*/false),  // PyTorch knows what has none
+      : KernelOf(of, forward.info, forward.info.inputs,
+                 /*of_function=*/false),  // PyTorch knows what has none
         forward_(forward),
         bindings_(forward.info.bindings, forward.info.bindings + forward.info.inputs) {
     bindings_.insert(bindings_.end(), static_cast<std::size_t>(forward.info.outputs),
-                     {Kind::kInput, NumberType::kNone, /*optional=*/true});
-    info = forward.info;
+                     {Kind::kTensor, NumberType::kNone, /*optional=*/true});
     info.bindings = bindings_.data();
     info.inputs = static_cast<int>(bindings_.size());
     info.outputs = forward.info.inputs;

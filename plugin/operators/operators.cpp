@@ -27,7 +27,7 @@ namespace {
 
 using detail::AotExtra;
 using detail::CpuDevice;
-using detail::HostAttributes;
+using detail::MindSporeAttributes;
 using detail::MindSporeCustom;
 
 /// The thread's, of all operators.
@@ -39,7 +39,7 @@ detail::KeptByPlace& places() {
 /// What the host's attribute says.
 std::string text_of(void* extra) {
   std::string text;
-  HostAttributes(extra).get(kOperatorAttribute, text);
+  MindSporeAttributes(extra).get(kOperatorAttribute, text);
   detail::check_pytorch("AtenOperator");
   return text;
 }
@@ -58,7 +58,7 @@ __attribute__((no_sanitize("vptr"))) const KernelBase& kernel_of_call(void* extr
 /// The kernel that a hook is asked about. Throws `Error`.
 const KernelBase& kernel_of_hook(void* extra) {
   std::string inputs;
-  if (!HostAttributes(extra).get("aten_bridge_inputs", inputs)) {
+  if (!MindSporeAttributes(extra).get("aten_bridge_inputs", inputs)) {
     return find_kernel(text_of(extra));
   }
   const auto count = inputs.empty() ? 0 : 1 + std::count(inputs.begin(), inputs.end(), ';');
@@ -124,13 +124,6 @@ detail::KernelOfJax& find_for_jax(const detail::xla::CallFrame& frame) {
   return *last.kernel;
 }
 
-struct One {
-  static constexpr bool kSeveralOutputs = false;
-};
-struct Several {
-  static constexpr bool kSeveralOutputs = true;
-};
-
 /// How many tensors an operator takes; -1: any number.
 int count_inputs(const Schema& schema) {
   int count = 0;
@@ -167,47 +160,45 @@ void append_quoted(std::string& json, const std::string& text) {
 
 }  // namespace aten_bridge::operators
 
-#define ATEN_BRIDGE_OPERATOR_ENTRY(Name, Results)                                                 \
-  extern "C" ATEN_BRIDGE_PUBLIC int Name(int nparam, void** params, int* ndims, int64_t** shapes, \
-                                         const char** dtypes, void* stream, void* extra) {        \
-    using namespace aten_bridge::operators;                                                       \
-    const auto find = [&]() -> const KernelBase& { return kernel_of_call(extra, nparam); };       \
-    return with_kernel(find, [&](const KernelBase& kernel) {                                      \
-      return aten_bridge::detail::run<CpuDevice, MindSporeCustom>(                                \
-          kernel, &places, nparam, params, ndims, shapes, dtypes, stream, extra);                 \
-    });                                                                                           \
-  }                                                                                               \
-  extern "C" ATEN_BRIDGE_PUBLIC int Name##Init(int* ndims, int64_t** shapes, const char** dtypes, \
-                                               void* extra) {                                     \
-    return aten_bridge::operators::init(ndims, shapes, dtypes, extra);                            \
-  }                                                                                               \
-  extern "C" ATEN_BRIDGE_PUBLIC void* Name##Jax(const void* call) {                               \
-    using namespace aten_bridge::operators;                                                       \
-    return aten_bridge::detail::call_from_jax<CpuDevice>(                                         \
-        "AtenOperator", &find_for_jax, nullptr,                                                   \
-        static_cast<const aten_bridge::detail::xla::CallFrame*>(call));                           \
-  }                                                                                               \
-  ATEN_BRIDGE_RETURNS_CLASSES(                                                                    \
-      extern "C" ATEN_BRIDGE_PUBLIC aten_bridge::detail::Inferred<                                \
-          aten_bridge::operators::Results>::Sizes Name##InferShape(int* ndims, int64_t** shapes,  \
-                                                                   void* extra) {                 \
-        using namespace aten_bridge::operators;                                                   \
-        const auto find = [&]() -> const KernelBase& { return kernel_of_hook(extra); };           \
-        return with_kernel(find, [&](const KernelBase& kernel) {                                  \
-          return aten_bridge::detail::Inferred<Results>::sizes(kernel, ndims, shapes, extra);     \
-        });                                                                                       \
-      } extern "C" ATEN_BRIDGE_PUBLIC                                                             \
-          aten_bridge::detail::Inferred<aten_bridge::operators::Results>::Types Name##InferType(  \
-              std::vector<int> types, void* extra) {                                              \
-            using namespace aten_bridge::operators;                                               \
-            const auto find = [&]() -> const KernelBase& { return kernel_of_hook(extra); };       \
-            return with_kernel(find, [&](const KernelBase& kernel) {                              \
-              return aten_bridge::detail::Inferred<Results>::types(kernel, types, extra);         \
-            });                                                                                   \
-          })
+#define ATEN_BRIDGE_OPERATOR_ENTRY(Name, kSeveral)                                                 \
+  extern "C" ATEN_BRIDGE_PUBLIC int Name(int nparam, void** params, int* ndims, int64_t** shapes,  \
+                                         const char** dtypes, void* stream, void* extra) {         \
+    using namespace aten_bridge::operators;                                                        \
+    const auto find = [&]() -> const KernelBase& { return kernel_of_call(extra, nparam); };        \
+    return with_kernel(find, [&](const KernelBase& kernel) {                                       \
+      return aten_bridge::detail::run<CpuDevice, MindSporeCustom>(                                 \
+          kernel, &places, nparam, params, ndims, shapes, dtypes, stream, extra);                  \
+    });                                                                                            \
+  }                                                                                                \
+  extern "C" ATEN_BRIDGE_PUBLIC int Name##Init(int* ndims, int64_t** shapes, const char** dtypes,  \
+                                               void* extra) {                                      \
+    return aten_bridge::operators::init(ndims, shapes, dtypes, extra);                             \
+  }                                                                                                \
+  extern "C" ATEN_BRIDGE_PUBLIC void* Name##Jax(const void* call) {                                \
+    using namespace aten_bridge::operators;                                                        \
+    return aten_bridge::detail::call_from_jax<CpuDevice>(                                          \
+        "AtenOperator", &find_for_jax, nullptr,                                                    \
+        static_cast<const aten_bridge::detail::xla::CallFrame*>(call));                            \
+  }                                                                                                \
+  ATEN_BRIDGE_RETURNS_CLASSES(                                                                     \
+      extern "C" ATEN_BRIDGE_PUBLIC aten_bridge::detail::Inferred<kSeveral>::Sizes                 \
+          Name##InferShape(int* ndims, int64_t** shapes, void* extra) {                            \
+            using namespace aten_bridge::operators;                                                \
+            const auto find = [&]() -> const KernelBase& { return kernel_of_hook(extra); };        \
+            return with_kernel(find, [&](const KernelBase& kernel) {                               \
+              return aten_bridge::detail::Inferred<kSeveral>::sizes(kernel, ndims, shapes, extra); \
+            });                                                                                    \
+          } extern "C" ATEN_BRIDGE_PUBLIC aten_bridge::detail::Inferred<kSeveral>::Types           \
+              Name##InferType(std::vector<int> types, void* extra) {                               \
+                using namespace aten_bridge::operators;                                            \
+                const auto find = [&]() -> const KernelBase& { return kernel_of_hook(extra); };    \
+                return with_kernel(find, [&](const KernelBase& kernel) {                           \
+                  return aten_bridge::detail::Inferred<kSeveral>::types(kernel, types, extra);     \
+                });                                                                                \
+              })
 
-ATEN_BRIDGE_OPERATOR_ENTRY(AtenOperator, One)
-ATEN_BRIDGE_OPERATOR_ENTRY(AtenOperators, Several)
+ATEN_BRIDGE_OPERATOR_ENTRY(AtenOperator, false)
+ATEN_BRIDGE_OPERATOR_ENTRY(AtenOperators, true)
 
 /// All overloads of a name such as "aten::max", in JSON: [["aten::max.dim", "why it cannot be
 /// called, or nothing", "its schema", whether sizes depend on values, whether it is random, the

@@ -28,7 +28,7 @@ PYTORCH = [
     "numbers",
 ]
 WAIST = ["kernel_base", "gradient_base", "host"]
-TEMPLATES = ["values", "options", "parameters", "signature", "kernel", "gradient"]
+TEMPLATES = ["values", "options", "parameters", "old_optional", "signature", "kernel", "gradient"]
 ORDINARY = [
     "attribute_fault",
     "outputs",

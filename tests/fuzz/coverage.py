@@ -19,7 +19,7 @@ from pathlib import Path
 # last (none: to the end of the function), and why.
 UNREACHABLE = [
     ("*", r"^ *((static|explicit|friend|inline) )*constexpr\b[^=]*\(", None, "run by the compiler"),
-    ("torch.h", r"^    throw Error\(Status::kAten, ", None, "of another PyTorch in the process"),
+    ("torch.h", r"^    raise\(Status::kAten, ", None, "of another PyTorch in the process"),
     ("host.h", r"^  bool has\(const char", r"^  }", "of hosts that are not MindSpore"),
     ("host.h", r"^  static (std::uint64_t place|NoAttributes|Instance)", None, "likewise"),
     ("host.h", r"^  static (int workspace_count|HostMemory)", None, "likewise"),

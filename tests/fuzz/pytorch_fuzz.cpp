@@ -725,7 +725,7 @@ const KernelUnderTest& choose_kernel(Choices& choices) {
   static const std::vector<const KernelUnderTest*> operators = [] {
     std::vector<const KernelUnderTest*> found;
     for (const KernelUnderTest& kernel : kernels()) {
-      if (!kernel.is(kTakesCall)) {
+      if (!kernel.is(kTakesFrame)) {
         found.push_back(&kernel);
       }
     }

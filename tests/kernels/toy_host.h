@@ -34,7 +34,8 @@ class ToyHost : public aten_bridge::detail::HostDefaults {
 
   template <class K>
   struct Requirements {
-    static_assert(!K::kTakesCall, "the toy has no call that a kernel could take as it comes");
+    static_assert(!K::kFacts.takes_frame,
+                  "the toy has no call that a kernel could take as it comes");
   };
 
   ToyHost(const char* /*operator_name*/, const ToyTensor* tensors, int count)

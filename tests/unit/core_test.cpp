@@ -357,10 +357,10 @@ TEST_F(CallFrameTest, NullDtypeIsAnError) {
 
 //===--- attributes ---===//
 
-using aten_bridge::detail::HostAttributes;
+using aten_bridge::detail::MindSporeAttributes;
 
 TEST(AttributesTest, HostWithoutExtraHasNone) {
-  const HostAttributes attributes(nullptr);
+  const MindSporeAttributes attributes(nullptr);
   int64_t integer = 5;
   EXPECT_FALSE(attributes.has("k"));
   EXPECT_FALSE(attributes.get("k", integer));

@@ -29,18 +29,18 @@ std::vector<int64_t> state_inside() {
   return result.output<int64_t>(0);
 }
 
-TEST(StateTest, KernelRunsBelowAutograd) {
+TEST(ScopeTest, KernelRunsBelowAutograd) {
   EXPECT_EQ(state_inside()[kRecordsGraph], 0);
   EXPECT_EQ(state_inside()[kInferenceMode], 0);
 }
 
-TEST(StateTest, GradModeIsTheCallers) {
+TEST(ScopeTest, GradModeIsTheCallers) {
   EXPECT_EQ(state_inside()[kGradMode], 1);
   const at::NoGradGuard guard;
   EXPECT_EQ(state_inside()[kGradMode], 0);
 }
 
-TEST(StateTest, InferenceModeOfTheCallerIsLeftAndEnteredAgain) {
+TEST(ScopeTest, InferenceModeOfTheCallerIsLeftAndEnteredAgain) {
   const c10::InferenceMode guard;
   EXPECT_EQ(state_inside()[kInferenceMode], 0);
   EXPECT_TRUE(c10::InferenceMode::is_enabled());
@@ -50,7 +50,7 @@ TEST(StateTest, InferenceModeOfTheCallerIsLeftAndEnteredAgain) {
   EXPECT_EQ(described.output<int64_t>(0)[4], 0) << "is_inference";
 }
 
-TEST(StateTest, ParallelForOfAKernelsOwnSourceUsesAllThreads) {
+TEST(ScopeTest, ParallelForOfAKernelsOwnSourceUsesAllThreads) {
   const auto result = kernel("ParallelChunks").output<int64_t>({2}).run_here();
   EXPECT_EQ(result.error(), "");
   const std::vector<int64_t> found = result.output<int64_t>(0);
@@ -77,7 +77,7 @@ void expect_gradient_and_the_same_state() {
   }
 }
 
-TEST(StateTest, GradientKernelRecordsWhateverTheCallerHasSet) {
+TEST(ScopeTest, GradientKernelRecordsWhateverTheCallerHasSet) {
   expect_gradient_and_the_same_state();
   {
     const at::NoGradGuard guard;
@@ -91,7 +91,7 @@ TEST(StateTest, GradientKernelRecordsWhateverTheCallerHasSet) {
   expect_gradient_and_the_same_state();
 }
 
-TEST(StateTest, AutocastOfTheCallerIsLeft) {
+TEST(ScopeTest, AutocastOfTheCallerIsLeft) {
   c10::impl::tls_set_dispatch_key_excluded(c10::DispatchKey::AutocastCPU, false);
   Call call = kernel("MatMul");
   const auto result = call.input<float>({1, 1}, {3}).output<float>({1, 1}).run_here();
@@ -147,7 +147,7 @@ INSTANTIATE_TEST_SUITE_P(Kernels, RestoringTest,
                                          "ChangeStateAndThrow"),
                          [](const auto& info) { return std::string(info.param); });
 
-TEST(StateTest, SettingsOfTheWholeProcessStayAsAKernelSetThem) {
+TEST(ScopeTest, SettingsOfTheWholeProcessStayAsAKernelSetThem) {
   at::Context& process = at::globalContext();
   ASSERT_FALSE(process.deterministicAlgorithms());
   const auto result = kernel("ChangeProcess").input<float>({1}, {1}).output<float>({1}).run_here();

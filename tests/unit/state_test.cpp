@@ -24,7 +24,7 @@ Result accumulate(Call& call, const Floats& values) {
   return call.clear_operands().input<float>({size}, values).output<float>({1}).run();
 }
 
-TEST(StateOfAKernelTest, IsKeptOverCallsOfAnyShape) {
+TEST(StateTest, IsKeptOverCallsOfAnyShape) {
   Call call = typed("Accumulate");
   call.attribute("start", 100.0);
   EXPECT_EQ(accumulate(call, {1}).output<float>(0), Floats{101});
@@ -32,7 +32,7 @@ TEST(StateOfAKernelTest, IsKeptOverCallsOfAnyShape) {
   EXPECT_EQ(accumulate(call, {}).output<float>(0), Floats{106});
 }
 
-TEST(StateOfAKernelTest, IsItsOwnInEachInstance) {
+TEST(StateTest, IsItsOwnInEachInstance) {
   Call first = typed("Accumulate");
   Call second = typed("Accumulate");
   EXPECT_EQ(accumulate(first, {1}).output<float>(0), Floats{1});
@@ -40,14 +40,14 @@ TEST(StateOfAKernelTest, IsItsOwnInEachInstance) {
   EXPECT_EQ(accumulate(first, {3}).output<float>(0), Floats{4});
 }
 
-TEST(StateOfAKernelTest, IsMadeForEachCallInAHostWithoutInit) {
+TEST(StateTest, IsMadeForEachCallInAHostWithoutInit) {
   Call call = typed("Accumulate");
   call.without_init();
   EXPECT_EQ(accumulate(call, {1}).output<float>(0), Floats{1});
   EXPECT_EQ(accumulate(call, {2}).output<float>(0), Floats{2});
 }
 
-TEST(StateOfAKernelTest, IsMadeFromAttributesAndTheFirstCallsInputs) {
+TEST(StateTest, IsMadeFromAttributesAndTheFirstCallsInputs) {
   Call call = typed("FirstCall");
   call.attribute("count", 3).input<float>({2, 1}, {1, 2}).input_none().input_number(5);
   EXPECT_EQ(printed(call.output<std::uint8_t>({128}).run()),
@@ -58,7 +58,7 @@ TEST(StateOfAKernelTest, IsMadeFromAttributesAndTheFirstCallsInputs) {
 }
 
 #if PYTORCH_MINOR >= 6  // up to 2.4 the data is null, and nobody is told
-TEST(StateOfAKernelTest, WhatMakesItCannotTouchData) {
+TEST(StateTest, WhatMakesItCannotTouchData) {
   for (const std::string name : {"StateReads", "StateWrites"}) {
     Call call = typed(name);
     call.input<float>({2}, {1, 2}).output<float>({2});
@@ -70,7 +70,7 @@ TEST(StateOfAKernelTest, WhatMakesItCannotTouchData) {
 }
 #endif
 
-TEST(StateOfAKernelTest, ThatCannotBeMadeIsTriedAgainAtTheNextCall) {
+TEST(StateTest, ThatCannotBeMadeIsTriedAgainAtTheNextCall) {
   Call call = typed("ThrowsAtFirst");
   call.input<float>({1}, {1}).output<int64_t>({1});
   EXPECT_EQ(call.run().error(),
@@ -85,7 +85,7 @@ int64_t alive() {
   return call.output<int64_t>({}).run().output<int64_t>(0)[0];
 }
 
-TEST(StateOfAKernelTest, IsMadeWithTheFirstCallAndDestroyedWithItsInstance) {
+TEST(StateTest, IsMadeWithTheFirstCallAndDestroyedWithItsInstance) {
   ASSERT_EQ(alive(), 0);
   {
     Call first = typed("Counted");
@@ -106,7 +106,7 @@ TEST(StateOfAKernelTest, IsMadeWithTheFirstCallAndDestroyedWithItsInstance) {
   EXPECT_EQ(alive(), 0);
 }
 
-TEST(StateOfAKernelTest, InstanceWithoutACallHasNone) {
+TEST(StateTest, InstanceWithoutACallHasNone) {
   Extra extra;
   float x = 0;
   HandCall call;
@@ -131,11 +131,11 @@ Ints meet(const char* name, int64_t milliseconds) {
   return met;
 }
 
-TEST(StateOfAKernelTest, IsUsedByTwoThreadsAtATimeWhereItsOperatorIsConst) {
+TEST(StateTest, IsUsedByTwoThreadsAtATimeWhereItsOperatorIsConst) {
   EXPECT_EQ(meet("ConstMeeting", 10'000), (Ints{1, 1}));
 }
 
-TEST(StateOfAKernelTest, IsUsedByOneThreadAtATimeWhereItsOperatorIsNotConst) {
+TEST(StateTest, IsUsedByOneThreadAtATimeWhereItsOperatorIsNotConst) {
   EXPECT_EQ(meet("MutableMeeting", 100), (Ints{0, 0}));
 }
 

@@ -28,12 +28,12 @@ namespace aten_bridge::detail {
     return join({what, " (", count_text(list.size, "operand"), " in a structure of ",
                  count_text(static_cast<int64_t>(list.struct_size), "byte"), ")"});
   };
-  throw Error(Status::kCount,
-              join({operator_name, ": expected a call frame of XLA's FFI, got one of ",
-                    count_text(static_cast<int64_t>(frame.struct_size), "byte"), " with ",
-                    text("inputs", frame.inputs), ", ", text("outputs", frame.outputs), " and ",
-                    text("attributes", frame.attributes), ", whose arrays contradict that; ",
-                    "report it with the version of jaxlib"}));
+  raise(Status::kCount,
+        {operator_name, ": expected a call frame of XLA's FFI, got one of ",
+         count_text(static_cast<int64_t>(frame.struct_size), "byte"), " with ",
+         text("inputs", frame.inputs), ", ", text("outputs", frame.outputs), " and ",
+         text("attributes", frame.attributes), ", whose arrays contradict that; ",
+         "report it with the version of jaxlib"});
 }
 
 /// What XLA calls a handler with, and what the bridge keeps for the kernel.
@@ -184,10 +184,9 @@ class JaxCall : public HostDefaults {
   }
 
   [[noreturn, gnu::cold, gnu::noinline]] void refuse_nones(const char* operator_name) const {
-    throw Error(
-        Status::kAttribute,
-        join({operator_name, ": attribute '", kNoneAttribute, "': expected inputs below ",
-              std::to_string(input_count()), ", got ", std::to_string(kept_->nones.back())}));
+    raise(Status::kAttribute,
+          {operator_name, ": attribute '", kNoneAttribute, "': expected inputs below ",
+           std::to_string(input_count()), ", got ", std::to_string(kept_->nones.back())});
   }
 
   /// XLA's stream of CUDA; throws what XLA says where there is none.
@@ -207,11 +206,11 @@ class JaxCall : public HostDefaults {
         join({operator_name, ": expected XLA's stream of CUDA, got the error: ", of_error.message});
     xla::ErrorDestroyArguments destroyed = {sizeof(destroyed), nullptr, error};
     frame_.api->destroy_error(&destroyed);
-    throw Error(Status::kDevice, std::move(text));
+    raise(Status::kDevice, {text});
   }
 
   const xla::CallFrame& frame_;
-  std::shared_ptr<const JaxKept> kept_;
+  std::shared_ptr<const KeptOfJax> kept_;
   void* stream_ = nullptr;
   int none_count_ = 0;
 };
@@ -265,9 +264,9 @@ xla::Error* call_from_jax(const char* operator_name, FindForJax* find, KernelOfJ
       kernel = &find(*frame);
     }
     const KernelBase& base = *kernel->kernel;
-    if (base.info.takes_call) {
-      throw Error(Status::kCount, join({operator_name, ": expected a kernel of tensors, got one ",
-                                        "over a CallFrame, which MindSpore alone has"}));
+    if (base.info.takes_frame) {
+      raise(Status::kCount, {operator_name, ": expected a kernel of tensors, got one ",
+                             "over a CallFrame, which MindSpore alone has"});
     }
     text = run<Device, JaxCall>(base, kernel->places, static_cast<const KernelOfJax*>(kernel),
                                 &instances_of(*kernel), frame);

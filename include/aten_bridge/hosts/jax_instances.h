@@ -33,7 +33,7 @@ inline constexpr Words kWordsOfJax = {"out", "let out tell the shape of the resu
                                       "the arguments of the call with the kernel"};
 
 /// What is kept for one set of attributes.
-struct JaxKept {
+struct KeptOfJax {
   struct Value {
     std::string name;
     int type;
@@ -44,7 +44,7 @@ struct JaxKept {
   std::vector<Value> values;
   std::vector<int64_t> nones;  // which inputs are None, in order
   std::shared_ptr<Instance> instance;
-  const JaxKept* before = nullptr;
+  const KeptOfJax* before = nullptr;
 
   bool is_of(const xla::Attributes& attributes) const {
     if (attributes.size != static_cast<int64_t>(values.size())) {
@@ -62,7 +62,7 @@ struct JaxKept {
   }
 
   /// Whether the kernel's own attributes are the same, whatever the module adds of None.
-  bool has_attributes_of(const JaxKept& other) const {
+  bool has_attributes_of(const KeptOfJax& other) const {
     const auto is_own = [](const Value& value) { return value.name != kNoneAttribute; };
     std::size_t found = 0;
     for (const Value& value : values) {
@@ -72,7 +72,7 @@ struct JaxKept {
                         its.dtype == value.dtype && its.bytes == value.bytes;
                });
     }
-    const auto count = [&](const JaxKept& kept) {
+    const auto count = [&](const KeptOfJax& kept) {
       return static_cast<std::size_t>(
           std::count_if(kept.values.begin(), kept.values.end(), is_own));
     };
@@ -96,8 +96,8 @@ class JaxInstances {
   KernelInfo info;  // the kernel's, with the words of this host
 
   /// Throws `Error` with all that is wrong with the attributes.
-  std::shared_ptr<const JaxKept> of(const xla::Attributes& attributes) {
-    const JaxKept* kept = find(attributes);
+  std::shared_ptr<const KeptOfJax> of(const xla::Attributes& attributes) {
+    const KeptOfJax* kept = find(attributes);
     return kept != nullptr ? borrow(*kept) : find_or_make(attributes);
   }
 
@@ -107,22 +107,22 @@ class JaxInstances {
   static constexpr std::size_t kMost = 64;
 
   /// Of one that is kept for good: nobody counts its owners.
-  static std::shared_ptr<const JaxKept> borrow(const JaxKept& kept) {
-    return {std::shared_ptr<const JaxKept>(), &kept};
+  static std::shared_ptr<const KeptOfJax> borrow(const KeptOfJax& kept) {
+    return {std::shared_ptr<const KeptOfJax>(), &kept};
   }
 
-  const JaxKept* find(const xla::Attributes& attributes) const {
-    const JaxKept* kept = last_.load(std::memory_order_acquire);
+  const KeptOfJax* find(const xla::Attributes& attributes) const {
+    const KeptOfJax* kept = last_.load(std::memory_order_acquire);
     while (kept != nullptr && !kept->is_of(attributes)) {
       kept = kept->before;
     }
     return kept;
   }
 
-  [[gnu::cold, gnu::noinline]] std::shared_ptr<const JaxKept> find_or_make(
+  [[gnu::cold, gnu::noinline]] std::shared_ptr<const KeptOfJax> find_or_make(
       const xla::Attributes& attributes) {
     const std::lock_guard<std::mutex> lock(mutex_);
-    if (const JaxKept* kept = find(attributes)) {  // another thread was first
+    if (const KeptOfJax* kept = find(attributes)) {  // another thread was first
       return borrow(*kept);
     }
     for (const auto& kept : further_) {
@@ -130,7 +130,7 @@ class JaxInstances {
         return kept;
       }
     }
-    auto made = std::make_shared<JaxKept>(read(attributes));
+    auto made = std::make_shared<KeptOfJax>(read(attributes));
     made->instance = instance_of(*made, attributes);
     if (kept_.size() < kMost || info.has_state) {
       made->before = last_.load(std::memory_order_relaxed);
@@ -146,9 +146,9 @@ class JaxInstances {
   }
 
   /// The attributes as they are kept; throws `Error` for what is none.
-  [[gnu::cold]] JaxKept read(const xla::Attributes& attributes) const {
+  [[gnu::cold]] KeptOfJax read(const xla::Attributes& attributes) const {
     Report report(info.operator_name);
-    JaxKept kept;
+    KeptOfJax kept;
     for (int64_t i = 0; i < attributes.size; ++i) {
       const std::string name(name_of(attributes, i));
       JaxValue value;
@@ -184,12 +184,12 @@ class JaxInstances {
     return true;
   }
 
-  [[gnu::cold]] std::shared_ptr<Instance> instance_of(const JaxKept& made,
+  [[gnu::cold]] std::shared_ptr<Instance> instance_of(const KeptOfJax& made,
                                                       const xla::Attributes& attributes) const {
     if (!info.has_instance) {
       return nullptr;
     }
-    for (const std::deque<std::shared_ptr<JaxKept>>* list : {&kept_, &further_}) {
+    for (const std::deque<std::shared_ptr<KeptOfJax>>* list : {&kept_, &further_}) {
       for (const auto& kept : *list) {
         if (kept->has_attributes_of(made)) {
           return kept->instance;
@@ -203,10 +203,10 @@ class JaxInstances {
   }
 
   const KernelBase& kernel_;
-  std::atomic<const JaxKept*> last_{nullptr};  // of `kept_`
-  std::mutex mutex_;                           // of what follows
-  std::deque<std::shared_ptr<JaxKept>> kept_;
-  std::deque<std::shared_ptr<JaxKept>> further_;
+  std::atomic<const KeptOfJax*> last_{nullptr};  // of `kept_`
+  std::mutex mutex_;                             // of what follows
+  std::deque<std::shared_ptr<KeptOfJax>> kept_;
+  std::deque<std::shared_ptr<KeptOfJax>> further_;
 };
 
 }  // namespace aten_bridge::detail

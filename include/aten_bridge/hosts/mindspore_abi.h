@@ -153,9 +153,9 @@ inline std::string mindspore_advice(const char* name) {
 }
 
 /// The attributes behind MindSpore's `extra`; none behind null (hosts before about 1.9).
-class HostAttributes final : public Attributes {
+class MindSporeAttributes final : public Attributes {
  public:
-  explicit HostAttributes(void* extra) : extra_(static_cast<AotExtra*>(extra)) {}
+  explicit MindSporeAttributes(void* extra) : extra_(static_cast<AotExtra*>(extra)) {}
 
   bool has(const char* name) const override {
     bool found = false;
@@ -255,12 +255,11 @@ inline DType dtype_of_new_id(int64_t id) {
 [[gnu::cold]] inline int type_id(DType dtype, const std::string& name) {
   const int id = kTypeIds[static_cast<std::size_t>(dtype)];
   if (id == 0) {
-    throw Error(
+    raise(
         Status::kDtype,
-        join({name, ": expected bool, an integer, float16, float32 or float64, got ",
-              dtype_name(dtype),
-              ", whose number differs between versions of MindSpore; make the operator with ",
-              "aten_bridge.mindspore.kernel, or give out_dtype"}));
+        {name, ": expected bool, an integer, float16, float32 or float64, got ", dtype_name(dtype),
+         ", whose number differs between versions of MindSpore; make the operator with ",
+         "aten_bridge.mindspore.kernel, or give out_dtype"});
   }
   return id;
 }
@@ -271,12 +270,11 @@ inline DType dtype_of_new_id(int64_t id) {
       return static_cast<DType>(i);
     }
   }
-  throw Error(
+  raise(
       Status::kDtype,
-      join({name, ": expected bool, an integer, float16, float32 or float64, got MindSpore's ",
-            "type ", std::to_string(id),
-            ", whose number differs between its versions; make the operator with ",
-            "aten_bridge.mindspore.kernel, or give out_dtype"}));
+      {name, ": expected bool, an integer, float16, float32 or float64, got MindSpore's ", "type ",
+       std::to_string(id), ", whose number differs between its versions; make the operator with ",
+       "aten_bridge.mindspore.kernel, or give out_dtype"});
 }
 
 }  // namespace aten_bridge::detail

@@ -93,7 +93,7 @@ namespace aten_bridge::detail {
 
 template <>
 struct Parameter<const CallFrame&> {
-  static constexpr Kind kKind = Kind::kCall;
+  static constexpr Kind kKind = Kind::kFrame;
   static const CallFrame& get(const Arguments& arguments, int /*index*/) {
     return *static_cast<const CallFrame*>(arguments.call);
   }
@@ -135,7 +135,7 @@ class MindSporeCall : public CallFrame, public HostDefaults {
   }
 
   template <class Device>
-  const void* take_call(Device& device) {
+  const void* take_frame(Device& device) {
     locate_slots(*this, device, /*indices=*/nullptr);
     enter(*this, device);
     return static_cast<const CallFrame*>(this);

@@ -26,14 +26,14 @@ class MindSporeCustom : public MindSporeCall {
 
   template <class K>
   struct Requirements {
-    static_assert(K::kOutputs > 0 || K::kListsOutputs || K::kTakesCall,
+    static_assert(K::kFacts.outputs > 0 || K::kFacts.lists_outputs || K::kFacts.takes_frame,
                   "aten_bridge: a kernel has at least one output: an at::Tensor& parameter, which "
                   "is not const, or a result. MindSpore does not call an operator that has none.");
     static_assert(reads_numbers_only(K::kBindings),
                   "aten_bridge: only bool, int64_t, double, at::Scalar and std::optional of these "
                   "are read from an input; a parameter of another type takes an attribute: add "
                   "aten_bridge::attr(\"name\") for it.");
-    static_assert(!K::kIsDataDependent,
+    static_assert(!K::kFacts.is_data_dependent,
                   "aten_bridge: aten_bridge::data_dependent() is for kernels of a plugin that "
                   "return their results.");
   };
@@ -47,7 +47,7 @@ class MindSporeCustom : public MindSporeCall {
                : static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(extra()));
   }
 
-  HostAttributes attributes() const { return HostAttributes(extra()); }
+  MindSporeAttributes attributes() const { return MindSporeAttributes(extra()); }
 
   /// Null where the host has called no Init (hosts before about 1.9), or Init met an error.
   /// no_sanitize: the dynamic type of `extra` is a class of the host's, unknown here.
@@ -75,14 +75,14 @@ ATEN_BRIDGE_INLINE int init(const KernelBase& kernel, const int* ndims, int64_t*
 
 /// What the hooks of a kernel return: MindSpore 2.10 has other types for one output than for
 /// several.
-template <class K>
+template <bool kSeveral>
 struct Inferred {
-  using Sizes = std::conditional_t<K::kSeveralOutputs, std::vector<std::vector<int64_t>>,
-                                   std::vector<int64_t>>;
-  using Types = std::conditional_t<K::kSeveralOutputs, std::vector<int>, int>;
+  using Sizes =
+      std::conditional_t<kSeveral, std::vector<std::vector<int64_t>>, std::vector<int64_t>>;
+  using Types = std::conditional_t<kSeveral, std::vector<int>, int>;
 
   static Sizes sizes(const KernelBase& kernel, const int* ndims, int64_t** shapes, void* extra) {
-    if constexpr (K::kSeveralOutputs) {
+    if constexpr (kSeveral) {
       return infer_sizes(kernel, ndims, shapes, extra);
     } else {
       return infer_sizes(kernel, ndims, shapes, extra).front();
@@ -90,7 +90,7 @@ struct Inferred {
   }
 
   static Types types(const KernelBase& kernel, const std::vector<int>& types, void* extra) {
-    if constexpr (K::kSeveralOutputs) {
+    if constexpr (kSeveral) {
       return infer_types(kernel, types, extra);
     } else {
       return infer_types(kernel, types, extra).front();
@@ -113,7 +113,8 @@ struct Inferred {
 
 /// What the hooks of an exported kernel return.
 #define ATEN_BRIDGE_INFERRED(Name) \
-  ::aten_bridge::detail::Inferred<decltype(aten_bridge_kernel_##Name.kernel)>
+  ::aten_bridge::detail::Inferred< \
+      decltype(aten_bridge_kernel_##Name.kernel)::kFacts.has_several_outputs()>
 
 /// The kernel's C function, MindSpore's hooks, and those of aten_bridge.mindspore, the Python
 /// module.

@@ -40,13 +40,13 @@ struct HookInputs {
       }
     }
     for (int i = 0; !described && i < kernel.inputs; ++i) {
-      if (kernel.bindings[i].kind != Kind::kInput) {
-        throw Error(Status::kCount,
-                    std::string(kernel.operator_name) +
-                        ": expected a kernel whose inputs are tensors, got one that takes None, "
-                        "numbers or any number of tensors, about which MindSpore tells its infer "
-                        "hooks nothing; make the operator with aten_bridge.mindspore.kernel, or "
-                        "give out_shape and out_dtype");
+      if (kernel.bindings[i].kind != Kind::kTensor) {
+        raise(Status::kCount,
+              {kernel.operator_name,
+               ": expected a kernel whose inputs are tensors, got one that takes None, "
+               "numbers or any number of tensors, about which MindSpore tells its infer "
+               "hooks nothing; make the operator with aten_bridge.mindspore.kernel, or "
+               "give out_shape and out_dtype"});
       }
       inputs.emplace_back();
       tensors.push_back(static_cast<std::size_t>(i));
@@ -54,13 +54,12 @@ struct HookInputs {
     const bool several = kernel.outputs > 1 || kernel.lists_outputs;
     bool multi_output = several;
     if (attributes.get("multi_output", multi_output) && multi_output != several) {
-      throw Error(
-          Status::kCount,
-          join({kernel.operator_name, ": expected the operator to have ",
-                kernel.lists_outputs ? "several outputs" : count_text(kernel.outputs, "output"),
-                ", got its attribute multi_output ", multi_output ? "True" : "False",
-                "; make the operator with aten_bridge.mindspore.kernel, register its outputs, or ",
-                "set the attribute"}));
+      raise(Status::kCount,
+            {kernel.operator_name, ": expected the operator to have ",
+             kernel.lists_outputs ? "several outputs" : count_text(kernel.outputs, "output"),
+             ", got its attribute multi_output ", multi_output ? "True" : "False",
+             "; make the operator with aten_bridge.mindspore.kernel, register its outputs, or ",
+             "set the attribute"});
     }
   }
 };
@@ -84,19 +83,18 @@ inline HookMemory& hook_memory(const KernelBase& kernel) {
 [[gnu::cold]] inline std::vector<int64_t> given_sizes(const int* ndims, int64_t** shapes,
                                                       std::size_t index, const std::string& name) {
   if (ndims == nullptr || shapes == nullptr) {
-    throw Error(Status::kNullPointer,
-                join({name, ": expected `ndims` and `shapes`, got a null pointer"}));
+    raise(Status::kNullPointer, {name, ": expected `ndims` and `shapes`, got a null pointer"});
   }
   const std::string fault = form_fault(ndims[index], shapes[index]);
   if (!fault.empty()) {
-    throw Error(Status::kShape, name + fault);
+    raise(Status::kShape, {name, fault});
   }
   return {shapes[index], shapes[index] + ndims[index]};
 }
 
 [[gnu::cold]] ATEN_BRIDGE_INLINE std::vector<std::vector<int64_t>> infer_sizes(
     const KernelBase& kernel, const int* ndims, int64_t** shapes, void* extra) try {
-  const HostAttributes attributes(extra);
+  const MindSporeAttributes attributes(extra);
   HookInputs known(kernel.info, attributes);
   check_count(kernel.info, known.inputs.size());  // before a shape is read that is not there
   HookMemory& memory = hook_memory(kernel);
@@ -126,13 +124,12 @@ inline HookMemory& hook_memory(const KernelBase& kernel) {
                                                               const std::vector<int>& types,
                                                               void* extra) try {
   const char* name = kernel.info.operator_name;
-  const HostAttributes attributes(extra);
+  const MindSporeAttributes attributes(extra);
   HookInputs known(kernel.info, attributes);
   if (types.size() != known.tensors.size()) {
-    throw Error(
-        Status::kCount,
-        join({name, ": expected ", count_text(static_cast<int64_t>(known.tensors.size()), "tensor"),
-              ", got ", std::to_string(types.size())}));
+    raise(Status::kCount,
+          {name, ": expected ", count_text(static_cast<int64_t>(known.tensors.size()), "tensor"),
+           ", got ", std::to_string(types.size())});
   }
   HookMemory& memory = hook_memory(kernel);
   if (memory.tensors.size() != types.size()) {
@@ -170,14 +167,14 @@ inline HookMemory& hook_memory(const KernelBase& kernel) {
     const KernelScope scope(info.records);
     Report report(info.operator_name);
     if (info.has_instance && host->kernel_data == nullptr) {
-      std::unique_ptr<Instance> instance = kernel.make_instance(HostAttributes(extra), report);
+      std::unique_ptr<Instance> instance = kernel.make_instance(MindSporeAttributes(extra), report);
       report.raise_if_failed();
       host->kernel_data = instance.release();
     }
     // The host does not say how many inputs there are.
     bool is_counted = false;
     if (info.workspaces > 0 && info.list_begin < 0 && dtypes != nullptr &&
-        HostAttributes(extra).get(kCountedAttribute, is_counted) && is_counted) {
+        MindSporeAttributes(extra).get(kCountedAttribute, is_counted) && is_counted) {
       std::vector<KnownInput> inputs = unknown_inputs(static_cast<std::size_t>(info.inputs));
       for (std::size_t i = 0; i < inputs.size(); ++i) {
         const DTypeInfo* dtype = dtypes[i] == nullptr ? nullptr : find_dtype(dtypes[i]);

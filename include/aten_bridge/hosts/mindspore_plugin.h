@@ -40,10 +40,10 @@ class MindSporePlugin : public MindSporeCall {
 
   template <class K>
   struct Requirements {
-    static_assert(!K::kIsDataDependent || K::kResults == K::kOutputs,
+    static_assert(!K::kFacts.is_data_dependent || K::kFacts.returns_results,
                   "aten_bridge: aten_bridge::data_dependent() is for kernels of a plugin that "
                   "return their results.");
-    static_assert(!K::kHasInstance,
+    static_assert(!K::kFacts.has_instance,
                   "aten_bridge: a kernel of a plugin takes all its parameters from inputs: it has "
                   "no attributes and no state.");
   };
@@ -55,16 +55,15 @@ class MindSporePlugin : public MindSporeCall {
       : MindSporeCall(operator_name, nparam, params, ndims, shapes, dtypes, stream, extra),
         inputs_(static_cast<PluginInputs*>(extra)) {
     if (inputs_ == nullptr) {
-      throw Error(Status::kNullPointer,
-                  std::string(operator_name) +
-                      ": expected `extra` to describe the inputs, as MindSpore's op plugins get "
-                      "it, got null");
+      raise(Status::kNullPointer,
+            {operator_name,
+             ": expected `extra` to describe the inputs, as MindSpore's op plugins get "
+             "it, got null"});
     }
     const std::size_t count = inputs_->count();
     if (count > static_cast<std::size_t>(size())) {
-      throw Error(Status::kCount,
-                  join({operator_name, ": expected up to ", count_text(size(), "input"), ", got ",
-                        std::to_string(count)}));
+      raise(Status::kCount, {operator_name, ": expected up to ", count_text(size(), "input"),
+                             ", got ", std::to_string(count)});
     }
     layouts_.resize(count);
     for (std::size_t i = 0; i < count; ++i) {

@@ -1,6 +1,6 @@
-// What aten_bridge.mindspore, the Python module, asks a kernel through ctypes. It has what
-// MindSpore's hooks lack, all inputs with shapes and dtypes at once, and it can report errors in
-// Python.
+// What aten_bridge.mindspore and aten_bridge.jax, the Python modules, ask a kernel through ctypes.
+// They have what MindSpore's hooks lack, all inputs with shapes and dtypes at once, and they can
+// report errors in Python.
 //
 // SPDX-License-Identifier: Apache-2.0
 

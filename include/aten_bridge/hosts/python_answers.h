@@ -214,7 +214,7 @@ class AttributesAsJson final : public AttributeVisitor {
     const OperandCheck* check = find_check(info, Role::kInput, i);
     text.append(i == 0 ? "[" : ", [");
     append_json(text,
-                binding.kind == Kind::kInputList                                       ? "tensors"
+                binding.kind == Kind::kTensorList                                      ? "tensors"
                 : binding.kind == Kind::kNumber && binding.number >= NumberType::kInts ? "value"
                 : binding.kind == Kind::kNumber ? (binding.optional ? "number or None" : "number")
                                                 : (binding.optional ? "tensor or None" : "tensor"));

@@ -22,8 +22,20 @@ TORCH_API at::ScalarType get_autocast_dtype(at::DeviceType device_type);
 TORCH_API at::Tensor cached_cast(at::ScalarType to_type, const at::Tensor& arg,
                                  at::DeviceType device_type);
 }  // namespace at::autocast
+namespace aten_bridge::detail {
+using at::autocast::get_autocast_dtype;
+}
 #else
 #include <ATen/autocast_mode.h>
+#pragma GCC visibility push(hidden)
+namespace aten_bridge::detail {
+inline at::ScalarType get_autocast_dtype(at::DeviceType device) {
+  return device == at::kCUDA                     ? at::autocast::get_autocast_gpu_dtype()
+         : device == at::DeviceType::PrivateUse1 ? at::autocast::get_autocast_privateuseone_dtype()
+                                                 : at::autocast::get_autocast_cpu_dtype();
+}
+}  // namespace aten_bridge::detail
+#pragma GCC visibility pop
 #endif
 
 #pragma GCC visibility push(hidden)
@@ -48,7 +60,7 @@ class PyTorchAutocast final : public c10::OperatorKernel {
     const c10::impl::ExcludeDispatchKeyGuard no_autocast(key_of(device_));
     at::ScalarType type = operator_.info().options.cast_to;
     if (type == at::ScalarType::Undefined) {
-      type = dtype_under_autocast(device_);
+      type = get_autocast_dtype(device_);
     }
     const std::size_t count = operator_.inputs() + operator_.attributes.size();
     for (std::size_t i = 0; i < operator_.inputs(); ++i) {
@@ -67,17 +79,6 @@ class PyTorchAutocast final : public c10::OperatorKernel {
   }
 
  private:
-  static at::ScalarType dtype_under_autocast(at::DeviceType device) {
-#if TORCH_VERSION_MAJOR > 2 || TORCH_VERSION_MINOR >= 4
-    return at::autocast::get_autocast_dtype(device);
-#else
-    return device == at::kCUDA ? at::autocast::get_autocast_gpu_dtype()
-           : device == at::DeviceType::PrivateUse1
-               ? at::autocast::get_autocast_privateuseone_dtype()
-               : at::autocast::get_autocast_cpu_dtype();
-#endif
-  }
-
   PyTorchOperator& operator_;
   at::DeviceType device_;
 };

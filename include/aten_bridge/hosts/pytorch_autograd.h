@@ -133,7 +133,7 @@ class PyTorchNode final : public torch::autograd::Node {
       const Binding& binding = operator_.info().bindings[i];
       if (binding.kind == Kind::kNumber) {
         stack.push_back(arguments_[i]);
-      } else if (binding.kind == Kind::kInputList) {
+      } else if (binding.kind == Kind::kTensorList) {
         std::vector<at::Tensor> list;
         while (list.size() < list_size_) {
           list.push_back(unpack());

@@ -74,7 +74,7 @@ class PyTorchCall {
       const Binding& binding = info_.bindings[i];
       const OperandCheck* check =
           info_.check_count == 0 ? nullptr : find_check(info_, Role::kInput, i);
-      if (binding.kind == Kind::kInputList) {
+      if (binding.kind == Kind::kTensorList) {
         for (const c10::IValue& element : inputs[i].toListRef()) {
           take_input(next++, element, binding, check, checks);
         }
@@ -316,12 +316,11 @@ class PyTorchCall {
       }
     }
     if (like.size() < static_cast<std::size_t>(arguments.outputs)) {
-      throw Error(
-          Status::kShape,
-          join({info_.operator_name, ": expected a meta function, which tells the sizes of ",
-                "the results, or out, or the gradient of a kernel of this library with ",
-                "an output for each tensor among its inputs, got none of these; give the ",
-                "kernel a meta function: aten_bridge::meta(function)"}));
+      raise(Status::kShape,
+            {info_.operator_name, ": expected a meta function, which tells the sizes of ",
+             "the results, or out, or the gradient of a kernel of this library with ",
+             "an output for each tensor among its inputs, got none of these; give the ",
+             "kernel a meta function: aten_bridge::meta(function)"});
     }
     const c10::Device device = options_of_first().device();
     for (std::size_t i = 0; i < like.size(); ++i) {

@@ -139,7 +139,7 @@ inline bool is_same_other(const c10::IValue& a, const c10::IValue& b) {
 }
 
 /// An operator's instances. Threads may ask at once; only where one is new do they wait.
-class Instances {
+class PyTorchInstances {
  public:
   /// The one for these attributes, if it is kept for good; else null.
   [[gnu::always_inline]] Instance* find_kept(const c10::IValue* values) const {

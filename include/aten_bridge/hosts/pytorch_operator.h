@@ -33,9 +33,9 @@ namespace aten_bridge::detail {
 [[gnu::cold]] inline std::string qualified_name_of(const KernelOfPyTorch& kernel) {
   const std::string name = operator_name_of(kernel.kernel->info);
   if (!is_argument_name(name, {})) {
-    throw Error(Status::kAttribute, join({kernel.kernel->info.operator_name,
-                                          ": expected a name of letters, digits and ",
-                                          "underscores, got \"", name, "\""}));
+    raise(Status::kAttribute,
+          {kernel.kernel->info.operator_name, ": expected a name of letters, digits and ",
+           "underscores, got \"", name, "\""});
   }
   return join({kernel.name_space, "::", name});
 }
@@ -205,7 +205,7 @@ class PyTorchOperator {
 
   std::size_t arguments_ = inputs() + attributes.size();
   bool is_quick_ = QuickCall::is_for(kernel);
-  Instances instances_;
+  PyTorchInstances instances_;
   mutable std::atomic<PyTorchOperator*> gradient_{nullptr};
   mutable std::atomic<bool> is_gradient_{false};
 };

@@ -36,7 +36,7 @@ class QuickCall {
            !kernel.lists_outputs && !kernel.records && !kernel.has_state &&
            !kernel.is_data_dependent &&
            std::all_of(kernel.bindings, kernel.bindings + kernel.inputs, [](const Binding& input) {
-             return input.kind == Kind::kInput || input.kind == Kind::kOptionalInput;
+             return input.kind == Kind::kTensor || input.kind == Kind::kOptionalTensor;
            });
   }
 

@@ -187,11 +187,11 @@ class PyTorchRegistry {
     const std::string of_other = c10::toString(other.schema());
     const std::string own = c10::toString(schema);
     if (of_other != own) {
-      throw Error(Status::kAttribute,
-                  join({kernel.kernel->info.operator_name, ": expected the schema of the operator ",
-                        "that the process has already, ", of_other, ", got ", own,
-                        "; start a new process for it, or build one of the libraries with another ",
-                        "NAMESPACE"}));
+      raise(Status::kAttribute,
+            {kernel.kernel->info.operator_name, ": expected the schema of the operator ",
+             "that the process has already, ", of_other, ", got ", own,
+             "; start a new process for it, or build one of the libraries with another ",
+             "NAMESPACE"});
     }
     return other.hasKernelForDispatchKey(key_of(kernel.device)) ||
            other.hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd);
@@ -314,7 +314,7 @@ inline bool PyTorchOperator::is_of_a_kernel() const {
 }
 
 ATEN_BRIDGE_INLINE void register_with_pytorch(const KernelOfPyTorch& kernel) noexcept {
-  if (!kernel.kernel->info.takes_call) {
+  if (!kernel.kernel->info.takes_frame) {
     PyTorchRegistry::get().register_kernel(kernel, /*replaces=*/false);
   }
 }

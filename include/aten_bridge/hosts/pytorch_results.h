@@ -55,7 +55,7 @@ void run_to_resize(const Arguments& arguments, const Run& run) {
     run();
   } catch (const c10::Error& error) {
     if (is_not_resized(exception_text(error))) {
-      throw Error(Status::kShape, join({kernel.operator_name, ": ", kNotResized}));
+      raise(Status::kShape, {kernel.operator_name, ": ", kNotResized});
     }
     throw;
   }

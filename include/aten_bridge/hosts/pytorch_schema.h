@@ -151,18 +151,18 @@ struct SchemaType {
 
 /// Whether an input may be None: PyTorch's None, or a gradient of zeros.
 inline bool may_be_none(const Binding& binding) {
-  return binding.optional || binding.kind == Kind::kOptionalInput;
+  return binding.optional || binding.kind == Kind::kOptionalTensor;
 }
 
 /// Whether an input of a gradient kernel is the gradient of a result.
 inline bool is_of_result(const Binding& binding) {
-  return binding.kind == Kind::kInput && binding.optional;
+  return binding.kind == Kind::kTensor && binding.optional;
 }
 
 [[gnu::cold]] inline SchemaType type_of_input(const Binding& binding) {
   SchemaType type;
   switch (binding.kind) {
-    case Kind::kInputList:
+    case Kind::kTensorList:
       return {c10::ListType::ofTensors(), c10::ListType::ofTensors()};
     case Kind::kNumber:
       type = type_of(binding.number == NumberType::kBool   ? AttributeType::kBool

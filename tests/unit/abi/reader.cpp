@@ -14,16 +14,16 @@
 
 namespace {
 
-using aten_bridge::detail::HostAttributes;
+using aten_bridge::detail::MindSporeAttributes;
 
 // Every getter, so that all but one or none meet an exception of the host's.
-std::string all_of(const HostAttributes& attributes, const char* name) {
+std::string all_of(const MindSporeAttributes& attributes, const char* name) {
   return '"' + std::string(name) + "\": " +
          (attributes.has(name) ? aten_bridge::detail::attribute_text(attributes, name) : "nothing");
 }
 
 // Whether no getter finds the attribute, or touches what it is given.
-bool leaves_alone(const HostAttributes& attributes, const char* name) {
+bool leaves_alone(const MindSporeAttributes& attributes, const char* name) {
   bool flag = true;
   int64_t integer = 5;
   double real = 0.5;
@@ -39,7 +39,7 @@ bool leaves_alone(const HostAttributes& attributes, const char* name) {
 
 extern "C" const char* ABI_NAME(read_all_)(void* extra) {
   static std::string text;
-  const HostAttributes attributes(extra);
+  const MindSporeAttributes attributes(extra);
   const std::string long_name(40, 'a');
   text.clear();
   for (const char* name :
@@ -54,7 +54,7 @@ extern "C" const char* ABI_NAME(read_all_)(void* extra) {
 }
 
 extern "C" int ABI_NAME(read_often_)(void* extra, int times) {
-  const HostAttributes attributes(extra);
+  const MindSporeAttributes attributes(extra);
   int wrong = 0;
   for (int i = 0; i < times; ++i) {
     int64_t integer = 0;
