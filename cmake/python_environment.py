@@ -64,9 +64,13 @@ UV_SETTINGS = {
 UV_SEPARATORS = {"extra-index-url": " ", "find-links": ","}  # of several
 NOT_FOR_UV = (
     "break-system-packages",
+    "config-file",
     "disable-pip-version-check",
+    "no-color",
     "no-input",
     "progress-bar",
+    "retries",
+    "root-user-action",
     "user",
 )
 
@@ -269,8 +273,11 @@ def install_by_uv(python, requirements, settings):
     """Whether uv has installed the packages, with pip's settings and its own."""
     listed = subprocess.run([python, "-m", "pip", "config", "list"], stdout=subprocess.PIPE)
     translated = uv_settings(listed.stdout.decode(errors="replace"))
-    if translated is None:
+    if listed.returncode != 0 or translated is None:
         return False
+    if not is_on_disk_of(python, uv_cache()):  # where it would be copied instead of linked
+        build = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(python))))
+        translated["UV_CACHE_DIR"] = os.path.join(build, "uv_cache")
     # With bytecode, as pip does: where PYTHONDONTWRITEBYTECODE is set, as on build machines, every
     # process would compile what it imports.
     uv = [python, "-m", "uv", "pip", "install", "--compile-bytecode", "--python", python]
@@ -280,22 +287,42 @@ def install_by_uv(python, requirements, settings):
     return False
 
 
+def uv_cache():
+    """Where uv keeps what it has unpacked, unless it is told."""
+    caches = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    return os.path.join(caches, "uv")
+
+
+def is_on_disk_of(path, other):
+    """Whether two places are on one disk, or will be."""
+
+    def disk(place):
+        while not os.path.exists(place):
+            place = os.path.dirname(place)
+        return os.stat(place).st_dev
+
+    return disk(path) == disk(other)
+
+
 def uv_settings(listed):
     """The environment variables that tell uv what `pip config list` has printed.
 
     None where uv lacks one of the settings. What is set for a command stands before what is global,
-    and environment variables before both, as in pip.
+    and environment variables before both, as in pip, which skips empty ones.
     """
     sections = ("global", "install", ":env:")
     found = []
     for line in listed.splitlines():
         name, _, value = line.partition("=")
         section, _, key = name.rpartition(".")
-        if section not in sections or key in NOT_FOR_UV:
+        if section not in sections or key in NOT_FOR_UV or value == "''":
             continue
+        try:
+            text = ast.literal_eval(value)
+        except (SyntaxError, ValueError):
+            return None
         if key not in UV_SETTINGS:
             return None
-        text = ast.literal_eval(value)
         if key in UV_SEPARATORS:
             text = UV_SEPARATORS[key].join(text.split())
         found.append((sections.index(section), UV_SETTINGS[key], text))

@@ -187,8 +187,8 @@ struct Arguments {
   Instance* instance = nullptr;
   Memory* workspaces = nullptr;
   const KernelInfo* kernel = nullptr;
-  const void* call = nullptr;  // the host's, for a kernel that takes it as it comes
-  void* stream = nullptr;      // the host's
+  const void* frame = nullptr;  // the host's, for a kernel that takes it as it comes
+  void* stream = nullptr;       // the host's
   void (*around_state)(const char* operator_name, void* stream,
                        bool is_made) = nullptr;               // of the device
   std::vector<std::vector<int64_t>>* result_sizes = nullptr;  // to be filled, where they are found

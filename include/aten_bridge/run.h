@@ -175,7 +175,7 @@ template <class Device, class Host, class... OfHost>
     // What autograd records is over when the call is.
     const OperandsInUse in_use(kept, arguments, /*keeps_views=*/!info.records);
     if (info.takes_frame) {
-      arguments.call = host.take_frame(device);
+      arguments.frame = host.take_frame(device);
     } else {
       if constexpr (Host::kWritesInputs) {
         if (info.outputs == 0) {

@@ -27,6 +27,7 @@ using detail::Kind;
 using detail::kMaxNdim;
 using detail::NumberType;
 using detail::Operand;
+using detail::raise;
 
 using Stack = std::vector<c10::IValue>;
 
@@ -145,9 +146,9 @@ Operator::Operator(const c10::OperatorHandle& handle, const TextAttributes& attr
       depends_on_values_(depends_on_values(handle)),
       schema_(read_schema(handle.schema())) {
   if (!schema_.fault.empty()) {
-    throw Error(Status::kAttribute,
-                join({schema_.name, ": expected an operator from tensors to new tensors, got one ",
-                      "that is not: ", schema_.fault}));
+    raise(Status::kAttribute,
+          {schema_.name, ": expected an operator from tensors to new tensors, got one ",
+           "that is not: ", schema_.fault});
   }
   int fixed = 0;
   bool has_open_list = false;
@@ -160,12 +161,11 @@ Operator::Operator(const c10::OperatorHandle& handle, const TextAttributes& attr
       constexpr int64_t kMost = 10000;
       int64_t length = 0;
       if (!attributes.get(argument.name.c_str(), length) || length < 0 || length > kMost) {
-        throw Error(Status::kAttribute,
-                    join({schema_.name, ": attribute '", argument.name, "': expected the number ",
-                          "of tensors in this list, got ",
-                          attributes.has(argument.name.c_str())
-                              ? detail::attribute_text(attributes, argument.name.c_str())
-                              : "nothing; " + attributes.advice(argument.name.c_str())}));
+        raise(Status::kAttribute, {schema_.name, ": attribute '", argument.name,
+                                   "': expected the number ", "of tensors in this list, got ",
+                                   attributes.has(argument.name.c_str())
+                                       ? detail::attribute_text(attributes, argument.name.c_str())
+                                       : "nothing; " + attributes.advice(argument.name.c_str())});
       }
       lengths_.back() = static_cast<int>(length);
       fixed += static_cast<int>(length);
@@ -230,12 +230,11 @@ const Registered& Operator::registered() const {
   watch_dispatcher();
   const auto handle = find_overload(schema_.name);
   if (!handle.has_value() || schema_text(*handle) != text_) {
-    throw Error(
+    raise(
         Status::kAten,
-        join({schema_.name, ": expected the operator that was registered with PyTorch when ",
-              "this one was made, got ",
-              handle.has_value() ? "one of another schema" : "none any more",
-              "; make the operator anew"}));
+        {schema_.name, ": expected the operator that was registered with PyTorch when ",
+         "this one was made, got ", handle.has_value() ? "one of another schema" : "none any more",
+         "; make the operator anew"});
   }
   last = new Registered(look_up(*handle));  // the one before may be in use
   registered_.store(last, std::memory_order_release);
@@ -441,15 +440,15 @@ Tensors infer_by_running(const Operator& of, const Arguments& metas) {
       return *std::move(of_zeros);
     }
     // aten_bridge._function imports PyTorch where a text says so, and asks again.
-    throw Error(Status::kAten,
-                join({of.schema().name, ": expected shapes that PyTorch tells without data, or ",
-                      "with zeros or ones in the inputs, got the error: ",
-                      detail::exception_text(error), kImportPyTorch}));
+    raise(Status::kAten,
+          {of.schema().name, ": expected shapes that PyTorch tells without data, or ",
+           "with zeros or ones in the inputs, got the error: ", detail::exception_text(error),
+           kImportPyTorch});
   }
   // Nobody has looked at other libraries' operators: zeros and ones may be too few to see it.
   const bool is_known = of.schema().name.rfind("aten::", 0) == 0;
   if (!is_known || (of_zeros.has_value() && !have_same_shapes(*of_zeros, of_ones))) {
-    throw Error(Status::kShape, of.schema().name + kDependsOnValues);
+    raise(Status::kShape, {of.schema().name, kDependsOnValues});
   }
   return of_ones;
 }
@@ -561,16 +560,16 @@ class CallKernel final : public KernelOf<KernelBase> {
         throw;
       }
       if (of_.is_data_dependent()) {  // with these inputs: aten::index is so with masks alone
-        throw Error(Status::kShape, of_.schema().name + kDependsOnValues);
+        raise(Status::kShape, {of_.schema().name, kDependsOnValues});
       }
       results = infer_by_running(of_, arguments);
     }
     for (at::Tensor& result : results) {
       result = defined(result);
       if (result.layout() != at::kStrided) {
-        throw Error(Status::kOutput,
-                    join({info.operator_name, ": expected an operator whose results are dense, ",
-                          "got one whose result is ", layout_text(result.layout())}));
+        raise(Status::kOutput,
+              {info.operator_name, ": expected an operator whose results are dense, ",
+               "got one whose result is ", layout_text(result.layout())});
       }
     }
     return results;
@@ -617,8 +616,8 @@ class SizesKernel final : public KernelOf<KernelBase> {
       const auto* const type = std::find(std::begin(detail::kScalarTypes) + 1,
                                          std::end(detail::kScalarTypes), some.scalar_type());
       if (type == std::end(detail::kScalarTypes)) {
-        throw Error(Status::kDtype, join({info.operator_name, ": expected ", detail::dtype_names(),
-                                          ", got ", detail::tensor_text(some)}));
+        raise(Status::kDtype, {info.operator_name, ": expected ", detail::dtype_names(), ", got ",
+                               detail::tensor_text(some)});
       }
       row[0] = type - detail::kScalarTypes;
       row[1] = some.dim();
@@ -680,7 +679,7 @@ class CountedKernel final : public KernelOf<KernelBase> {
   }
 
   Tensors infer(const Arguments& /*arguments*/) const override {
-    throw Error(Status::kShape, of_.schema().name + kDependsOnValues);
+    raise(Status::kShape, {of_.schema().name, kDependsOnValues});
   }
 };
 
@@ -755,21 +754,19 @@ struct Made {
 const KernelBase& make_kernel(Made& made, const TextAttributes& attributes, int inputs) {
   const auto handle = find_overload(attributes.name());
   if (!handle.has_value()) {
-    throw Error(Status::kAttribute,
-                join({attributes.name(), ": expected an operator that is registered with ",
-                      "PyTorch, got an unknown name; import the library that has it"}));
+    raise(Status::kAttribute, {attributes.name(), ": expected an operator that is registered with ",
+                               "PyTorch, got an unknown name; import the library that has it"});
   }
   const bool is_gradient = std::strtol(attributes.task().c_str(), nullptr, 10) > 0;
   if (is_gradient && inputs < 0) {
-    throw Error(Status::kAttribute,
-                join({attributes.name(), ": expected the number of inputs of a ",
-                      "gradient, such as \"1/2\", got \"", attributes.task(), "\""}));
+    raise(Status::kAttribute, {attributes.name(), ": expected the number of inputs of a ",
+                               "gradient, such as \"1/2\", got \"", attributes.task(), "\""});
   }
   const Operator of(*handle, attributes, inputs);
   if (is_gradient && of.bindings().empty()) {  // it would have no outputs
-    throw Error(Status::kAttribute,
-                join({attributes.name(), ": expected a gradient of one input or more, got the ",
-                      "task \"", attributes.task(), "\" for 0 inputs"}));
+    raise(Status::kAttribute,
+          {attributes.name(), ": expected a gradient of one input or more, got the ", "task \"",
+           attributes.task(), "\" for 0 inputs"});
   }
   std::unique_ptr<Family>& family = made.families[of.key()];
   if (family == nullptr) {
@@ -777,8 +774,8 @@ const KernelBase& make_kernel(Made& made, const TextAttributes& attributes, int 
   }
   const KernelBase* kernel = family->find(attributes.task());
   if (kernel == nullptr) {
-    throw Error(Status::kAttribute, join({attributes.name(), ": expected a task, such as \"0\", ",
-                                          "got \"", attributes.task(), "\""}));
+    raise(Status::kAttribute, {attributes.name(), ": expected a task, such as \"0\", ", "got \"",
+                               attributes.task(), "\""});
   }
   return *kernel;
 }

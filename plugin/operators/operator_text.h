@@ -40,10 +40,10 @@ class TextAttributes final : public Attributes {
     std::vector<std::string> parts;
     if (!detail::split_strings(text, parts) || parts.size() < 2 || parts.size() % 2 != 0 ||
         !read_task(parts[1]) || parts[0].find('\0') != std::string::npos) {  // errors end at NUL
-      throw Error(Status::kAttribute,
-                  detail::join({"AtenOperator: expected the attribute '", kOperatorAttribute,
-                                "' as operator() of aten_bridge.mindspore and of aten_bridge.jax ",
-                                "writes it, got '", text, "'; make the operator with it"}));
+      detail::raise(Status::kAttribute,
+                    {"AtenOperator: expected the attribute '", kOperatorAttribute,
+                     "' as operator() of aten_bridge.mindspore and of aten_bridge.jax writes it, ",
+                     "got '", text, "'; make the operator with it"});
     }
     name_ = std::move(parts[0]);
     for (std::size_t i = 2; i < parts.size(); i += 2) {

@@ -8,6 +8,7 @@ import difflib
 import functools
 import importlib
 import importlib.util
+import math
 import mmap
 import os
 import re
@@ -305,6 +306,14 @@ def as_switch(beginning: str, what: str, value: Any) -> bool:
     if not (is_numpys or isinstance(value, bool)):
         raise TypeError(f"{beginning}: expected {what} to be True or False, got {shown(value)}")
     return bool(value)
+
+
+def as_float(number: Any) -> float:
+    """A real number; infinite where it is a fraction that no float can hold."""
+    try:
+        return float(number)
+    except OverflowError:
+        return math.inf if number > 0 else -math.inf
 
 
 def is_utf8(text: str) -> bool:

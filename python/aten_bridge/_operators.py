@@ -11,7 +11,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from aten_bridge._function import Description, Function
-from aten_bridge._library import Library, did_you_mean, is_utf8, open_library, or_list, shown
+from aten_bridge._library import (
+    Library,
+    as_float,
+    did_you_mean,
+    is_utf8,
+    open_library,
+    or_list,
+    shown,
+)
 from aten_bridge._places import compiled_library
 
 ATTRIBUTE = "aten_bridge_operator"  # kOperatorAttribute of plugin/operators/operator_text.h
@@ -180,15 +188,6 @@ def _float_bits(value: float) -> str:
     return str(struct.unpack("<q", struct.pack("<d", value))[0])
 
 
-def _as_float(value: Any) -> float | None:
-    """A real number; None where no float can hold it."""
-    try:
-        number = float(value)
-    except OverflowError:  # of a fraction
-        return None
-    return None if math.isinf(number) and value != number else number
-
-
 def _encoded(value: Any) -> str | None:
     """A value as operator_text.h has it; None for what no attribute can be."""
     if isinstance(value, bool):
@@ -196,8 +195,8 @@ def _encoded(value: Any) -> str | None:
     if isinstance(value, numbers.Integral):
         return f"i{int(value)}" if -(2**63) <= value < 2**63 else None
     if isinstance(value, numbers.Real):
-        number = _as_float(value)
-        return None if number is None else f"f{_float_bits(number)}"
+        number = as_float(value)
+        return None if math.isinf(number) and value != number else f"f{_float_bits(number)}"
     if isinstance(value, str):
         return None if "\0" in value or not is_utf8(value) else f"s{value}"
     if type(value).__module__ == "torch" and type(value).__name__ == "dtype":

@@ -213,6 +213,10 @@ def test_a_failing_pip_is_explained(environment, tmp_path, requirements, log, se
     assert failure_of(environment, folder, requirements) == sentence.format(folder=folder)
 
 
+# What pip is set to; uv's own variables stand before it.
+OF_PIP = "global.extra-index-url='https://of-pip'\nglobal.find-links='/of-pip'\n"
+
+
 def run_with_uv(environment, settings, statuses):
     """Has each command of the module end with the status that its first word here has, else 0."""
     made = []
@@ -220,6 +224,11 @@ def run_with_uv(environment, settings, statuses):
     def fake_run(command, **options):
         words = ["venv", "config", "uv==1.2.3", "uv", "pip"]
         made.append(next(word for word in words if word in command))
+        if made[-1] == "uv":
+            install = ["-m", "uv", "pip", "install", "--compile-bytecode", "--python", command[0]]
+            assert command[1:-2] == install
+            assert options["env"]["UV_INDEX"] == "https://of-pip"
+            assert options["env"]["UV_FIND_LINKS"] == "/of-uv"
         status = statuses.get(made[-1], 0)
         return types.SimpleNamespace(returncode=status, stdout=settings.encode())
 
@@ -237,27 +246,57 @@ def uv_requirements(tmp_path):
 @pytest.mark.parametrize(
     ("settings", "statuses", "commands"),
     [
-        ("", {}, ["venv", "uv==1.2.3", "config", "uv"]),
-        ("", {"uv": 2}, ["venv", "uv==1.2.3", "config", "uv", "pip"]),
+        (OF_PIP, {}, ["venv", "uv==1.2.3", "config", "uv"]),
+        (OF_PIP, {"uv": 2}, ["venv", "uv==1.2.3", "config", "uv", "pip"]),
+        (OF_PIP, {"config": 1}, ["venv", "uv==1.2.3", "config", "pip"]),
         ("global.no-index='true'\n", {}, ["venv", "uv==1.2.3", "config", "pip"]),
     ],
 )
 def test_uv_installs_where_it_is_pinned_and_pip_what_uv_cannot(
-    environment, tmp_path, uv_requirements, settings, statuses, commands
+    environment, tmp_path, uv_requirements, monkeypatch, settings, statuses, commands
 ):
+    monkeypatch.setenv("UV_FIND_LINKS", "/of-uv")
     made = run_with_uv(environment, settings, statuses)
     environment.make(str(tmp_path / "environment"), str(uv_requirements))
     assert made == commands
 
 
 @pytest.mark.parametrize("failing", ["uv==1.2.3", "pip"])
-def test_where_uv_and_pip_fail_pip_is_explained(environment, tmp_path, uv_requirements, failing):
-    made = run_with_uv(environment, "", {failing: 1, "uv": 2})
+def test_where_uv_and_pip_fail_pip_is_explained(
+    environment, tmp_path, uv_requirements, monkeypatch, failing
+):
+    monkeypatch.setenv("UV_FIND_LINKS", "/of-uv")
+    made = run_with_uv(environment, OF_PIP, {failing: 1, "uv": 2})
     folder = tmp_path / "environment"
     assert failure_of(environment, folder, uv_requirements) == (
         f"pip failed; its log is {folder}/pip.log"
     )
     assert made[-1] == failing
+
+
+def test_uv_keeps_its_cache_on_the_disk_of_the_environment(
+    environment, tmp_path, uv_requirements, monkeypatch
+):
+    monkeypatch.delenv("UV_CACHE_DIR", raising=False)
+    caches = []
+
+    def fake_run(command, **options):
+        if "uv" in command:
+            caches.append(options["env"].get("UV_CACHE_DIR"))
+        return types.SimpleNamespace(returncode=0, stdout=b"")
+
+    replace_run(environment, fake_run)
+    for is_there in (True, False):
+        environment.is_on_disk_of = lambda path, other, is_there=is_there: is_there
+        environment.make(str(tmp_path / str(is_there) / "environment"), str(uv_requirements))
+    assert caches == [None, str(tmp_path / "False/uv_cache")]
+
+
+def test_disk_of_what_is_not_there_yet(environment, tmp_path, monkeypatch):
+    assert environment.is_on_disk_of(str(tmp_path), str(tmp_path / "a/b"))
+    assert not environment.is_on_disk_of(str(tmp_path), "/proc/none")
+    monkeypatch.setenv("XDG_CACHE_HOME", "/caches")
+    assert environment.uv_cache() == "/caches/uv"
 
 
 @pytest.mark.parametrize(
@@ -275,6 +314,11 @@ def test_where_uv_and_pip_fail_pip_is_explained(environment, tmp_path, uv_requir
             {"UV_INDEX": "https://a https://b", "UV_FIND_LINKS": "/a,/b", "UV_HTTP_TIMEOUT": "180"},
         ),
         ("global.disable-pip-version-check='1'\ndownload.no-index='1'\n", {}),
+        (
+            "global.index-url='https://a/simple'\n:env:.index-url=''\n:env:.no-index=''\n",
+            {"UV_DEFAULT_INDEX": "https://a/simple"},
+        ),
+        ("global.cert=surprise\n", None),
         ("global.cert='/c.pem'\nglobal.constraint='c.txt'\n", None),
     ],
 )

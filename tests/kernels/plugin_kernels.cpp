@@ -4,6 +4,8 @@
 #include <ATen/ops/nonzero.h>
 #include <aten_bridge.h>
 
+#include <numeric>
+
 namespace {
 
 using at::Tensor;
@@ -59,5 +61,12 @@ Tensor negate_numbers(const Tensor& x) {
   return x.neg();
 }
 ATEN_BRIDGE_EXPORT(NegateNumbers, negate_numbers);
+
+// y = the sums of both.
+void sums(at::IntArrayRef ints, at::ArrayRef<double> reals, Tensor& y) {
+  y.select(0, 0).fill_(std::accumulate(ints.begin(), ints.end(), int64_t{0}));
+  y.select(0, 1).fill_(std::accumulate(reals.begin(), reals.end(), 0.0));
+}
+ATEN_BRIDGE_EXPORT(Sums, sums);
 
 }  // namespace

@@ -371,6 +371,13 @@ static_assert(0.02 * kLaterHalf > kMostResident.after(kLaterHalf));
 
 // A sanitizer keeps memory of what is freed, and of what threads did.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SOAK_IS_SANITIZED
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define SOAK_IS_SANITIZED
+#endif
+#endif
+#ifdef SOAK_IS_SANITIZED
 constexpr bool kLooksAtMemory = false;
 constexpr double kSecondsOfATest = 30;
 #else

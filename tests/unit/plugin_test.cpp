@@ -102,6 +102,19 @@ TEST(PluginTest, ListsNumbersAndDtypesComeFromInputs) {
   none.input("float32", {}, &real, true).none().output("float64", {6}, found.data());
   EXPECT_EQ(none.run("Values"), "");
   EXPECT_EQ(found, (std::vector<double>{3, 4, 0.1, 0.2, 0.3, -1}));
+
+  for (const int64_t count : {0, 1, 8, 9, 100}) {
+    std::vector<int64_t> longs(static_cast<std::size_t>(count), 3);
+    std::vector<double> doubles(static_cast<std::size_t>(count), 0.5);
+    std::vector<double> both(2);
+    PluginCall sums;
+    sums.input("int64", {count}, longs.data(), true)
+        .input("float64", {count}, doubles.data(), true);
+    sums.output("float64", {2}, both.data());
+    EXPECT_EQ(sums.run("Sums"), "");
+    EXPECT_EQ(both, (std::vector<double>{3.0 * static_cast<double>(count),
+                                         0.5 * static_cast<double>(count)}));
+  }
 }
 
 TEST(PluginTest, ListsOfNumbersMayBeViews) {
@@ -294,7 +307,7 @@ TEST(PluginTest, TheLibraryTellsItsOperators) {
   const auto names = [&](const char* name) {
     return reinterpret_cast<const char** (*)()>(dlsym(library, name))();
   };
-  ASSERT_EQ(count("GetRegisteredOpCount"), 8);
+  ASSERT_EQ(count("GetRegisteredOpCount"), 9);
   EXPECT_STREQ(names("GetAllRegisteredOps")[0], "Copy");
   EXPECT_STREQ(names("GetAllRegisteredOps")[6], "NonZeroPlugin");
   ASSERT_EQ(count("GetComputeDependOpCount"), 1);

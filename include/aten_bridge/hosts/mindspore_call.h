@@ -95,7 +95,7 @@ template <>
 struct Parameter<const CallFrame&> {
   static constexpr Kind kKind = Kind::kFrame;
   static const CallFrame& get(const Arguments& arguments, int /*index*/) {
-    return *static_cast<const CallFrame*>(arguments.call);
+    return *static_cast<const CallFrame*>(arguments.frame);
   }
 };
 

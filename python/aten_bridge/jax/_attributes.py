@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import numbers
 from typing import Any
 
@@ -12,7 +11,7 @@ import numpy as np
 from aten_bridge import _attributes
 from aten_bridge._attributes import Carrier, check_int
 from aten_bridge._function import Bools, Function
-from aten_bridge._library import is_utf8
+from aten_bridge._library import as_float, is_utf8
 from aten_bridge.jax._dtypes import NAMES
 
 # For the library: NONE and ROWS are kNoneAttribute and kRowsPrefix of hosts/jax_attributes.h, EXACT
@@ -44,10 +43,7 @@ def _number(value: Any) -> int | float | None:
         return None
     if isinstance(value, numbers.Integral):
         return check_int(value)
-    try:
-        return float(value)
-    except OverflowError:  # of a fraction
-        return math.inf if value > 0 else -math.inf
+    return as_float(value)
 
 
 _CARRIER = Carrier(plain_value, _number)

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from aten_bridge._library import cut, shown
+from aten_bridge._library import as_float, cut, shown
 from aten_bridge.jax._dtypes import DTYPES, NAMES
 
 
@@ -108,10 +108,7 @@ class _Reader:
                 return
             array = (np.int64 if is_wide else np.int32)(value)
         else:
-            try:
-                real = float(number)
-            except OverflowError:  # of a fraction
-                real = math.inf
+            real = as_float(number)
             with np.errstate(over="ignore"):
                 array = (np.float64 if is_wide else np.float32)(real)
             is_infinite = math.isinf(real) and number == real

@@ -12,7 +12,7 @@ import numpy as np
 from aten_bridge import _attributes
 from aten_bridge._attributes import Carrier, Uncarriable, attributes_text, check_int
 from aten_bridge._function import Function
-from aten_bridge._library import is_utf8, shown
+from aten_bridge._library import as_float, is_utf8, shown
 from aten_bridge.mindspore._dtypes import NAMES
 
 
@@ -36,10 +36,7 @@ def carried_number(value: Any) -> int | float | None:
         return None
     if isinstance(value, numbers.Integral):
         return check_int(value)
-    try:
-        number = float(value)
-    except OverflowError:  # of a fraction
-        number = math.inf
+    number = as_float(value)
     single = ctypes.c_float(number).value
     # The number may be infinite, or zero, where the value is not.
     if (math.isinf(single) and value != single) or (single == 0 and value != 0):
