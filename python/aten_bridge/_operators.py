@@ -203,7 +203,8 @@ def _encoded(value: Any) -> str | None:
         return "s" + str(value).removeprefix("torch.").replace("float8_", "float8")
     if not isinstance(value, list | tuple):
         return None
-    elements = [_encoded(element) for element in value]
+    # No attribute is a list of lists, however deep.
+    elements = [None if isinstance(one, list | tuple) else _encoded(one) for one in value]
     if None in elements:
         return None
     letters = {element[0] for element in elements}

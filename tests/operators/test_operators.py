@@ -684,6 +684,12 @@ def test_wrong_attributes():
         "aten::topk: attribute 'dimm': expected one of 'k', 'dim', 'largest', 'sorted', got an "
         "unknown name; did you mean 'dim'?"
     )
+    deep = 1
+    for _ in range(sys.getrecursionlimit()):
+        deep = [deep]
+    assert said(TypeError, lambda: operator("aten::sum", dim=deep)).startswith(
+        "aten::sum.dim_IntList: attribute 'dim': expected a list of ints, got "
+    )
     # Of the overload that has these names, not of the one without attributes.
     assert said(TypeError, lambda: operator("aten::max", dim="x")) == (
         "aten::max.dim: attribute 'dim': expected an int, got the str \"x\""
