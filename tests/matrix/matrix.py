@@ -128,6 +128,7 @@ ROWS = (
     Row("clang++, C++20, -O3", compiler="clang++", standard="20", flags="-O3"),
     Row("RTLD_GLOBAL", is_global=True),
     Row("MindSpore 2.7.0", mindspore="2.7.0"),
+    Row("MindSpore 2.7.1", mindspore="2.7.1"),
     Row("MindSpore 2.7.2", mindspore="2.7.2"),
     Row("MindSpore 2.8", mindspore="2.8.0"),
     Row("MindSpore 2.9", mindspore="2.9.0"),
