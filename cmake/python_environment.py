@@ -263,20 +263,20 @@ def install(directory, requirements, python, has_hosts):
     uv = pinned_in(requirements).get("uv")
     if uv and subprocess.run([*pip, "--quiet", "uv==" + uv], env=settings).returncode != 0:
         raise EnvironmentFailure(explain(log, directory, requirements))
-    is_done = uv and install_by_uv(python, requirements, settings)
+    is_done = uv and install_by_uv(directory, python, requirements, settings)
     if not is_done and subprocess.run([*pip, "-r", requirements], env=settings).returncode != 0:
         raise EnvironmentFailure(explain(log, directory, requirements))
     shutil.rmtree(temporary, ignore_errors=True)
 
 
-def install_by_uv(python, requirements, settings):
+def install_by_uv(directory, python, requirements, settings):
     """Whether uv has installed the packages, with pip's settings and its own."""
     listed = subprocess.run([python, "-m", "pip", "config", "list"], stdout=subprocess.PIPE)
     translated = uv_settings(listed.stdout.decode(errors="replace"))
     if listed.returncode != 0 or translated is None:
         return False
-    if not is_on_disk_of(python, uv_cache()):  # where it would be copied instead of linked
-        build = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(python))))
+    if not is_on_disk_of(directory, uv_cache()):  # where it would be copied instead of linked
+        build = os.path.dirname(os.path.abspath(directory))
         translated["UV_CACHE_DIR"] = os.path.join(build, "uv_cache")
     # With bytecode, as pip does: where PYTHONDONTWRITEBYTECODE is set, as on build machines, every
     # process would compile what it imports.

@@ -138,3 +138,6 @@ values = st.recursive(
     ),
     max_leaves=6,
 )
+
+# What an operator is called with.
+arguments = st.lists(st.one_of(tensors, tensors, numbers, st.none(), values), max_size=4).map(tuple)

@@ -84,13 +84,8 @@ def test_attributes_of_any_name_and_type(worker, name, attributes):
     worker.run("forget")
 
 
-arguments = st.lists(
-    st.one_of(inputs.tensors, inputs.tensors, inputs.numbers, st.none(), inputs.values), max_size=4
-).map(tuple)
-
-
 @inputs.examples(400)
-@given(name=st.sampled_from([*NEEDED]), arguments=arguments)
+@given(name=st.sampled_from([*NEEDED]), arguments=inputs.arguments)
 def test_call_with_anything(worker, name, arguments):
     number = made(worker, name, **NEEDED[name]).value
     outcome = worker.run("call", number, arguments)

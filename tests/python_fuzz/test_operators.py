@@ -200,15 +200,12 @@ def assert_in_call(outcome, name):
         assert_in_words(outcome, f"{name}: ")
 
 
-arguments = st.lists(
-    st.one_of(inputs.tensors, inputs.tensors, inputs.numbers, st.none(), inputs.values), max_size=4
-).map(tuple)
 CALLED = ["LeakyRelu", "SumOfGiven", "NumberInputs", "Join", "Total", "Checked", "MultiplyAdd"]
 CALLED += ["ToComplex", "Touch", "TouchWithMeta", "Counter", "Reverse", "LeakyReluGrad"]
 
 
 @inputs.examples(500)
-@given(name=st.sampled_from(CALLED), arguments=arguments)
+@given(name=st.sampled_from(CALLED), arguments=inputs.arguments)
 def test_call_with_anything(worker, name, arguments):
     number = made(worker, name).value
     assert_in_call(worker.run("call", number, arguments), name)
@@ -216,7 +213,7 @@ def test_call_with_anything(worker, name, arguments):
 
 
 @inputs.examples(100)
-@given(arguments=arguments)
+@given(arguments=inputs.arguments)
 def test_call_of_a_kernel_that_takes_the_call_as_it_comes(worker, arguments):
     out = {"out_shape": (2,), "out_dtype": Dtype("float32")}
     number = made(worker, "SumSlots", KERNELS, **out).value
@@ -228,7 +225,7 @@ def test_call_of_a_kernel_that_takes_the_call_as_it_comes(worker, arguments):
 
 
 @inputs.examples(12)
-@given(name=st.sampled_from(CALLED), arguments=arguments)
+@given(name=st.sampled_from(CALLED), arguments=inputs.arguments)
 def test_call_with_anything_in_graph_mode(worker, name, arguments):
     number = made(worker, name).value
     worker.run("call_in_graph", number, arguments)  # MindSpore's own errors too
@@ -275,7 +272,7 @@ def test_leaky_relu_is_that_of_numpy(worker, x, slope):
 
 
 numbered = st.one_of(
-    arguments,
+    inputs.arguments,
     st.tuples(inputs.numbers),
     st.tuples(inputs.tensors, *3 * [inputs.numbers], st.none()),
 )
@@ -328,7 +325,7 @@ class Counters(RuleBasedStateMachine):
         count = counts[start, shape, dtype] = counts.get((start, shape, dtype), start - 1) + 1
         np.testing.assert_array_equal(outcome.value[-1], np.full(shape, count, dtype), strict=True)
 
-    @rule(counter=counters, arguments=arguments)
+    @rule(counter=counters, arguments=inputs.arguments)
     def call_with_anything(self, counter, arguments):
         assume(len(arguments) != 1)
         outcome = self.worker.run("call", counter, arguments)

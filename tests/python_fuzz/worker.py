@@ -99,14 +99,19 @@ _operators: dict[int, Any] = {}
 _numbers = itertools.count()
 
 
+def _keep(operator: Any) -> int:
+    """Its number."""
+    _operators[number := next(_numbers)] = operator
+    return number
+
+
 def make(path_and_name: Any, options: dict[str, Any]) -> int:
     """The number of a new operator."""
     from aten_bridge.mindspore import kernel
 
     operator = kernel(_real(path_and_name), **_real(options))
     repr(operator)
-    _operators[number := next(_numbers)] = operator
-    return number
+    return _keep(operator)
 
 
 def make_by_name(name: Any, options: dict[str, Any]) -> int:
@@ -115,8 +120,7 @@ def make_by_name(name: Any, options: dict[str, Any]) -> int:
 
     made = operator(_real(name), **_real(options))
     repr(made)
-    _operators[number := next(_numbers)] = made
-    return number
+    return _keep(made)
 
 
 def call(number: int, arguments: tuple[Any, ...]) -> Any:
@@ -153,8 +157,7 @@ def copy_of(number: int, how: str) -> int:
         "copy": copy.copy,
         "pickle": lambda operator: pickle.loads(pickle.dumps(operator)),
     }[how](_operators[number])
-    _operators[number := next(_numbers)] = made
-    return number
+    return _keep(made)
 
 
 def forget() -> None:
