@@ -128,12 +128,12 @@ inline std::vector<std::vector<double>> widen(const std::vector<std::vector<floa
 
 /// Takes a list of bools out of one of ints. False if that is none.
 [[gnu::cold]] inline bool to_bools(const std::vector<int64_t>& integers, std::vector<bool>& value) {
-  std::vector<bool> bools;
-  for (const int64_t integer : integers) {
-    if (integer != 0 && integer != 1) {
+  std::vector<bool> bools(integers.size());
+  for (std::size_t i = 0; i < bools.size(); ++i) {
+    if (integers[i] != 0 && integers[i] != 1) {
       return false;
     }
-    bools.push_back(integer == 1);
+    bools[i] = integers[i] == 1;
   }
   value = std::move(bools);
   return true;
@@ -160,55 +160,55 @@ inline std::vector<std::vector<double>> widen(const std::vector<std::vector<floa
   return true;
 }
 
+inline void append_value(std::string& text, bool value) { text += value ? "True" : "False"; }
+inline void append_value(std::string& text, int64_t value) { text += join({value}); }
+inline void append_value(std::string& text, double value) {
+  char digits[32];
+  std::snprintf(digits, sizeof(digits), "%.9g", value);
+  text += digits;
+}
+inline void append_value(std::string& text, const std::string& value) {
+  text += join({"\"", value, "\""});
+}
+template <class T>
+[[gnu::cold, gnu::noinline]] void append_value(std::string& text, const std::vector<T>& values) {
+  text += '[';
+  for (const T& value : values) {
+    text += &value == values.data() ? "" : ", ";
+    append_value(text, value);
+  }
+  text += ']';
+}
+
+/// Appends the attribute if it is of that type.
+template <class T>
+[[gnu::cold, gnu::noinline]] bool append_if(const Attributes& attributes, const char* name,
+                                            const char* type, std::string& text) {
+  T value{};
+  if (!attributes.get(name, value)) {
+    return false;
+  }
+  text += type;
+  append_value(text, value);
+  return true;
+}
+
 /// What an attribute is, for error texts: "the int 1", "the list of floats [0.5, 1]".
 [[gnu::cold]] inline std::string attribute_text(const Attributes& attributes, const char* name) {
-  const auto number = [](auto value) {
-    char text[32];
-    std::snprintf(text, sizeof(text), "%.9g", static_cast<double>(value));
-    return std::is_integral_v<decltype(value)> ? std::to_string(static_cast<int64_t>(value))
-                                               : std::string(text);
-  };
-  const auto list = [](const auto& values, const auto& element) {
-    std::string text = "[";
-    for (const auto& value : values) {
-      text.append(text.size() == 1 ? "" : ", ").append(element(value));
-    }
-    return text + "]";
-  };
-  const auto row = [&](const auto& values) { return list(values, number); };
-  bool flag = false;
-  int64_t integer = 0;
-  double real = 0;
-  std::string string;
-  std::vector<int64_t> integers;
-  std::vector<double> reals;
-  std::vector<std::vector<int64_t>> integer_lists;
-  std::vector<std::vector<double>> real_lists;
-  if (attributes.get(name, flag)) {
-    return flag ? "the bool True" : "the bool False";
-  }
-  if (attributes.get(name, integer)) {
-    return "the int " + number(integer);
-  }
-  if (attributes.get(name, real)) {
-    return "the float " + number(real);
-  }
-  if (attributes.get(name, string)) {
-    return join({"the str \"", string, "\""});
-  }
-  if (attributes.get(name, integers)) {
-    return "the list of ints " + row(integers);
-  }
-  if (attributes.get(name, reals)) {
-    return "the list of floats " + row(reals);
-  }
-  if (attributes.get(name, integer_lists)) {
-    return "the list of lists of ints " + list(integer_lists, row);
-  }
-  if (attributes.get(name, real_lists)) {
-    return "the list of lists of floats " + list(real_lists, row);
-  }
-  return "something that is none of bool, int, float, str, and lists of ints or of floats";
+  std::string text = "the ";
+  const bool is_known = append_if<bool>(attributes, name, "bool ", text) ||
+                        append_if<int64_t>(attributes, name, "int ", text) ||
+                        append_if<double>(attributes, name, "float ", text) ||
+                        append_if<std::string>(attributes, name, "str ", text) ||
+                        append_if<std::vector<int64_t>>(attributes, name, "list of ints ", text) ||
+                        append_if<std::vector<double>>(attributes, name, "list of floats ", text) ||
+                        append_if<std::vector<std::vector<int64_t>>>(
+                            attributes, name, "list of lists of ints ", text) ||
+                        append_if<std::vector<std::vector<double>>>(
+                            attributes, name, "list of lists of floats ", text);
+  return is_known
+             ? text
+             : "something that is none of bool, int, float, str, and lists of ints or of floats";
 }
 
 }  // namespace aten_bridge::detail

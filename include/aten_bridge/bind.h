@@ -76,8 +76,7 @@ inline bool take_told_counts(const KernelInfo& kernel, int inputs, int outputs,
   const bool has_list = kernel.list_begin >= 0;
   const int fixed = kernel.inputs - (has_list ? 1 : 0);
   if ((has_list ? inputs < fixed : inputs != fixed) || outputs < kernel.outputs) {
-    add_count_fault(has_list, fixed, kernel.outputs,
-                    std::to_string(inputs) + " and " + std::to_string(outputs),
+    add_count_fault(has_list, fixed, kernel.outputs, join({inputs, " and ", outputs}),
                     kernel.words->operands, report);
     return false;
   }
@@ -95,8 +94,7 @@ inline bool take_exact_counts(const KernelInfo& kernel, int inputs, int count, A
   const int fixed = kernel.inputs - (has_list ? 1 : 0);
   const int listed = kernel.lists_outputs ? inputs - fixed : 0;
   if ((has_list ? inputs < fixed : inputs != fixed) || count - inputs != kernel.outputs + listed) {
-    add_count_fault(has_list, fixed, kernel.outputs,
-                    std::to_string(inputs) + " and " + std::to_string(count - inputs),
+    add_count_fault(has_list, fixed, kernel.outputs, join({inputs, " and ", count - inputs}),
                     kernel.words->operands, report);
     return false;
   }

@@ -12,7 +12,6 @@
 #include <aten_bridge/slot.h>
 #include <aten_bridge/views.h>
 
-#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -60,7 +59,7 @@ class DTypeSet {
   }
 
   /// "float32|float64".
-  std::string text() const {
+  [[gnu::cold, gnu::noinline]] std::string text() const {
     std::string text;
     if (bits_ == kNobody) {
       return "a dtype that the host does not have";
@@ -100,7 +99,7 @@ struct SizeCheck {
   constexpr SizeCheck(int size) : number(size) {}      // NOLINT(*-explicit-*)
 
   constexpr bool is_rest() const { return name != nullptr && std::string_view(name) == "..."; }
-  std::string text() const { return name != nullptr ? name : std::to_string(number); }
+  std::string text() const { return name != nullptr ? name : detail::join({number}); }
 };
 
 /// What a kernel accepts as one operand. None and sizes that are not known yet pass.
@@ -208,13 +207,17 @@ class CheckRun {
   }
 
   void match_sizes(const OperandCheck& check, const OperandName& name, const Slot& slot) {
-    const auto is_rest = [](const SizeCheck& size) { return size.is_rest(); };
     const auto* begin = check.sizes_.data();
     const auto* end = begin + check.size_count_;
-    const auto* rest = std::find_if(begin, end, is_rest);
-    if (rest != end && std::any_of(rest + 1, end, is_rest)) {
-      add_pattern_fault(check, name);
-      return;
+    const auto* rest = end;
+    for (const auto* size = begin; size != end; ++size) {
+      if (size->is_rest()) {
+        if (rest != end) {
+          add_pattern_fault(check, name);
+          return;
+        }
+        rest = size;
+      }
     }
     const int front = static_cast<int>(rest - begin);
     const int back = rest == end ? 0 : static_cast<int>(end - rest) - 1;
@@ -242,10 +245,10 @@ class CheckRun {
 
   [[gnu::cold, gnu::noinline]] void add_rank_fault(const OperandCheck& check,
                                                    const OperandName& name, const Slot& slot) {
-    const std::string least = std::to_string(check.least_ndim_);
-    const std::string most = std::to_string(check.most_ndim_);
-    const std::string ranks =
-        least == most ? "rank " + least : detail::join({"a rank from ", least, " to ", most});
+    const int least = check.least_ndim_;
+    const int most = check.most_ndim_;
+    const std::string ranks = least == most ? detail::join({"rank ", least})
+                                            : detail::join({"a rank from ", least, " to ", most});
     report_.add(Status::kShape, {name.text(), ": expected ", ranks, ", got ", described(slot)});
   }
 
@@ -284,8 +287,7 @@ class CheckRun {
         if (named.size != size) {
           because.append(because.empty() ? " with " : " and ")
               .append(check.name)
-              .append(detail::join(
-                  {" = ", std::to_string(named.size), " as in ", named.operand.text()}));
+              .append(detail::join({" = ", named.size, " as in ", named.operand.text()}));
         }
         return named.size == size;
       }

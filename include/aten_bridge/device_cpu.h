@@ -94,8 +94,8 @@ class CpuDevice {
     const int device = find_cuda_device(query_, slot.data);
     if (device >= 0) {
       report.add(Status::kDevice,
-                 {name.text(), ": expected memory of the CPU, got memory of cuda:",
-                  std::to_string(device), " with ", slot.text(),
+                 {name.text(), ": expected memory of the CPU, got memory of cuda:", device,
+                  " with ", slot.text(),
                   "; this kernel was built for the CPU: run the operator on the CPU, or build the ",
                   "kernel for CUDA"});
     }

@@ -212,10 +212,9 @@ class CudaDevice {
       return true;
     }
     if (device_ >= 0) {
-      report.add(
-          Status::kDevice,
-          {name.text(), ": expected memory of cuda:", std::to_string(device_), " as ",
-           first_.text(), ", got memory of cuda:", std::to_string(found), " with ", slot.text()});
+      report.add(Status::kDevice,
+                 {name.text(), ": expected memory of cuda:", device_, " as ", first_.text(),
+                  ", got memory of cuda:", found, " with ", slot.text()});
       return false;
     }
     device_ = found;

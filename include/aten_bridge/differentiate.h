@@ -101,8 +101,8 @@ inline std::vector<at::Tensor> compute_gradients(const KernelInfo& kernel,
     if (operand.view.scalar_type() != result.scalar_type() ||
         operand.view.sizes() != result.sizes()) {
       report.add(Status::kShape,
-                 {operand.name.text(), ": expected ", tensor_text(result), " as output ",
-                  std::to_string(i), ", whose gradient it is, got ", operand.slot.text()});
+                 {operand.name.text(), ": expected ", tensor_text(result), " as output ", i,
+                  ", whose gradient it is, got ", operand.slot.text()});
     }
     outputs.push_back(result);
     given.push_back(operand.view);

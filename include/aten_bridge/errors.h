@@ -12,6 +12,7 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <type_traits>
 
 #pragma GCC visibility push(hidden)
 
@@ -58,20 +59,42 @@ class Error : public std::runtime_error {
 
 namespace aten_bridge::detail {
 
-/// The texts, one after the other.
-[[gnu::cold, gnu::noinline]] inline std::string join(
-    std::initializer_list<std::string_view> texts) {
-  std::string joined;
-  for (const std::string_view text : texts) {
-    joined += text;
+/// A part of a text: another text, which must outlive it, or a whole number.
+class Part {
+ public:
+  Part(const char* text) : Part(std::string_view(text)) {}                   // NOLINT(*-explicit-*)
+  Part(const std::string& text) : data_(text.data()), size_(text.size()) {}  // NOLINT(*-explicit-*)
+  Part(std::string_view text)                                                // NOLINT(*-explicit-*)
+      : data_(text.empty() ? "" : text.data()), size_(text.size()) {}
+  template <class Integer, class = std::enable_if_t<std::is_integral_v<Integer>>>
+  Part(Integer number) : size_(static_cast<std::size_t>(number)) {}  // NOLINT(*-explicit-*)
+
+  void append_to(std::string& text) const {
+    if (data_ == nullptr) {
+      text += std::to_string(static_cast<int64_t>(size_));
+    } else {
+      text.append(data_, size_);
+    }
   }
-  return joined;
+
+ private:
+  const char* data_ = nullptr;  // null: of a number
+  std::size_t size_;            // or the number
+};
+
+/// The parts, one after the other.
+[[gnu::cold, gnu::noinline]] inline std::string join(std::initializer_list<Part> parts) {
+  std::string text;
+  for (const Part& part : parts) {
+    part.append_to(text);
+  }
+  return text;
 }
 
-/// Throws an error with the texts, one after the other.
-[[noreturn, gnu::cold, gnu::noinline]] inline void raise(
-    Status status, std::initializer_list<std::string_view> texts) {
-  throw Error(status, join(texts));
+/// Throws an error with the parts as its text, one after the other.
+[[noreturn, gnu::cold, gnu::noinline]] inline void raise(Status status,
+                                                         std::initializer_list<Part> parts) {
+  throw Error(status, join(parts));
 }
 
 }  // namespace aten_bridge::detail
@@ -85,8 +108,7 @@ class Report {
   explicit Report(const char* operator_name) noexcept : operator_name_(operator_name) {}
 
   /// Adds "<operator name>: <fault>". The first fault gives the report its status.
-  [[gnu::cold, gnu::noinline]] void add(Status status,
-                                        std::initializer_list<std::string_view> fault) {
+  [[gnu::cold, gnu::noinline]] void add(Status status, std::initializer_list<detail::Part> fault) {
     if (ok()) {
       status_ = status;
     }
@@ -121,12 +143,11 @@ struct OperandName {
   int index = 0;
   const char* label = nullptr;  ///< the author's name for it, from the kernel's checks
 
-  std::string text() const {
+  [[gnu::cold, gnu::noinline]] std::string text() const {
     const char* role_text =
         role == Role::kInput ? "input " : (role == Role::kOutput ? "output " : "slot ");
-    const std::string number = std::to_string(index);
-    return label == nullptr ? detail::join({role_text, number})
-                            : detail::join({role_text, number, " '", label, "'"});
+    return label == nullptr ? detail::join({role_text, index})
+                            : detail::join({role_text, index, " '", label, "'"});
   }
 };
 
@@ -144,14 +165,14 @@ inline std::string& last_error_text() {
 [[gnu::cold]] inline std::string shape_text(const int64_t* sizes, int ndim) {
   std::string text = "[";
   for (int i = 0; i < ndim; ++i) {
-    text.append(i == 0 ? "" : ", ").append(std::to_string(sizes[i]));
+    text += join({i == 0 ? "" : ", ", sizes[i]});
   }
   return text + "]";
 }
 
 /// "1 input", "2 outputs".
 [[gnu::cold]] inline std::string count_text(int64_t count, const char* noun) {
-  return join({std::to_string(count), " ", noun, count == 1 ? "" : "s"});
+  return join({count, " ", noun, count == 1 ? "" : "s"});
 }
 
 }  // namespace aten_bridge::detail

@@ -80,6 +80,7 @@ class StandIns {
     fill_list(arguments);
   }
 
+  [[gnu::cold, gnu::noinline]] ~StandIns() = default;
   StandIns(const StandIns&) = delete;
   StandIns& operator=(const StandIns&) = delete;
 
@@ -95,8 +96,8 @@ class StandIns {
   std::vector<InferredOutput> outputs;
   for (const at::Tensor& output : kernel.infer(stand_ins.arguments)) {
     if (output.defined() && output.sizes() == at::IntArrayRef(kUnwritten)) {
-      raise(Status::kShape, {kernel.info.operator_name, ": output ", std::to_string(outputs.size()),
-                             ": ", kNotResized});
+      raise(Status::kShape,
+            {kernel.info.operator_name, ": output ", outputs.size(), ": ", kNotResized});
     }
     const auto* const type =
         output.defined() ? std::find(std::begin(kScalarTypes) + 1, std::end(kScalarTypes),
@@ -104,8 +105,8 @@ class StandIns {
                          : std::end(kScalarTypes);  // no dtype, nor one that this PyTorch lacks
     if (type == std::end(kScalarTypes)) {
       raise(Status::kDtype,
-            {kernel.info.operator_name, ": output ", std::to_string(outputs.size()), ": expected ",
-             dtype_names(), ", got ", tensor_text(output), " from the meta function"});
+            {kernel.info.operator_name, ": output ", outputs.size(), ": expected ", dtype_names(),
+             ", got ", tensor_text(output), " from the meta function"});
     }
     outputs.push_back({static_cast<DType>(type - std::begin(kScalarTypes)), output.sizes().vec()});
   }
@@ -181,13 +182,10 @@ class StandIns {
 /// number.
 [[gnu::cold]] inline bool depends_on_number(const std::vector<KnownInput>& inputs,
                                             const std::vector<InferredOutput>& outputs) {
-  const auto is_sized = [](const std::vector<int64_t>& sizes) {
-    return std::all_of(sizes.begin(), sizes.end(), [](int64_t size) { return size >= 0; });
-  };
   return std::all_of(inputs.begin(), inputs.end(),
-                     [&](const KnownInput& input) { return is_sized(input.sizes); }) &&
+                     [](const KnownInput& input) { return are_known(input.sizes); }) &&
          !std::all_of(outputs.begin(), outputs.end(),
-                      [&](const InferredOutput& output) { return is_sized(output.sizes); });
+                      [](const InferredOutput& output) { return are_known(output.sizes); });
 }
 
 /// Throws `Error` if the kernel does not have as many inputs.

@@ -22,6 +22,11 @@ namespace aten_bridge::detail {
 constexpr int64_t kUnknownSize = -1;
 constexpr int64_t kUnknownRank = -2;  // a shape of this size alone (MindSpore 2.10)
 
+/// Whether none of the sizes is unknown, nor the rank.
+[[gnu::cold, gnu::noinline]] inline bool are_known(const std::vector<int64_t>& sizes) {
+  return std::all_of(sizes.begin(), sizes.end(), [](int64_t size) { return size >= 0; });
+}
+
 /// What is known of an input before a call.
 struct KnownInput {
   alignas(16) std::array<double, 2> value = {};  // of a number, in the first bytes
@@ -34,9 +39,7 @@ struct KnownInput {
   bool is_none() const { return typed && dtype == DType::kNone; }
   bool has_rank() const { return sizes.size() != 1 || sizes[0] != kUnknownRank; }
   bool is_known() const {
-    return is_none() ||
-           (typed && (!is_number || has_value) &&
-            std::all_of(sizes.begin(), sizes.end(), [](int64_t size) { return size >= 0; }));
+    return is_none() || (typed && (!is_number || has_value) && are_known(sizes));
   }
 };
 

@@ -125,9 +125,10 @@ class KeptByPlace {
       table_ = std::make_unique<Table>();
     }
     Together& together = (*table_)[index];
-    auto* const found =
-        std::find_if(together.begin(), together.end() - 1,
-                     [place](const auto& kept) { return kept == nullptr || kept->place == place; });
+    auto* found = together.begin();
+    while (found != together.end() - 1 && *found != nullptr && (*found)->place != place) {
+      ++found;
+    }
     std::rotate(together.begin(), found, found + 1);
     std::unique_ptr<KeptOperands>& kept = together.front();
     if (kept == nullptr) {
@@ -169,6 +170,11 @@ using Memories = c10::SmallVector<Memory, 2>;
 
 /// What a kernel gets in the place of an operand's memory that is not is_aligned().
 struct AlignedCopy {
+  AlignedCopy() = default;
+  [[gnu::cold, gnu::noinline]] ~AlignedCopy() = default;
+  AlignedCopy(const AlignedCopy&) = delete;
+  AlignedCopy& operator=(const AlignedCopy&) = delete;
+
   void* of_host = nullptr;
   std::size_t bytes = 0;
   c10::DataPtr copy;                  // and behind it the same again, as it was before the body

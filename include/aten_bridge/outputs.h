@@ -109,7 +109,7 @@ inline const void* first_element(const at::Tensor& tensor) {
 
 /// Whether a kernel kept the contract: the result is in the host's memory, with the sizes and the
 /// dtype that the host allocated it for, row-major. An alias of the view will do.
-inline bool output_is_intact(const Operand& output) {
+[[gnu::noinline]] inline bool output_is_intact(const Operand& output) {
   const at::Tensor& view = output.view;
   const Slot& slot = output.slot;
   return view.defined() && view.layout() == at::kStrided &&

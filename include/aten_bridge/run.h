@@ -75,7 +75,7 @@ template <class Host>
 
 /// Gives a kernel that writes its first input the others as they were before, where these lie in
 /// the same memory: ATen cannot see it, since each view has a storage of its own.
-inline void separate_from_first(const Arguments& arguments) {
+[[gnu::noinline]] inline void separate_from_first(const Arguments& arguments) {
   const auto begin = [](const Operand& operand) {
     return reinterpret_cast<std::uintptr_t>(operand.slot.data) +
            static_cast<std::size_t>(operand.slot.offset) * dtype_itemsize(operand.slot.dtype);

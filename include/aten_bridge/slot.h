@@ -37,7 +37,7 @@ struct Slot {
   bool is_none() const noexcept { return dtype == DType::kNone; }
 
   /// "float32 [2, 3]" or "None".
-  std::string text() const {
+  [[gnu::cold, gnu::noinline]] std::string text() const {
     return is_none() ? "None"
                      : std::string(dtype_name(dtype)) + ' ' + detail::shape_text(sizes, ndim);
   }
@@ -56,8 +56,7 @@ namespace aten_bridge::detail {
 /// ": expected ..., got ..." for a rank that is none, or sizes that are not there; "" for others.
 [[gnu::cold]] inline std::string form_fault(int64_t ndim, const int64_t* sizes) {
   if (ndim < 0 || ndim > kMaxNdim) {
-    return join(
-        {": expected a rank from 0 to ", std::to_string(kMaxNdim), ", got ", std::to_string(ndim)});
+    return join({": expected a rank from 0 to ", kMaxNdim, ", got ", ndim});
   }
   return ndim == 0 || sizes != nullptr
              ? ""

@@ -93,8 +93,7 @@ inline void forbid_data(...) {}  // NOLINT(cert-dcl50-cpp)
 /// the libtorch that is there already, whatever its own runpath says, and tensors differ from one
 /// minor version to the next. (at::show_config() would start CUDA.)
 [[gnu::cold]] inline std::string pytorch_fault() {
-  const std::string built_with =
-      join({std::to_string(TORCH_VERSION_MAJOR), ".", std::to_string(TORCH_VERSION_MINOR), "."});
+  const std::string built_with = join({TORCH_VERSION_MAJOR, ".", TORCH_VERSION_MINOR, "."});
   std::string loaded = "one of another C++ ABI";
   if (caffe2::GetBuildOptions != nullptr) {
     const auto& options = caffe2::GetBuildOptions();

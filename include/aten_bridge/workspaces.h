@@ -24,7 +24,7 @@ inline std::size_t workspace_bytes(const KernelInfo& kernel, int index, int64_t 
   if (elements < 0 || __builtin_mul_overflow(elements, static_cast<int64_t>(layout.size), &bytes) ||
       __builtin_add_overflow(bytes, static_cast<int64_t>(layout.slack), &bytes)) {
     raise(Status::kShape,
-          {kernel.operator_name, ": workspace ", std::to_string(index),
+          {kernel.operator_name, ": workspace ", index,
            ": expected a size from 0 to 2^63 bytes, got ", count_text(elements, "element")});
   }
   return static_cast<std::size_t>(bytes);

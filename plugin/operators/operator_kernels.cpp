@@ -211,7 +211,7 @@ Operator::Operator(const c10::OperatorHandle& handle, const TextAttributes& attr
 }
 
 std::string Operator::key() const {
-  std::string key = join({schema_.name, " ", std::to_string(bindings_.size())});
+  std::string key = join({schema_.name, " ", bindings_.size()});
   for (const int length : lengths_) {
     key += ' ' + std::to_string(length);
   }
@@ -662,9 +662,8 @@ class CountedKernel final : public KernelOf<KernelBase> {
         continue;
       }
       if (sizes.view.scalar_type() != at::kLong || sizes.view.numel() != result.dim()) {
-        report.add(Status::kOutput,
-                   {sizes.name.text(), ": expected int64 [", std::to_string(result.dim()),
-                    "] for the sizes of a result, got ", sizes.slot.text()});
+        report.add(Status::kOutput, {sizes.name.text(), ": expected int64 [", result.dim(),
+                                     "] for the sizes of a result, got ", sizes.slot.text()});
         continue;
       }
       at::Tensor begin = output.view;

@@ -186,7 +186,7 @@ class JaxCall : public HostDefaults {
   [[noreturn, gnu::cold, gnu::noinline]] void refuse_nones(const char* operator_name) const {
     raise(Status::kAttribute,
           {operator_name, ": attribute '", kNoneAttribute, "': expected inputs below ",
-           std::to_string(input_count()), ", got ", std::to_string(kept_->nones.back())});
+           input_count(), ", got ", kept_->nones.back()});
   }
 
   /// XLA's stream of CUDA; throws what XLA says where there is none.

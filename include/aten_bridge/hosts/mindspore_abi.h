@@ -270,11 +270,10 @@ inline DType dtype_of_new_id(int64_t id) {
       return static_cast<DType>(i);
     }
   }
-  raise(
-      Status::kDtype,
-      {name, ": expected bool, an integer, float16, float32 or float64, got MindSpore's ", "type ",
-       std::to_string(id), ", whose number differs between its versions; make the operator with ",
-       "aten_bridge.mindspore.kernel, or give out_dtype"});
+  raise(Status::kDtype,
+        {name, ": expected bool, an integer, float16, float32 or float64, got MindSpore's ",
+         "type ", id, ", whose number differs between its versions; make the operator with ",
+         "aten_bridge.mindspore.kernel, or give out_dtype"});
 }
 
 }  // namespace aten_bridge::detail

@@ -175,7 +175,7 @@ class CallFrame {
   [[noreturn, gnu::cold, gnu::noinline]] void refuse_arguments(int nparam) const {
     Report report(operator_name_);
     if (nparam < 0) {
-      report.add(Status::kCount, {"expected 0 or more slots, got ", std::to_string(nparam)});
+      report.add(Status::kCount, {"expected 0 or more slots, got ", nparam});
     } else if (size_ < 0) {
       report.add(Status::kCount, {"expected `extra` to list the workspaces of a call with ",
                                   detail::count_text(nparam, "slot"),
@@ -218,7 +218,7 @@ class CallFrame {
                                                             std::size_t strides, const Slot& slot,
                                                             Report& report) {
     report.add(Status::kShape, {name.text(), ": expected ", detail::count_text(slot.ndim, "stride"),
-                                ", got ", std::to_string(strides), " with ", slot.text()});
+                                ", got ", strides, " with ", slot.text()});
   }
 
   /// ": expected ..., got ..." for a dtype that is not in the tables.

@@ -129,7 +129,7 @@ inline HookMemory& hook_memory(const KernelBase& kernel) {
   if (types.size() != known.tensors.size()) {
     raise(Status::kCount,
           {name, ": expected ", count_text(static_cast<int64_t>(known.tensors.size()), "tensor"),
-           ", got ", std::to_string(types.size())});
+           ", got ", types.size()});
   }
   HookMemory& memory = hook_memory(kernel);
   if (memory.tensors.size() != types.size()) {

@@ -62,8 +62,8 @@ class MindSporePlugin : public MindSporeCall {
     }
     const std::size_t count = inputs_->count();
     if (count > static_cast<std::size_t>(size())) {
-      raise(Status::kCount, {operator_name, ": expected up to ", count_text(size(), "input"),
-                             ", got ", std::to_string(count)});
+      raise(Status::kCount,
+            {operator_name, ": expected up to ", count_text(size(), "input"), ", got ", count});
     }
     layouts_.resize(count);
     for (std::size_t i = 0; i < count; ++i) {

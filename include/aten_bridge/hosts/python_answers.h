@@ -208,7 +208,7 @@ class AttributesAsJson final : public AttributeVisitor {
 [[gnu::cold]] ATEN_BRIDGE_INLINE const char* describe(const KernelBase& kernel,
                                                       at::DeviceType device) {
   const KernelInfo& info = kernel.info;
-  std::string text = "{\"interface\": " + std::to_string(kPythonInterface) + ", \"inputs\": [";
+  std::string text = join({"{\"interface\": ", kPythonInterface, ", \"inputs\": ["});
   for (int i = 0; i < info.inputs; ++i) {
     const Binding& binding = info.bindings[i];
     const OperandCheck* check = find_check(info, Role::kInput, i);
@@ -222,7 +222,7 @@ class AttributesAsJson final : public AttributeVisitor {
     append_json(text, check == nullptr ? "" : check->name());
     text += ']';
   }
-  text.append("], \"outputs\": ").append(std::to_string(info.outputs));
+  text += join({"], \"outputs\": ", info.outputs});
   text.append(", \"meta\": ").append(info.has_meta ? "true" : "false");
   text.append(info.is_gradient ? ", \"gradient\": true" : "");
   text.append(device == at::kCPU ? "" : R"(, "device": "cuda")");

@@ -277,7 +277,7 @@ class PyTorchCall {
       for (std::size_t i = 0; i < outputs.size(); ++i) {
         if (!outputs[i].unsafeGetTensorImpl()->has_symbolic_sizes_strides() &&
             outputs[i].sizes() == at::IntArrayRef(kUnwritten)) {
-          report_.add(Status::kShape, {"output ", std::to_string(i), ": ", kNotResized});
+          report_.add(Status::kShape, {"output ", i, ": ", kNotResized});
         }
       }
       report_.raise_if_failed();

@@ -27,8 +27,8 @@ namespace aten_bridge::detail {
 inline void add_undefined(const Tensors& results, const char* who, Report& report) {
   for (std::size_t i = 0; i < results.size(); ++i) {
     if (!results[i].defined()) {
-      report.add(Status::kOutput, {"output ", std::to_string(i),
-                                   ": expected a tensor, got an undefined tensor from the ", who});
+      report.add(Status::kOutput,
+                 {"output ", i, ": expected a tensor, got an undefined tensor from the ", who});
     }
   }
 }
