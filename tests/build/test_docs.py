@@ -1,11 +1,13 @@
 """Guides quote files that the tests build, so that no snippet can rot, and their commands work."""
 
+import json
 import re
 import shutil
 import sys
+from pathlib import Path
 
 import pytest
-from conftest import COMPILE_FAIL, SOURCE, expected_texts, python, run
+from conftest import CMAKE, COMPILE_FAIL, SOURCE, expected_texts, python, run
 
 GUIDES = [*sorted(SOURCE.glob("README*.md")), *sorted((SOURCE / "docs").rglob("*.md"))]
 QUOTE = re.compile(r"<!-- quote: ([^\s#]+)(?:#(\S+))? -->\n```\w*\n(.*?)```\n", re.DOTALL)
@@ -47,6 +49,22 @@ def test_snippet_is_what_stands_in_the_file(guide, path, name, snippet):
 
 def test_readmes_quote_something():
     assert {name_of(quote[0]) for quote in QUOTES} >= {"README.md", "README.zh-CN.md"}
+
+
+@pytest.mark.parametrize("page", sorted(SOURCE.glob("README*.md")), ids=lambda page: page.name)
+def test_readmes_tell_how_many_tests_there_are(build, page):
+    ctest = shutil.which("ctest", path=str(Path(CMAKE).parent))
+    listed = json.loads(run(ctest, "--test-dir", build, "--show-only=json-v1").stdout)["tests"]
+    names = [test["name"] for test in listed]
+    if "mindspore" not in names:
+        pytest.skip("a build of some of the tests")
+    for_cuda = [name for name in names if name.startswith("cuda_")]
+    text = page.read_text()
+    (without,) = re.findall(r"0 tests failed out of (\d+)", text)
+    assert int(without) == len(names) - len(for_cuda)
+    if for_cuda:
+        (in_all,) = re.findall(r"nvcc 13\.0 (?:there are|时是) (\d+)", text)
+        assert int(in_all) == len(names)
 
 
 def test_anchors_are_those_of_github(tmp_path):
