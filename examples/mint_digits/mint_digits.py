@@ -8,6 +8,7 @@ network in PyTorch, from the same weights on the same batches.
 """
 
 import argparse
+import importlib.util
 import os
 import subprocess
 import sys
@@ -179,6 +180,10 @@ def main():
     parser.add_argument("--epochs", type=int, default=8)
     parser.add_argument("--without-library", action="store_true")
     options = parser.parse_args()
+    if importlib.util.find_spec("sklearn") is None:
+        sys.exit(
+            "Digits: expected scikit-learn, for the digits, got none; pip install scikit-learn"
+        )
     ms.set_device("CPU")
     # Without it MindSpore's threads hand each operator on to one another, and wait in busy loops.
     ms.runtime.launch_blocking()

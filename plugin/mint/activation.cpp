@@ -82,7 +82,7 @@ ATEN_BRIDGE_EXPORT(LogSigmoidGrad, [](const Tensor& dy, const Tensor& x, const T
 });
 // MindSpore 2.10's own ends the process when it is called again and again.
 ATEN_BRIDGE_EXPORT(LogitGrad, [](const Tensor& dy, const Tensor& x, double eps, Tensor& dx) {
-  at::logit_backward_out(dx, dy, x, eps < 0 ? std::nullopt : std::optional<double>(eps));
+  at::logit_backward_out(dx, dy, x, eps < 0 ? Optional<double>() : Optional<double>(eps));
 });
 ATEN_BRIDGE_EXPORT(LogSoftmaxExt, [](const Tensor& x, OptionalInt dim, OptionalDtype, Tensor& y) {
   const int64_t ndim = x.dim();
