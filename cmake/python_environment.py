@@ -101,8 +101,8 @@ def unsuitable():
     if torch is None or mindspore is None:
         missing = [name for name, v in (("torch", torch), ("mindspore", mindspore)) if v is None]
         return "it has no " + " and no ".join(missing)
-    if torch < (2, 2):
-        return "its PyTorch is older than 2.2"  # whose optional is not std::optional
+    if torch < (2, 2):  # whose optional is not std::optional: the examples do not compile
+        return "its PyTorch is older than 2.2"
     if mindspore[:2] != (2, 10):
         return "its MindSpore is not 2.10"
     if numpy is None or numpy >= (2,):

@@ -30,6 +30,12 @@ def main(library):
     points = random.standard_normal((200, 8), np.float32)
     expected = torch.cdist(torch.from_numpy(queries), torch.from_numpy(points)).argmin(1)
     compare("nearest", lambda: Net(library), (queries, points), expected)
+    compare(
+        "nearest of no points",
+        lambda: Net(library),
+        (queries, points[:0]),
+        -torch.ones(1000).long(),
+    )
 
 
 if __name__ == "__main__":

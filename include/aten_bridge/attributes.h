@@ -8,6 +8,7 @@
 #include <aten_bridge/errors.h>
 
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>

@@ -16,6 +16,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <exception>
 #include <map>
 #include <mutex>
 #include <optional>

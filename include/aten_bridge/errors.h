@@ -7,6 +7,7 @@
 
 #include <aten_bridge/config.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <initializer_list>
 #include <stdexcept>
@@ -59,27 +60,31 @@ class Error : public std::runtime_error {
 
 namespace aten_bridge::detail {
 
-/// A part of a text: another text, which must outlive it, or a whole number.
+/// A part of a text: another text, which must outlive it, or a whole number below 2^63.
 class Part {
  public:
-  Part(const char* text) : Part(std::string_view(text)) {}                   // NOLINT(*-explicit-*)
-  Part(const std::string& text) : data_(text.data()), size_(text.size()) {}  // NOLINT(*-explicit-*)
-  Part(std::string_view text)                                                // NOLINT(*-explicit-*)
-      : data_(text.empty() ? "" : text.data()), size_(text.size()) {}
-  template <class Integer, class = std::enable_if_t<std::is_integral_v<Integer>>>
-  Part(Integer number) : size_(static_cast<std::size_t>(number)) {}  // NOLINT(*-explicit-*)
+  // NOLINTBEGIN(*-explicit-*)
+  Part(const char* text) : Part(std::string_view(text)) {}
+  Part(const std::string& text) : Part(std::string_view(text)) {}
+  Part(std::string_view text)
+      : text_(text.empty() ? "" : text.data()), number_(static_cast<int64_t>(text.size())) {}
+  template <class Integer, class = std::enable_if_t<std::is_integral_v<Integer> &&
+                                                    !std::is_same_v<Integer, bool> &&
+                                                    !std::is_same_v<Integer, char>>>
+  Part(Integer number) : number_(static_cast<int64_t>(number)) {}
+  // NOLINTEND(*-explicit-*)
 
   void append_to(std::string& text) const {
-    if (data_ == nullptr) {
-      text += std::to_string(static_cast<int64_t>(size_));
+    if (text_ == nullptr) {
+      text += std::to_string(number_);
     } else {
-      text.append(data_, size_);
+      text.append(text_, static_cast<std::size_t>(number_));
     }
   }
 
  private:
-  const char* data_ = nullptr;  // null: of a number
-  std::size_t size_;            // or the number
+  const char* text_ = nullptr;  // null: of a number
+  int64_t number_;              // or the size of the text
 };
 
 /// The parts, one after the other.

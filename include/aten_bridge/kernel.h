@@ -15,10 +15,10 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <string>
 #include <tuple>
 #include <type_traits>
 #include <utility>

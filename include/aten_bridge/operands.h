@@ -170,10 +170,7 @@ using Memories = c10::SmallVector<Memory, 2>;
 
 /// What a kernel gets in the place of an operand's memory that is not is_aligned().
 struct AlignedCopy {
-  AlignedCopy() = default;
-  [[gnu::cold, gnu::noinline]] ~AlignedCopy() = default;
-  AlignedCopy(const AlignedCopy&) = delete;
-  AlignedCopy& operator=(const AlignedCopy&) = delete;
+  [[gnu::cold, gnu::noinline]] ~AlignedCopy() = default;  // else it is in the end of each call
 
   void* of_host = nullptr;
   std::size_t bytes = 0;

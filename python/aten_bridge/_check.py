@@ -11,7 +11,7 @@ import tempfile
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from aten_bridge._function import Description
+from aten_bridge._function import Description, Function
 from aten_bridge._library import DESCRIBE, Library, needed_libraries, open_library, or_list
 
 # Of a C++ compiler and of the system.
@@ -46,7 +46,7 @@ def check(path: str) -> Report:
     if missing:
         lines.append("  opens here all the same")
     lines += _kernels(described)
-    return Report(lines, True)
+    return Report(lines, not described.get("faults"))
 
 
 def _described(path: str) -> tuple[dict[str, Any], str]:
@@ -97,6 +97,8 @@ def _told(path: str) -> dict[str, Any]:
     names = library.kernel_names()
     try:
         kernels = {name: _description(library, name) for name in names}
+        for name in names:
+            Function(library, name).check_pytorch()
     except ImportError as error:
         return {"fault": "cannot be called: " + str(error).removeprefix(f"{path}:")}
     told = {

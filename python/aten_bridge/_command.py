@@ -37,7 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="aten-bridge",
-        description="Kernels written with PyTorch's ATen, for MindSpore and PyTorch.",
+        description="Kernels written with PyTorch's ATen, for MindSpore, PyTorch and JAX.",
     )
     for option, function, text in (
         ("--version", _places.version, "print the version"),
@@ -83,7 +83,7 @@ def _parser() -> argparse.ArgumentParser:
     build.add_argument(
         "--hosts",
         default="mindspore",
-        help="mindspore, pytorch, both with a comma, or mindspore_plugin (default: mindspore)",
+        help="of mindspore, pytorch and jax, with commas, or mindspore_plugin (default: mindspore)",
     )
     build.add_argument(
         "--namespace", help="of the operators in PyTorch; the library's name unless told"
@@ -121,8 +121,8 @@ def _new(options: argparse.Namespace) -> int:
     name = options.name
     if not re.fullmatch(r"[a-z][a-z0-9_]*[a-z0-9]", name):
         raise ValueError(
-            "expected a name of small letters, digits and, between them, underscores, got "
-            + shown(name)
+            "expected a name of two or more small letters, digits and, between them, underscores, "
+            f"got {shown(name)}"
         )
     if keyword.iskeyword(name) or name in sys.stdlib_module_names or name in _TAKEN:
         raise ValueError(

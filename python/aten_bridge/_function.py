@@ -293,6 +293,11 @@ class Function:
         text = self._infer(inputs, count, marshalled.array, marshalled.count, ctypes.byref(failed))
         return bool(failed.value), text.decode(errors="replace")
 
+    def check_pytorch(self) -> None:
+        """Raises ImportError as attribute_faults() does. Opens PyTorch, and calls no kernel."""
+        if self.description is not None:
+            self._type_faults({})
+
     def attribute_faults(self, given: dict[str, Any]) -> dict[str, str]:
         """What is wrong with each attribute; values are bool, int, float, str, list or None.
 

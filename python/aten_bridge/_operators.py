@@ -75,10 +75,19 @@ class Overload(NamedTuple):
 
 
 def operators_library() -> Library:
-    """The library of PyTorch's operators. Raises FileNotFoundError, with what to do."""
+    """The library of PyTorch's operators.
+
+    Raises FileNotFoundError, or ImportError where it is another library, with what to do.
+    """
     build = "cmake --preset operators && cmake --build build/operators -t aten_bridge_operators"
     path = compiled_library(_NAME, "ATEN_BRIDGE_OPERATORS", "plugin/operators", build)
-    return open_library(str(path))
+    library = open_library(str(path))
+    if library.function("aten_bridge_operator_names") is None:
+        raise ImportError(
+            f"{path}: expected the library of PyTorch's operators by name, {_NAME}, got another; "
+            "correct the variable ATEN_BRIDGE_OPERATORS"
+        )
+    return library
 
 
 def _ask(library: Library, question: str, text: str) -> bytes:

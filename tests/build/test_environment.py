@@ -60,6 +60,7 @@ def test_the_environment_in_use_is_taken_as_it_is(tmp_path, requirements):
         ({"torch": None, "mindspore": None}, "it has no torch and no mindspore"),
         ({"mindspore": None}, "it has no mindspore"),
         ({"torch": (2, 1, 2)}, "its PyTorch is older than 2.2"),
+        ({"torch": (2, 2, 0)}, ""),
         ({"mindspore": (2, 9, 0)}, "its MindSpore is not 2.10"),
         ({"numpy": (2, 4, 0)}, "MindSpore 2.10 needs numpy 1.x"),
         ({}, ""),

@@ -17,7 +17,7 @@ EXAMPLES = {
     "topk": 2,
     "cat": 2,
     "layer_norm": 6,
-    "nearest": 2,
+    "nearest": 4,
     "positional_encoding": 2,
     "median_filter": 2,
     "upsample": 4,

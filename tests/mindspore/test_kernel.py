@@ -24,6 +24,7 @@ from host import (
 )
 from mindspore import nn, ops
 
+from aten_bridge._check import check
 from aten_bridge.mindspore import kernel
 
 both_modes = pytest.mark.usefixtures("mode")
@@ -997,6 +998,14 @@ def test_library_of_another_pytorch(cpu):
         f"{version}, which the process had loaded before; build the library with the PyTorch that "
         "the program imports"
     )
+    report = check(str(library))
+    assert not report.is_usable
+    assert report.lines[-1] == (
+        f"  cannot be called: {name}: expected PyTorch 1.99.x, with which this library was built, "
+        f"got {version}, which the process had loaded before; build the library with the PyTorch "
+        "that the program imports"
+    )
+    assert check(str(BUILD / "tests/test_typed.so")).is_usable
 
 
 def run_without_pytorch(script, folder, *arguments):

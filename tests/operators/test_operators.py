@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 import threading
+from pathlib import Path
 
 import mindspore as ms
 import numpy as np
@@ -629,6 +630,12 @@ def test_a_missing_library(monkeypatch, tmp_path):
     monkeypatch.setenv("ATEN_BRIDGE_OPERATORS", str(path))
     assert said(FileNotFoundError, lambda: operator("aten::relu")) == (
         f"{path}: there is no such file; correct the variable ATEN_BRIDGE_OPERATORS"
+    )
+    other = Path(torch.__file__).with_name("lib") / "libc10.so"
+    monkeypatch.setenv("ATEN_BRIDGE_OPERATORS", str(other))
+    assert said(ImportError, lambda: operator("aten::relu")) == (
+        f"{other}: expected the library of PyTorch's operators by name, aten_bridge_operators.so, "
+        "got another; correct the variable ATEN_BRIDGE_OPERATORS"
     )
 
 

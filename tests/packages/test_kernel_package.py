@@ -87,8 +87,8 @@ def test_new_leaves_what_is_there_alone(environment, tmp_path):
             "aten-bridge: file: expected a new or an empty folder, got a file\n"
         ),
         ("new", "Made-Ops"): (
-            "aten-bridge: expected a name of small letters, digits and, between them, underscores, "
-            "got 'Made-Ops'\n"
+            "aten-bridge: expected a name of two or more small letters, digits and, between them, "
+            "underscores, got 'Made-Ops'\n"
         ),
         ("new", "torch"): (
             "aten-bridge: expected a name that Python and the packages around have no use for, got "

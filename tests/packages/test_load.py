@@ -5,6 +5,7 @@ import fcntl
 import os
 import pty
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -19,6 +20,7 @@ from aten_bridge._library import as_switch
 from aten_bridge.build import BuildError, cache_dir, load, load_inline
 from aten_bridge.mindspore import kernel
 
+ROOT = Path(__file__).resolve().parents[2]
 SOURCE = """
 #include <ATen/ops/add.h>
 #include <aten_bridge.h>
@@ -65,6 +67,19 @@ def test_a_library_is_built_once_for_what_it_is_made_of(source, monkeypatch):
     assert load("add_number", [source]) == second
     header.write_text("#define NUMBER 1\n")
     assert load("add_number", [str(source)]) == path
+
+
+def test_what_the_guide_shows(tmp_path):
+    shutil.copy(ROOT / "examples/leaky_relu/leaky_relu.cpp", tmp_path)
+    done = subprocess.run(
+        [sys.executable, ROOT / "tests/packages/in_one_call.py"],
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": str(ROOT / "python")},
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    )
+    assert done.stdout == "[-1.0, 3.0] [-10.0, 6.0]\n"
 
 
 def test_an_edit_while_it_is_compiled_is_seen(source, monkeypatch):

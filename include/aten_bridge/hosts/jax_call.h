@@ -11,11 +11,11 @@
 #include <aten_bridge/hosts/jax_instances.h>
 #include <aten_bridge/run.h>
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
-#include <utility>
 
 #pragma GCC visibility push(hidden)
 

@@ -20,8 +20,6 @@
 #include <memory>
 #include <mutex>
 #include <string>
-#include <string_view>
-#include <utility>
 #include <vector>
 
 #pragma GCC visibility push(hidden)

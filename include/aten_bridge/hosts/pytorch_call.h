@@ -24,9 +24,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <optional>
-#include <string>
 #include <utility>
 
 #pragma GCC visibility push(hidden)

@@ -17,7 +17,6 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <string>
 
 #pragma GCC visibility push(hidden)
 

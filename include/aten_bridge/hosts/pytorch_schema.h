@@ -15,7 +15,6 @@
 #include <cctype>
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
