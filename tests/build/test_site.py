@@ -1,5 +1,6 @@
 """The pages of the preset `site`: what is a page, and where links lead. Builds none of them."""
 
+import ast
 import importlib.util
 import re
 import sys
@@ -55,6 +56,30 @@ def test_the_navigation_names_no_missing_page(module, pages):
     made += module("header").PAGES
     made += map(pages.page_of, pages.sources(["examples"]))
     assert set(NAVIGATION) <= {*written, *made}
+
+
+def value_of(file, name):
+    """What a file assigns to a name; the file is not run."""
+    for node in ast.parse(file.read_text()).body:
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == name:
+            return ast.literal_eval(node.value)
+    raise AssertionError(f"{file} assigns nothing to {name}")
+
+
+def test_the_reference_has_what_the_modules_show():
+    for module, names in value_of(SITE / "hooks.py", "_MODULES").values():
+        path = SOURCE / "python" / module.replace(".", "/")
+        file = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+        assert sorted(names) == sorted(value_of(file, "__all__")), module
+
+
+def test_what_is_no_tag_stands_in_code(pages):
+    """`<name>` of a placeholder would be taken for a tag."""
+    for guide in map(SOURCE.__truediv__, map(str, pages.guides())):
+        text = re.sub(r"^ *```.*?^ *```|<!--.*?-->", "", guide.read_text(), flags=re.M | re.S)
+        text = re.sub(r"(`+).*?\1", "", text)
+        tags = set(re.findall(r"</?([A-Za-z][\w-]*)", text))
+        assert tags <= {"a", "br", "sub", "img", "p", "details", "summary"}, guide
 
 
 def test_a_page_in_chinese_has_the_name_of_one_in_english(pages):

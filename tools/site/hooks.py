@@ -21,9 +21,9 @@ from mkdocs.structure.files import File, InclusionLevel
 _ASSETS = ("style.css", "iframe-worker.js")
 # Pages of the Python modules, with the names that are said to be public, in the order to read.
 _MODULES = {
-    "mindspore": ("aten_bridge.mindspore", ["kernel", "Kernel"]),
+    "mindspore": ("aten_bridge.mindspore", ["kernel", "Kernel", "operator", "Operator"]),
     "torch": ("aten_bridge.torch", ["load", "Operators", "Operator"]),
-    "jax": ("aten_bridge.jax", ["kernel", "Kernel"]),
+    "jax": ("aten_bridge.jax", ["kernel", "Kernel", "operator", "Operator"]),
     "build": ("aten_bridge.build", ["load", "load_inline", "cache_dir", "BuildError"]),
     "setuptools": ("aten_bridge.build.setuptools", ["KernelLibrary", "commands"]),
     "mint": ("aten_bridge.mint", ["install", "library", "check_interface"]),
