@@ -779,12 +779,48 @@ bool check_library() {
   return is_right;
 }
 
+/// A kept instance is not that of a call in which an empty list has another type.
+bool check_empty_lists() {
+  const auto kernel = std::find_if(kernels().begin(), kernels().end(), [](const auto& one) {
+    return std::string_view(one.name) == "Values";
+  });
+  Choices none(nullptr, 0);
+  Extra extra;
+  kernel->set_attributes(extra, none);
+  const c10::OperatorHandle handle = find_operator("values", "");
+  const c10::Stack right = make_call(handle.schema(), {{}}, {at::zeros({2})}, extra).stack;
+  const auto error_of = [&](const c10::Stack& stack) {
+    return answer_of([&] { return call_boxed(handle, stack); }).error;
+  };
+  if (const auto error = error_of(right)) {
+    fail("an error of a right call:", error->c_str());
+  }
+  int lists = 0;
+  for (std::size_t i = 0; i < right.size(); ++i) {
+    if (right[i].isList() && right[i].toListRef().empty()) {
+      c10::Stack wrong = right;
+      wrong[i] = right[i].isBoolList() ? c10::IValue(std::vector<double>{})
+                                       : c10::IValue(c10::List<bool>());
+      if (!error_of(wrong)) {
+        fail("no error of an empty list of another type as",
+             handle.schema().arguments()[i].name().c_str());
+      }
+      ++lists;
+    }
+  }
+  if (lists != 6) {
+    fail("another number of empty lists of", kernel->name);
+  }
+  return true;
+}
+
 }  // namespace
 }  // namespace fuzz::pytorch
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using fuzz::pytorch::Place;
-  [[maybe_unused]] static const bool is_right = fuzz::pytorch::check_library();
+  [[maybe_unused]] static const bool is_right =
+      fuzz::pytorch::check_library() && fuzz::pytorch::check_empty_lists();
   fuzz::Choices choices(data, size);
   // Few operators and few shapes, so that one call meets what another has left.
   std::vector<Place> network(3);

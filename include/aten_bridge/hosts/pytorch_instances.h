@@ -135,6 +135,9 @@ inline bool is_same_other(const c10::IValue& a, const c10::IValue& b) {
   if (a.isList() && b.isList()) {
     const auto& x = a.toListRef();
     const auto& y = b.toListRef();
+    if (x.size() == 0 && y.size() == 0) {  // a list of floats is none of ints
+      return *a.toList().elementType() == *b.toList().elementType();
+    }
     return x.size() == y.size() && std::equal(x.begin(), x.end(), y.begin(), is_same_value);
   }
   return a.tagKind() == b.tagKind() && (a.isNone() || a == b);
