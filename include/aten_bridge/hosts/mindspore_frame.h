@@ -16,7 +16,6 @@
 #include <cstdint>
 #include <cstring>
 #include <string>
-#include <string_view>
 
 #pragma GCC visibility push(hidden)
 
@@ -105,7 +104,7 @@ class CallFrame {
   [[nodiscard]] bool is_again(int index, DType dtype, const int64_t* sizes,
                               int ndim) const noexcept {
     if (ndims_[index] != ndim || dtypes_[index] == nullptr ||
-        !is_text(dtypes_[index], dtype_name(dtype))) {
+        !is_text(dtypes_[index], dtype_name(dtype).data())) {
       return false;
     }
     if (index < input_count_ && (!layouts_[index].strides.empty() || layouts_[index].offset != 0)) {
@@ -194,13 +193,13 @@ class CallFrame {
   }
 
   /// As std::strcmp() says it, which costs 91 instructions for "float32", called (glibc 2.36).
-  static bool is_text(const char* text, std::string_view expected) noexcept {
-    for (const char letter : expected) {
-      if (*text++ != letter) {
-        return false;
+  static bool is_text(const char* text, const char* expected) noexcept {
+    for (std::size_t i = 0; text[i] == expected[i]; ++i) {
+      if (text[i] == '\0') {
+        return true;
       }
     }
-    return *text == '\0';
+    return false;
   }
 
   [[gnu::cold, gnu::noinline]] static void add_form_fault(const OperandName& name,
