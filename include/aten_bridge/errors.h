@@ -65,7 +65,7 @@ class Part {
  public:
   // NOLINTBEGIN(*-explicit-*)
   Part(const char* text) : Part(std::string_view(text)) {}
-  Part(const std::string& text) : Part(std::string_view(text)) {}
+  Part(const std::string& text) : text_(text.data()), number_(static_cast<int64_t>(text.size())) {}
   Part(std::string_view text)
       : text_(text.empty() ? "" : text.data()), number_(static_cast<int64_t>(text.size())) {}
   template <class Integer, class = std::enable_if_t<std::is_integral_v<Integer> &&
