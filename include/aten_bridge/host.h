@@ -85,7 +85,8 @@ class HostDefaults {
   }
 
   /// A number for each place of a network that calls a kernel: the views of its last call are kept.
-  static std::uint64_t place() { return 0; }
+  /// `count` operands are those of the kernel; there may be no others to look at.
+  static std::uint64_t place(int /*count*/) { return 0; }
 
   /// The attributes, and what the host keeps of them over its calls; null: nothing.
   static NoAttributes attributes() { return {}; }

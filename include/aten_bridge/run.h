@@ -165,7 +165,7 @@ template <class Device, class Host, class... OfHost>
         report.raise_if_failed();
       }
     }
-    KeptOperands* kept_of_place = &places().of(info.takes_frame ? 0 : host.place());
+    KeptOperands* kept_of_place = &places().of(info.takes_frame ? 0 : host.place(arguments.size()));
     if (kept_of_place->in_use) {  // by a kernel that calls itself, or another of its type
       nested = std::make_unique<KeptOperands>();
       kept_of_place = nested.get();

@@ -66,6 +66,14 @@ class HostCall : public KernelInputInfo {
     return operand(dtype, std::move(sizes), data);
   }
 
+  /// A parameter more, which has no sizes.
+  HostCall& more(void* data) {
+    data_.push_back(data);
+    ndims_.push_back(1);
+    shapes_.push_back(reinterpret_cast<int64_t*>(0x21));  // nowhere
+    return *this;
+  }
+
   /// What the kernel returns.
   int run(HostFunction* function, bool with_extra = true) {
     return function(static_cast<int>(data_.size()), data_.data(), ndims_.data(), shapes_.data(),

@@ -58,6 +58,17 @@ TEST(PluginTest, StridedInputsAreViewsOfTheHostsMemory) {
   EXPECT_EQ(y, (std::vector<float>{0, 1, 2, 3}));
 }
 
+TEST(PluginTest, SizesOfAParameterThatIsNoOperandAreNotRead) {
+  std::vector<float> x = {1, 2};
+  std::vector<float> y(2);
+  PluginCall call;
+  call.input("float32", {2}, x.data()).output("float32", {2}, y.data()).more(y.data());
+  for (int times = 0; times < 2; ++times) {
+    EXPECT_EQ(call.run("Copy"), "");
+  }
+  EXPECT_EQ(y, x);
+}
+
 TEST(PluginTest, OneElementOfATensorIsFoundByItsOffset) {
   std::vector<float> x = {0, 1, 2, 3};
   float y = 0;

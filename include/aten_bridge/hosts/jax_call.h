@@ -68,10 +68,10 @@ class JaxCall : public HostDefaults {
   void* stream() const { return stream_; }
 
   /// Each place of a program has its attributes and shapes. XLA tells no more of it.
-  std::uint64_t place() const {
+  std::uint64_t place(int count) const {
     auto number = static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(kept_.get()));
-    for (const int i : {0, size() - 1}) {
-      const xla::Buffer* buffer = i >= 0 && i < size() ? find(i) : nullptr;
+    for (const int i : {0, count - 1}) {
+      const xla::Buffer* buffer = i >= 0 && i < count ? find(i) : nullptr;
       const bool has_sizes =
           buffer != nullptr && buffer->sizes != nullptr && buffer->rank <= kMaxNdim;
       for (int64_t d = 0; has_sizes && d < buffer->rank; ++d) {

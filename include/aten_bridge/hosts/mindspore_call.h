@@ -123,10 +123,11 @@ class MindSporeCall : public CallFrame, public HostDefaults {
 
   /// In a graph each place that calls a kernel has an `extra` of its own; in PyNative mode those of
   /// a plugin share one, and differ by their shapes (MindSpore 2.10).
-  std::uint64_t place() const {
+  /// More parameters than operands may come, which have no sizes.
+  std::uint64_t place(int count) const {
     auto number = static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(extra_));
-    for (const int i : {0, size() - 1}) {
-      const bool has_sizes = i >= 0 && i < size() && sizes(i) != nullptr && ndim(i) <= kMaxNdim;
+    for (const int i : {0, count - 1}) {
+      const bool has_sizes = i >= 0 && i < count && sizes(i) != nullptr && ndim(i) <= kMaxNdim;
       for (int d = 0; has_sizes && d < ndim(i); ++d) {
         number = 31 * number + static_cast<std::uint64_t>(sizes(i)[d]);
       }

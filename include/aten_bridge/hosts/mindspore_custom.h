@@ -41,9 +41,9 @@ class MindSporeCustom : public MindSporeCall {
   using MindSporeCall::MindSporeCall;
 
   /// MindSpore 2.10 has an `extra` for each operator and its inputs' shapes, in both modes.
-  std::uint64_t place() const {
+  std::uint64_t place(int count) const {
     return extra() == nullptr
-               ? MindSporeCall::place()
+               ? MindSporeCall::place(count)
                : static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(extra()));
   }
 
