@@ -7,6 +7,7 @@
 
 #include <aten_bridge/gradient_base.h>
 #include <aten_bridge/operands.h>
+#include <aten_bridge/outputs.h>
 #include <aten_bridge/views.h>
 
 #include <algorithm>
@@ -163,21 +164,28 @@ ATEN_BRIDGE_INLINE void GradientBase::invoke(const Arguments& arguments) const {
       view.set_requires_grad(true);
     }
   }
-  const std::vector<at::Tensor> gradients =
-      differentiate(arguments, inputs, /*differentiable=*/false);
+  std::vector<at::Tensor> gradients = differentiate(arguments, inputs, /*differentiable=*/false);
   if (arguments.results != nullptr) {
     *arguments.results = like_inputs(arguments, inputs, gradients);
     return;
   }
-  for (std::size_t i = 0; i < gradients.size(); ++i) {
-    const at::Tensor& gradient = gradients[i];
-    const at::Tensor& output = arguments.output(static_cast<int>(i)).view;
-    if (!gradient.defined()) {
-      output.zero_();
-    } else {
-      output.copy_(gradient.layout() == at::kStrided ? gradient : gradient.to_dense());
+  for (at::Tensor& gradient : gradients) {
+    if (gradient.defined() && gradient.layout() != at::kStrided) {
+      gradient = gradient.to_dense();
     }
   }
+  const auto count = static_cast<int>(gradients.size());
+  copy_to_outputs(arguments, gradients.data(), count, [&](const at::Tensor* from) {
+    for (int i = 0; i < count; ++i) {
+      const at::Tensor& gradient = from[i];
+      const at::Tensor& output = arguments.output(i).view;
+      if (!gradient.defined()) {
+        output.zero_();
+      } else if (!is_in_place(output, gradient)) {
+        output.copy_(gradient);
+      }
+    }
+  });
 }
 
 ATEN_BRIDGE_INLINE std::vector<at::Tensor> GradientBase::results(const Arguments& arguments) const {

@@ -23,6 +23,65 @@ namespace aten_bridge::detail {
   return join({" as ", kernel.words->results, " or the meta function say, got "});
 }
 
+/// Where the tensor's first element is; null if it has no storage.
+inline const void* first_element(const at::Tensor& tensor) {
+  const c10::Storage& storage = tensor.unsafeGetTensorImpl()->unsafe_storage();
+  return !storage ? nullptr
+                  : static_cast<const char*>(storage.data()) +
+                        tensor.storage_offset() * static_cast<int64_t>(tensor.itemsize());
+}
+
+/// Whether the result is what the output has already, in the same place.
+inline bool is_in_place(const at::Tensor& output, const at::Tensor& result) {
+  return result.has_storage() && first_element(result) == first_element(output) &&
+         result.sizes() == output.sizes() && result.scalar_type() == output.scalar_type() &&
+         result.is_contiguous() && output.is_contiguous() && !result.is_conj() && !result.is_neg();
+}
+
+/// Whether the result's memory overlaps that of an output, as of a view of an input whose memory
+/// the host reuses. ATen cannot see it, since each operand has a storage of its own.
+inline bool overlaps_outputs(const Arguments& arguments, const at::Tensor& result) {
+  if (!result.defined() || !result.has_storage()) {
+    return false;
+  }
+  const auto begin = [](const c10::Storage& storage) {
+    return reinterpret_cast<std::uintptr_t>(storage.data());
+  };
+  const c10::Storage& storage = result.unsafeGetTensorImpl()->unsafe_storage();
+  for (int i = 0; i < arguments.outputs; ++i) {
+    const c10::Storage& output = arguments.output(i).view.unsafeGetTensorImpl()->unsafe_storage();
+    if (begin(storage) < begin(output) + output.nbytes() &&
+        begin(output) < begin(storage) + storage.nbytes()) {
+      return true;
+    }
+  }
+  return false;
+}
+
+/// The results, of which those that copying another one could overwrite are clones.
+[[gnu::cold, gnu::noinline]] inline Tensors separated(const Arguments& arguments,
+                                                      const at::Tensor* results, int count) {
+  Tensors separate;
+  for (int i = 0; i < count; ++i) {
+    const bool stays = !overlaps_outputs(arguments, results[i]) ||
+                       is_in_place(arguments.output(i).view, results[i]);
+    separate.push_back(stays ? results[i] : results[i].clone(at::MemoryFormat::Contiguous));
+  }
+  return separate;
+}
+
+/// Calls `copy` with the results when none of them is in memory that it overwrites.
+template <class Copy>
+void copy_to_outputs(const Arguments& arguments, const at::Tensor* results, int count,
+                     const Copy& copy) {
+  if (std::any_of(results, results + count,
+                  [&](const at::Tensor& result) { return overlaps_outputs(arguments, result); })) {
+    copy(separated(arguments, results, count).data());
+  } else {
+    copy(results);
+  }
+}
+
 ATEN_BRIDGE_INLINE void copy_results(const Arguments& arguments, const at::Tensor* results,
                                      int count) {
   if (arguments.results != nullptr) {
@@ -46,9 +105,14 @@ ATEN_BRIDGE_INLINE void copy_results(const Arguments& arguments, const at::Tenso
     }
   }
   report.raise_if_failed();
-  for (int i = 0; i < count; ++i) {
-    arguments.output(i).view.copy_(results[i]);
-  }
+  copy_to_outputs(arguments, results, count, [&](const at::Tensor* from) {
+    for (int i = 0; i < count; ++i) {
+      const at::Tensor& output = arguments.output(i).view;
+      if (!is_in_place(output, from[i])) {
+        output.copy_(from[i]);
+      }
+    }
+  });
 }
 
 ATEN_BRIDGE_INLINE void give_results(const Arguments& arguments, at::Tensor* results, int count) {
@@ -75,13 +139,15 @@ ATEN_BRIDGE_INLINE void copy_data_dependent_results(const Arguments& arguments,
     }
   }
   report.raise_if_failed();
-  for (int i = 0; i < count; ++i) {
-    const at::Tensor& view = arguments.output(i).view;
-    view.flatten().slice(0, 0, results[i].numel()).copy_(results[i].flatten());
-    if (arguments.result_sizes != nullptr) {
-      arguments.result_sizes->push_back(results[i].sizes().vec());
+  copy_to_outputs(arguments, results, count, [&](const at::Tensor* from) {
+    for (int i = 0; i < count; ++i) {
+      const at::Tensor& view = arguments.output(i).view;
+      view.flatten().slice(0, 0, from[i].numel()).copy_(from[i].flatten());
+      if (arguments.result_sizes != nullptr) {
+        arguments.result_sizes->push_back(from[i].sizes().vec());
+      }
     }
-  }
+  });
 }
 
 ATEN_BRIDGE_INLINE void check_returned(const Arguments& arguments,
@@ -97,14 +163,6 @@ ATEN_BRIDGE_INLINE void check_returned(const Arguments& arguments,
              "another tensor; return at::Tensor by value, or write the parameter"});
     }
   }
-}
-
-/// Where the tensor's first element is; null if it has no storage.
-inline const void* first_element(const at::Tensor& tensor) {
-  const c10::Storage& storage = tensor.unsafeGetTensorImpl()->unsafe_storage();
-  return !storage ? nullptr
-                  : static_cast<const char*>(storage.data()) +
-                        tensor.storage_offset() * static_cast<int64_t>(tensor.itemsize());
 }
 
 /// Whether a kernel kept the contract: the result is in the host's memory, with the sizes and the

@@ -8,6 +8,7 @@
 #include <aten_bridge/bind.h>
 #include <aten_bridge/failure.h>
 #include <aten_bridge/host.h>
+#include <aten_bridge/lent_memory.h>
 #include <aten_bridge/outputs.h>
 #include <aten_bridge/scope.h>
 #include <aten_bridge/workspaces.h>
@@ -21,11 +22,10 @@
 
 namespace aten_bridge::detail {
 
-/// Takes the operands for a call, and gives them back.
+/// Takes the operands for a call, and gives them back, without their views unless these are kept.
 class OperandsInUse {
  public:
-  OperandsInUse(KeptOperands& kept, Arguments& arguments, bool keeps_views)
-      : kept_(kept), arguments_(arguments), keeps_views_(keeps_views) {
+  OperandsInUse(KeptOperands& kept, Arguments& arguments) : kept_(kept), arguments_(arguments) {
     kept_.in_use = true;
     if (has_list()) {
       arguments_.list = std::move(kept_.list);  // with its memory
@@ -37,21 +37,21 @@ class OperandsInUse {
       kept_.list = std::move(arguments_.list);
     }
     if (!keeps_views_ && arguments_.operands != nullptr) {
-      for (int i = 0; i < arguments_.size(); ++i) {
-        arguments_.operands[i].view.reset();
-      }
+      drop_views(arguments_.operands, arguments_.size(), /*report=*/nullptr);
     }
     kept_.in_use = false;
   }
   OperandsInUse(const OperandsInUse&) = delete;
   OperandsInUse& operator=(const OperandsInUse&) = delete;
 
+  void keep_views() { keeps_views_ = true; }
+
  private:
   bool has_list() const { return arguments_.list_begin >= 0; }
 
   KeptOperands& kept_;
   Arguments& arguments_;
-  bool keeps_views_;
+  bool keeps_views_ = false;
 };
 
 /// A kernel without outputs writes its inputs: the host's outputs must be these.
@@ -125,8 +125,8 @@ Instance* find_instance(const KernelBase& kernel, const Host& host,
   return temporary.get();
 }
 
-/// After the body: checks the outputs, and settles the operands, whose views are kept unless the
-/// kernel records a graph.
+/// After the body: checks the outputs, that the kernel keeps no operand, and settles the operands,
+/// whose views are kept unless the kernel records a graph.
 [[gnu::always_inline]] inline void check_and_settle(const KernelInfo& kernel,
                                                     Arguments& arguments) {
   if (arguments.list_begin >= 0) {
@@ -134,11 +134,18 @@ Instance* find_instance(const KernelBase& kernel, const Host& host,
   }
   const Operand* const outputs = arguments.operands + arguments.inputs;
   const Operand* const end = arguments.operands + arguments.size();
+  bool are_kept = false;
   for (Operand* operand = arguments.operands; operand != end; ++operand) {
     const bool is_settled = !kernel.records && settle(*operand);
-    if (!is_settled && operand >= outputs && !output_is_intact(*operand)) {
-      refuse_outputs(kernel, arguments);
+    if (!is_settled) {
+      if (operand >= outputs && !output_is_intact(*operand)) {
+        refuse_outputs(kernel, arguments);
+      }
+      are_kept = are_kept || may_be_kept(*operand);
     }
+  }
+  if (are_kept) {
+    refuse_kept(kernel, arguments);
   }
 }
 
@@ -171,8 +178,7 @@ template <class Device, class Host, class... OfHost>
       kept_of_place = nested.get();
     }
     KeptOperands& kept = *kept_of_place;
-    // What autograd records is over when the call is.
-    const OperandsInUse in_use(kept, arguments, /*keeps_views=*/!info.records);
+    OperandsInUse in_use(kept, arguments);
     if (info.takes_frame) {
       arguments.frame = host.take_frame(device);
     } else {
@@ -201,6 +207,9 @@ template <class Device, class Host, class... OfHost>
     }
     device.finish();
     check_and_settle(info, arguments);
+    if (!info.records) {  // what autograd records is over when the call is
+      in_use.keep_views();
+    }
     if (arguments.copies != nullptr) {
       write_back(arguments.copies.get());
     }

@@ -8,7 +8,9 @@
 #include <ATen/ops/clone.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/full.h>
+#include <ATen/ops/zeros_like.h>
 #include <aten_bridge/exceptions.h>
+#include <aten_bridge/lent_memory.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -109,13 +111,17 @@ Registered look_up(const c10::OperatorHandle& handle) {
 }
 
 /// Drops the views that an operator in Python has seen: each has a Python object, and would want
-/// the interpreter when a thread of the host's ends, which may be after it.
+/// the interpreter when a thread of the host's ends, which may be after it. Python may still have
+/// one until it collects its garbage: only who reads that meets an error.
 void drop_seen_by_python(const Arguments& arguments) {
   for (int i = 0; i < arguments.inputs; ++i) {
     at::Tensor& view = arguments.operands[i].view;
     if (view.defined() &&
         view.unsafeGetTensorImpl()->pyobj_slot()->pyobj_interpreter() != nullptr) {
-      view.reset();
+      if (arguments.list_begin < 0) {
+        detail::drop_views(&arguments.operands[i], 1, /*report=*/nullptr);
+      }
+      view.reset();  // the call's list has it too
     }
   }
 }
@@ -526,7 +532,7 @@ class CallKernel final : public KernelOf<KernelBase> {
     for (std::size_t i = 0; i < results.size() && arguments.results == nullptr; ++i) {
       const at::Tensor& output = arguments.output(static_cast<int>(i)).view;
       if (is_left_out(results[i], output, of_.schema().name)) {
-        results[i] = output.zero_();
+        results[i] = at::zeros_like(output);
       }
     }
     detail::copy_results(arguments, results.data(), static_cast<int>(results.size()));

@@ -34,6 +34,7 @@ ORDINARY = [
     "outputs",
     "differentiate",
     "bind",
+    "lent_memory",
     "workspaces",
     "failure",
     "run",

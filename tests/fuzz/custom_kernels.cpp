@@ -422,10 +422,10 @@ Expected expect_spoiled(const Operands& inputs, const Operator& of) {
   }
   expected = expect_negated({inputs[0]}, of);
   const int64_t how = integer_of(inputs[1]);
-  if (how == 5 || how == 11 || how == 13 || (how >= 18 && how <= 20)) {
+  if (how == 3 || how == 5 || how == 8 || how == 11 || how == 13 || (how >= 18 && how <= 20)) {
     return kError;
   }
-  const bool is_harmless = how == 0 || how == 1 || how == 3 || how == 9 || how >= 21;
+  const bool is_harmless = how == 0 || how == 1 || how == 9 || how >= 21;
   if (!is_harmless && expected.outcome == Outcome::kValue) {
     expected.outcome = Outcome::kAny;
   }

@@ -238,6 +238,12 @@ Tensor with_workspace(const Tensor& x, Workspace<double> factor) {
 }
 EXPORT_BOTH(WithWorkspace, with_workspace, workspace(1), meta([](const Tensor& x) { return x; }));
 
+// Gradients in memory of what they are made from.
+ATEN_BRIDGE_EXPORT_GRAD(TransposeGrad, [](const Tensor& x) { return x.t(); });
+ATEN_BRIDGE_EXPORT_GRAD(SwapGrad, [](const Tensor& x, const Tensor& y) {
+  return std::tuple<Tensor, Tensor>(y.view_as(y), x.view_as(x));
+});
+
 // Whether the graph of the last call of Watched is alive.
 c10::weak_intrusive_ptr<c10::TensorImpl> last_saved(Tensor().getIntrusivePtr());
 Tensor watched(const Tensor& x) {

@@ -7,14 +7,19 @@
 #include <ATen/ops/_add_batch_dim.h>
 #include <ATen/ops/add.h>
 #include <ATen/ops/leaky_relu.h>
+#include <ATen/ops/ones_like.h>
 #include <ATen/ops/stack.h>
 #include <ATen/ops/tensor.h>
+#include <ATen/ops/view_as_complex.h>
+#include <ATen/ops/view_as_real.h>
 #include <aten_bridge.h>
 #include <c10/core/AutogradState.h>
 
 #include <atomic>
 #include <cfenv>
 #include <stdexcept>
+#include <string>
+#include <thread>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -77,10 +82,50 @@ void describe(const Tensor& x, Tensor& y) {
 void describe_output(const Tensor& /*x*/, Tensor& y) {
   store(y, {reinterpret_cast<int64_t>(y.data_ptr()), y.is_inference()});
 }
-void keep(const Tensor& x, Tensor& y) {
-  static Tensor kept = x;
-  store(y, {reinterpret_cast<int64_t>(kept.data_ptr()), kept.size(0),
-            reinterpret_cast<int64_t>(x.data_ptr()), x.size(0)});
+// Keeps memory of the host's in one of many ways, or reads what it kept.
+void keep(const Tensor& x, at::TensorList more, const std::string& how, Tensor& y) {
+  static Tensor kept;
+  static c10::Storage storage;
+  static c10::weak_intrusive_ptr<c10::TensorImpl> weak(Tensor().getIntrusivePtr());
+  if (how == "input" || how == "throw") {
+    kept = x;
+  } else if (how == "slice") {
+    kept = x.slice(0, 0, 1);
+  } else if (how == "contiguous") {
+    kept = x.contiguous();
+  } else if (how == "detached") {
+    kept = x.detach();
+  } else if (how == "of the list") {
+    kept = more[1];
+  } else if (how == "several") {
+    kept = x;
+    storage = y.storage();
+  } else if (how == "output") {
+    kept = y;
+  } else if (how == "storage") {
+    storage = x.storage();
+  } else if (how == "clone") {
+    kept = x.clone();
+  } else if (how == "own memory") {
+    kept = at::ones_like(x);
+    x.set_(kept);
+  } else if (how == "another's memory") {
+    x.set_(y);
+  } else if (how == "weak") {
+    weak = c10::weak_intrusive_ptr<c10::TensorImpl>(x.getIntrusivePtr());
+  } else if (how == "thread") {  // which has done its work, and is about to drop the tensor
+    std::thread([x] {}).detach();
+  } else if (how == "read") {
+    y.copy_(kept);
+  } else if (how == "read storage") {
+    y.fill_(*static_cast<const float*>(storage.data()));
+  } else {
+    kept = Tensor();
+    storage = c10::Storage();
+  }
+  if (how == "throw") {
+    throw std::runtime_error("on purpose");
+  }
 }
 #if __has_include(<ATen/core/NamedTensor.h>)  // PyTorch before 2.15
 bool has_names(const Tensor& x) { return x.has_names(); }
@@ -92,12 +137,9 @@ void spoil(const Tensor& x, int64_t how, Tensor& y) {
   static std::vector<Tensor> aliases;
   static std::vector<c10::Storage> storages;
   static c10::weak_intrusive_ptr<c10::TensorImpl> weak(Tensor().getIntrusivePtr());
-  const double alias = aliases.empty() ? 0 : aliases.front().flatten()[0].item<double>();
-  const double stored = storages.empty() ? 0 : *static_cast<const float*>(storages.front().data());
   store(y, {x.dim(), x.size(0), x.stride(0), x.stride(1), x.storage_offset(), x.requires_grad(),
             x.is_neg() || has_names(x), static_cast<int64_t>(x.storage().nbytes()),
-            x.flatten()[0].item<int64_t>(), static_cast<int64_t>(alias),
-            static_cast<int64_t>(stored)});
+            x.flatten()[0].item<int64_t>()});
   switch (how) {
     case 0:
       x.t_();
@@ -300,7 +342,7 @@ ATEN_BRIDGE_EXPORT(Halve, Halve{});
 ATEN_BRIDGE_EXPORT(Negate, [](const Tensor& x, Tensor& y) { y.copy_(x.neg()); });
 ATEN_BRIDGE_EXPORT(Describe, describe);
 ATEN_BRIDGE_EXPORT(DescribeOutput, describe_output);
-ATEN_BRIDGE_EXPORT(Keep, keep);
+ATEN_BRIDGE_EXPORT(Keep, keep, aten_bridge::attr("how"));
 ATEN_BRIDGE_EXPORT(Spoil, spoil, aten_bridge::attr("how"));
 ATEN_BRIDGE_EXPORT(Fill, fill, aten_bridge::attr("value"));
 ATEN_BRIDGE_EXPORT(DoubleFirst, [](Tensor x, const Tensor& /*z*/, Tensor& y) {
@@ -314,6 +356,15 @@ ATEN_BRIDGE_EXPORT(ReshapeInput, reshape_input);
 ATEN_BRIDGE_EXPORT(Workspaces, workspaces);
 ATEN_BRIDGE_EXPORT(ParallelChunks, parallel_chunks);
 ATEN_BRIDGE_EXPORT(MatMul, [](const Tensor& x) { return x.matmul(x); });
+
+// Results in memory of the inputs.
+ATEN_BRIDGE_EXPORT(Itself, [](const Tensor& x) { return x; });
+ATEN_BRIDGE_EXPORT(Transposed, [](const Tensor& x) { return x.t(); });
+ATEN_BRIDGE_EXPORT(Conjugated, [](const Tensor& x) { return x.conj(); });
+ATEN_BRIDGE_EXPORT(RepeatLast,
+                   [](const Tensor& x) { return x.narrow(0, x.size(0) - 1, 1).expand(x.sizes()); });
+ATEN_BRIDGE_EXPORT(NextAndSame, [](const Tensor& x) { return std::make_tuple(x + 1, x); });
+ATEN_BRIDGE_EXPORT(Swapped, [](const Tensor& x, const Tensor& y) { return std::make_tuple(y, x); });
 ATEN_BRIDGE_EXPORT(State, state);
 ATEN_BRIDGE_EXPORT(ChangeState, change_state);
 ATEN_BRIDGE_EXPORT(ChangeProcess, change_process);

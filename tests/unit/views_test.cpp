@@ -216,20 +216,6 @@ TEST(ViewsTest, InputReshapedInPlaceIsWholeAgainInTheNextCall) {
   }
 }
 
-TEST(ViewsTest, TensorThatAKernelKeepsIsNeverRepointed) {
-  Call first = kernel("Keep");
-  first.input<float>({1}, {1}).output<int64_t>({4});
-  const std::vector<int64_t> before = first.run_here().output<int64_t>(0);
-  EXPECT_EQ(before[0], before[2]);
-  Call second = kernel("Keep");
-  second.input<float>({3}, {1, 2, 3}).output<int64_t>({4});
-  const std::vector<int64_t> after = second.run_here().output<int64_t>(0);
-  EXPECT_EQ(after[0], before[0]);
-  EXPECT_EQ(after[1], 1);
-  EXPECT_NE(after[2], before[0]);
-  EXPECT_EQ(after[3], 3);
-}
-
 TEST(ViewsTest, WorkspacesOfTheCallAreFoundAndAreNoOperands) {
   const Result raw =
       kernel("Workspaces").output<int64_t>({5}).workspace(100).workspace(0).workspace(64).run();
