@@ -46,9 +46,7 @@ class PyTorchCall {
   }
   ~PyTorchCall() {
     for (Operand& operand : operands_) {
-      if (operand.is_borrowed) {
-        Borrowed::destroyBorrow(operand.view);
-      }
+      give_back(operand);
     }
   }
   PyTorchCall(const PyTorchCall&) = delete;
@@ -90,7 +88,7 @@ class PyTorchCall {
   void run(Tensors& results) {
     if (info_.returns_results) {
       if (purpose_ == Purpose::kInfer) {
-        results = returns_row_major(info_) ? expected_outputs() : of_.kernel->infer(arguments);
+        results = returns_row_major(info_) ? expected_outputs() : infer();
       } else {
         arguments.results = &results;
         invoke();
@@ -143,8 +141,6 @@ class PyTorchCall {
   int described() const { return described_; }
 
  private:
-  using Borrowed = c10::MaybeOwnedTraits<at::Tensor>;
-
   //===--- inputs ---===//
 
   void take_input(int index, const c10::IValue& value, const Binding& binding,
@@ -170,8 +166,7 @@ class PyTorchCall {
 
   [[gnu::noinline]] bool take_tensor(Operand& operand, const at::Tensor& tensor) {
     // The caller's stack has it; to count owners takes as long as all the rest here.
-    Borrowed::assignBorrow(operand.view, tensor);
-    operand.is_borrowed = true;
+    borrow(operand, tensor);
     if (purpose_ == Purpose::kTrace) {
       if (operand.check != nullptr) {
         describe(operand);
@@ -199,14 +194,6 @@ class PyTorchCall {
                                    scalar_type_text(tensor.scalar_type())});
     }
     return !operand.slot.is_none();
-  }
-
-  static void own(Operand& operand, at::Tensor tensor) {
-    if (operand.is_borrowed) {
-      Borrowed::destroyBorrow(operand.view);
-      operand.is_borrowed = false;
-    }
-    operand.view = std::move(tensor);
   }
 
   [[gnu::always_inline]] bool is_here(const at::Tensor& tensor) {
@@ -301,7 +288,7 @@ class PyTorchCall {
   [[gnu::noinline]] Tensors expected_outputs() {
     Tensors like;
     if (info_.has_meta && !info_.is_gradient) {
-      like = of_.kernel->infer(arguments);
+      like = infer();
       check_defined(like);
     } else if (is_gradient_) {  // of the first inputs that are tensors
       for (int i = 0;
@@ -379,7 +366,7 @@ class PyTorchCall {
     set_outputs(outputs);
     detail::run_to_resize(arguments, [&] {
       if (purpose_ == Purpose::kInfer) {
-        of_.kernel->infer(arguments);
+        infer();
       } else {
         invoke();
       }
@@ -396,6 +383,20 @@ class PyTorchCall {
     described_ = arguments.size();
     invoke();
     check_written(arguments);
+  }
+
+  /// What the meta function tells. To one that asks for sizes as numbers symbols are made numbers,
+  /// by PyTorch's guards: it compiles anew for other sizes, or says that they cannot be known.
+  Tensors infer() {
+    try {
+      return of_.kernel->infer(arguments);
+    } catch (const c10::Error& error) {
+      if (purpose_ != Purpose::kInfer || !asks_for_numbers(error.what_without_backtrace()) ||
+          !make_sizes_numbers(arguments, sizes_)) {
+        throw;
+      }
+    }
+    return of_.kernel->infer(arguments);
   }
 
   void invoke() {

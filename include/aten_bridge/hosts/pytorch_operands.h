@@ -19,6 +19,8 @@
 #include <cstring>
 #include <iterator>
 #include <memory>
+#include <string>
+#include <utility>
 #include <vector>
 
 #pragma GCC visibility push(hidden)
@@ -105,6 +107,14 @@ inline at::Tensor make_empty(at::IntArrayRef sizes, const at::TensorOptions& opt
   return a.is_same(b) || (of_a && of_b && of_a.is_alias_of(of_b));
 }
 
+/// Whether an error of PyTorch's is about a tensor whose sizes are symbols, and of which somebody
+/// asked numbers. Only a tensor of Python's can make them such (PyTorch 2.11).
+[[gnu::cold]] inline bool asks_for_numbers(const std::string& text) {
+  return text.find("symbolic s") != std::string::npos ||  // sizes, shapes, strides
+         (text.find("interpreter") != std::string::npos &&
+          text.find("INTERNAL ASSERT") != std::string::npos);
+}
+
 /// Sizes of tensors that have symbols for some.
 using KeptSizes = std::vector<std::unique_ptr<std::vector<int64_t>>>;
 
@@ -136,6 +146,47 @@ using KeptSizes = std::vector<std::unique_ptr<std::vector<int64_t>>>;
   if (has_data) {
     slot.data = const_cast<void*>(first_element(tensor));  // NOLINT: as a view's
   }
+}
+
+/// Makes the caller's tensor an operand's, without a share in it.
+[[gnu::always_inline]] inline void borrow(Operand& operand, const at::Tensor& tensor) {
+  c10::MaybeOwnedTraits<at::Tensor>::assignBorrow(operand.view, tensor);
+  operand.is_borrowed = true;
+}
+
+[[gnu::always_inline]] inline void give_back(Operand& operand) {
+  if (operand.is_borrowed) {
+    c10::MaybeOwnedTraits<at::Tensor>::destroyBorrow(operand.view);
+    operand.is_borrowed = false;
+  }
+}
+
+/// Makes a tensor the operand's own.
+inline void own(Operand& operand, at::Tensor tensor) {
+  give_back(operand);
+  operand.view = std::move(tensor);
+}
+
+/// Gives the inputs sizes that are numbers, by PyTorch's guards; false if all have such.
+[[gnu::cold, gnu::noinline]] inline bool make_sizes_numbers(Arguments& arguments, KeptSizes& kept) {
+  bool is_any = false;
+  for (int i = 0; i < arguments.inputs; ++i) {
+    Operand& operand = arguments.operands[i];
+    if (!operand.view.defined() ||
+        !operand.view.unsafeGetTensorImpl()->has_symbolic_sizes_strides()) {
+      continue;
+    }
+    is_any = true;
+    std::vector<int64_t> sizes;
+    for (const c10::SymInt& size : operand.view.sym_sizes()) {
+      sizes.push_back(size.guard_int(__FILE__, __LINE__));
+    }
+    own(operand, at::empty(sizes, operand.view.options()));
+    describe(operand, /*has_data=*/false, kept);
+  }
+  arguments.list.clear();
+  fill_list(arguments);
+  return is_any;
 }
 
 /// Copies the sizes of the outputs to where no body changes them.
