@@ -13,6 +13,7 @@
 #include <ATen/ops/neg.h>
 #include <ATen/ops/topk.h>
 #include <ATen/ops/where.h>
+#include <ATen/ops/zeros_like.h>
 #include <aten_bridge.h>
 #include <unistd.h>
 
@@ -355,5 +356,62 @@ ATEN_BRIDGE_EXPORT(
       at::full_out(count, {}, x.is_meta() ? 0 : ++runs);
     },
     meta());
+
+// Keeps its input, as an author of PyTorch's may: there the memory is its own, elsewhere the
+// host's.
+class Difference {
+ public:
+  Tensor operator()(const Tensor& x) {
+    Tensor result = before_.defined() ? x - before_ : at::zeros_like(x);
+    before_ = x;
+    return result;
+  }
+
+ private:
+  Tensor before_;
+};
+ATEN_BRIDGE_EXPORT(Difference, state<Difference()>(), meta([](const Tensor& x) { return x; }));
+
+// Results that a host may write to the memory of an input.
+ATEN_BRIDGE_EXPORT(
+    Swap, [](const Tensor& x, const Tensor& y) { return std::make_tuple(y, x); },
+    meta([](const Tensor& x, const Tensor& y) { return std::make_tuple(y, x); }));
+
+// Returns something else than its meta function says.
+ATEN_BRIDGE_EXPORT(
+    Lie,
+    [](const Tensor& x, int64_t how) {
+      return std::make_tuple(how == 1 ? x.to(at::kDouble) : x.exp(),
+                             how == 2 ? x.narrow(0, 0, 1) : x.neg());
+    },
+    attr("how", 0), output("exp"), meta([](const Tensor& x, int64_t /*how*/) {
+      return std::make_tuple(at::empty_like(x), at::empty_like(x));
+    }));
+ATEN_BRIDGE_EXPORT(
+    LieOfNumber, [](const Tensor& x, double by) { return x.narrow(0, 0, by > 1 ? 1 : 2); },
+    meta([](const Tensor& x, double /*by*/) { return x.narrow(0, 0, 2); }));
+ATEN_BRIDGE_EXPORT(
+    LieOfList, [](TensorList tensors) { return at::cat(tensors).to(at::kDouble); },
+    meta([](TensorList tensors) { return at::cat(tensors); }));
+ATEN_BRIDGE_EXPORT(
+    Told, [](const Tensor& x) { return x.exp(); }, meta([](const Tensor& x) { return x; }));
+ATEN_BRIDGE_EXPORT(ToldGrad,
+                   [](const Tensor& x, const Tensor& dy) { return (x.exp() * dy).sum(); });
+
+// Meta functions that ask for sizes as numbers.
+ATEN_BRIDGE_EXPORT(
+    SizeInMeta, [](const Tensor& x) { return x.clone(); }, meta([](const Tensor& x) {
+      return x.new_empty({x.size(0), x.size(1)});
+    }));
+ATEN_BRIDGE_EXPORT(
+    SizesInMeta, [](const Tensor& x, Tensor& y) { y.copy_(x); },
+    meta([](const Tensor& x) { return x.new_empty(x.sizes()); }));
+ATEN_BRIDGE_EXPORT(
+    StridesInMeta, [](const Tensor& x) { return x.clone(); }, meta([](const Tensor& x) {
+      return x.new_empty({x.strides()[0] * x.size(0) / x.size(1), x.size(1)});
+    }));
+ATEN_BRIDGE_EXPORT(
+    NumelInMeta, [](TensorList xs) { return xs[0].flatten() + xs[1].flatten(); },
+    meta([](TensorList xs) { return xs[1].new_empty({xs[0].numel()}); }));
 
 }  // namespace

@@ -55,6 +55,23 @@ TEST(JaxTest, KeepsDenormalNumbersWhereTheThreadTakesThemForZeros) {
 #endif
 }
 
+TEST(JaxTest, AStateThatKeepsItsInputIsRefused) {
+  Floats x = {1, 2};
+  Floats y = {0, 0};
+  EXPECT_EQ(Frame("Difference").input(x).output(y).run(),
+            "Difference: input 0: expected no reference to this tensor after the call, because its "
+            "memory belongs to the host, got one that the kernel keeps (the tensor or a view of "
+            "it); keep a clone() instead");
+}
+
+TEST(JaxTest, ResultsMayBeWrittenToTheMemoryOfEachOthersInputs) {
+  Floats x = {1, 2};
+  Floats y = {3, 4};
+  EXPECT_EQ(Frame("Swap").input(x).input(y).output(x).output(y).run(), "");
+  EXPECT_EQ(x, (Floats{3, 4}));
+  EXPECT_EQ(y, (Floats{1, 2}));
+}
+
 TEST(JaxTest, TakesEmptyTensorsAndThoseOfRank0) {
   Floats one = {-3};
   Floats y = {0};

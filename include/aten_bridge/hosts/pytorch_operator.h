@@ -12,8 +12,10 @@
 #include <aten_bridge/hosts/pytorch_instances.h>
 #include <aten_bridge/hosts/pytorch_quick.h>
 #include <aten_bridge/hosts/pytorch_schema.h>
+#include <aten_bridge/hosts/pytorch_told.h>
 #include <aten_bridge/scope.h>
 #include <c10/core/DeviceGuard.h>
+#include <c10/core/InferenceMode.h>
 
 #include <atomic>
 #include <cstddef>
@@ -98,7 +100,7 @@ class PyTorchOperator {
     Tensors results;
     if (is_quick_ && !is_out && purpose != Purpose::kInfer &&
         call_quickly(begin, purpose, results)) {
-      put_results(stack, count, results);
+      put_results(stack, count, purpose, results);
       return;
     }
     std::shared_ptr<Instance> owner;
@@ -106,10 +108,13 @@ class PyTorchOperator {
     try {
       call.arguments.instance = instances_.of(*kernel.kernel, attributes, begin + inputs(), owner);
       run(call, purpose, begin, is_out, results);
+      if (are_told_ && purpose == Purpose::kRun && !is_out) {
+        compare(begin, call.arguments.instance, results);
+      }
     } catch (...) {
       fail(purpose, call.operands(), call.described());
     }
-    put_results(stack, count, results);
+    put_results(stack, count, purpose, results);
   }
 
   KernelOfPyTorch kernel;
@@ -136,15 +141,33 @@ class PyTorchOperator {
         return call.run(*kernel.kernel, purpose, results);
       }
       const KernelScope scope;
-      return call.run(*kernel.kernel, purpose, results);
+      const bool is_done = call.run(*kernel.kernel, purpose, results);
+      if (is_done && are_told_) {
+        told_.compare(begin, instance, results, is_gradient());
+      }
+      return is_done;
     } catch (...) {
       fail(purpose, call.describe_operands(purpose), call.described());
     }
   }
 
+  /// Compares the results of a call with what its meta function tells.
+  [[gnu::noinline]] void compare(const c10::IValue* begin, Instance* instance,
+                                 const Tensors& results) {
+    Instance* const kept = instances_.find_kept(begin + inputs());
+    if (info().has_instance && kept == nullptr) {
+      told_.compare_anew(begin, instance, results, is_gradient());
+    } else {
+      told_.compare(begin, kept, results, is_gradient());
+    }
+  }
+
   /// Replaces the arguments on the stack.
-  [[gnu::always_inline]] void put_results(c10::Stack& stack, std::size_t count,
+  [[gnu::always_inline]] void put_results(c10::Stack& stack, std::size_t count, Purpose purpose,
                                           Tensors& results) const {
+    if (purpose == Purpose::kRun && c10::InferenceMode::is_enabled()) {
+      make_inference_tensors(results);
+    }
     if (results.size() == 1 && count > 0 && !info().lists_outputs) {  // as a rule
       stack[stack.size() - count] = std::move(results[0]);
       for (std::size_t i = 1; i < count; ++i) {
@@ -205,6 +228,8 @@ class PyTorchOperator {
 
   std::size_t arguments_ = inputs() + attributes.size();
   bool is_quick_ = QuickCall::is_for(kernel);
+  bool are_told_ = ToldResults::is_for(info(), may_be_gradient);
+  ToldResults told_{kernel};
   PyTorchInstances instances_;
   mutable std::atomic<PyTorchOperator*> gradient_{nullptr};
   mutable std::atomic<bool> is_gradient_{false};

@@ -17,6 +17,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 
 #pragma GCC visibility push(hidden)
 
@@ -133,6 +134,27 @@ inline bool returns_row_major(const KernelInfo& kernel) {
                (arguments.kernel->returns_results && is_held(result))) {
       result = result.clone();
     }
+  }
+}
+
+/// The same as what PyTorch's own operators return in inference mode, in which no body runs: over
+/// the same memory, without what autograd needs.
+[[gnu::noinline]] inline void make_inference_tensors(Tensors& results) {
+  for (at::Tensor& result : results) {
+    if (result.is_inference()) {
+      continue;
+    }
+    if (result.layout() != at::kStrided || result.is_quantized() || result.is_nested() ||
+        !(result.is_cpu() || result.is_cuda())) {
+      result = result.clone();
+      continue;
+    }
+    const c10::TensorImpl* const impl = result.unsafeGetTensorImpl();
+    at::Tensor made = at::detail::make_tensor<c10::TensorImpl>(c10::Storage(impl->unsafe_storage()),
+                                                               impl->key_set(), impl->dtype());
+    made.unsafeGetTensorImpl()->set_sizes_and_strides(result.sizes(), result.strides(),
+                                                      result.storage_offset());
+    result = std::move(made);
   }
 }
 
