@@ -11,6 +11,7 @@ import pytest
 import torch
 from host import BUILD, Net, assert_same, custom, error_text
 from mindspore import nn, ops
+from mindspore.graph import jit_trace
 from torch.nn import functional
 
 from aten_bridge.mindspore import kernel
@@ -466,6 +467,82 @@ def test_gradients_of_parameters_in_a_compiled_function_and_outside():
         assert_same(found_value, value.detach())
         for found, wanted in zip((of_input, *of_parameters), expected, strict=True):
             assert_same(found, wanted)
+
+
+# ===--- graphs that ms.jit records ---===
+
+
+def recorded(operator, combine):
+    """A function whose graph is recorded while it is called, not compiled from its source."""
+
+    @ms.jit(capture_mode="trace")
+    def function(*inputs):
+        return combine(operator, *inputs)
+
+    return function
+
+
+_functions = []
+
+
+@pytest.fixture
+def functions(cpu, monkeypatch):
+    """Keeps recorded functions: MindSpore (2.10) knows them by their id()."""
+    # It wants the source of each frame on the stack, which those of `python -m pytest` lack.
+    monkeypatch.setattr(jit_trace, "_get_caller_lines", lambda: ([__file__], [1]))
+    return _functions
+
+
+@pytest.mark.parametrize("combine", [both_outputs, first_output, no_bias, no_list, tuple_of_one])
+def test_gradients_of_a_recorded_call(combine, functions):
+    operator = graded("Everything")
+    functions.append(recorded(operator, combine))
+    assert_same(functions[-1](X, Y, Z), Combined(operator, combine)(X, Y, Z).asnumpy())
+    for _ in range(2):
+        found = ms.grad(lambda *inputs: functions[-1](*inputs).sum(), (0, 1, 2))(X, Y, Z)
+        expected = torch_gradients(functools.partial(combine, everything), X, Y, Z)
+        for gradient, wanted in zip(found, expected, strict=True):
+            np.testing.assert_array_equal(gradient.asnumpy(), wanted.numpy(), strict=True)
+
+
+def test_gradients_of_several_recorded_calls_of_one_operator(functions):
+    functions.append(recorded(graded("Cat"), cat_of_several))
+    functions[-1](X, Y)
+    found = ms.grad(lambda *inputs: functions[-1](*inputs).sum(), (0, 1))(X, Y)
+    expected = torch_gradients(functools.partial(cat_of_several, torch_cat), X, Y)
+    for gradient, wanted in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(gradient.asnumpy(), wanted.numpy(), strict=True)
+
+
+def test_gradients_of_gradients_of_a_recorded_call(functions):
+    names = ("CubeGrad", "CubeGradGrad", "CubeGradGradGrad")
+    function = recorded(graded("Cube", names), lambda cube, x: cube(x))
+    functions.append(function)
+    assert_same(function(X), floats(-1, 8, -64))
+    for expected in (floats(3, 12, 48), floats(-6, 12, -24), floats(6, 6, 6)):
+        function = ms.grad(function)
+        assert_same(function(X), expected)
+
+
+def test_gradients_of_a_recorded_cell(functions):
+    class Scaled(nn.Cell):
+        def __init__(self):
+            super().__init__()
+            self.leaky_relu = graded("LeakyRelu", negative_slope=0.5)
+            self.scale = ms.Parameter(ms.Tensor([1, 2, 3], ms.float32), name="scale")
+
+        @ms.jit(capture_mode="trace")
+        def construct(self, x):
+            return self.leaky_relu(x * self.scale)
+
+    net = Scaled()
+    assert_same(net(X), floats(-0.5, 4, -6))
+    step = ms.value_and_grad(lambda x: net(x).sum(), 0, net.trainable_params())
+    for _ in range(2):
+        value, (of_x, (of_scale,)) = step(X)
+        assert_same(value, np.array(-2.5, np.float32))
+        assert_same(of_x, floats(0.5, 2, 1.5))
+        assert_same(of_scale, floats(-0.5, 2, -2))
 
 
 # ===--- gradients of gradients ---===

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 import torch
 from mindspore import nn, ops
+from mindspore.graph import jit_context, jit_trace
 
 from aten_bridge.mindspore import operator
 
@@ -420,6 +421,42 @@ def test_jit(cpu):
 
 
 # ===--- sizes that depend on values ---===
+
+
+def test_a_graph_that_jit_records(cpu, monkeypatch):
+    # MindSpore (2.10) wants the source of each frame on the stack, which pytest's do not have.
+    monkeypatch.setattr(jit_trace, "_get_caller_lines", lambda: ([__file__], [1]))
+    topk, softmax = operator("aten::topk", k=2), operator("aten::softmax.int", dim=0)
+    nonzero = operator("aten::nonzero")
+    ms.set_context(mode=ms.PYNATIVE_MODE)
+
+    @ms.jit(capture_mode="trace")
+    def function(x):
+        values, index = topk(softmax(x) * x)
+        return values * values + index
+
+    def reference(t):
+        values, index = torch.topk(torch.softmax(t, 0) * t, 2)
+        return values * values + index
+
+    x = array(4)
+    t = torch.from_numpy(x).requires_grad_()
+    expected = reference(t)
+    np.testing.assert_array_equal(function(ms.Tensor(x)).asnumpy(), expected.detach().numpy())
+    (first,) = torch.autograd.grad(expected.sum(), t, create_graph=True)
+    (second,) = torch.autograd.grad(first.sum(), t)
+    for gradient, wanted in ((ms.grad(function), first), (ms.grad(ms.grad(function)), second)):
+        np.testing.assert_allclose(
+            gradient(ms.Tensor(x)).asnumpy(), wanted.detach().numpy(), rtol=1e-6
+        )
+
+    nonzero(ms.Tensor(x))  # whose sizes are known outside
+    jit_context.set_jit_context(jit_context.JitContext())  # as while a graph is recorded
+    try:
+        with pytest.raises(ValueError, match="aten::nonzero: expected an operator whose results"):
+            nonzero(ms.Tensor(x))
+    finally:
+        jit_context.set_jit_context(None)
 
 
 def test_results_whose_sizes_depend_on_values(cpu):

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import mindspore as ms
+from mindspore.ops.primitive import jit_context
 
 from aten_bridge._operators import (
     ATTRIBUTE,
@@ -131,6 +132,8 @@ class Operator(Kernel):
 
     def __call__(self, *args: Any) -> Any:
         """Calls the operator in PyNative mode; graph mode compiles it instead."""
+        if jit_context():  # records a graph, in which sizes must be known
+            return super().__call__(*args)
         if not self._depends_on_values:
             try:
                 return super().__call__(*args)

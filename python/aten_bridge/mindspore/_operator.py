@@ -12,6 +12,7 @@ from typing import Any
 
 import mindspore as ms
 from mindspore import nn, ops
+from mindspore.ops.primitive import jit_context
 
 from aten_bridge._function import Function
 from aten_bridge._gradients import (
@@ -100,6 +101,7 @@ class Kernel(ops.Custom):
         self._bprops: dict[Any, Callable] = {}
         self._output_count: int | None = None  # in the network that is differentiated; see _bprop
         self._is_clone = False
+        self._is_traced = False  # one node of a graph that ms.jit(capture_mode="trace") records
         self._thread: int | None = None  # the one that calls this operator; others have copies
         self._copies: dict[int, Kernel] = {}  # by thread
         self._lock = threading.Lock()  # of both
@@ -220,7 +222,9 @@ class Kernel(ops.Custom):
         else:
             self._check_inputs(inputs)
             check_given(self._function, *self._given_out)
-        return super().__call__(*args)
+        # The graph that ms.jit(capture_mode="trace") records has the very operator that is called.
+        operator = self._traced() if jit_context() else self
+        return super(Kernel, operator).__call__(*args)
 
     def __infer__(self, *args: dict[str, Any]) -> dict[str, Any]:
         """What MindSpore asks: shapes and dtypes of the outputs, before each call or graph."""
@@ -243,7 +247,8 @@ class Kernel(ops.Custom):
             self._record("cpp_infer_shape", True)
         if self._is_clone and self.bprop is None:
             output_count = len(outcome.shape) if isinstance(outcome.shape, tuple) else None
-            self._record(_CALL, json.dumps([inputs, output_count]))
+            record = self._set if self._is_traced else self._record
+            record(_CALL, json.dumps([inputs, output_count]))
         return {"shape": outcome.shape, "dtype": outcome.dtype, "value": None}
 
     def _record(self, name: str, value: Any) -> None:
@@ -355,7 +360,7 @@ class Kernel(ops.Custom):
             self._forward,
         )
         for name, value in self.attrs.items():
-            if name not in copied.attrs and name != _OUTPUTS:
+            if name not in copied.attrs and name not in (_OUTPUTS, _CALL):
                 copied.add_prim_attr(name, value)
         return copied
 
@@ -365,6 +370,12 @@ class Kernel(ops.Custom):
         if hasattr(self, "instance_name"):
             cloned.set_prim_instance_name(self.instance_name)
         return cloned
+
+    def _traced(self) -> Kernel:
+        """The operator of one node, to which MindSpore's tracing gives no clone (2.10)."""
+        traced = self._clone()
+        traced._is_traced = True
+        return traced
 
     def __repr__(self) -> str:
         arguments = [repr(self._function.full_name)]
