@@ -18,6 +18,7 @@ import torch
 import aten_bridge.build
 from aten_bridge._library import as_switch
 from aten_bridge.build import BuildError, cache_dir, load, load_inline
+from aten_bridge.build import _tools as tools
 from aten_bridge.mindspore import kernel
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -212,6 +213,78 @@ def test_errors_of_the_compiler_are_shown_as_they_are(source):
     # Mended, it is built.
     source.write_text(SOURCE)
     assert result(load("add_number", [source])) == [2]
+
+
+KILLED = (
+    "killed by signal 9, usually because memory ran out; close other programs, or compile one "
+    "source at a time: set CMAKE_BUILD_PARALLEL_LEVEL=1"
+)
+
+
+def test_a_compiler_that_is_killed_is_named(source, tmp_path, monkeypatch):
+    compiler = tmp_path / "c++"
+    compiler.write_text(
+        '#!/bin/sh\ncase "$*" in *add_number.cpp*) kill -9 $$;; *aten_bridge.cpp*) exit 3;; esac\n'
+        f'exec {shutil.which(os.environ.get("CXX", "c++"))} "$@"\n'
+    )
+    compiler.chmod(0o755)
+    monkeypatch.setenv("CXX", str(compiler))
+    monkeypatch.setenv("CMAKE_BUILD_PARALLEL_LEVEL", "2")
+    text = text_of(BuildError, lambda: load("add_number", [source]))
+    assert f"the compiler of {source} {KILLED}" in text, text
+    assert not re.search(r"FAILED|ninja|\[", text)
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        ("kill -9 $$", f" the compiler of a.cpp {KILLED}\nKilled"),
+        (
+            # What GCC says where the system has killed the program that it has started.
+            "echo 'c++: fatal error: Killed signal terminated program cc1plus'; exit 1",
+            f" the compiler of a.cpp {KILLED}\n"
+            "c++: fatal error: Killed signal terminated program cc1plus",
+        ),
+        ("kill -15 $$", " the compiler of a.cpp killed by signal 15; build again\nTerminated"),
+        (
+            "exit 3",
+            " exit status 3 from the compiler of a.cpp, which said nothing; see its command with "
+            "verbose=True",
+        ),
+        ("echo a.cpp:1: error: no; exit 1", "\na.cpp:1: error: no"),
+    ],
+)
+def test_what_a_compiler_says_and_what_it_does_not(tmp_path, command, words):
+    (tmp_path / "a.cpp").touch()
+    (tmp_path / "compiler").write_text(f"#!/bin/sh\n{command}\n")
+    (tmp_path / "compiler").chmod(0o755)
+    build = "rule cc\n command = ./compiler -o $out -c $in\nbuild a.o: cc a.cpp\n"
+    (tmp_path / "build.ninja").write_text(build)
+    with (tmp_path / "lock").open("w") as lock:
+        ninja = [tools.tool("ninja"), "-C", tmp_path]
+        status, output = tools.run(ninja, lock.fileno(), verbose=False)
+        assert tools.words_of_ninja(status, output) == words
+        # A file that is not there, which Ninja itself says.
+        (tmp_path / "a.cpp").unlink()
+        status, output = tools.run(ninja, lock.fileno(), verbose=False)
+    assert tools.words_of_ninja(status, output) == (
+        "\nninja: error: 'a.cpp', needed by 'a.o', missing and no known rule to make it"
+    )
+    assert tools.words_of_ninja(-9, "ninja: Entering directory `x'\n") == (
+        f" the program ninja {KILLED}"
+    )
+
+
+def test_how_many_compilers_run_at_a_time(monkeypatch):
+    monkeypatch.delenv("CMAKE_BUILD_PARALLEL_LEVEL", raising=False)
+    assert tools.options(verbose=True) == ["-v"]
+    monkeypatch.setenv("CMAKE_BUILD_PARALLEL_LEVEL", "1")
+    assert tools.options(verbose=False) == ["-j1"]
+    monkeypatch.setenv("CMAKE_BUILD_PARALLEL_LEVEL", "many")
+    assert text_of(ValueError, lambda: tools.options(verbose=False)) == (
+        "CMAKE_BUILD_PARALLEL_LEVEL: expected how many compilers may run at a time, got 'many'; "
+        "correct the variable"
+    )
 
 
 def test_what_cannot_be_meant_is_an_error_in_words(source, tmp_path, monkeypatch):

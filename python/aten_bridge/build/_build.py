@@ -30,6 +30,7 @@ from aten_bridge.build._cache import (
 from aten_bridge.build._keys import bridge, compiler, hash_of_file, key_of, pytorch
 from aten_bridge.build._tools import (
     check_nvcc,
+    options,
     progress,
     run,
     tool,
@@ -131,10 +132,11 @@ class Build:
             raise BuildError(f"{self.name}: {words_of_cmake(output)}")
         records = self._remove_stale(ninja, build)
         begin = time_of_now(tree)
-        status, output = run([ninja, "-C", build, *(["-v"] if verbose else [])], lock, verbose)
+        status, output = run([ninja, "-C", build, *options(verbose)], lock, verbose)
         if status != 0:
             raise BuildError(
-                f"{self.name}: expected sources that can be built, got\n{words_of_ninja(output)}"
+                f"{self.name}: expected sources that can be built, "
+                f"got{words_of_ninja(status, output)}"
             )
         for warning in warnings_of_cmake(output):
             warnings.warn(warning, stacklevel=4)
@@ -213,7 +215,11 @@ class Build:
     def _contents(self, ninja: str, build: Path) -> dict[str, dict[str, str]]:
         """The hashes of each object's sources and headers: not of PyTorch's nor the system's."""
         done = subprocess.run(
-            [ninja, "-C", str(build), "-t", "deps"], capture_output=True, text=True, check=True
+            [ninja, "-C", str(build), "-t", "deps"],
+            capture_output=True,
+            text=True,
+            errors="surrogateescape",  # headers may have any names
+            check=True,
         )
         folders = filter(None, (pytorch()[0], str(_places.include_dir())))
         beside = (*SYSTEM, *(f"{folder}/" for folder in folders))

@@ -15,6 +15,9 @@ import textwrap
 import threading
 import time
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from aten_bridge._library import shown
 
 
 def tool(name: str) -> str:
@@ -43,6 +46,17 @@ def check_nvcc(source: str) -> None:
             f"{source}: expected nvcc, which compiles CUDA, got {named or 'none on PATH'}; install "
             "the CUDA toolkit, and put nvcc on PATH or name it with the variable CUDACXX"
         )
+
+
+def options(verbose: bool) -> list[str]:
+    """Of ninja, which does not read the variable that CMake has for it."""
+    jobs = os.environ.get("CMAKE_BUILD_PARALLEL_LEVEL", "")
+    if jobs and not (jobs.isascii() and jobs.isdecimal() and int(jobs) > 0):
+        raise ValueError(
+            f"CMAKE_BUILD_PARALLEL_LEVEL: expected how many compilers may run at a time, got "
+            f"{shown(jobs)}; correct the variable"
+        )
+    return ["-v"] * verbose + [f"-j{jobs}"] * bool(jobs)
 
 
 def run(command: Sequence[object], lock: int, verbose: bool) -> tuple[int, str]:
@@ -99,15 +113,55 @@ def warnings_of_cmake(output: str) -> list[str]:
     ]
 
 
-def words_of_ninja(output: str) -> str:
-    """What compilers and linkers said: not their commands."""
-    kept, is_command = [], False
-    for line in output.splitlines():
-        if is_command or line.startswith(("FAILED: ", "ninja: ")) or re.match(r"\[\d+/\d+\]", line):
-            is_command = line.startswith("FAILED: ")
-        else:
-            kept.append(line)
-    return "\n".join(kept).strip() or output.strip()
+class _Failed(NamedTuple):
+    """A program that failed."""
+
+    what: str  # such as "compiler of /a.cpp"
+    status: int
+    said: list[str]
+
+    def fault(self) -> str:
+        """What came, where the program itself does not say it."""
+        text = "\n".join(self.said)
+        signal_number = self.status - 128
+        if signal_number == signal.SIGKILL or _KILLED.search(text):
+            return (
+                f"the {self.what} killed by signal 9, usually because memory ran out; close other "
+                "programs, or compile one source at a time: set CMAKE_BUILD_PARALLEL_LEVEL=1"
+            )
+        if signal_number > 0 and not text.strip().removeprefix("Terminated"):
+            return f"the {self.what} killed by signal {signal_number}; build again"
+        if not text.strip():
+            return (
+                f"exit status {self.status} from the {self.what}, which said nothing; see its "
+                "command with verbose=True"
+            )
+        return ""
+
+
+_FAILED = re.compile(r"FAILED: (?:\[code=(\d+)\] )?(.*)")
+_OF_NINJA = re.compile(r"\[\d+/\d+\] |ninja: (?:Entering directory|build stopped)")
+_KILLED = re.compile(r"^Killed$|Killed signal|signal 9\b|unable to execute command: Killed", re.M)
+
+
+def words_of_ninja(status: int, output: str) -> str:
+    """What came, behind "got", where sources could not be built.
+
+    What compilers and linkers said, not their commands. One that was killed says nothing of it, or
+    not at which source.
+    """
+    failed = [_Failed("program ninja", 128 - status if status < 0 else status, [])]
+    lines = iter(output.splitlines())
+    for line in lines:
+        if match := _FAILED.match(line):
+            source = re.search(r" -c (\S+)", next(lines, ""))
+            what = f"compiler of {source[1]}" if source else f"linker of {match[2].strip()}"
+            failed.append(_Failed(what, int(match[1] or 1), []))
+        elif _OF_NINJA.match(line) is None:
+            failed[-1].said.append(line)
+    faults = "; ".join(filter(None, (one.fault() for one in failed[1:] or failed)))
+    said = "\n".join(line for one in failed for line in one.said).strip()
+    return f" {faults}\n{said}".rstrip() if faults else f"\n{said}"
 
 
 @contextlib.contextmanager
