@@ -121,6 +121,9 @@ def check_attributes(
     carried = {}
     faults = {}
     for name, value in given.items():
+        if function.description is not None and name not in types:
+            carried[name] = None  # whatever its value: the name is wrong
+            continue
         # Of a kernel that describes itself, check_names has looked at them.
         fault = "" if function.description else name_fault(name, "rename it")
         try:

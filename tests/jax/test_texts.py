@@ -71,6 +71,11 @@ def test_attributes(my):
         "LeakyRelu: attribute 'slope': expected one of 'negative_slope', got an unknown name; did "
         "you mean 'negative_slope'?"
     )
+    for value in ([True, False], ["a"], 1j, object(), [1, 2.0], 2**70, None):
+        assert text_of(TypeError, lambda v=value: my("LeakyRelu", negative_slop=v)) == (
+            "LeakyRelu: attribute 'negative_slop': expected one of 'negative_slope', got an "
+            "unknown name; did you mean 'negative_slope'?"
+        )
     assert re.fullmatch(
         r"TopK: attribute 'k': expected an int, got nothing; give it where the operator is made, "
         r"as in kernel\('.*:TopK', k=...\)",

@@ -166,6 +166,16 @@ def test_wrong_attributes_are_reported_together_when_the_operator_is_made():
     )
 
 
+@pytest.mark.parametrize(
+    "value", [1, [True, False], ["a"], 1j, object(), [1, 2.0], "a\udcff", 2**70, None]
+)
+def test_a_wrong_name_is_told_whatever_the_value_is(value):
+    assert error_text(TypeError, lambda: typed("LeakyRelu", negative_slop=value)) == (
+        "LeakyRelu: attribute 'negative_slop': expected one of 'negative_slope', got an unknown "
+        "name; did you mean 'negative_slope'?"
+    )
+
+
 def test_attribute_of_a_kernel_that_has_none():
     assert error_text(TypeError, lambda: typed("Total", axis=None)) == (
         "Total: attribute 'axis': expected no attributes, got an unknown name"

@@ -728,6 +728,11 @@ def test_wrong_attributes():
         "aten::topk: attribute 'dimm': expected one of 'k', 'dim', 'largest', 'sorted', got an "
         "unknown name; did you mean 'dim'?"
     )
+    for value in ([True, False], ["a"], 1j, object(), [1, "a"]):
+        assert said(TypeError, lambda v=value: operator("aten::topk", k=3, larges=v)) == (
+            "aten::topk: attribute 'larges': expected one of 'k', 'dim', 'largest', 'sorted', got "
+            "an unknown name; did you mean 'largest'?"
+        )
     deep = 1
     for _ in range(sys.getrecursionlimit()):
         deep = [deep]
