@@ -40,7 +40,7 @@ class Library:
         except OSError as error:
             raise OSError(_loading_fault(path, str(error))) from None
         except UnicodeDecodeError as error:  # of the dynamic linker's text
-            text = error.object.decode(errors="replace")
+            text = as_text(error.object)
             raise OSError(_loading_fault(path, text)) from None
 
     def function(self, name: str) -> Any:
@@ -52,15 +52,23 @@ class Library:
 
     def kernel_names(self) -> list[str]:
         """The kernels, or, where none was exported with ATEN_BRIDGE_EXPORT, all C functions."""
-        with _mapped(self.path) as content, _headers_of(self.path):
-            symbols = _elf.exported_functions(content)
+        symbols = exported_functions(self.path)
         kernels = [
             name.removesuffix(DESCRIBE)
             for name in symbols
             if name.endswith(DESCRIBE) and name.removesuffix(DESCRIBE) in symbols
         ]
         functions = [name for name in symbols if not name.startswith(("_", "aten_bridge_"))]
-        return sorted(kernels or functions)
+        # Of a versioned name the dynamic linker may find none: libm has matherr for old programs.
+        return sorted(kernels or {name for name in functions if self.function(name) is not None})
+
+
+def exported_functions(path: str) -> list[str]:
+    """The C functions of a library, which is not opened. Raises OSError for what is none."""
+    version_of(path)
+    _check_elf(path)
+    with _mapped(path) as content, _headers_of(path):
+        return _elf.exported_functions(content)
 
 
 def needed_libraries(path: str) -> list[tuple[str, str | None]]:
@@ -322,6 +330,11 @@ def is_utf8(text: str) -> bool:
     except UnicodeEncodeError:  # lone surrogates, which stand for bytes in names of files
         return False
     return True
+
+
+def as_text(content: bytes) -> str:
+    """What a library says; bytes that are not UTF-8 become numbers, as in the bridge."""
+    return content.decode(errors="backslashreplace")
 
 
 def shown(value: Any) -> str:

@@ -1,6 +1,7 @@
 """Programs start as they do without the library, and go on after an error."""
 
 import contextlib
+import subprocess
 
 import mindspore as ms
 import numpy as np
@@ -96,6 +97,31 @@ def test_a_library_that_cannot_be_opened_is_refused_in_words(tmp_path, program):
         f"RuntimeError: the library of kernels cannot be opened: {library}: file too short; build"
         " it for the PyTorch and the MindSpore of this environment"
     )
+
+
+def test_another_library_is_refused_in_words(tmp_path, program):
+    (tmp_path / "other.c").write_text("int Answer() { return 42; }\n")
+    other = tmp_path / "other.so"
+    subprocess.run(["cc", "-shared", "-fPIC", tmp_path / "other.c", "-o", other], check=True)
+    refused = (
+        f"{other}: expected the library of kernels, aten_bridge_mint.so, got a library without "
+        "kernels of MindSpore's operators; correct the variable "
+    )
+    done = run("-m", "aten_bridge.mint", program("print(1)"), MS_OP_PLUGIN_PATH=str(other))
+    assert (done.stdout, done.stderr) == ("", f"aten_bridge: {refused}MS_OP_PLUGIN_PATH.\n")
+    done = run("-m", "aten_bridge.mint", ATEN_BRIDGE_MINT=str(other))
+    assert (done.stdout, done.stderr) == ("", f"aten_bridge: {refused}ATEN_BRIDGE_MINT.\n")
+
+    # One with kernels of MindSpore's operators, but not of mint's.
+    (tmp_path / "other.c").write_text("int GetRegisteredOpCount() { return 0; }\n")
+    subprocess.run(["cc", "-shared", "-fPIC", tmp_path / "other.c", "-o", other], check=True)
+    done = run("-m", "aten_bridge.mint", ATEN_BRIDGE_MINT=str(other))
+    assert done.stdout == f"{other}\n"
+    assert (
+        f"UserWarning: {other}: expected the library of kernels, aten_bridge_mint.so, got one with "
+        "other kernels, beside which functions of mint do not work or are MindSpore's own; correct "
+        "the variable ATEN_BRIDGE_MINT\n"
+    ) in done.stderr
 
 
 # ===--- after an exception in a gradient ---===

@@ -59,6 +59,16 @@ def test_check_of_other_libraries(tmp_path):
         "  no kernel that was exported with ATEN_BRIDGE_EXPORT\n"
         "  C functions: 'Answer'\n"
     )
+    # A function of an older version alone, as matherr() of libm, which nobody can ask for.
+    (tmp_path / "old.cpp").write_text(
+        'extern "C" int old() { return 41; }\n__asm__(".symver old, Old@V1");\n'
+        'extern "C" int Answer() { return 42; }\n'
+    )
+    (tmp_path / "versions").write_text("V1 {};\nV2 { global: Answer; local: *; } V1;\n")
+    old = tmp_path / "old.so"
+    script = f"-Wl,--version-script={tmp_path / 'versions'}"
+    run("c++", "-shared", "-fPIC", script, tmp_path / "old.cpp", "-o", old)
+    assert command("check", old) == command("check", library).replace(str(library), str(old))
     about = command("check", library)
     nothing = tmp_path / "nothing.so"
     assert command("check", nothing, library, status=1) == (

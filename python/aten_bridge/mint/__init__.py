@@ -23,13 +23,16 @@ import ctypes
 import importlib.util
 import os
 import re
+import warnings
 from pathlib import Path
 
+from aten_bridge._library import exported_functions
 from aten_bridge._places import compiled_library
 
 __all__ = ["check_interface", "install", "library"]
 
 NAME = "aten_bridge_mint.so"
+VARIABLE = "ATEN_BRIDGE_MINT"
 LEFT = "ATEN_BRIDGE_LEAVE_TO_MINDSPORE"
 HEADER = "include/mindspore/ops/kernel/cpu/op_plugin/custom_kernel_input_info.h"
 
@@ -76,7 +79,7 @@ def check_interface(header: Path | None = None) -> None:
 def library() -> Path:
     """The path of the library. Raises FileNotFoundError, with what to do, if there is none."""
     build = "cmake --workflow --preset demo"
-    return compiled_library(NAME, "ATEN_BRIDGE_MINT", "plugin/mint", build)
+    return compiled_library(NAME, VARIABLE, "plugin/mint", build)
 
 
 def install() -> None:
@@ -92,7 +95,8 @@ def install() -> None:
     MindSpore goes on as if there had been none. A second call does nothing.
 
     Raises FileNotFoundError if there is no library, InterfaceError for another MindSpore,
-    RuntimeError if the library cannot be opened or MindSpore has opened none, and ValueError if
+    RuntimeError if the library cannot be opened, is none of MindSpore's operators or MindSpore has
+    opened none, and ValueError if
     ATEN_BRIDGE_LEAVE_TO_MINDSPORE names an operator that the library does not have, each with what
     to do.
     """
@@ -107,7 +111,9 @@ def install() -> None:
 
     import mindspore  # noqa: F401  before the library, which looks for its kernels
 
-    kernels = _open(Path(os.environ["MS_OP_PLUGIN_PATH"]).resolve())
+    path = Path(os.environ["MS_OP_PLUGIN_PATH"]).resolve()
+    kernels = _open(path)
+    check_library(path, "MS_OP_PLUGIN_PATH" if named else VARIABLE)
     _check_that_views_are_made_whole(kernels)
     if _has_started():
         _check_that_mindspore_uses_it()
@@ -129,6 +135,26 @@ def _open(path: Path) -> ctypes.CDLL:
             f"the library of kernels cannot be opened: {error}; build it for the PyTorch and the "
             "MindSpore of this environment"
         ) from None
+
+
+def check_library(path: Path, variable: str = VARIABLE) -> None:
+    """Raises RuntimeError for what is no plugin, which MindSpore takes, and goes on without.
+
+    Warns of one with other kernels. Opens none.
+    """
+    functions = exported_functions(str(path))
+    if "GetRegisteredOpCount" not in functions:  # MindSpore's question
+        raise RuntimeError(
+            f"{path}: expected the library of kernels, {NAME}, got a library without kernels of "
+            f"MindSpore's operators; correct the variable {variable}"
+        )
+    if "ZerosLikeExtDescribe" not in functions:
+        warnings.warn(
+            f"{path}: expected the library of kernels, {NAME}, got one with other kernels, beside "
+            "which functions of mint do not work or are MindSpore's own; correct the variable "
+            f"{variable}",
+            stacklevel=3,
+        )
 
 
 def _check_that_views_are_made_whole(kernels: ctypes.CDLL) -> None:

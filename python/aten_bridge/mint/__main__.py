@@ -7,7 +7,7 @@ import runpy
 import sys
 from pathlib import Path
 
-from aten_bridge.mint import InterfaceError, check_interface, install, library
+from aten_bridge.mint import InterfaceError, check_interface, check_library, install, library
 
 
 def main(*arguments: str) -> None:
@@ -21,7 +21,9 @@ def main(*arguments: str) -> None:
             if has_queues:
                 raise ValueError("--queues: expected a program after it")
             check_interface()
-            print(library())
+            path = library()
+            check_library(path)
+            print(path)
             return
         if not os.path.isfile(program):  # not Path's, which raises where a name is too long
             raise FileNotFoundError(f"{program}: there is no such file")
@@ -29,7 +31,7 @@ def main(*arguments: str) -> None:
         # that MindSpore's need (docs/performance.md, "Threads").
         os.environ.setdefault("OMP_WAIT_POLICY", "passive")
         install()
-    except (FileNotFoundError, InterfaceError, RuntimeError, ValueError) as error:
+    except (OSError, InterfaceError, RuntimeError, ValueError) as error:
         sys.exit(f"aten_bridge: {error}.")
     if not has_queues:
         import mindspore
