@@ -96,6 +96,49 @@ class Part {
   return text;
 }
 
+/// The number of bytes of the character that begins the text; 0 if it is not UTF-8.
+[[gnu::cold]] inline std::size_t utf8_character(std::string_view text) {
+  const auto byte = [text](std::size_t i) {
+    return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U;
+  };
+  const unsigned int first = byte(0);
+  const unsigned int second = byte(1);
+  if (first < 0x80) {
+    return 1;
+  }
+  // Longer than need be, a surrogate, beyond U+10FFFF.
+  if (first < 0xc2 || (first == 0xe0 && second < 0xa0) || (first == 0xed && second > 0x9f) ||
+      (first == 0xf0 && second < 0x90) || (first == 0xf4 && second > 0x8f) || first > 0xf4) {
+    return 0;
+  }
+  const std::size_t size = first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
+  for (std::size_t i = 1; i < size; ++i) {
+    if ((byte(i) & 0xc0) != 0x80) {
+      return 0;
+    }
+  }
+  return size;
+}
+
+/// The text with "\xfc" for each byte that is not UTF-8, such as those of a file's name in Latin-1:
+/// Python raises a UnicodeDecodeError instead of an error whose text is something else.
+[[gnu::cold, gnu::noinline]] inline std::string as_utf8(std::string_view text) {
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  std::string valid;
+  while (!text.empty()) {
+    const std::size_t size = utf8_character(text);
+    if (size == 0) {
+      const auto byte = static_cast<unsigned char>(text[0]);
+      valid.append("\\x").append(1, kDigits[byte >> 4U]).append(1, kDigits[byte & 15U]);
+      text.remove_prefix(1);
+    } else {
+      valid.append(text.substr(0, size));
+      text.remove_prefix(size);
+    }
+  }
+  return valid;
+}
+
 /// Throws an error with the parts as its text, one after the other.
 [[noreturn, gnu::cold, gnu::noinline]] inline void raise(Status status,
                                                          std::initializer_list<Part> parts) {

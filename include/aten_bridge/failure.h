@@ -61,14 +61,14 @@ struct Failure {
   return failure;
 }
 
-/// The same with the operands of the call, and `more`, and recorded for aten_bridge_last_error().
-/// Does not throw: without memory for the text there is none.
+/// The same with the operands of the call, and `more`, in UTF-8, and recorded for
+/// aten_bridge_last_error(). Does not throw: without memory for the text there is none.
 [[gnu::cold, gnu::noinline]] inline Failure record_failure(const char* operator_name,
                                                            const Operand* operands, int count,
                                                            const std::string& more = {}) noexcept {
   try {
     Failure failure = describe_failure(operator_name, operands_text(operands, count));
-    failure.text += more;
+    failure.text = as_utf8(failure.text + more);
     last_error_text() = failure.text;
     return failure;
   } catch (...) {

@@ -12,7 +12,14 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from aten_bridge._function import Description, Function
-from aten_bridge._library import DESCRIBE, Library, needed_libraries, open_library, or_list
+from aten_bridge._library import (
+    DESCRIBE,
+    Library,
+    as_text,
+    needed_libraries,
+    open_library,
+    or_list,
+)
 
 # Of a C++ compiler and of the system.
 _EVERYWHERE = ("libstdc++.", "libm.", "libgcc_s.", "libc.", "libpthread.", "libdl.", "ld-linux")
@@ -107,8 +114,8 @@ def _told(path: str) -> dict[str, Any]:
         "is_custom": [name for name in names if library.function(f"{name}Infer")],
     }
     if library.function(_OPERATORS):
-        told["operators"] = _text(library, _OPERATORS).decode()
-        told["faults"] = _text(library, "aten_bridge_pytorch_faults", 0).decode()
+        told["operators"] = as_text(_text(library, _OPERATORS) or b"")
+        told["faults"] = as_text(_text(library, "aten_bridge_pytorch_faults", 0) or b"")
     return told
 
 

@@ -241,10 +241,7 @@ def _string(strings: bytes, begin: int) -> str:
     end = strings.find(b"\0", begin)
     if end < 0:
         raise Contradiction
-    try:
-        return strings[begin:end].decode()
-    except UnicodeDecodeError:
-        raise Contradiction from None
+    return strings[begin:end].decode(errors="backslashreplace")  # names may be any bytes
 
 
 def exported_functions(content: Content) -> list[str]:

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import json
+import os
 import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from aten_bridge._library import DESCRIBE, Library, did_you_mean, import_pytorch, or_list, shown
+from aten_bridge._library import (
+    DESCRIBE,
+    Library,
+    as_text,
+    did_you_mean,
+    import_pytorch,
+    or_list,
+    shown,
+)
 
 
 class _Input(ctypes.Structure):
@@ -145,6 +155,24 @@ def _is_description(fields: Any) -> bool:
     )
 
 
+def _made_by(fields: dict[str, Any]) -> str:
+    """As in " of aten_bridge 0.1.0", of JSON from a library that says so."""
+    version = fields.get("version")
+    return f" of aten_bridge {version}" if isinstance(version, str) else ""
+
+
+def made_by(library: Library) -> str:
+    """The same of a library, or " of an older aten_bridge", which does not say its version."""
+    for name in library.kernel_names():
+        if (describe := library.function(name + DESCRIBE)) is not None:
+            describe.restype = ctypes.c_char_p
+            with contextlib.suppress(ValueError, RecursionError):
+                fields = json.loads(as_text(describe() or b""))
+                if isinstance(fields, dict) and (version := _made_by(fields)):
+                    return version
+    return " of an older aten_bridge"
+
+
 class Description(NamedTuple):
     """What a kernel says about itself, from its Describe function."""
 
@@ -162,14 +190,16 @@ class Description(NamedTuple):
     def read(cls, text: bytes | None, full_name: str) -> Description:
         """Reads what Describe returned; raises ImportError if it is of another interface."""
         try:
-            fields = json.loads((text or b"").decode())
+            # Names that are not UTF-8 are refused where they are needed.
+            fields = json.loads((text or b"").decode(errors="surrogateescape"))
         except (ValueError, RecursionError):
             fields = None
         if isinstance(fields, dict) and fields.get("interface", 0) != _INTERFACE:
             raise ImportError(
                 f"{full_name}: expected a library of interface {_INTERFACE}, got "
-                f"{shown(fields.get('interface', 0))}; build it again with the aten_bridge.h that "
-                "this Python module came with, or use the module that came with the library's"
+                f"{shown(fields.get('interface', 0))}{_made_by(fields)}; build it again with the "
+                "aten_bridge.h that this Python module came with, or use the module that came with "
+                "the library's"
             )
         if not _is_description(fields):
             raise ImportError(
@@ -179,7 +209,7 @@ class Description(NamedTuple):
             )
         return cls(
             inputs=[kind for kind, _ in fields["inputs"]],
-            input_names=[name for _, name in fields["inputs"]],
+            input_names=[as_text(os.fsencode(name)) for _, name in fields["inputs"]],
             outputs=fields["outputs"],
             has_meta=fields["meta"],
             is_gradient=fields.get("gradient", False),
@@ -291,7 +321,7 @@ class Function:
     ) -> tuple[bool, str]:
         failed = ctypes.c_int(0)
         text = self._infer(inputs, count, marshalled.array, marshalled.count, ctypes.byref(failed))
-        return bool(failed.value), text.decode(errors="replace")
+        return bool(failed.value), as_text(text)
 
     def check_pytorch(self) -> None:
         """Raises ImportError as attribute_faults() does. Opens PyTorch, and calls no kernel."""

@@ -14,6 +14,7 @@ from aten_bridge._function import Description, Function
 from aten_bridge._library import (
     Library,
     as_float,
+    as_text,
     did_you_mean,
     is_utf8,
     open_library,
@@ -97,7 +98,7 @@ def _ask(library: Library, question: str, text: str) -> bytes:
     failed = ctypes.c_int(0)
     answer = function(text.encode(), ctypes.byref(failed))
     if failed.value:
-        raise ImportError(answer.decode(errors="replace"))
+        raise ImportError(as_text(answer))
     return answer
 
 
@@ -347,4 +348,4 @@ class OperatorFunction(Function):
     def _call_infer(self, inputs: Any, count: int, marshalled: str) -> tuple[bool, str]:
         failed = ctypes.c_int(0)
         text = self._infer(marshalled.encode(), inputs, count, ctypes.byref(failed))
-        return bool(failed.value), text.decode(errors="replace")
+        return bool(failed.value), as_text(text)

@@ -18,13 +18,25 @@ import ctypes
 import inspect
 import keyword
 import os
+import re
 import threading
 from collections.abc import Iterator
 from typing import Any
 
 import torch
 
-from aten_bridge._library import as_path, as_switch, did_you_mean, open_newest, or_list, shown
+from aten_bridge import _places
+from aten_bridge._function import made_by
+from aten_bridge._library import (
+    Library,
+    as_path,
+    as_switch,
+    as_text,
+    did_you_mean,
+    open_newest,
+    or_list,
+    shown,
+)
 
 __all__ = ["Operator", "Operators", "load"]
 
@@ -123,7 +135,8 @@ def load(path: str | os.PathLike[str], *, replace: bool = False) -> Operators:
 
     Raises FileNotFoundError and OSError for what is no library, ValueError for one that was not
     built with HOSTS PYTORCH, and for a path that is not UTF-8, TypeError for what is no path or no
-    bool, and RuntimeError where an operator could not be registered.
+    bool, ImportError for one that another version of aten_bridge made, and RuntimeError where an
+    operator could not be registered.
     """
     path = os.path.realpath(os.path.expanduser(as_path(path)))
     replace = as_switch(path, "replace", replace)
@@ -136,16 +149,33 @@ def load(path: str | os.PathLike[str], *, replace: bool = False) -> Operators:
             "build it with aten_bridge_add_kernel(... HOSTS MINDSPORE PYTORCH)"
         )
     faults = library.function("aten_bridge_pytorch_faults")
+    if faults is None:
+        raise _of_another_version(library)
     operators.restype = faults.restype = ctypes.c_char_p
     with _reporting():
-        text = faults(replace).decode()
+        text = as_text(faults(replace) or b"")
     if text:
         raise RuntimeError(text)
+    lines = as_text(operators() or b"").splitlines()
+    if not all(_LINE.fullmatch(line) for line in lines):
+        raise _of_another_version(library)
     found = {}
-    for line in operators().decode().splitlines():
+    for line in lines:
         operator = Operator(path, *line.split())
         found[operator.__name__] = operator
     return Operators(path, found)
+
+
+# "my_ops::leaky_relu LeakyRelu default out", as aten_bridge_pytorch_operators() has it.
+_LINE = re.compile(r"\S+::\S+ \S+(?: default)?(?: out)?")
+
+
+def _of_another_version(library: Library) -> ImportError:
+    return ImportError(
+        f"{library.path}: expected a library of aten_bridge {_places.version()}, which this Python "
+        f"module is of, got one{made_by(library)}, whose operators it cannot read; build it again, "
+        "or use the module that came with the library's"
+    )
 
 
 def _operator(path: str, name: str) -> Operator:

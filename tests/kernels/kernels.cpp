@@ -392,6 +392,9 @@ ATEN_BRIDGE_EXPORT(ThrowSpeechless, throw_speechless);
 ATEN_BRIDGE_EXPORT(ThrowInParallel, throw_in_parallel);
 ATEN_BRIDGE_EXPORT(ThrowInt, throw_int);
 ATEN_BRIDGE_EXPORT(ThrowStruct, throw_struct);
+ATEN_BRIDGE_EXPORT(ThrowLatin1, [](const Tensor& /*x*/) -> Tensor {
+  throw std::runtime_error("cannot read m\xfcller.bin, of M\xc3\xbcller");
+});
 
 // Calls another kernel of the library, from inside.
 ATEN_BRIDGE_EXPORT(CallCopy, [](const Tensor& x, Tensor& y) {

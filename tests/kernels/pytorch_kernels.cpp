@@ -413,5 +413,28 @@ ATEN_BRIDGE_EXPORT(
 ATEN_BRIDGE_EXPORT(
     NumelInMeta, [](TensorList xs) { return xs[0].flatten() + xs[1].flatten(); },
     meta([](TensorList xs) { return xs[1].new_empty({xs[0].numel()}); }));
+// Texts that are not UTF-8, such as names of files in Latin-1, wherever a kernel can have them.
+constexpr const char* kLatin1 = "cannot read m\xfcller.bin";
+ATEN_BRIDGE_EXPORT(
+    Latin1,
+    [](const Tensor& x, const std::string& where) -> Tensor {
+      TORCH_CHECK(where != "check", kLatin1);
+      if (where == "warning") {
+        TORCH_WARN(kLatin1);
+        return x * 2;
+      }
+      throw std::runtime_error(kLatin1);
+    },
+    attr("where"), meta([](const Tensor& x, const std::string& where) {
+      TORCH_CHECK(where != "meta", kLatin1);
+      return at::empty_like(x);
+    }));
+class OfLatin1 {
+ public:
+  OfLatin1() { throw std::runtime_error(kLatin1); }
+  Tensor operator()(const Tensor& x) const { return x * 2; }
+};
+ATEN_BRIDGE_EXPORT(Latin1State, state<OfLatin1()>(),
+                   meta([](const Tensor& x) { return at::empty_like(x); }));
 
 }  // namespace

@@ -17,6 +17,7 @@ OPERANDS = " (input 0: float32 [2, 2]; output 0: float32 [2, 2])"
 THROWN = {
     "ThrowAten": "rank 2 is not seven",
     "ThrowRuntimeError": "thrown by the kernel",
+    "ThrowLatin1": r"cannot read m\xfcller.bin, of Müller",
     "ThrowInt": "the kernel threw an object of type int, which is not a std::exception",
 }
 

@@ -3,6 +3,7 @@
 import copy
 import functools
 import os
+import pickle
 import struct
 import subprocess
 import sys
@@ -355,6 +356,20 @@ def test_copies_have_the_attributes_and_a_state_of_their_own():
         assert_same(copied(X), floats(5, 5, 5))
         assert_same(copied(X), floats(6, 6, 6))
     assert_same(net(X), floats(6, 6, 6))
+
+
+@pytest.mark.parametrize("dump", [pickle.dumps, copy.copy])
+def test_an_operator_is_not_pickled(dump):
+    operator = kernel(f"{LEAKY_RELU}:LeakyRelu", negative_slope=0.5)
+    expected = (
+        "LeakyRelu: expected an operator that stays in its process and is copied with "
+        "copy.deepcopy, got pickle or copy.copy; save parameters with mindspore.save_checkpoint, "
+        "and make the operator where it is called, as in "
+        f"kernel('{LEAKY_RELU}:LeakyRelu', negative_slope=0.5)"
+    )
+    assert error_text(TypeError, lambda: dump(operator)) == expected
+    # So is a network with one.
+    assert error_text(TypeError, lambda: pickle.dumps(Net(operator))) == expected
 
 
 @pytest.mark.parametrize("mode", ["pynative"], indirect=True)
@@ -724,6 +739,28 @@ def test_attribute_whose_name_is_taken(cpu, tmp_path):
     )
 
 
+OF_LATIN1 = r"""
+extern "C" {
+int Op() { return 0; }
+const char* OpInfer(void*, int, void*, int, int* failed) { *failed = 1; return "Op: m\xfcller"; }
+const char* OpDescribe() {
+  return "{\"interface\": 1, \"inputs\": [[\"tensor\", \"m\xfcller\"]], \"outputs\": 1, "
+         "\"meta\": true, \"attributes\": [ATTRIBUTES]}";
+}
+}
+"""
+
+
+def test_texts_of_a_library_that_are_not_utf8(cpu, tmp_path):
+    library = compiled(tmp_path, OF_LATIN1.replace("ATTRIBUTES", ""))
+    assert error_text(ValueError, lambda: typed("Op", library)(X)) == "Op: m\\xfcller"
+    attribute = r"[\"gr\xf6\", \"a float\", false]"
+    library = compiled(tmp_path, OF_LATIN1.replace("ATTRIBUTES", attribute), "with_attribute")
+    assert error_text(ValueError, lambda: typed("Op", library)) == (
+        "Op: attribute 'gr\\udcf6': expected a name in UTF-8; rename it"
+    )
+
+
 def test_attribute_of_a_c_function_whose_name_is_taken(cpu):
     out = {"out_shape": (3,), "out_dtype": ms.float32}
     faults = {"func_type": 1, "aten_bridge_inputs": "", "\udcff": 1}
@@ -944,8 +981,8 @@ def test_library_that_needs_one_whose_name_is_not_utf8(tmp_path):
         tmp_path, LEAKY_RELU.read_bytes().replace(b"\0libtorch_cpu.so\0", b"\0\xffibtorch_cpu.so\0")
     )
     assert error_text(OSError, lambda: typed("LeakyRelu", library)) == (
-        f"{library}: expected to find \ufffdibtorch_cpu.so, which the library needs, got no such "
-        "file; link the library with -Wl,-rpath,<folder of \ufffdibtorch_cpu.so>"
+        f"{library}: expected to find \\xffibtorch_cpu.so, which the library needs, got no such "
+        "file; link the library with -Wl,-rpath,<folder of \\xffibtorch_cpu.so>"
     )
 
 

@@ -179,7 +179,7 @@ def test_attribute_that_is_set_later(worker, name, value, how):
     if how == "deepcopy":
         assert not copied.error, copied
     else:
-        assert copied.text == "cannot pickle 'Kernel' object"
+        assert copied.text.startswith("LeakyRelu: expected an operator that stays in its process")
     x = Array("mindspore", np.array([-1, 2], np.float32))
     for operator in [number] if copied.error else [number, copied.value]:
         result = worker.run("call", operator, (x,))

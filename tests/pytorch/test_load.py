@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import torch
 
+from aten_bridge import _places
 from aten_bridge.torch import load
 
 
@@ -304,6 +305,38 @@ def test_ctrl_c_while_a_kernel_of_another_thread_does_not_return(library):
             assert process.returncode == 0
         finally:
             process.kill()
+
+
+OF_ANOTHER_VERSION = (
+    "{}: expected a library of aten_bridge {}, which this Python module is of, got one of {}, "
+    "whose operators it cannot read; build it again, or use the module that came with the library's"
+)
+NEITHER_TOLD = 'extern "C" const char* aten_bridge_pytorch_operators() { return ""; }\n'
+OTHER_LINES = NEITHER_TOLD.replace('""', '"my_ops::op"') + (
+    'extern "C" const char* aten_bridge_pytorch_faults(int) { return ""; }\n'
+)
+VERSION = (
+    'extern "C" void Op() {}\nextern "C" const char* OpDescribe() '
+    '{ return "{\\"interface\\": 1, \\"version\\": \\"0.0.9\\"}"; }\n'
+)
+
+
+@pytest.mark.parametrize(
+    ("source", "version"),
+    [
+        (NEITHER_TOLD, "an older aten_bridge"),
+        (OTHER_LINES, "an older aten_bridge"),
+        (NEITHER_TOLD + VERSION, "aten_bridge 0.0.9"),
+        (OTHER_LINES + VERSION, "aten_bridge 0.0.9"),
+    ],
+)
+def test_a_library_of_another_version(tmp_path, source, version):
+    (tmp_path / "older.cpp").write_text(source)
+    older = tmp_path / "older.so"
+    subprocess.run(["c++", "-shared", "-fPIC", tmp_path / "older.cpp", "-o", older], check=True)
+    assert text_of(ImportError, lambda: load(older)) == OF_ANOTHER_VERSION.format(
+        older, _places.version(), version
+    )
 
 
 def test_paths_that_cannot_be_meant():

@@ -29,6 +29,7 @@ using aten_bridge::Report;
 using aten_bridge::Role;
 using aten_bridge::Slot;
 using aten_bridge::Status;
+using aten_bridge::detail::as_utf8;
 
 // The text and the status of the Error that `body` throws.
 template <class Body>
@@ -67,6 +68,27 @@ TEST(OperandNameTest, NamesRoleAndPosition) {
 }
 
 TEST(LastErrorTest, IsEmptyBeforeTheFirstFailure) { EXPECT_STREQ(aten_bridge_last_error(), ""); }
+
+TEST(Utf8Test, CharactersOfEachLengthStay) {
+  for (const std::string text :
+       {"", "plain\n", "\xc2\x80\xdf\xbf", "\xe0\xa0\x80\xed\x9f\xbf\xee\x80\x80",
+        "\xf0\x90\x80\x80\xf4\x8f\xbf\xbf"}) {
+    EXPECT_EQ(as_utf8(text), text);
+  }
+  EXPECT_EQ(as_utf8(std::string("a\0b", 3)), std::string("a\0b", 3));
+}
+
+TEST(Utf8Test, OtherBytesAreWrittenAsNumbers) {
+  EXPECT_EQ(as_utf8("m\xfcller"), "m\\xfcller");
+  EXPECT_EQ(as_utf8("\xc3"), "\\xc3");                      // the text ends
+  EXPECT_EQ(as_utf8("\xe2\x82|\xff"), "\\xe2\\x82|\\xff");  // a character ends
+  EXPECT_EQ(as_utf8("\x80\xc1\xbf"), "\\x80\\xc1\\xbf");    // longer than need be
+  EXPECT_EQ(as_utf8("\xe0\x9f\xbf"), "\\xe0\\x9f\\xbf");    // the same
+  EXPECT_EQ(as_utf8("\xf0\x8f\xbf\xbf"), "\\xf0\\x8f\\xbf\\xbf");
+  EXPECT_EQ(as_utf8("\xed\xa0\x80"), "\\xed\\xa0\\x80");           // a surrogate
+  EXPECT_EQ(as_utf8("\xf4\x90\x80\x80"), "\\xf4\\x90\\x80\\x80");  // beyond U+10FFFF
+  EXPECT_EQ(as_utf8("\xf5\xbf\xbf\xbf"), "\\xf5\\xbf\\xbf\\xbf");
+}
 
 //===--- dtypes ---===//
 

@@ -55,6 +55,13 @@ TEST(ErrorsTest, ObjectsThatAreNoExceptions) {
                 kOperands);
 }
 
+TEST(ErrorsTest, BytesThatAreNotUtf8AreWrittenAsNumbers) {
+  const std::string expected =
+      std::string("ThrowLatin1: cannot read m\\xfcller.bin, of M\xc3\xbcller") + kOperands;
+  EXPECT_EQ(error_of("ThrowLatin1"), expected);
+  EXPECT_EQ(square_call(kernel("ThrowLatin1")).run().last_error(), expected);
+}
+
 TEST(ErrorsTest, ExceptionWithoutAText) {
   EXPECT_EQ(error_of("ThrowSpeechless"), std::string("ThrowSpeechless: ") + kOperands);
 }

@@ -207,7 +207,9 @@ class AttributesAsJson final : public AttributeVisitor {
 [[gnu::cold]] ATEN_BRIDGE_INLINE const char* describe(const KernelBase& kernel,
                                                       at::DeviceType device) {
   const KernelInfo& info = kernel.info;
-  std::string text = join({"{\"interface\": ", kPythonInterface, ", \"inputs\": ["});
+  std::string text =
+      join({"{\"interface\": ", kPythonInterface, ", \"version\": \"", ATEN_BRIDGE_VERSION_MAJOR,
+            ".", ATEN_BRIDGE_VERSION_MINOR, ".", ATEN_BRIDGE_VERSION_PATCH, "\", \"inputs\": ["});
   for (int i = 0; i < info.inputs; ++i) {
     const Binding& binding = info.bindings[i];
     const OperandCheck* check = find_check(info, Role::kInput, i);

@@ -112,9 +112,9 @@ class PyTorchRegistry {
         check_pytorch(name);
         add(kernel, replaces);
       } catch (const Error& error) {
-        add_refused(kernel, {}, error.what());
+        add_refused(kernel, {}, as_utf8(error.what()));
       } catch (const std::exception& error) {
-        add_refused(kernel, {}, join({name, ": ", exception_text(error)}));
+        add_refused(kernel, {}, as_utf8(join({name, ": ", exception_text(error)})));
       }
     } catch (...) {  // no memory for a text
     }

@@ -364,6 +364,14 @@ class Kernel(ops.Custom):
                 copied.add_prim_attr(name, value)
         return copied
 
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        """What `pickle` and `copy.copy` ask, also of a cell with the operator in it."""
+        raise TypeError(
+            f"{self._function.name}: expected an operator that stays in its process and is copied "
+            "with copy.deepcopy, got pickle or copy.copy; save parameters with "
+            f"mindspore.save_checkpoint, and make the operator where it is called, as in {self!r}"
+        )
+
     def _clone(self) -> Kernel:
         cloned = copy.deepcopy(self)
         cloned._is_clone = True
