@@ -121,6 +121,7 @@ class Kernel final : public KernelBase {
     facts.returns_results = kResults > 0;
     facts.is_own_meta = std::is_same_v<MetaTuple, std::tuple<MetaSelf>>;
     facts.has_state = kHasState;
+    facts.changes_state = kChanges;
     return facts;
   }();
 
@@ -350,8 +351,8 @@ constexpr auto make_kernel(const KernelOrigin& origin, F&& function, const Optio
   auto checks = std::tuple_cat(only<OptionKind::kCheck>(options)...);
   static_assert((true && ... && (kKindOf<Option> != OptionKind::kNone)),
                 "aten_bridge: behind the function of a kernel stand options: aten_bridge::attr, "
-                "meta, workspace, input, output, autograd, name, composite, private_use and "
-                "autocast.");
+                "meta, workspace, input, output, autograd, name, composite, private_use, autocast "
+                "and side_effect.");
   if constexpr (kHasOption<Composite, Option...>) {
     static_assert(
         Result<typename Body<std::decay_t<F>>::Function::ResultType>::kCount > 0 &&

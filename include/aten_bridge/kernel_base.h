@@ -30,6 +30,7 @@ struct OperatorOptions {
   const char* name = nullptr;   // null: made of the kernel's
   bool is_composite = false;    // the host's own operators are all that it is made of
   bool is_private_use = false;  // also for a device that is not PyTorch's own
+  bool has_side_effect = false;  // two equal calls are two, and one that nobody reads is one
   bool is_cast = false;         // under autocast its floating-point inputs are
   at::ScalarType cast_to = at::ScalarType::Undefined;  // Undefined: autocast's own dtype
 };
@@ -60,6 +61,7 @@ struct KernelFacts {
   bool returns_results = false;    // in the place of writing outputs
   bool is_own_meta = false;        // the function itself tells shapes and dtypes
   bool has_state = false;
+  bool changes_state = false;  // operator() of the state is not const
 
   constexpr bool has_several_outputs() const { return outputs > 1 || lists_outputs; }
 };
@@ -67,6 +69,10 @@ struct KernelFacts {
 /// What ordinary code needs to know about a kernel.
 struct KernelInfo : KernelOrigin, KernelFacts {
   const OperandCheck* checks = nullptr;  // of some of its inputs and outputs
+
+  /// Whether a host must make each call: neither one of two that are equal, nor none where nobody
+  /// reads the results.
+  constexpr bool has_side_effect() const { return options.has_side_effect || changes_state; }
 };
 
 /// An attribute of a kernel.

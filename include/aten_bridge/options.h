@@ -42,6 +42,9 @@ struct Composite {};
 /// aten_bridge::private_use().
 struct PrivateUse {};
 
+/// aten_bridge::side_effect().
+struct SideEffect {};
+
 /// aten_bridge::autocast(type).
 struct Autocast {
   at::ScalarType type;
@@ -58,6 +61,9 @@ constexpr void set_operator_option(OperatorOptions& of, const Composite& /*optio
 }
 constexpr void set_operator_option(OperatorOptions& of, const PrivateUse& /*option*/) {
   of.is_private_use = true;
+}
+constexpr void set_operator_option(OperatorOptions& of, const SideEffect& /*option*/) {
+  of.has_side_effect = true;
 }
 constexpr void set_operator_option(OperatorOptions& of, const Autocast& option) {
   of.is_cast = true;
@@ -113,6 +119,8 @@ template <>
 inline constexpr OptionKind kKindOf<Composite> = OptionKind::kOperator;
 template <>
 inline constexpr OptionKind kKindOf<PrivateUse> = OptionKind::kOperator;
+template <>
+inline constexpr OptionKind kKindOf<SideEffect> = OptionKind::kOperator;
 template <>
 inline constexpr OptionKind kKindOf<Autocast> = OptionKind::kOperator;
 
@@ -208,6 +216,12 @@ constexpr detail::Composite composite() { return {}; }
 /// Option: also for tensors of a device that is not PyTorch's own (PrivateUse1), by the body as it
 /// is: one of PyTorch's operators works, one that touches data would touch the device's.
 constexpr detail::PrivateUse private_use() { return {}; }
+
+/// Option: a call does more than to compute its results from its inputs. It draws random numbers
+/// from a generator that it was not given, prints, or counts. Hosts that compile programs then make
+/// each call: two that are equal stay two, one in a loop stays there, and one whose results nobody
+/// reads is made too. A state<T(P...)>() with an operator() that is not const has one by itself.
+constexpr detail::SideEffect side_effect() { return {}; }
 
 /// Option: under torch.autocast inputs of floating point are cast to autocast's dtype, or to the
 /// one that is named: at::kFloat for a kernel that needs the precision. Without it autocast changes

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import functools
 import json
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from aten_bridge._library import (
@@ -151,6 +152,7 @@ def _is_description(fields: Any) -> bool:
         and outputs >= 0
         and isinstance(fields.get("meta"), bool)
         and isinstance(fields.get("gradient", False), bool)
+        and isinstance(fields.get("side_effect", False), bool)
         and isinstance(fields.get("device", ""), str)
     )
 
@@ -185,6 +187,7 @@ class Description(NamedTuple):
     attribute_names: list[str]  # as exported; one may stand twice
     attribute_types: dict[str, str]  # such as "a float, such as 1.0"
     required: set[str]
+    has_side_effect: bool = False  # each call has to be made
 
     @classmethod
     def read(cls, text: bytes | None, full_name: str) -> Description:
@@ -217,6 +220,7 @@ class Description(NamedTuple):
             attribute_names=[name for name, _, _ in fields["attributes"]],
             attribute_types={name: type_ for name, type_, _ in fields["attributes"]},
             required={name for name, _, required in fields["attributes"] if required},
+            has_side_effect=fields.get("side_effect", False),
         )
 
     @property
@@ -229,6 +233,8 @@ class Description(NamedTuple):
         """Whether the kernel takes any inputs and outputs, as one over a CallFrame does."""
         return self.outputs == 0
 
+
+_OPTIONAL = " or None"  # ends the kind of an input that may be left out
 
 # What hosts call beside a kernel itself: to call it as a kernel would end the process.
 _SERVING = re.compile(r"(.+)(?:Init|Infer|InferShape|InferType|Describe|Jax)")
@@ -270,6 +276,93 @@ class Function:
             describe.restype = ctypes.c_char_p
             self.description = Description.read(describe(), self.full_name)
 
+    @functools.cached_property
+    def input_names(self) -> list[str]:
+        """The names of the inputs: those of their checks, else numbers, as in PyTorch's schema."""
+        names: list[str] = []
+        for i, name in enumerate(self.description.input_names):
+            is_one = name.isidentifier() and name not in names
+            names.append(name if is_one and name not in self._taken_names else f"input{i}")
+        return names
+
+    @property
+    def _taken_names(self) -> Sequence[str]:
+        """What no input can be called."""
+        return self.description.attribute_names
+
+    @property
+    def first_optional(self) -> int:
+        """The first of the inputs that, with all behind it, may be left out."""
+        kinds = self.description.inputs
+        first = len(kinds)
+        while first > 0 and kinds[first - 1].endswith(_OPTIONAL):
+            first -= 1
+        return first
+
+    def place(self, arguments: Sequence[Any], named: Mapping[str, Any]) -> Sequence[Any]:
+        """The arguments of a call in the order of the inputs, also those that are given by name.
+
+        Last ones that may be left out are None then. The elements of a list of tensors may stand
+        one by one, where nothing is named. Raises TypeError where names are wrong.
+        """
+        if self.description is None or self.description.takes_frame:
+            if named:
+                raise TypeError(
+                    f"{self.name}: expected inputs by their positions, since the kernel does not "
+                    f"tell their names, got {or_list(named)}"
+                )
+            return arguments
+        kinds = self.description.inputs
+        if named:
+            return self._place_named(arguments, named)
+        left = kinds[len(arguments) :]
+        if not left or len(arguments) < self.first_optional:
+            return arguments
+        begin = self.list_position(len(kinds))
+        if begin is not None and not isinstance(arguments[begin], tuple | list):
+            return arguments  # nobody knows where the list ends
+        return (*arguments, *(None for _ in left))
+
+    def list_position(self, count: int) -> int | None:
+        """Which of so many arguments is the list of tensors; None: nobody knows, or none is."""
+        kinds = self.description.inputs if self.description is not None else []
+        return kinds.index("tensors") if len(kinds) == count and "tensors" in kinds else None
+
+    def _place_named(self, arguments: Sequence[Any], named: Mapping[str, Any]) -> Sequence[Any]:
+        names, kinds = self.input_names, self.description.inputs
+        if len(arguments) > len(kinds):
+            raise TypeError(
+                f"{self.name}: expected {len(kinds)} input{'s' * (len(kinds) != 1)}, where some "
+                f"are given by name, got {len(arguments)} by position and {or_list(named)}; give "
+                "several tensors as one tuple"
+            )
+        placed = dict(zip(names, arguments, strict=False))
+        faults = []
+        for name in named:
+            if name in placed:
+                faults.append(
+                    f"input {names.index(name)} ({name}): expected one value, got one by position "
+                    "and one by name; leave one out"
+                )
+            elif name in self.description.attribute_types:
+                faults.append(
+                    f"expected one of {or_list(names)} as the name of an input, got {name!r}, an "
+                    f"attribute; give it to {self.maker}()"
+                )
+            elif name not in names:
+                expected = (
+                    f"one of {or_list(names)} as the name of an input" if names else "no inputs"
+                )
+                faults.append(f"expected {expected}, got {name!r}" + did_you_mean(name, names))
+        placed = placed | dict(named)
+        for i, (name, kind) in enumerate(zip(names, kinds, strict=True)):
+            if name not in placed and not kind.endswith(_OPTIONAL):
+                what = "a tuple of tensors" if kind == "tensors" else f"a {kind}"
+                faults.append(f"input {i} ({name}): expected {what}, got nothing; give one")
+        if faults:
+            raise TypeError("\n".join(f"{self.name}: {fault}" for fault in faults))
+        return [placed.get(name) for name in names]
+
     def parameter_kinds(self, count: int) -> list[str] | None:
         """What takes each of so many inputs; None if the kernel does not say."""
         if self.description is None or self.description.takes_frame:
@@ -284,11 +377,14 @@ class Function:
         """What is wrong with so many inputs; "" if the kernel takes them."""
         if self.description is None or self.description.takes_frame:
             return ""
-        expected = len(self.description.inputs)
-        least = "at least " if "tensors" in self.description.inputs else ""
+        kinds = self.description.inputs
+        expected = len(kinds)
+        least = "at least " if "tensors" in kinds else ""
         expected -= 1 if least else 0
         if count == expected or (least and count > expected):
             return ""
+        if not least and self.first_optional < expected:
+            least = f"{self.first_optional} to "
         plural = "" if expected == 1 else "s"
         return f"{self.name}: expected {least}{expected} input{plural}, got {count}"
 

@@ -270,6 +270,7 @@ class OperatorFunction(Function):
         self.description = Description.read(
             _ask(library, "describe", self.marshal(attributes)), self.name
         )
+        self.description = self.description._replace(has_side_effect=overload.is_random)
         self.symbol = self.symbols[self.description.gives_tuple]
 
     @property

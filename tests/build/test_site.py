@@ -155,7 +155,7 @@ def test_options_macros_and_the_simulated_host_are_in_the_reference(module):
     anchors = header.anchors()
     options = (
         "attr autocast autograd composite data_dependent gradient input meta name output "
-        "private_use state workspace"
+        "private_use side_effect state workspace"
     )
     for option in options.split():
         assert anchors[f"aten_bridge::{option}"] == f"header.md#{option}"

@@ -295,3 +295,151 @@ def test_threads_while_programs_make_room(my, monkeypatch):
 
 def test_shapes_without_data(leaky_relu):
     assert jax.eval_shape(leaky_relu, X) == jax.ShapeDtypeStruct((3, 4), jnp.float32)
+
+
+# ===--- side effects: each call is made ---===
+
+
+def different(results):
+    """How many of the results differ."""
+    return len({np.asarray(result).tobytes() for result in results})
+
+
+# Programs that call f five times with the same x.
+FIVE_CALLS = {
+    "one after another": lambda f, x: [f(x) for _ in range(5)],
+    "in jits of their own": lambda f, x: [jax.jit(f)(x) for _ in range(5)],
+    "scan": lambda f, x: lax.scan(lambda carry, _: (carry, f(x)), 0, None, length=5)[1],
+    "fori_loop": lambda f, x: lax.fori_loop(
+        0, 5, lambda i, kept: kept.at[i].set(f(x)), jnp.zeros((5, *x.shape))
+    ),
+    "while_loop": lambda f, x: lax.while_loop(
+        lambda carry: carry[0] < 5,
+        lambda carry: (carry[0] + 1, carry[1].at[carry[0]].set(f(x))),
+        (0, jnp.zeros((5, *x.shape))),
+    )[1],
+    "map": lambda f, x: lax.map(lambda _: f(x), jnp.arange(5)),
+    "cond": lambda f, x: [lax.cond(x[0, 0] < 0, f, jnp.abs, x) for _ in range(5)],
+    "vmap": lambda f, x: jax.vmap(f)(jnp.broadcast_to(x, (5, *x.shape))),
+    "value_and_grad": lambda f, x: jax.value_and_grad(
+        lambda v: (lambda y: (sum(y).sum(), y))([f(v) for _ in range(5)]), has_aux=True
+    )(x)[0][1],
+    "gradients": lambda f, x: [jax.grad(lambda v: f(v).sum())(x) for _ in range(5)],
+    "differentiated scan": lambda f, x: jax.grad(
+        lambda v: (lambda carry, y: (carry.sum(), y))(
+            *lax.scan(lambda c, _: (lambda y: (c + y, y))(f(c * 0 + v)), v, None, length=5)
+        ),
+        has_aux=True,
+    )(x)[1],
+}
+
+
+@pytest.mark.parametrize("name", FIVE_CALLS)
+@pytest.mark.parametrize("kernel", ["Noise", "UntoldNoise", "Count"])
+def test_a_side_effect_is_had_by_each_call(my, kernel, name):
+    if kernel == "Count":
+        if "grad" in name or "differentiated" in name:
+            return  # has none
+        f = my(kernel, first=list(FIVE_CALLS).index(name) * 1000)
+    else:
+        f = my(kernel, grad=kernel + "Grad", has_side_effect=kernel == "UntoldNoise" or None)
+    calls = functools.partial(FIVE_CALLS[name], f)
+    assert different(jax.jit(calls)(X)) == 5
+    assert different(calls(X)) == 5
+
+
+def test_a_call_whose_results_nobody_uses_is_made(my):
+    tick = my("Tick")
+    before = tick(X)[0, 0]
+    assert (jax.jit(lambda x: [tick(x), tick(x), x][2])(X) == X).all()
+    jax.effects_barrier()
+    assert tick(X)[0, 0] == before + 3
+
+
+def test_who_says_that_there_is_none_gets_one_call(my):
+    f = my("Noise", has_side_effect=False)
+    assert different(jax.jit(FIVE_CALLS["scan"], static_argnums=0)(f, X)) == 1
+    with pytest.raises(TypeError) as error:
+        my("Noise", has_side_effect=1)
+    assert str(error.value) == "Noise: expected has_side_effect to be True or False, got 1"
+
+
+def test_a_side_effect_is_not_had_twice_by_checkpoint(my):
+    f = my("Noise", grad="NoiseGrad")
+    with pytest.raises(NotImplementedError, match="Effects not supported in partial-eval"):
+        jax.grad(lambda x: jax.checkpoint(f)(x).sum())(X)
+
+
+# ===--- a mesh with explicit axes ---===
+
+
+@pytest.fixture
+def mesh():
+    if not hasattr(jax.sharding, "reshard"):
+        pytest.skip("JAX 0.6 does not tell gradients how they are spread")
+    explicit = jax.sharding.AxisType.Explicit
+    with jax.set_mesh(jax.make_mesh((2,), ("a",), axis_types=(explicit,))) as mesh:
+        yield mesh
+
+
+def spread(x, *axes):
+    return jax.sharding.reshard(x, PartitionSpec(*axes))
+
+
+def spec_of(x):
+    return jax.typeof(x).sharding.spec
+
+
+GATHERS = "expected arrays that are whole on each device, got "
+
+
+@pytest.mark.filterwarnings(f"ignore:.*{GATHERS}")
+@pytest.mark.parametrize("axes", [(None, "a"), (None, None)])
+@pytest.mark.parametrize("compiled", [lambda f: f, jax.jit])
+def test_explicit_mesh(my, mesh, axes, compiled):
+    from aten_bridge.jax import operator
+
+    by_name = operator("aten::leaky_relu", negative_slope=0.25)
+    f = my("LeakyRelu", negative_slope=0.25, grad=("LeakyReluGrad", "LeakyReluGradGrad"))
+    x = spread(X, *axes)
+    for function in (f, by_name):
+        for name in ("jit", "grad", "grad of grad", "fori_loop", "cond", "checkpoint"):
+            result = compiled(TRANSFORMED[name](function))(x)
+            assert spec_of(result) == PartitionSpec(*axes), name
+            assert equal(np.asarray(result), np.asarray(TRANSFORMED[name](of_jax)(X))), name
+
+
+@pytest.mark.filterwarnings(f"ignore:.*{GATHERS}")
+def test_explicit_mesh_with_several_inputs(mesh):
+    from aten_bridge.jax import operator
+
+    linear = operator("aten::linear")
+    w = jnp.asarray(np.linspace(-1, 1, 8, dtype=np.float32).reshape(2, 4))
+
+    def of(function, x, w):
+        return (function(x, w) ** 2).sum()
+
+    for x_axes, w_axes in (((None, "a"), ()), ((), ("a",)), ((None, "a"), ("a",))):
+        x, weight = spread(X, *x_axes), spread(w, *w_axes)
+        assert spec_of(linear(x, weight)) == PartitionSpec(None, None)
+        got = jax.jit(jax.grad(functools.partial(of, linear), (0, 1)))(x, weight)
+        assert [*map(spec_of, got)] == [spec_of(x), spec_of(weight)]
+        wanted = jax.grad(functools.partial(of, lambda x, w: x @ w.T), (0, 1))(X, w)
+        for a, b in zip(got, wanted, strict=True):
+            np.testing.assert_allclose(np.asarray(a), np.asarray(b), rtol=1e-5)
+
+
+def test_explicit_mesh_says_that_arrays_are_gathered(my, mesh):
+    f = my("LeakyRelu", negative_slope=0.25)
+    with pytest.warns(UserWarning) as warned:
+        jax.jit(f)(spread(X, None, "a"))
+    assert [str(one.message) for one in warned] == [
+        "LeakyRelu: expected arrays that are whole on each device, got float32[3,4@a], which each "
+        "device gathers, to compute the whole result; call the function inside of jax.shard_map "
+        "to compute parts of it, or gather them yourself, as in "
+        "jax.sharding.reshard(x, jax.sharding.PartitionSpec())"
+    ]
+    assert (f(spread(X)) == of_jax(X)).all()
+    split = PartitionSpec(None, "a")
+    in_parts = jax.jit(jax.shard_map(f, in_specs=split, out_specs=split))
+    assert equal(np.asarray(in_parts(spread(X, None, "a"))), np.asarray(of_jax(X)))

@@ -11,6 +11,7 @@
 #include <ATen/ops/leaky_relu.h>
 #include <ATen/ops/mul.h>
 #include <ATen/ops/neg.h>
+#include <ATen/ops/rand_like.h>
 #include <ATen/ops/topk.h>
 #include <ATen/ops/where.h>
 #include <ATen/ops/zeros_like.h>
@@ -38,6 +39,7 @@ using aten_bridge::gradient;
 using aten_bridge::input;
 using aten_bridge::meta;
 using aten_bridge::output;
+using aten_bridge::side_effect;
 using aten_bridge::state;
 using aten_bridge::Workspace;
 using aten_bridge::workspace;
@@ -436,5 +438,30 @@ class OfLatin1 {
 };
 ATEN_BRIDGE_EXPORT(Latin1State, state<OfLatin1()>(),
                    meta([](const Tensor& x) { return at::empty_like(x); }));
+// Draws random numbers, and says so or not; counts its calls.
+Tensor noise(const Tensor& x) { return x * at::rand_like(x); }
+ATEN_BRIDGE_EXPORT(Noise, noise, input("x"), meta(), side_effect());
+ATEN_BRIDGE_EXPORT_GRAD(NoiseGrad, noise, input("x"), side_effect());
+ATEN_BRIDGE_EXPORT(UntoldNoise, noise, input("x"), meta());
+ATEN_BRIDGE_EXPORT_GRAD(UntoldNoiseGrad, noise, input("x"));
+ATEN_BRIDGE_EXPORT(
+    Tick,
+    [](const Tensor& x) {
+      static std::atomic<int64_t> calls{0};
+      return at::full_like(x, static_cast<double>(++calls));
+    },
+    meta([](const Tensor& x) { return at::empty_like(x); }), side_effect());
+
+// A list of tensors beside others, of which the last may be left out.
+Tensor join(const Tensor& x, TensorList others, const MaybeTensor& last) {
+  std::vector<Tensor> all{x};
+  all.insert(all.end(), others.begin(), others.end());
+  if (last.has_value()) {
+    all.push_back(*last);
+  }
+  return at::cat(all);
+}
+ATEN_BRIDGE_EXPORT(Join, join, input("x"), input("others"), input("last"), meta());
+ATEN_BRIDGE_EXPORT_GRAD(JoinGrad, join, input("x"), input("others"), input("last"));
 
 }  // namespace

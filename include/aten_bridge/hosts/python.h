@@ -37,9 +37,9 @@ constexpr int kAttributesAlone = -1;
 
 /// What a kernel is, in JSON: {"interface": 1, "version": "0.1.0", "inputs": [["tensor", "x"],
 /// ...], "outputs": 1, "meta": true, "attributes": [["negative_slope", "a float", false], ...]}, of
-/// a gradient kernel "gradient": true, of one for CUDA "device": "cuda"; an input has its name from
-/// its check or "", an attribute whether the operator must set it. Valid until the thread's next
-/// call.
+/// a gradient kernel "gradient": true, of one whose calls must all be made "side_effect": true, of
+/// one for CUDA "device": "cuda"; an input has its name from its check or "", an attribute whether
+/// the operator must set it. Valid until the thread's next call.
 ATEN_BRIDGE_INLINE const char* describe(const KernelBase& kernel, at::DeviceType device);
 
 /// The outputs in JSON, [["float32", [2, -1]], ...], or, with `*failed`, the text of an error.

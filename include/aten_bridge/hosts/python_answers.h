@@ -226,6 +226,7 @@ class AttributesAsJson final : public AttributeVisitor {
   text += join({"], \"outputs\": ", info.outputs});
   text.append(", \"meta\": ").append(info.has_meta ? "true" : "false");
   text.append(info.is_gradient ? ", \"gradient\": true" : "");
+  text.append(info.has_side_effect() ? ", \"side_effect\": true" : "");
   text.append(device == at::kCPU ? "" : R"(, "device": "cuda")");
   text.append(", \"attributes\": [");
   AttributesAsJson attributes(text);

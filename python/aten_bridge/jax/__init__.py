@@ -48,6 +48,7 @@ def kernel(
     out: Any = None,
     vmap_method: str | None = "sequential",
     input_output_aliases: Mapping[int, int] | None = None,
+    has_side_effect: bool | None = None,
     **attributes: Any,
 ) -> Kernel:
     """Makes a function of a kernel.
@@ -73,6 +74,11 @@ def kernel(
         input_output_aliases: Which output is written to the memory of which input, as in
             `jax.ffi.ffi_call`, for kernels that can do so; inputs count as the kernel has them,
             those of a list one by one.
+        has_side_effect: Whether a call does more than to compute its results from its inputs, as in
+            `jax.ffi.ffi_call`: it draws random numbers, prints, or counts. Then each call is made,
+            also of two that are equal, one in a loop, and one whose results nobody uses. None: as
+            the kernel's export says, with `aten_bridge::side_effect()` or by a state that changes.
+            It holds for gradient kernels too.
         **attributes: The kernel's attributes: bool, int, float, str, lists of one of these,
             lists of lists of ints or of floats, dtypes, and NumPy's equivalents. None stands for
             no value, and gives the default. Nothing is converted: write 1.0 where a kernel has a
@@ -80,7 +86,9 @@ def kernel(
 
     Returns:
         The function. It takes arrays of JAX's, None and Python numbers, and tuples of arrays in
-        the place of several tensors. Several outputs are a tuple.
+        the place of several tensors, by position or by the names of the kernel's checks; optional
+        ones at the end may be left out. Several outputs are a tuple. Functions of the same kernel,
+        attributes and options are equal.
 
     Raises:
         FileNotFoundError: There is no such file.
@@ -93,7 +101,15 @@ def kernel(
 
     """
     function = open_kernel(path_and_name)
-    return Kernel(function, grad, out, vmap_method, input_output_aliases, attributes)
+    return Kernel(
+        function,
+        grad,
+        out,
+        vmap_method,
+        input_output_aliases,
+        attributes,
+        has_side_effect=has_side_effect,
+    )
 
 
 def operator(
@@ -110,10 +126,10 @@ def operator(
         gelu = operator("aten::gelu", approximate="tanh")
         values, indices = jax.jit(operator("aten::topk", k=3))(x)
 
-    It is called with the tensors of PyTorch's schema in their order, None for those that may be
-    left out; all other arguments are attributes, by the names and with the defaults of the schema.
-    Its gradient is that of PyTorch's autograd, of any order. Results of int64, such as indices,
-    need jax_enable_x64.
+    It is called with the tensors of PyTorch's schema, in their order or by their names; those that
+    may be None can be left out at the end. All other arguments are attributes, by the names and
+    with the defaults of the schema. Its gradient is that of PyTorch's autograd, of any order.
+    Results of int64, such as indices, need jax_enable_x64.
 
     Results whose sizes depend on values, as those of "aten::nonzero" do, are computed twice outside
     of `jax.jit`: the first time for their sizes. Inside, give `out`, the largest that they can be:

@@ -21,7 +21,7 @@ from aten_bridge._operators import (
 )
 from aten_bridge.jax._attributes import plain_value
 from aten_bridge.jax._dtypes import DTYPES
-from aten_bridge.jax._inputs import Inputs, read_call
+from aten_bridge.jax._inputs import Inputs
 from aten_bridge.jax._operator import Kernel
 from aten_bridge.jax._targets import target_of
 from aten_bridge.jax._varying import struct
@@ -84,10 +84,6 @@ class Operator(Kernel):
             return super().targets
         return self._target, *(name for name in self._handlers if name != self._target)
 
-    @property
-    def _is_random(self) -> bool:
-        return self._function.overload.is_random
-
     def _make_key(self) -> tuple[Hashable, ...]:
         return *super()._make_key(), self._function.overload.schema
 
@@ -107,26 +103,6 @@ class Operator(Kernel):
         if self._function.task == COUNTED:
             return self._function.counted_gradient()
         return super()._missing_gradient()
-
-    # ===--- calls ---===
-
-    def __call__(self, *args: Any) -> Any:
-        """Calls the operator."""
-        outputs = self._call(self._with_left_out(read_call(args)))
-        return outputs if self._function.description.gives_tuple else outputs[0]
-
-    def _with_left_out(self, inputs: Inputs) -> Inputs:
-        """The inputs with None for the last ones, where these may be left out."""
-        left = len(self._function.description.inputs) - len(inputs.texts)
-        if left <= 0 or self._function.count_fault(len(inputs.texts)):
-            return inputs
-        nones = ("none",) * left
-        return Inputs(
-            texts=inputs.texts + nones,
-            shapes=inputs.shapes + (None,) * left,
-            arrays=inputs.arrays,
-            types=inputs.types + nones,
-        )
 
     # ===--- sizes that depend on values ---===
 

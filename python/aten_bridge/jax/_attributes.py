@@ -47,7 +47,8 @@ def _number(value: Any) -> int | float | None:
 
 
 _CARRIER = Carrier(plain_value, _number)
-_TAKEN = ("grad", "input_output_aliases", "out", "vmap_method")  # parameters of `kernel`
+# Parameters of `kernel`.
+_TAKEN = ("grad", "has_side_effect", "input_output_aliases", "out", "vmap_method")
 
 
 def _name_fault(name: str, cure: str) -> str:

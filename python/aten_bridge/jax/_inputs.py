@@ -139,10 +139,17 @@ def _plain(argument: Any) -> Any:
     return argument.__jax_array__() if is_one else argument
 
 
-def read_call(arguments: Sequence[Any]) -> Inputs:
-    """The inputs from the arguments of a call."""
+def _has_array(arguments: Sequence[Any]) -> bool:
+    return any(isinstance(_plain(argument), jax.Array) for argument in arguments)
+
+
+def read_call(arguments: Sequence[Any], list_position: int | None = None) -> Inputs:
+    """The inputs from the arguments of a call; a list at that position may be empty.
+
+    It may not where no array is beside it.
+    """
     reader = _Reader()
-    for argument in arguments:
+    for i, argument in enumerate(arguments):
         if isinstance(argument, jax.Array):  # or a tracer
             reader.add_array(argument)
             continue
@@ -158,7 +165,7 @@ def read_call(arguments: Sequence[Any]) -> Inputs:
             if elements and all(isinstance(element, jax.Array) for element in elements):
                 for element in elements:
                     reader.add_array(element)
-            else:
+            elif elements or i != list_position or not _has_array(arguments):
                 reader.add(
                     Fault(
                         f"expected a tuple of one array or more, got {_brief(argument)}; give "

@@ -20,7 +20,7 @@ from aten_bridge._gradients import (
     missing_gradient,
     outputs_like_inputs,
 )
-from aten_bridge._library import or_list, shown
+from aten_bridge._library import as_switch, or_list, shown
 from aten_bridge.jax._attributes import EXACT, NONE, check_attributes, for_xla
 from aten_bridge.jax._dtypes import DTYPES
 from aten_bridge.jax._inputs import Fault, Inputs, read_call
@@ -33,11 +33,14 @@ from aten_bridge.jax._programs import (
     make_program,
     shared,
 )
+from aten_bridge.jax._sharding import gather, spread_alike
 from aten_bridge.jax._targets import open_kernel, target_of
 from aten_bridge.jax._varying import make_alike, struct
 
 # Those of jax.ffi.ffi_call that are not deprecated.
 _VMAP_METHODS = ("sequential", "sequential_unrolled", "expand_dims", "broadcast_all")
+
+_FORWARD_MODE = "(jvp) to a custom_vjp"  # in what JAX says of it (0.6 and 0.10)
 
 
 class Kernel:
@@ -52,6 +55,7 @@ class Kernel:
         input_output_aliases: Mapping[int, int] | None = None,
         attributes: dict[str, Any] | None = None,
         forward: Kernel | None = None,
+        has_side_effect: bool | None = None,
     ):
         """Use `kernel`. `forward` is the function whose gradients this one computes."""
         self._function = function
@@ -67,6 +71,12 @@ class Kernel:
             )
         self._grad, self._out, self._forward = grad, out, forward
         self._vmap_method = vmap_method
+        self._given_effect = has_side_effect
+        self._has_side_effect = (
+            self._tells_effect()
+            if has_side_effect is None
+            else as_switch(name, "has_side_effect", has_side_effect)
+        )
         self._aliases = self._checked_aliases(input_output_aliases)
         self._for_xla, self._marshalled = self._carried()
         self._programs = Programs()
@@ -79,10 +89,12 @@ class Kernel:
                 f"names, got {shown(grad)}"
             )
 
-    @property
-    def _is_random(self) -> bool:
-        """Whether two calls that are the same have other results."""
-        return False
+    def _tells_effect(self) -> bool:
+        """Whether the library says that each call has to be made."""
+        description, forward = self._function.description, self._forward
+        # A gradient by autograd calls the function once more.
+        is_of_one = forward is not None and description.is_gradient and forward._has_side_effect
+        return description.has_side_effect or is_of_one
 
     @functools.cached_property
     def _knows_numbers(self) -> bool:
@@ -102,7 +114,7 @@ class Kernel:
             key_of(self._for_xla),
             self._vmap_method,
             tuple(self._aliases.items()),
-            self._is_random,
+            self._has_side_effect,
             self._forward is not None,
             self._gradient and self._gradient._key,
         )
@@ -157,6 +169,7 @@ class Kernel:
             vmap_method=self._vmap_method,
             attributes=attributes,
             forward=self,
+            has_side_effect=self._given_effect,
         )
 
     @property
@@ -168,9 +181,14 @@ class Kernel:
         """
         return (self._target, *(self._gradient.targets if self._gradient else ()))
 
-    def __call__(self, *args: Any) -> Any:
-        """Calls the kernel."""
-        outputs = self._call(read_call(args))
+    def __call__(self, /, *args: Any, **named: Any) -> Any:
+        """Calls the kernel: inputs by position or name, last ones that are optional left out."""
+        args = self._function.place(args, named)
+        inputs = read_call(args, self._function.list_position(len(args)))
+        arrays, shardings = gather(self.__name__, inputs.arrays)
+        outputs = self._call(inputs._replace(arrays=arrays))
+        if shardings:
+            outputs = spread_alike(outputs, shardings)
         return outputs if self._function.description.gives_tuple else outputs[0]
 
     def _call(self, inputs: Inputs, output_count: int = 0) -> tuple[jax.Array, ...]:
@@ -189,7 +207,16 @@ class Kernel:
             ]
             program = self._program(inputs.types, outputs)
             self._programs.add(key, program)
-        return program(*arrays)
+        try:
+            return program(*arrays)
+        except TypeError as error:
+            if _FORWARD_MODE not in str(error):
+                raise
+            raise TypeError(
+                f"{self.__name__}: expected reverse mode, as of jax.grad, jax.vjp and jax.jacrev, "
+                "since gradient kernels go backward, got forward mode, as of jax.jvp, jax.jacfwd "
+                "and jax.hessian; second derivatives are jax.jacrev(jax.jacrev(f))"
+            ) from error
 
     def _check_inputs(self, inputs: Inputs) -> None:
         name = self._function.name
@@ -256,12 +283,12 @@ class Kernel:
                 for i, output in self._aliases.items()
                 if i not in nones
             }
-            if self._is_random:
+            if self._has_side_effect:
                 allow_effects()
             call = jax.ffi.ffi_call(
                 self._target,
                 outputs,
-                has_side_effect=self._is_random,
+                has_side_effect=self._has_side_effect,
                 vmap_method=self._vmap_method,
                 input_output_aliases=aliases or None,
             )
@@ -306,9 +333,20 @@ class Kernel:
     def _missing_gradient(self) -> str:
         return missing_gradient(self._function, is_gradient=self._forward is not None)
 
+    # ===--- equal functions, which are one to JAX's caches ---===
+
+    def __eq__(self, other: Any) -> bool:
+        if not isinstance(other, Kernel):
+            return NotImplemented
+        return self._key == other._key and self._out == other._out
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
     def __reduce__(self) -> tuple[Any, ...]:
         arguments = (self._function.full_name, self._grad, self._out, self._vmap_method)
-        return _made_again, (*arguments, self._aliases, self._attributes)
+        arguments = (*arguments, self._aliases, self._attributes)
+        return _made_again, (*arguments, self._given_effect)
 
     def __repr__(self) -> str:
         arguments = [repr(self._function.full_name)]
@@ -319,7 +357,8 @@ class Kernel:
 
 
 def _made_again(full_name: str, *arguments: Any) -> Kernel:
-    return Kernel(open_kernel(full_name), *arguments)
+    *arguments, has_side_effect = arguments
+    return Kernel(open_kernel(full_name), *arguments, has_side_effect=has_side_effect)
 
 
 def _conjugate(array: Any) -> Any:

@@ -91,7 +91,7 @@ def key_of(attributes: dict[str, Any]) -> Hashable:
     """What tells attributes, as XLA gets them, from others."""
     return tuple(
         (name, value if isinstance(value, str) else _bits(value))
-        for name, value in attributes.items()
+        for name, value in sorted(attributes.items())
     )
 
 

@@ -32,6 +32,7 @@ def kernel(
     grad: str | tuple[str, ...] | ops.Primitive | Callable | None = None,
     out_shape: Any = None,
     out_dtype: Any = None,
+    has_side_effect: bool | None = None,
     **attributes: Any,
 ) -> Kernel:
     """Makes an operator of a kernel.
@@ -56,6 +57,11 @@ def kernel(
             `ops.Custom`; a tuple of shapes for several outputs. For kernels without a meta
             function, together with `out_dtype`.
         out_dtype: The dtype of the output, or a function of the inputs' dtypes.
+        has_side_effect: Whether a call does more than to compute its results from its inputs: it
+            draws random numbers, prints, or counts. Then graphs make each call, also one whose
+            results nobody uses, in the order of the program. None: as the kernel's export says,
+            with `aten_bridge::side_effect()` or by a state that changes. It holds for gradient
+            kernels too.
         **attributes: The kernel's attributes: bool, int, float, str, lists of one of these,
             lists of lists of ints or of floats, dtypes, and NumPy's equivalents. None stands for
             no value, and gives the default. Nothing is converted: write 1.0 where a kernel has a
@@ -75,7 +81,14 @@ def kernel(
             and dtypes are not given where the kernel has no meta function.
 
     """
-    return Kernel(open_function(path_and_name), grad, out_shape, out_dtype, attributes)
+    return Kernel(
+        open_function(path_and_name),
+        grad,
+        out_shape,
+        out_dtype,
+        attributes,
+        has_side_effect=has_side_effect,
+    )
 
 
 def operator(

@@ -130,20 +130,19 @@ class Operator(Kernel):
 
     # ===--- sizes that depend on values ---===
 
-    def __call__(self, *args: Any) -> Any:
-        """Calls the operator in PyNative mode; graph mode compiles it instead."""
+    def _call(self, args: Any) -> Any:
         if jit_context():  # records a graph, in which sizes must be known
-            return super().__call__(*args)
+            return super()._call(args)
         if not self._depends_on_values:
             try:
-                return super().__call__(*args)
+                return super()._call(args)
             except DependsOnValues:
                 self._depends_on_values = True
         operator = self._of_this_thread()
-        inputs = read_call(args)
+        inputs = read_call(args, self._list_position(args))
         operator._measured = inputs[:2], operator._measure(inputs, args)
         try:
-            return super(Operator, operator).__call__(*args)
+            return super(Operator, operator)._call(args)
         finally:
             operator._measured = None
 
@@ -152,7 +151,7 @@ class Operator(Kernel):
         if self._sizes is None:
             function = self._function.for_task(SIZES, self._attributes)
             self._sizes = Operator(function, attributes=self._attributes)
-        table = self._sizes(*args).asnumpy().tolist()
+        table = self._sizes._call(args).asnumpy().tolist()
         return make_outcome(
             inputs,
             [row[2 : 2 + row[1]] for row in table],

@@ -61,7 +61,7 @@ _TAKEN = _CUSTOMS | {
     *("batch_rank", "dyn_input_sizes", "input_is_dynamic_shape", "output_is_dynamic_shape"),
     *("data_format", "primitive_target"),  # the first becomes "format", the second is checked
     # Parameters of `kernel`.
-    *("grad", "out_shape", "out_dtype"),
+    *("grad", "has_side_effect", "out_shape", "out_dtype"),
 }
 
 

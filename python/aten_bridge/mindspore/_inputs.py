@@ -120,10 +120,13 @@ class _Reader:
         return Inputs(tuple(self.texts), tuple(self.shapes), tuple(self.layout))
 
 
-def read_infer(arguments: Sequence[dict[str, Any]]) -> Inputs:
-    """The inputs as MindSpore gives them to __infer__: their shapes, dtypes and known values."""
+def read_infer(arguments: Sequence[dict[str, Any]], list_position: int | None = None) -> Inputs:
+    """The inputs as MindSpore gives them to __infer__: their shapes, dtypes and known values.
+
+    A list at `list_position` may be empty where a tensor is beside it.
+    """
     reader = _Reader()
-    for argument in arguments:
+    for i, argument in enumerate(arguments):
         dtype, shape, value = argument["dtype"], argument["shape"], argument["value"]
         if isinstance(dtype, TensorType):
             shape = tuple(shape)
@@ -131,7 +134,10 @@ def read_infer(arguments: Sequence[dict[str, Any]]) -> Inputs:
         elif dtype is None:
             reader.add("none")
         elif isinstance(dtype, tuple | list):
-            if dtype and all(isinstance(element, TensorType) for element in dtype):
+            is_open = i == list_position and any(
+                isinstance(one["dtype"], TensorType) for one in arguments
+            )
+            if (dtype or is_open) and all(isinstance(element, TensorType) for element in dtype):
                 reader.add_tuple(
                     [
                         (_tensor_text(element.element_type(), sizes), tuple(sizes))
@@ -147,6 +153,13 @@ def read_infer(arguments: Sequence[dict[str, Any]]) -> Inputs:
                 Fault(
                     "expected a tuple of a length that is known when the graph is compiled, got "
                     "one of any length; leave out mutable()'s dynamic_len"
+                )
+            )
+        elif type(dtype).__name__ == "Keyword":  # that of a signature which leaves nothing out
+            reader.add(
+                Fault(
+                    f"expected it by position, got it by name, as {dtype}; MindSpore's graphs know "
+                    "names only where a last input is left out: give all by position"
                 )
             )
         else:
@@ -177,10 +190,10 @@ def _plain_number(value: Any) -> Any:
     return value if number is None else number
 
 
-def read_call(arguments: Sequence[Any]) -> Inputs:
+def read_call(arguments: Sequence[Any], list_position: int | None = None) -> Inputs:
     """The same from the arguments of a call in PyNative mode."""
     reader = _Reader()
-    for argument in arguments:
+    for i, argument in enumerate(arguments):
         if isinstance(argument, ms.Tensor):
             shape = argument.shape
             reader.add(_tensor_text(argument.dtype, shape), shape)
@@ -193,7 +206,8 @@ def read_call(arguments: Sequence[Any]) -> Inputs:
         elif isinstance(argument, numbers.Real):
             reader.add(_number_text("float32", argument))
         elif isinstance(argument, tuple | list):
-            if argument and all(isinstance(element, ms.Tensor) for element in argument):
+            is_open = i == list_position and any(isinstance(one, ms.Tensor) for one in arguments)
+            if (argument or is_open) and all(isinstance(one, ms.Tensor) for one in argument):
                 reader.add_tuple(
                     [
                         (_tensor_text(element.dtype, element.shape), element.shape)

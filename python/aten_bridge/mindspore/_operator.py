@@ -6,13 +6,14 @@ import copy
 import itertools
 import json
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import mindspore as ms
 from mindspore import nn, ops
 from mindspore.ops.primitive import jit_context
+from mindspore.ops.signature import make_sig
 
 from aten_bridge._function import Function
 from aten_bridge._gradients import (
@@ -22,7 +23,7 @@ from aten_bridge._gradients import (
     missing_gradient,
     outputs_like_inputs,
 )
-from aten_bridge._library import open_library, shown, split
+from aten_bridge._library import as_switch, open_library, shown, split
 from aten_bridge.mindspore._attributes import check_attributes, check_name, check_names
 from aten_bridge.mindspore._dtypes import TENSOR_TYPES
 from aten_bridge.mindspore._gradient import MissingGradient, make_bprop
@@ -77,6 +78,7 @@ class Kernel(ops.Custom):
         out_dtype: Any = None,
         attributes: dict[str, Any] | None = None,
         forward: Kernel | None = None,
+        has_side_effect: bool | None = None,
     ):
         """Use `kernel`. `forward` is the operator whose gradients this one computes."""
         name = function.name
@@ -115,6 +117,12 @@ class Kernel(ops.Custom):
             self._set("multi_output", function.description.gives_tuple)
         if function.description is not None and function.description.device == "cpu":
             self._run_on_cpu()
+        self._set_signature()
+        self._given_effect = has_side_effect
+        if has_side_effect is None:
+            has_side_effect = self._tells_effect()
+        if as_switch(name, "has_side_effect", has_side_effect):
+            self._set("side_effect_io", True)  # graphs keep each call, and their order
         self._gradient: ops.Primitive | None = None
         if isinstance(grad, ops.Primitive):
             self._gradient = grad
@@ -133,12 +141,41 @@ class Kernel(ops.Custom):
         if ms.get_context("device_target") != "CPU":
             self._set("primitive_target", "CPU")  # as set_device() does
 
+    def _set_signature(self) -> None:
+        """Lets graphs name inputs, and leave out last ones that are optional."""
+        description = self._function.description
+        if description is None or description.is_gradient or "tensors" in description.inputs:
+            return  # as many as are given
+        left = self._function.first_optional
+        if left < len(description.inputs):
+            self.set_signatures(
+                [
+                    make_sig(name) if i < left else make_sig(name, default=None)
+                    for i, name in enumerate(self._function.input_names)
+                ]
+            )
+
+    def _tells_effect(self) -> bool:
+        """Whether the library says that each call has to be made."""
+        description, forward = self._function.description, self._forward
+        if description is None:
+            return False
+        # A gradient by autograd calls the function once more.
+        is_of_one = description.is_gradient and forward is not None and forward._tells_effect()
+        return description.has_side_effect or is_of_one
+
     def _make_gradient(self, grad: str | tuple[str, ...], attributes: dict[str, Any]) -> Kernel:
         first, *others = (grad,) if isinstance(grad, str) else grad
         full_name = first if ":" in first else f"{self._function.path}:{first}"
         of_gradient = open_function(full_name)
         attributes = attributes_of_gradient(self._function, of_gradient, attributes)
-        return Kernel(of_gradient, tuple(others) or None, attributes=attributes, forward=self)
+        return Kernel(
+            of_gradient,
+            tuple(others) or None,
+            attributes=attributes,
+            forward=self,
+            has_side_effect=self._given_effect,
+        )
 
     # ===--- attributes ---===
 
@@ -200,16 +237,19 @@ class Kernel(ops.Custom):
 
     # ===--- inference ---===
 
-    def __call__(self, *args: Any) -> Any:
+    def __call__(self, /, *args: Any, **named: Any) -> Any:
         """Calls the kernel in PyNative mode; graph mode compiles the operator instead."""
+        return self._call(self._function.place(args, named))
+
+    def _call(self, args: Sequence[Any]) -> Any:
         if threading.get_ident() != self._thread:
             operator = self._of_this_thread()
             if operator is not self:
-                return operator(*args)
+                return operator._call(args)
         args = with_plain_numbers(args)
         # An error in `__infer__` destroys what MindSpore keeps for all operators, the state of
         # other kernels among it (2.10): it is raised here.
-        inputs = read_call(args)
+        inputs = read_call(args, self._list_position(args))
         if self._given_out is None:
             self._infer(inputs)
             if self.bprop is None:
@@ -226,9 +266,13 @@ class Kernel(ops.Custom):
         operator = self._traced() if jit_context() else self
         return super(Kernel, operator).__call__(*args)
 
+    def _list_position(self, args: Sequence[Any]) -> int | None:
+        """Which of the arguments may be an empty list of tensors."""
+        return self._function.list_position(len(args)) if self.bprop is None else None
+
     def __infer__(self, *args: dict[str, Any]) -> dict[str, Any]:
         """What MindSpore asks: shapes and dtypes of the outputs, before each call or graph."""
-        inputs = read_infer(args)
+        inputs = read_infer(args, self._list_position(args))
         if self._given_out is None:
             outcome = self._infer(inputs)
         else:
@@ -358,6 +402,7 @@ class Kernel(ops.Custom):
             out_dtype,
             self._attributes,
             self._forward,
+            self._given_effect,
         )
         for name, value in self.attrs.items():
             if name not in copied.attrs and name not in (_OUTPUTS, _CALL):
