@@ -44,6 +44,10 @@ __all__ = ["Operator", "Operators", "load"]
 _REPORTS = "ATEN_BRIDGE_REPORTS"
 
 
+_SIDE_EFFECT = torch.Tag.nondeterministic_seeded  # of PyTorchRegistry in hosts/pytorch_registry.h
+_with_effects: set[Any] = set()  # operators of which PyTorch knows
+
+
 class Operator:
     """A kernel as a function of PyTorch's; `help()` tells its arguments.
 
@@ -65,6 +69,22 @@ class Operator:
             schema, self._out is not None and self._takes_out, self._default is None
         )
         self.__doc__ = f"The kernel {kernel} of {path}.\n\n{schema}"
+
+    def _register_effect(self) -> None:
+        """Has compiled programs make each call of a kernel with side effects, in their order.
+
+        The tag that the library gives it keeps PyTorch from leaving calls out, not from making two
+        equal ones one where a program is differentiated (2.11).
+        """
+        op = self._default
+        if op is None or op in _with_effects or _SIDE_EFFECT not in op.tags:
+            return
+        try:
+            from torch._higher_order_ops.effects import _EffectType, _register_effectful_op
+        except ImportError:  # before PyTorch 2.5
+            return
+        _with_effects.add(op)
+        _register_effectful_op(op, _EffectType.ORDERED)
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         out = kwargs.pop("out", None) if self._takes_out else None
@@ -162,6 +182,7 @@ def load(path: str | os.PathLike[str], *, replace: bool = False) -> Operators:
     found = {}
     for line in lines:
         operator = Operator(path, *line.split())
+        operator._register_effect()
         found[operator.__name__] = operator
     return Operators(path, found)
 

@@ -48,7 +48,8 @@ class PyTorchRegistry {
           return;
         }
       } else {
-        schemas_.push_back(dispatcher.registerDef(std::move(schema), "aten_bridge", tags()));
+        schemas_.push_back(
+            dispatcher.registerDef(std::move(schema), "aten_bridge", tags(made->info())));
       }
     }
     PyTorchOperator& op = *made.release();  // the dispatcher refers to it for good
@@ -156,12 +157,15 @@ class PyTorchRegistry {
  private:
   PyTorchRegistry() = default;
 
-  static std::vector<at::Tag> tags() {
+  [[gnu::cold]] static std::vector<at::Tag> tags(const KernelInfo& info) {
+    std::vector<at::Tag> tags;
 #if TORCH_VERSION_MAJOR > 2 || TORCH_VERSION_MINOR >= 2
-    return {at::Tag::pt2_compliant_tag};
-#else
-    return {};
+    tags.push_back(at::Tag::pt2_compliant_tag);
 #endif
+    if (info.has_side_effect()) {  // no other tag keeps a call where its result is not used
+      tags.push_back(at::Tag::nondeterministic_seeded);
+    }
+    return tags;
   }
 
   static c10::OperatorHandle find_schema(const c10::OperatorName& name) {
@@ -191,6 +195,15 @@ class PyTorchRegistry {
       raise(Status::kAttribute,
             {kernel.kernel->info.operator_name, ": expected the schema of the operator ",
              "that the process has already, ", of_other, ", got ", own,
+             "; start a new process for it, or build one of the libraries with another ",
+             "NAMESPACE"});
+    }
+    const bool has_side_effect = kernel.kernel->info.has_side_effect();
+    if (other.hasTag(at::Tag::nondeterministic_seeded) != has_side_effect) {
+      raise(Status::kAttribute,
+            {kernel.kernel->info.operator_name, ": expected an operator ",
+             has_side_effect ? "without" : "with", " side effects, as the process has already of ",
+             "the name, got one ", has_side_effect ? "with" : "without",
              "; start a new process for it, or build one of the libraries with another ",
              "NAMESPACE"});
     }

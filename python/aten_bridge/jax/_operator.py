@@ -338,7 +338,18 @@ class Kernel:
     def __eq__(self, other: Any) -> bool:
         if not isinstance(other, Kernel):
             return NotImplemented
-        return self._key == other._key and self._out == other._out
+        return (self._key, self._out_key) == (other._key, other._out_key)
+
+    @functools.cached_property
+    def _out_key(self) -> list[Any]:
+        """`out` as it can be compared: arrays, which tell shapes too, cannot."""
+        outs = self._out if isinstance(self._out, tuple | list) else (self._out,)
+        return [
+            (tuple(one.shape), str(one.dtype))
+            if hasattr(one, "shape") and not isinstance(one, type)
+            else one
+            for one in outs
+        ]
 
     def __hash__(self) -> int:
         return hash(self._key)
