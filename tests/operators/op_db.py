@@ -1,6 +1,6 @@
 """PyTorch's own samples of its operators, called by name in MindSpore and compared with PyTorch.
 
-    python tests/operators/op_db.py [--only REGEX] [--part K/N] [--dtype NAME] [--graph]
+    python tests/operators/op_db.py [--only REGEX] [--part K/N] [--dtypes NAME,NAME] [--graph]
                                     [--with-torch] [--report FILE] [--verbose]
 
 `torch.testing._internal.common_methods_invocations.op_db` (PyTorch 2.11) has samples of 500 and
@@ -224,7 +224,7 @@ def reference(key, overload, args, kwargs):
     )
     leaves = [None if t is None else t.detach().clone().contiguous() for t in inputs]
     for leaf in leaves:
-        if leaf is not None and (leaf.is_floating_point() or leaf.is_complex()):
+        if can_be_differentiated(leaf):
             leaf.requires_grad_()
     results = called(overload, args, kwargs, leaves)
     results = [torch.zeros(0) if result is None else result for result in results]
@@ -252,21 +252,34 @@ def reference(key, overload, args, kwargs):
     )
 
 
+def can_be_differentiated(tensor):
+    """Whether a tensor, or None, has real or complex numbers."""
+    return tensor is not None and (tensor.is_floating_point() or tensor.is_complex())
+
+
 def differentiated(leaves, results):
-    """Which inputs have gradients, of the sum of the results with which weights, and these."""
+    """Which inputs have gradients, of the sum of the results with which weights, and these.
+
+    The sum is real: of complex results it is that of their real and imaginary parts.
+    """
     import torch
 
-    weights = [
-        torch.linspace(0.5, 1.5, result.numel()).reshape(result.shape).to(result.dtype)
-        if result.is_floating_point() and result.requires_grad
-        else None
-        for result in results
-    ]
-    wanted = [i for i, t in enumerate(leaves) if t is not None and t.is_floating_point()]
+    def weight_of(result):
+        if not result.requires_grad:
+            return None
+        weight = torch.linspace(0.5, 1.5, result.numel()).reshape(result.shape)
+        return ((1 - 0.5j) * weight if result.is_complex() else weight).to(result.dtype)
+
+    def weighted_sum(result, weight):
+        product = result * weight
+        return (torch.view_as_real(product) if product.is_complex() else product).sum()
+
+    weights = [weight_of(result) for result in results]
+    wanted = [i for i, t in enumerate(leaves) if can_be_differentiated(t)]
     if not wanted or all(weight is None for weight in weights):
         return [], [], []
     weighted = zip(results, weights, strict=True)
-    total = sum((result * weight).sum() for result, weight in weighted if weight is not None)
+    total = sum(weighted_sum(*pair) for pair in weighted if pair[1] is not None)
     recorded = [i for i in wanted if leaves[i].requires_grad]
     try:
         found = torch.autograd.grad(total, [leaves[i] for i in recorded], allow_unused=True)
@@ -389,16 +402,22 @@ def check_call(call):
             self.weights = weights
             self.is_tuple = len(weights) > 1
             self.sum, self.mul = operator("aten::sum"), operator("aten::mul")
-            self.add = operator("aten::add")
+            self.add, self.parts = operator("aten::add"), operator("aten::view_as_real")
+            self.are_complex = [w is not None and w.is_complex() for w in weights]
+
+        def weighted(self, result, weight, is_complex):
+            product = self.mul(result, weight)
+            return self.sum(self.parts(product) if is_complex else product)
 
         def construct(self, *tensors):
             results = self.one(*tensors)
             if not self.is_tuple:
-                return self.sum(self.mul(results, self.weights[0]))
+                return self.weighted(results, self.weights[0], self.are_complex[0])
             total = 0
-            for result, weight in zip(results, self.weights):  # noqa: B905  for graphs
+            weights = zip(results, self.weights, self.are_complex)  # noqa: B905  for graphs
+            for result, weight, is_complex in weights:
                 if weight is not None:
-                    total = self.add(self.sum(self.mul(result, weight)), total)
+                    total = self.add(self.weighted(result, weight, is_complex), total)
             return total
 
     try:
@@ -485,19 +504,29 @@ def chosen(only, part, dtype):
     return numbers[index - 1 :: count]
 
 
-def run(numbers, arguments):
+# The processes have other memory and other threads: MKL's sums are to be the same all the same.
+REPRODUCIBLE = {"MKL_CBWR": "COMPATIBLE", "OMP_NUM_THREADS": "1"}
+
+
+def run(dtype, arguments):
     """The reports of all operators; an operator that ends its process has a fault."""
     reports = []
-    left = list(numbers)
+    left = chosen(arguments.only, arguments.part, dtype)
+    environment = os.environ | REPRODUCIBLE
     errors = None if arguments.verbose else subprocess.DEVNULL
     this = [sys.executable, __file__]
     while left:
-        one = [*this, "--compute", ",".join(map(str, left)), "--dtype", arguments.dtype]
-        theirs = subprocess.Popen(one, stdout=subprocess.PIPE, stderr=errors)
+        one = [*this, "--compute", ",".join(map(str, left)), "--dtypes", dtype]
+        theirs = subprocess.Popen(one, stdout=subprocess.PIPE, stderr=errors, env=environment)
         other = [*this, "--work"]
         other += ["--graph"] * arguments.graph + ["--with-torch"] * arguments.with_torch
         ours = subprocess.Popen(
-            other, stdin=theirs.stdout, stdout=subprocess.PIPE, stderr=errors, text=True
+            other,
+            stdin=theirs.stdout,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            text=True,
+            env=environment,
         )
         theirs.stdout.close()
         begun = None
@@ -541,29 +570,8 @@ def show(report):
         print("   FAULT", *fault, sep="\n         ", flush=True)
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--only", default="", help="a regular expression of operators' names")
-    parser.add_argument("--part", default="1/1", help="K/N: each N-th operator from the K-th on")
-    parser.add_argument("--dtype", default="float32", help="of the samples")
-    parser.add_argument("--graph", action="store_true", help="in graph mode")
-    parser.add_argument("--with-torch", action="store_true", help="import PyTorch beside MindSpore")
-    parser.add_argument("--report", type=Path, help="where a report in JSON is written")
-    parser.add_argument("--verbose", action="store_true")
-    parser.add_argument("--compute", help=argparse.SUPPRESS)
-    parser.add_argument("--work", action="store_true", help=argparse.SUPPRESS)
-    arguments = parser.parse_args()
-    if arguments.compute is not None:
-        compute(map(int, arguments.compute.split(",")), arguments.dtype)
-        return 0
-    if arguments.work:
-        if arguments.with_torch:
-            import torch  # noqa: F401
-        work(arguments.graph)
-        return 0
-    reports = run(chosen(arguments.only, arguments.part, arguments.dtype), arguments)
-    if arguments.report:
-        arguments.report.write_text(json.dumps(reports, indent=1))
+def summarize(dtype, reports, verbose):
+    """Prints what was compared, and says how many faults there are."""
     total = collections.Counter()
     reasons = collections.Counter()
     faults = right = 0
@@ -574,13 +582,44 @@ def main():
         right += not report["faults"] and bool(report["overloads"])
     overloads = {name for report in reports for name, _ in report["overloads"]}
     print(
-        f"{len(reports)} operators of op_db, {total['samples']} samples, "
+        f"{dtype}: {len(reports)} operators of op_db, {total['samples']} samples, "
         f"{len(overloads)} overloads of aten: {total['forward'] + total['both']} calls, "
         f"of {total['both']} also the gradient; "
         f"{right} operators right, {faults} faults"
     )
-    for reason, count in reasons.most_common(40 if arguments.verbose else 0):
+    for reason, count in reasons.most_common(40 if verbose else 0):
         print(f"  not called: {count} x {reason}")
+    return faults
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--only", default="", help="a regular expression of operators' names")
+    parser.add_argument("--part", default="1/1", help="K/N: each N-th operator from the K-th on")
+    parser.add_argument(
+        "--dtypes", default="float32", help="of the samples: names with commas, one after another"
+    )
+    parser.add_argument("--graph", action="store_true", help="in graph mode")
+    parser.add_argument("--with-torch", action="store_true", help="import PyTorch beside MindSpore")
+    parser.add_argument("--report", type=Path, help="where a report in JSON is written")
+    parser.add_argument("--verbose", action="store_true")
+    parser.add_argument("--compute", help=argparse.SUPPRESS)
+    parser.add_argument("--work", action="store_true", help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.compute is not None:
+        compute(map(int, arguments.compute.split(",")), arguments.dtypes)
+        return 0
+    if arguments.work:
+        if arguments.with_torch:
+            import torch  # noqa: F401
+        work(arguments.graph)
+        return 0
+    reports = {dtype: run(dtype, arguments) for dtype in arguments.dtypes.split(",")}
+    if arguments.report:
+        arguments.report.write_text(json.dumps(reports, indent=1))
+    faults = 0
+    for dtype, of_dtype in reports.items():
+        faults += summarize(dtype, of_dtype, arguments.verbose)
     return 1 if faults else 0
 
 

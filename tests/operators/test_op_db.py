@@ -21,6 +21,37 @@ def test_a_part_of_the_samples():
     assert ", 0 faults" in done.stdout, done.stdout
 
 
+def test_samples_of_several_dtypes():
+    done = run(
+        HERE / "op_db.py",
+        *("--only", "^(linalg.lu_solve|dot|angle)$", "--dtypes", "complex64,complex128"),
+    )
+    assert done.returncode == 0, done.stdout
+    of_dtypes = done.stdout.splitlines()
+    assert [line.partition(":")[0] for line in of_dtypes] == ["complex64", "complex128"]
+    for line in of_dtypes:
+        assert ": 3 operators of op_db, " in line
+        assert line.endswith("; 3 operators right, 0 faults")
+
+
+def test_a_wrong_gradient_of_complex_numbers_is_found(tmp_path):
+    # The same result, whose gradient is conjugated.
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import sys\n"
+        f"sys.path.insert(0, {str(HERE)!r})\n"
+        "import op_db, torch\n"
+        "x = torch.tensor([1 + 2j, 3 - 1j])\n"
+        "call = op_db.reference('', torch.ops.aten.sin.default, (x,), {})\n"
+        "(gradient, dtype), = call.gradients\n"
+        "assert op_db.check_call(call) == 'both'\n"
+        "op_db.check_call(call._replace(gradients=[(gradient.conj(), dtype)]))\n"
+    )
+    done = run(program)
+    assert done.returncode == 1
+    assert "AssertionError: \nNot equal to tolerance" in done.stderr
+
+
 def test_a_wrong_result_is_found(tmp_path):
     # The same program on an operator whose results are another's.
     program = tmp_path / "program.py"
