@@ -150,17 +150,40 @@ struct Exported {
   }
 };
 
+/// Of a name that several functions have, GCC deduces that there is no argument.
+template <bool kIsOne>
+constexpr void check_one_function() {
+  static_assert(kIsOne,
+                "aten_bridge: the name of a kernel's function is that of one function; this one is "
+                "overloaded, by another of yours, of ATen or of the C library, which has a sincos: "
+                "export a lambda that calls it, or rename it.");
+}
+
 template <class Device, class Host, class... Argument>
 constexpr auto export_kernel(const char* operator_name, ErrorMode error_mode,
                              Argument&&... arguments) {
+  check_one_function<(sizeof...(Argument) > 0)>();
   const KernelOrigin origin{operator_name, error_mode, &Host::kWords};
   using K = decltype(make_kernel(origin, std::forward<Argument>(arguments)...));
   return Exported<K, Device, Host>{make_kernel(origin, std::forward<Argument>(arguments)...)};
 }
 
+#ifdef __clang__
+/// The same for Clang, which deduces nothing.
+template <class Device, class... Host>
+constexpr auto export_kernel(const char* /*operator_name*/, ErrorMode /*error_mode*/, ...) {
+  check_one_function<sizeof...(Host) == 0>();
+}
+template <class Device, class... Host>
+constexpr auto export_gradient_kernel(const char* /*name*/, ErrorMode /*error_mode*/, ...) {
+  check_one_function<sizeof...(Host) == 0>();
+}
+#endif
+
 template <class Device, class Host, class... Argument>
 constexpr auto export_gradient_kernel(const char* operator_name, ErrorMode error_mode,
                                       Argument&&... arguments) {
+  check_one_function<(sizeof...(Argument) > 0)>();
   const KernelOrigin origin{operator_name, error_mode, &Host::kWords};
   using K = decltype(make_gradient_kernel(origin, std::forward<Argument>(arguments)...));
   return Exported<K, Device, Host>{
