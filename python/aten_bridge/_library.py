@@ -359,6 +359,19 @@ def or_list(names: Iterable[str], most: int = 10) -> str:
     return ", ".join(repr(name) for name in names[:most]) + more
 
 
+def closest(name: str, names: Iterable[str]) -> str | None:
+    """The most similar name; upper case and underscores make little difference."""
+    plain: dict[str, str] = {}
+    for one in sorted(names, key=len):  # softmax before _softmax
+        plain.setdefault(_plain(one), one)
+    close = difflib.get_close_matches(_plain(name), plain, n=1, cutoff=0.5)
+    return plain[close[0]] if close else None
+
+
+def _plain(name: str) -> str:
+    return name.casefold().replace("_", "")
+
+
 def did_you_mean(name: str, names: Iterable[str]) -> str:
-    close = difflib.get_close_matches(name, list(names), n=1, cutoff=0.5)
-    return f"; did you mean {close[0]!r}?" if close else ""
+    close = closest(name, names)
+    return f"; did you mean {close!r}?" if close else ""

@@ -7,7 +7,7 @@ import json
 import math
 import numbers
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from aten_bridge._function import Description, Function
@@ -15,6 +15,7 @@ from aten_bridge._library import (
     Library,
     as_float,
     as_text,
+    closest,
     did_you_mean,
     is_utf8,
     open_library,
@@ -40,6 +41,7 @@ class Words(NamedTuple):
     results: str  # who else tells how large results are
     depends_on_values: str  # where sizes depend on values, and are wanted without these
     counted_gradient: str  # where an operator that was told the largest is differentiated
+    factory: str  # where an operator takes no tensor
 
 
 class DependsOnValues(ValueError):
@@ -120,7 +122,7 @@ def overloads(library: Library, name: str) -> list[Overload]:
     ]
 
 
-def find_overload(library: Library, name: str, given: Mapping[str, Any]) -> Overload:
+def find_overload(library: Library, name: str, given: Mapping[str, Any], words: Words) -> Overload:
     """The overload that is named, or the first that takes these attributes.
 
     Raises UnknownOperator if there is none. Where none takes the attributes, the one with the
@@ -130,7 +132,7 @@ def find_overload(library: Library, name: str, given: Mapping[str, Any]) -> Over
         example = 'such as "aten::topk" or "aten::max.dim"'
         close = ""
         if isinstance(name, str) and "::" not in name:
-            close = did_you_mean(f"aten::{name}", names(library))
+            close = _did_you_mean(f"aten::{name}", names(library))
         raise UnknownOperator(
             f"expected the name of an operator, {example}, got {shown(name)}{close}"
         )
@@ -138,7 +140,7 @@ def find_overload(library: Library, name: str, given: Mapping[str, Any]) -> Over
     wanted = base if of_overload == "default" else name  # as PyTorch calls the one without a name
     known = overloads(library, base)
     if not known:
-        close = did_you_mean(base, names(library))
+        close = _did_you_mean(base, names(library))
         cure = "" if close else "; import the library that registers it"
         raise UnknownOperator(
             f"{name}: expected an operator that is registered with PyTorch, got an unknown "
@@ -147,6 +149,15 @@ def find_overload(library: Library, name: str, given: Mapping[str, Any]) -> Over
     if dot:
         known = [o for o in known if o.name == wanted] or _no_overload(name, known)
     callable_ones = [one for one in known if not one.fault]
+    if _is_factory(known, callable_ones, given):
+        tensors = f", or call {or_list(one.name for one in callable_ones)}" if callable_ones else ""
+        like = f"{base}_like"
+        if not tensors and any(not one.fault for one in overloads(library, like)):
+            tensors = f", or call {like!r}"
+        raise UnknownOperator(
+            f"{name}: expected an operator from tensors to new tensors, got a factory, which takes "
+            f"no tensor; {words.factory}{tensors}"
+        )
     if not callable_ones:
         own = [one for one in known if not one.fault.startswith("it writes ")]
         reasons = dict.fromkeys(one.fault for one in own or known)
@@ -155,6 +166,22 @@ def find_overload(library: Library, name: str, given: Mapping[str, Any]) -> Over
             + "; ".join(reasons)
         )
     return min(callable_ones, key=lambda one: one.faults(given))  # the first of several
+
+
+def _is_factory(
+    known: Sequence[Overload], callable_ones: Sequence[Overload], given: Mapping[str, Any]
+) -> bool:
+    """Whether the attributes are those of an overload that takes no tensor."""
+    faults = [one.faults(given) for one in known if one.fault == "it takes no tensor"]
+    return bool(faults) and all(min(faults) < one.faults(given) for one in callable_ones)
+
+
+def _did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Of operators: with the library's name in it, all of a library would be similar."""
+    namespace, _, base = name.partition("::")
+    own = {one.partition("::")[2]: one for one in known if one.startswith(f"{namespace}::")}
+    close = closest(base, own)
+    return f"; did you mean {own[close]!r}?" if close else ""
 
 
 def _no_overload(name: str, overloads: Sequence[Overload]) -> list[Overload]:
@@ -272,6 +299,17 @@ class OperatorFunction(Function):
         )
         self.description = self.description._replace(has_side_effect=overload.is_random)
         self.symbol = self.symbols[self.description.gives_tuple]
+
+    def depends_on_values(self, texts: Sequence[str], shapes: Sequence[Any], text: str) -> bool:
+        """Whether the sizes of the results cannot be told from those of these inputs.
+
+        Raises ValueError where it cannot be said, with what is wrong with the inputs.
+        """
+        try:
+            self.infer(texts, shapes, text)
+        except DependsOnValues:
+            return True
+        return False
 
     @property
     def has_gradient(self) -> bool:
