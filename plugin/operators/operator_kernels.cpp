@@ -13,6 +13,7 @@
 #include <aten_bridge/lent_memory.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <map>
 #include <mutex>
@@ -110,21 +111,30 @@ Registered look_up(const c10::OperatorHandle& handle) {
   return found;
 }
 
-/// Drops the views that an operator in Python has seen: each has a Python object, and would want
-/// the interpreter when a thread of the host's ends, which may be after it. Python may still have
-/// one until it collects its garbage: only who reads that meets an error.
-void drop_seen_by_python(const Arguments& arguments) {
-  for (int i = 0; i < arguments.inputs; ++i) {
-    at::Tensor& view = arguments.operands[i].view;
-    if (view.defined() &&
-        view.unsafeGetTensorImpl()->pyobj_slot()->pyobj_interpreter() != nullptr) {
-      if (arguments.list_begin < 0) {
-        detail::drop_views(&arguments.operands[i], 1, /*report=*/nullptr);
+/// Drops the views that an operator in Python has seen, also where it fails: each has a Python
+/// object, and would want the interpreter when a thread of the host's ends, which may be after it.
+/// Python may still have one until it collects its garbage: only a reader of that meets an error.
+class DropsSeenByPython {
+ public:
+  explicit DropsSeenByPython(const Arguments& arguments) : arguments_(arguments) {}
+  ~DropsSeenByPython() {
+    for (int i = 0; i < arguments_.inputs; ++i) {
+      at::Tensor& view = arguments_.operands[i].view;
+      if (view.defined() &&
+          view.unsafeGetTensorImpl()->pyobj_slot()->pyobj_interpreter() != nullptr) {
+        if (arguments_.list_begin < 0) {
+          detail::drop_views(&arguments_.operands[i], 1, /*report=*/nullptr);
+        }
+        view.reset();  // the call's list has it too
       }
-      view.reset();  // the call's list has it too
     }
   }
-}
+  DropsSeenByPython(const DropsSeenByPython&) = delete;
+  DropsSeenByPython& operator=(const DropsSeenByPython&) = delete;
+
+ private:
+  const Arguments& arguments_;
+};
 
 /// Copies a result that an operator left in memory of its own into that of the host, as
 /// aten::mse_loss.out does (PyTorch 2.11). One of another size stays: the call is refused.
@@ -141,6 +151,17 @@ void bring_home(Operand& output, const c10::OperatorHandle& of) {
                                                            /*allocator=*/nullptr, report);
   report.raise_if_failed();
   output.view.copy_(result);
+}
+
+/// Writes what an operator left of an output as a pending conjugation or negation, as
+/// aten::linalg_lu_solve.out does where it solves complex systems from the right (PyTorch 2.11).
+void resolve_in_place(const at::Tensor& view) {
+  if (view.is_conj() || view.is_neg()) {
+    const at::Tensor values = view.resolve_conj().resolve_neg();
+    view._set_conj(false);
+    view._set_neg(false);
+    view.copy_(values);
+  }
 }
 
 }  // namespace
@@ -309,6 +330,7 @@ bool Operator::call_out(const Arguments& arguments) const {
   in_use.stack.clear();
   for (int i = 0; i < arguments.outputs; ++i) {
     bring_home(arguments.output(i), *out);
+    resolve_in_place(arguments.output(i).view);
   }
   return true;
 }
@@ -429,9 +451,16 @@ bool have_same_shapes(const Tensors& a, const Tensors& b) {
       });
 }
 
+/// Whether it is an operator of PyTorch itself, which can be run on made-up values: those of other
+/// libraries may have effects, and nobody has looked at what their sizes depend on.
+bool is_atens(const Operator& of) { return of.schema().name.rfind("aten::", 0) == 0; }
+
 /// The shapes of an operator that cannot be asked with meta tensors: it is run on ones and on
 /// zeros, of which other shapes come if they depend on values. One of them may be refused.
 Tensors infer_by_running(const Operator& of, const Arguments& metas) {
+  if (!is_atens(of)) {
+    raise(Status::kShape, {of.schema().name, kDependsOnValues});
+  }
   const KeptGenerator generator;
   std::optional<Tensors> of_zeros;
   try {
@@ -451,12 +480,44 @@ Tensors infer_by_running(const Operator& of, const Arguments& metas) {
            "with zeros or ones in the inputs, got the error: ", detail::exception_text(error),
            kImportPyTorch});
   }
-  // Nobody has looked at other libraries' operators: zeros and ones may be too few to see it.
-  const bool is_known = of.schema().name.rfind("aten::", 0) == 0;
-  if (!is_known || (of_zeros.has_value() && !have_same_shapes(*of_zeros, of_ones))) {
+  if (of_zeros.has_value() && !have_same_shapes(*of_zeros, of_ones)) {
     raise(Status::kShape, {of.schema().name, kDependsOnValues});
   }
   return of_ones;
+}
+
+/// Whether a call takes milliseconds and little memory, as far as its inputs and the attributes
+/// that may be sizes say it.
+bool is_small(const Arguments& metas) {
+  constexpr double kMostElements = 1 << 20;
+  double elements = 1;
+  for (int i = 0; i < metas.inputs; ++i) {
+    const at::Tensor& meta = metas.operands[i].view;
+    elements += meta.defined() ? static_cast<double>(meta.numel()) : 0;
+  }
+  const auto multiply = [&](int64_t number) {
+    elements *= std::max(1.0, std::abs(static_cast<double>(number)));
+  };
+  for (const c10::IValue& value : static_cast<const OperatorInstance*>(metas.instance)->values()) {
+    if (value.isInt()) {
+      multiply(value.toInt());
+    } else if (value.isIntList()) {
+      for (const int64_t number : value.toIntVector()) {
+        multiply(number);
+      }
+    }
+  }
+  return elements <= kMostElements;
+}
+
+/// Throws what PyTorch's kernel says of inputs that a meta function in Python refuses: these have
+/// texts such as "not enough values to unpack" (PyTorch 2.11). The kernel is run on zeros, if that
+/// is cheap; where it takes them, the meta function's text stays.
+void throw_as_kernel_does(const Operator& of, const Arguments& metas) {
+  if (is_atens(of) && is_small(metas)) {
+    const KeptGenerator generator;
+    static_cast<void>(of.call(FilledStandIns(metas, 0).arguments));
+  }
 }
 
 std::string layout_text(at::Layout layout) {
@@ -469,7 +530,8 @@ std::string layout_text(at::Layout layout) {
 bool is_about_meta(const std::string& text) {
   return detail::is_about_data(text) || text.find("Meta") != std::string::npos ||
          text.find("meta") != std::string::npos || text.find("data pointer") != std::string::npos ||
-         text.find("storage") != std::string::npos;
+         text.find("storage") != std::string::npos ||
+         text.find("no fake impl") != std::string::npos;  // of torch.library.custom_op
 }
 
 /// What the kernels of an operator have in common: its attributes. `Base` is KernelBase, or what is
@@ -525,6 +587,7 @@ class CallKernel final : public KernelOf<KernelBase> {
   explicit CallKernel(const Operator& of) : KernelOf(of, make_info(of, of.schema().results)) {}
 
   void invoke(const Arguments& arguments) const override {
+    const DropsSeenByPython drops(arguments);
     if (arguments.results == nullptr && of_.call_out(arguments)) {
       return;
     }
@@ -536,7 +599,6 @@ class CallKernel final : public KernelOf<KernelBase> {
       }
     }
     detail::copy_results(arguments, results.data(), static_cast<int>(results.size()));
-    drop_seen_by_python(arguments);
   }
 
   /// The results as tensors that can be differentiated. PyTorch refuses to record some inputs, such
@@ -563,6 +625,9 @@ class CallKernel final : public KernelOf<KernelBase> {
       throw;
     } catch (const std::exception& error) {
       if (!is_about_meta(detail::exception_text(error))) {
+        if (dynamic_cast<const c10::Error*>(&error) == nullptr) {  // Python's
+          throw_as_kernel_does(of_, arguments);
+        }
         throw;
       }
       if (of_.is_data_dependent()) {  // with these inputs: aten::index is so with masks alone
@@ -615,6 +680,7 @@ class SizesKernel final : public KernelOf<KernelBase> {
   explicit SizesKernel(const Operator& of) : KernelOf(of, make_info(of, 1)) {}
 
   void invoke(const Arguments& arguments) const override {
+    const DropsSeenByPython drops(arguments);
     const at::Tensor table = at::full({of_.schema().results, kColumns}, 0, at::kLong);
     auto* row = table.data_ptr<int64_t>();
     for (const at::Tensor& result : of_.call(arguments)) {
@@ -650,6 +716,7 @@ class CountedKernel final : public KernelOf<KernelBase> {
   }
 
   void invoke(const Arguments& arguments) const override {
+    const DropsSeenByPython drops(arguments);
     Report report(info.operator_name);
     const Tensors results = of_.call(arguments);
     const int count = static_cast<int>(results.size());

@@ -102,6 +102,94 @@ def test_results_whose_sizes_depend_on_values(wide):
     assert str(of_constant.value) == str(error.value)
 
 
+@pytest.fixture
+def mine():
+    """A library of operators in Python, which goes with the test."""
+    library = torch.library.Library("bridge_jax_sizes", "DEF")
+    yield library
+    library._destroy()
+
+
+def keep(x):
+    return x[x >= 0]
+
+
+@pytest.mark.parametrize("kind", ["no meta function", "made of others", "a size that is made up"])
+def test_the_largest_of_an_operator_of_another_library(kind, mine, wide):
+    mine.define("keep(Tensor x) -> Tensor")
+    mine.impl("keep", keep, "CompositeImplicitAutograd" if kind == "made of others" else "CPU")
+    if kind == "a size that is made up":
+        torch.library.register_fake(
+            "bridge_jax_sizes::keep",
+            lambda x: x.new_empty(torch.library.get_ctx().new_dynamic_size()),
+            lib=mine,
+        )
+    x = jnp.asarray([1.0, -2.0, 3.0], jnp.float32)
+    assert operator("bridge_jax_sizes::keep")(x).tolist() == [1, 3]
+    assert said(ValueError, lambda: jax.jit(operator("bridge_jax_sizes::keep"))(x)) == (
+        "bridge_jax_sizes::keep: expected an operator whose results have sizes that follow from "
+        "those of its inputs, got one whose sizes depend on values; call it outside of jax.jit "
+        "and jax.grad, or give out, the largest that its results can be"
+    )
+    larger = operator("bridge_jax_sizes::keep", out=jax.ShapeDtypeStruct((3,), jnp.float32))
+    for one in (larger, jax.jit(larger), copy.deepcopy(larger)):
+        result, sizes = one(x)
+        assert (result.tolist(), sizes.tolist()) == ([1, 3, 0], [2])
+    result, sizes = jax.vmap(larger)(jnp.stack([x, -x]))
+    assert (result.tolist(), sizes.tolist()) == ([[1, 3, 0], [2, 0, 0]], [[2], [1]])
+    assert said(ValueError, lambda: jax.grad(lambda x: larger(x)[0].sum())(x)) == (
+        "bridge_jax_sizes::keep: expected an operator whose results are as large as their values "
+        "say where a network is differentiated, got one that was told the largest; compute it "
+        "outside of jax.grad"
+    )
+    checks = [export.DisabledSafetyCheck.custom_call(name) for name in larger.targets]
+    result, sizes = export.export(jax.jit(larger), disabled_checks=checks)(x).call(x)
+    assert (result.tolist(), sizes.tolist()) == ([1, 3, 0], [2])
+
+
+def test_sizes_that_are_known_are_those_that_were_told(mine, wide):
+    mine.define("twice(Tensor x) -> Tensor")
+    mine.impl("twice", lambda x: x * 2, "CPU")
+    torch.library.register_fake("bridge_jax_sizes::twice", torch.empty_like, lib=mine)
+    x = jnp.asarray([1.0, -2.0, 3.0], jnp.float32)
+    for name in ("bridge_jax_sizes::twice", "aten::relu"):
+        one = operator(name, out=jax.ShapeDtypeStruct((3,), jnp.float32))
+        assert one(x).shape == jax.jit(one)(x).shape == (3,)
+    hot = operator("aten::one_hot", out=jax.ShapeDtypeStruct((2, 4), jnp.int64))
+    result, sizes = jax.jit(hot)(jnp.asarray([1, 0]))
+    assert (result.tolist(), sizes.tolist()) == ([[0, 1, 0, 0], [1, 0, 0, 0]], [2, 2])
+
+
+def test_nms_of_torchvision(wide):
+    pytest.importorskip("torchvision")
+    boxes = jnp.asarray([[0, 0, 2, 2], [0.1, 0, 2, 2], [5, 5, 6, 6]], jnp.float32)
+    scores = jnp.asarray([0.9, 0.8, 0.7], jnp.float32)
+    nms = operator("torchvision::nms", iou_threshold=0.5, out=jax.ShapeDtypeStruct((3,), jnp.int64))
+    result, sizes = jax.jit(nms)(boxes, scores)
+    assert (result.tolist(), sizes.tolist()) == ([0, 2, 0], [2])
+
+
+def test_results_that_are_conjugated_when_they_are_read():
+    """aten::linalg_lu_solve.out leaves its output so, from the right."""
+    a = (array(3, 3) + 1j * array(3, 3)).astype(np.complex64)
+    b = (array(4, 3) + 1j * array(4, 3)).astype(np.complex64)
+    lu, pivots = (t.numpy() for t in torch.linalg.lu_factor(torch.from_numpy(a)))
+    check(
+        operator("aten::linalg_lu_solve", left=False),
+        lambda lu, p, b: torch.linalg.lu_solve(lu, p, b, left=False).resolve_conj(),
+        lu,
+        pivots,
+        b,
+    )
+
+
+def test_factories():
+    assert said(AttributeError, lambda: operator("aten::randn", size=[2])) == (
+        "aten::randn: expected an operator from tensors to new tensors, got a factory, which takes "
+        "no tensor; make its result with jax.numpy or jax.random, or call 'aten::randn_like'"
+    )
+
+
 def test_a_measured_call_is_compiled_once(wide):
     nonzero = operator("aten::nonzero")
     mask = jnp.asarray([True, False, True, False, False])  # of a shape that no other test has

@@ -188,6 +188,27 @@ def test_floats_are_not_rounded_to_float32():
     assert operator("aten::full_like", fill_value=math.inf)(ms.Tensor(1.0)).asnumpy() == math.inf
 
 
+def test_results_that_are_conjugated_when_they_are_read(mode):
+    """aten::linalg_lu_solve.out leaves its output so, from the right."""
+    for dtype in (np.complex64, np.complex128):
+        a = (array(3, 3) + 1j * array(3, 3)).astype(dtype)
+        b = (array(4, 3) + 1j * array(4, 3)).astype(dtype)
+        lu, pivots = (t.numpy() for t in torch.linalg.lu_factor(torch.from_numpy(a)))
+        for adjoint in (False, True):
+            check(
+                operator("aten::linalg_lu_solve", left=False, adjoint=adjoint),
+                lambda lu, p, b, adjoint=adjoint: torch.linalg.lu_solve(
+                    lu, p, b, left=False, adjoint=adjoint
+                ).resolve_conj(),
+                lu,
+                pivots,
+                b,
+            )
+        check(operator("aten::conj"), lambda x: x.conj().resolve_conj(), a)
+        check(operator("aten::_neg_view"), lambda x: -x, a)
+        check(operator("aten::imag"), lambda x: x.conj().imag.resolve_neg(), a.conj())
+
+
 def test_views_are_copied(mode):
     check(
         operator("aten::transpose.int", dim0=0, dim1=1), lambda x: x.t().contiguous(), array(2, 3)
@@ -593,29 +614,44 @@ def test_sizes_that_only_the_values_tell(mine, cpu):
         np.testing.assert_array_equal(keep(ms.Tensor(x)).asnumpy(), x[x >= 0])
 
 
-def test_a_program_with_an_operator_in_python_ends(tmp_path):
-    program = """
+@pytest.mark.parametrize(
+    ("result", "meta", "told", "printed"),
+    [
+        ("x * 2", "torch.empty_like(x)", "", "[2. 2.]"),
+        ("x[:1]", "None", ", out_shape=(2,), out_dtype=ms.float32", "[1. 0.] [1]"),
+        ("1 / 0", "torch.empty_like(x)", "", "ends::f: ZeroDivisionError: division by zero"),
+    ],
+    ids=["results", "the largest", "an error"],
+)
+def test_a_program_with_an_operator_in_python_ends(result, meta, told, printed, tmp_path):
+    program = f"""
 import numpy as np, mindspore as ms, torch
 from mindspore import nn
 from aten_bridge.mindspore import operator
 library = torch.library.Library("ends", "DEF")
 library.define("f(Tensor x) -> Tensor")
-library.impl("f", lambda x: x * 2, "CPU")
-library.impl("f", lambda x: torch.empty_like(x), "Meta")
+library.impl("f", lambda x: {result}, "CPU")
+if {meta!r} != "None":
+    library.impl("f", lambda x: {meta}, "Meta")
 class Network(nn.Cell):
     def __init__(self):
         super().__init__()
-        self.f = operator("ends::f")
+        self.f = operator("ends::f"{told})
     def construct(self, x):
         return self.f(x)
 ms.set_context(mode=ms.GRAPH_MODE)
-print(Network()(ms.Tensor(np.ones(2, np.float32))).asnumpy())
+try:
+    results = Network()(ms.Tensor(np.ones(2, np.float32)))
+    results = results if isinstance(results, tuple) else (results,)
+    print(*(one.asnumpy() for one in results))
+except RuntimeError as error:
+    print(str(error)[str(error).index("ends::f"):].split(" (")[0].split("\\n")[0])
 """
     file = tmp_path / "program.py"  # graph mode reads the source
     file.write_text(program)
     done = subprocess.run([sys.executable, str(file)], capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
-    assert done.stdout == "[2. 2.]\n"
+    assert done.stdout == f"{printed}\n"
 
 
 # ===--- objects ---===
@@ -685,6 +721,19 @@ def test_unknown_names():
         'expected the name of an operator, such as "aten::topk" or "aten::max.dim", got \'topk\'; '
         "did you mean 'aten::topk'?"
     )
+    # Names of PyTorch's modules, and of the other hosts' functions.
+    for name, close in {
+        "aten::ReLU": "aten::relu",
+        "aten::LogSoftmax": "aten::log_softmax",
+        "aten::MaxPool2d": "aten::max_pool2d",
+        "aten::Softmax": "aten::softmax",
+        "aten::BatchNorm": "aten::batch_norm",
+        "aten::matMul": "aten::matmul",
+    }.items():
+        assert said(AttributeError, lambda name=name: operator(name)) == (
+            f"{name}: expected an operator that is registered with PyTorch, got an unknown name; "
+            f"did you mean {close!r}?"
+        )
     assert said(AttributeError, lambda: operator("mylib::no_such_operator")) == (
         "mylib::no_such_operator: expected an operator that is registered with PyTorch, got an "
         "unknown name; import the library that registers it"
@@ -709,6 +758,38 @@ def test_operators_that_do_not_make_tensors_of_tensors():
         "aten::is_nonzero: expected an operator from tensors to new tensors, got one that is not: "
         "it returns a value of type bool"
     )
+
+
+def test_factories():
+    expected = (
+        "expected an operator from tensors to new tensors, got a factory, which takes no tensor"
+    )
+    cure = "make its result with mindspore.ops, mindspore.mint or NumPy"
+    for name, attributes in {
+        "aten::arange": {"end": 3},
+        "aten::eye": {"n": 3},
+        "aten::scalar_tensor": {"s": 3},
+    }.items():
+        assert said(AttributeError, lambda n=name, a=attributes: operator(n, **a)) == (
+            f"{name}: {expected}; {cure}"
+        )
+    for name, attributes in {
+        "aten::randn": {"size": [2]},
+        "aten::full": {"size": [2], "fill_value": 1.0},
+        "aten::zeros": {"size": [2]},
+    }.items():
+        assert said(AttributeError, lambda n=name, a=attributes: operator(n, **a)) == (
+            f"{name}: {expected}; {cure}, or call '{name}_like'"
+        )
+    # Overloads of these take tensors, with other attributes than are given.
+    for name in ("aten::linspace", "aten::logspace"):
+        assert said(AttributeError, lambda n=name: operator(n, start=0.0, end=1.0, steps=5)) == (
+            f"{name}: {expected}; {cure}, or call '{name}.Scalar_Tensor', '{name}.Tensor_Scalar', "
+            f"'{name}.Tensor_Tensor'"
+        )
+    ends = [ms.Tensor(np.float32(0)), ms.Tensor(np.float32(4))]
+    got = operator("aten::linspace", steps=3)(*ends)
+    assert got.asnumpy().tolist() == [0, 2, 4]
 
 
 def test_wrong_attributes():
@@ -778,12 +859,50 @@ def test_wrong_calls(cpu):
         "aten::max: expected 1 input, got 2; 'aten::max.other' takes 2"
     )
     assert said(ValueError, lambda: operator("aten::mm")(x, x)) == (
-        "aten::mm: RuntimeError: a and b must have same reduction dim, but got [4, 5] X [4, 5]. "
+        "aten::mm: mat1 and mat2 shapes cannot be multiplied (4x5 and 4x5) "
         "(inferring from input 0: float32 [4, 5]; input 1: float32 [4, 5])"
     )
     assert said(TypeError, lambda: operator("aten::gelu")(np.ones(3))) == (
         "aten::gelu: input 0: expected a tensor, got a NumPy array; give it as "
         "mindspore.Tensor(array)"
+    )
+
+
+def test_shapes_are_refused_as_the_kernel_does_it(cpu):
+    # Meta functions in Python say "not enough values to unpack", "tuple index out of range" ...
+    ms.set_context(mode=ms.PYNATIVE_MODE)
+    x = ms.Tensor(np.ones(3, np.float32))
+    told = "input 0: float32 [3]; input 1: float32 [3]"
+    grid = operator(
+        "aten::grid_sampler_2d", interpolation_mode=0, padding_mode=0, align_corners=False
+    )
+    assert said(ValueError, lambda: grid(x, x)) == (
+        "aten::grid_sampler_2d: grid_sampler(): expected grid to have size -1 in last dimension, "
+        f"but got grid with sizes [3] (inferring from {told})"
+    )
+    assert said(ValueError, lambda: operator("aten::max_pool2d", kernel_size=2)(x)) == (
+        "aten::max_pool2d: non-empty 3D or 4D (batch mode) tensor expected for input "
+        "(inferring from input 0: float32 [3])"
+    )
+    assert said(ValueError, lambda: operator("aten::addmm")(x, x, x)) == (
+        "aten::addmm: mat1 must be a matrix, got 1-D tensor "
+        f"(inferring from {told}; input 2: float32 [3])"
+    )
+
+
+def test_a_large_call_is_not_run_for_its_error(cpu):
+    # Neither by its inputs nor by attributes that may be sizes: the meta function's words stay.
+    ms.set_context(mode=ms.PYNATIVE_MODE)
+    x = ms.Tensor(np.ones((2, 1024, 1024), np.float32))
+    assert said(ValueError, lambda: operator("aten::mm")(x, x)) == (
+        "aten::mm: RuntimeError: a must be 2D "
+        "(inferring from input 0: float32 [2, 1024, 1024]; input 1: float32 [2, 1024, 1024])"
+    )
+    small = ms.Tensor(np.ones(3, np.float32))
+    pool = operator("aten::max_pool2d", kernel_size=[2000, 2000])
+    assert said(ValueError, lambda: pool(small)) == (
+        "aten::max_pool2d: IndexError: Dimension out of range (expected to be in range of "
+        "[-1, 0], but got -3) (inferring from input 0: float32 [3])"
     )
 
 

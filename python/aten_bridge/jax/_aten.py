@@ -31,6 +31,7 @@ _WORDS = Words(
     depends_on_values="call it outside of jax.jit and jax.grad, or give out, the largest that its "
     "results can be",
     counted_gradient="compute it outside of jax.grad",
+    factory="make its result with jax.numpy or jax.random",
 )
 _DTYPES = list(DTYPES.values())  # in the order of the bridge's numbers, which begin at 1
 _INT64 = DTYPES["int64"]
@@ -42,7 +43,7 @@ def make_operator(
     """Makes what `operator` returns."""
     library = operators_library()
     attributes = _without_none(attributes)
-    overload = find_overload(library, name, attributes)
+    overload = find_overload(library, name, attributes, _WORDS)
     counted = overload.depends_on_values and out is not None
     task = COUNTED if counted else CALL
     function = OperatorFunction(library, overload, attributes, _WORDS, task)
@@ -61,7 +62,9 @@ class Operator(Kernel):
         """Use `operator`. The arguments are those of `Kernel`, with an OperatorFunction."""
         self._gradients: dict[int, Operator] = {}  # by the number of inputs
         self._sizes: Operator | None = None
+        self._counted: Operator | None = None  # this one, where `out` is the largest
         super().__init__(*args, **kwargs)
+        self._is_decided = self._out is None or self._function.task != CALL  # see _decide
         # Of gradients too, which a program of jax.export may call before one is made here.
         self._handlers = [target_of(self._function, symbol) for symbol in self._function.symbols]
 
@@ -80,9 +83,10 @@ class Operator(Kernel):
 
         As those of a kernel. Gradients by autograd have these two, whatever the operator.
         """
-        if self._grad is not None or not self._function.has_gradient:
-            return super().targets
-        return self._target, *(name for name in self._handlers if name != self._target)
+        names = super().targets
+        if not self._is_decided or (self._grad is None and self._function.has_gradient):
+            names += tuple(name for name in self._handlers if name not in names)
+        return names
 
     def _make_key(self) -> tuple[Hashable, ...]:
         return *super()._make_key(), self._function.overload.schema
@@ -103,6 +107,35 @@ class Operator(Kernel):
         if self._function.task == COUNTED:
             return self._function.counted_gradient()
         return super()._missing_gradient()
+
+    # ===--- calls ---===
+
+    def _for_call(self, inputs: Inputs) -> Kernel:
+        if not self._is_decided:
+            self._decide(inputs)
+        return self._counted or self
+
+    def _decide(self, inputs: Inputs) -> None:
+        """Where `out` is given: whether it is the results, or the largest that they can be.
+
+        It is the largest where their sizes cannot be told without it.
+        """
+        self._check_inputs(inputs)
+        try:
+            is_counted = self._function.depends_on_values(
+                inputs.texts, inputs.shapes, self._marshalled
+            )
+        except ValueError:
+            return  # PyTorch's kernel says what is wrong with the inputs
+        self._is_decided = True
+        if is_counted:
+            self._counted = Operator(
+                self._function.for_task(COUNTED, self._attributes),
+                self._grad,
+                self._out,
+                self._vmap_method,
+                attributes=self._attributes,
+            )
 
     # ===--- sizes that depend on values ---===
 

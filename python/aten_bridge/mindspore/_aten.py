@@ -22,7 +22,7 @@ from aten_bridge._operators import (
 from aten_bridge.mindspore._attributes import plain_value
 from aten_bridge.mindspore._dtypes import DTYPES, TENSOR_TYPES
 from aten_bridge.mindspore._infer import Outcome, make_outcome
-from aten_bridge.mindspore._inputs import Inputs, read_call
+from aten_bridge.mindspore._inputs import Inputs, read_call, read_infer, with_plain_numbers
 from aten_bridge.mindspore._operator import Kernel
 
 _WORDS = Words(
@@ -30,6 +30,7 @@ _WORDS = Words(
     depends_on_values="call it outside of a graph, or give out_shape, the largest shapes of its "
     "results, and out_dtype",
     counted_gradient="leave that out, outside of a graph",
+    factory="make its result with mindspore.ops, mindspore.mint or NumPy",
 )
 _DTYPE_NAMES = list(DTYPES)  # in the order of the bridge's numbers, which begin at 1
 
@@ -42,12 +43,13 @@ def make_operator(
     if out_shape is None and out_dtype is not None:  # some of PyTorch's operators have such a one
         attributes, out_dtype = {**attributes, "out_dtype": out_dtype}, None
     attributes = _without_none(attributes)
-    overload = find_overload(library, name, attributes)
+    overload = find_overload(library, name, attributes, _WORDS)
     counted = overload.depends_on_values and out_shape is not None and out_dtype is not None
     task = COUNTED if counted else CALL
     function = OperatorFunction(library, overload, attributes, _WORDS, task)
     if counted:
         out_shape, out_dtype = _with_sizes(out_shape, out_dtype)
+    # Of others it is known when PyTorch is asked for the shapes of a call: see Operator._decide.
     return Operator(function, grad, out_shape, out_dtype, attributes)
 
 
@@ -87,6 +89,9 @@ class Operator(Kernel):
         self._gradients: dict[int, Operator | None] = {}  # by the number of inputs
         self._measured: tuple[Any, Outcome] | None = None  # of the call that is running
         super().__init__(*args, **kwargs)
+        if self._function.overload.is_random:
+            # A graph keeps its results where a cell is computed again: it would draw others.
+            self.recompute(False)
 
     # ===--- attributes: one for all, so that floats are exact and no name is taken ---===
 
@@ -102,6 +107,7 @@ class Operator(Kernel):
     def _set_attributes(self, attributes: dict[str, Any]) -> None:
         super()._set_attributes(attributes)
         self._sizes = None
+        self._is_decided = self._given_out is None or self._function.task != CALL  # see _decide
 
     def _change_gradient(self, name: str, value: Any) -> None:
         self._gradients.clear()  # made anew where they are asked for
@@ -130,7 +136,38 @@ class Operator(Kernel):
 
     # ===--- sizes that depend on values ---===
 
+    def _decide(self, inputs: Inputs) -> None:
+        """Where out_shape and out_dtype are given: whether they are the sizes, or the largest.
+
+        They are the largest where the sizes cannot be told without them.
+        """
+        self._check_inputs(inputs)
+        if inputs.is_dynamic:
+            return
+        try:
+            is_counted = self._function.depends_on_values(
+                inputs.texts, inputs.shapes, self._marshalled
+            )
+        except ValueError:
+            return  # PyTorch's kernel says what is wrong with the inputs
+        if is_counted:
+            self._function = self._function.for_task(COUNTED, self._attributes)
+            self._given_out = _with_sizes(*self._given_out)
+            self._set_attributes({})
+        self._is_decided = True
+
+    def __infer__(self, *args: dict[str, Any]) -> dict[str, Any]:
+        """What MindSpore asks for shapes and dtypes."""
+        if not self._is_decided:
+            self._decide(read_infer(args, self._list_position(args)))
+        return super().__infer__(*args)
+
     def _call(self, args: Any) -> Any:
+        if not self._is_decided:
+            operator = self._of_this_thread()
+            if operator is not self:
+                return operator._call(args)
+            self._decide(read_call(with_plain_numbers(args), self._list_position(args)))
         if jit_context():  # records a graph, in which sizes must be known
             return super()._call(args)
         if not self._depends_on_values:
