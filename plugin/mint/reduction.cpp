@@ -96,8 +96,13 @@ ATEN_BRIDGE_EXPORT(LinalgVectorNorm,
                       OptionalDtype, Tensor& y) {
                      at::linalg_vector_norm_out(y, x, order, dim, keepdim, y.scalar_type());
                    });
+// PyTorch 2.11 reduces all dimensions where there are none, but writes that to no other's memory.
 ATEN_BRIDGE_EXPORT(LogSumExp, [](const Tensor& x, IntArrayRef dim, bool keepdim, Tensor& y) {
-  at::logsumexp_out(y, x, dim, keepdim);
+  if (dim.empty()) {
+    y.copy_(at::logsumexp(x.flatten(), 0).view(y.sizes()));
+  } else {
+    at::logsumexp_out(y, x, dim, keepdim);
+  }
 });
 ATEN_BRIDGE_EXPORT(HistcExt, [](const Tensor& x, int64_t bins, const Scalar& min,
                                 const Scalar& max) { return at::histc(x, bins, min, max); });

@@ -128,6 +128,35 @@ TEST(PluginTest, ListsNumbersAndDtypesComeFromInputs) {
   }
 }
 
+TEST(PluginTest, AnEmptyListArrivesAsNoneOfTheShape0) {
+  int64_t unused = 7;  // PyNative mode has a pointer for it, a graph has none
+  for (void* const data : {static_cast<void*>(nullptr), static_cast<void*>(&unused)}) {
+    std::vector<double> both = {5, 5};
+    PluginCall sums;
+    sums.input("none", {0}, data, true).input("none", {0}, data, true);
+    sums.output("float64", {2}, both.data());
+    EXPECT_EQ(sums.run("Sums"), "");
+    EXPECT_EQ(both, (std::vector<double>{0, 0}));
+  }
+
+  // None itself is no list.
+  std::vector<double> both(2);
+  PluginCall none;
+  none.none().input("none", {0}, nullptr, true).output("float64", {2}, both.data());
+  EXPECT_EQ(none.run("Sums"), "Sums: input 0: expected a number, got None");
+
+  // Beside other parameters, and for one that may be None.
+  int64_t one = 7;
+  float real = 0.25F;
+  std::vector<double> found(3);
+  PluginCall lists;
+  lists.input("none", {0}, nullptr, true).input("int64", {}, &one, true);
+  lists.input("none", {0}, nullptr, true).input("float32", {}, &real, true).none();
+  lists.output("float64", {3}, found.data());
+  EXPECT_EQ(lists.run("Values"), "");
+  EXPECT_EQ(found, (std::vector<double>{7, 0.25, -1}));
+}
+
 TEST(PluginTest, ListsOfNumbersMayBeViews) {
   Ints ints = {9, 3, 9, 4, 9, 5};  // 3, 4, 5 is every second one
   std::vector<float> reals = {9, 0.1F, 0.2F};

@@ -78,11 +78,15 @@ class MindSporePlugin : public MindSporeCall {
   MindSporePlugin& operator=(const MindSporePlugin&) = delete;
 
   /// Python's floats arrive as float32: takes the decimal that they were. Dtypes arrive as
-  /// MindSpore's numbers of them.
+  /// MindSpore's numbers of them, and an empty list as None of the shape [0].
   __attribute__((no_sanitize("vptr"))) void refine(int input, const Binding& binding,
                                                    Operand& operand) const {
     Slot& slot = operand.slot;
-    if (binding.number == NumberType::kDtype && slot.numel == 1) {
+    const bool is_list =
+        binding.number == NumberType::kInts || binding.number == NumberType::kReals;
+    if (is_list && slot.is_none() && slot.ndim == 1 && slot.sizes[0] == 0) {
+      slot = {operand.number, slot.sizes, slot.ndim, /*numel=*/0, DType::kInt64};
+    } else if (binding.number == NumberType::kDtype && slot.numel == 1) {
       int64_t id = 0;
       const bool is_id = convert(read_number(slot), id);
       const auto number = static_cast<int64_t>(is_id ? dtype_of_new_id(id) : DType::kNone);

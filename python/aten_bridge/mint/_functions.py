@@ -19,6 +19,7 @@ from aten_bridge.mint import (
     _interpolation,
     _linear_algebra,
     _loss,
+    _methods,
     _random,
     _reduction,
     _shape,
@@ -31,5 +32,5 @@ __all__ = ["ROOMS", "install"]
 # In any order: no two stand in for the same.
 ROOMS = (
     *(_activation, _binary, _convolution, _creation, _einsum, _in_place, _indexing),
-    *(_interpolation, _linear_algebra, _loss, _random, _reduction, _shape, _unary),
+    *(_interpolation, _linear_algebra, _loss, _methods, _random, _reduction, _shape, _unary),
 )

@@ -134,7 +134,7 @@ def _unbiased(of_float64: Callable) -> None:
             unbiased = dim
             dim = None
         if unbiased is not None:
-            correction = 1 if unbiased else 0
+            correction = int(unbiased)
         if input.dtype == ms.float64:
             return of_float64(input, dim, correction=correction, keepdim=keepdim)
         return original(input, dim, correction=correction, keepdim=keepdim)

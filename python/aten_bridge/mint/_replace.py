@@ -13,11 +13,16 @@ from collections.abc import Callable
 from typing import Any
 
 from mindspore import Tensor, mint
+from mindspore.graph._parse.deprecated.deprecated_tensor_method import deprecated_tensor_method_map
+from mindspore.ops import tensor_method
+from mindspore.ops.auto_generate.cpp_create_prim_instance_helper import op_args_default_value
 from mindspore.ops.functional import isconstant
 
 # MindSpore's own, by the function that stands in for it, and the methods of tensors.
 REPLACED: list[tuple[Callable, Callable]] = []
 METHODS: dict[str, Callable] = {}
+# Of those, what graph mode takes: MindSpore's operator whose defaults are those of the function.
+IN_GRAPHS: dict[str, tuple[Callable, str]] = {}
 # Of operators, in PyNative mode, and of layers.
 WITHIN: list[tuple[type, str, Callable]] = []
 
@@ -85,3 +90,13 @@ def install() -> None:
         setattr(Tensor, name, function)
     for kind, name, function in WITHIN:
         setattr(kind, name, function)
+    for name, (function, operator) in IN_GRAPHS.items():
+        place = f"aten_bridge_{name}"
+        setattr(tensor_method, place, function)
+        deprecated_tensor_method_map[name] = place
+        if operator in op_args_default_value:
+            op_args_default_value[operator] = {
+                parameter.name: parameter.default
+                for parameter in inspect.signature(function).parameters.values()
+                if parameter.default is not parameter.empty
+            }
