@@ -10,16 +10,33 @@ from mindspore.ops.auto_generate import MaxPoolWithIndices, gen_ops_prim
 
 from aten_bridge.mint._replace import REPLACED, original_of, replaces
 
-_pad, _unfold = F.pad, F.unfold
+_avg_pool2d, _pad, _unfold = F.avg_pool2d, F.pad, F.unfold
 
 
 @replaces("nn.functional.max_pool2d")
 def max_pool2d(
     input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False
 ):
+    stride = None if stride == () or stride == [] else stride  # the kernel's size
     pool = MaxPoolWithIndices(kernel_size, stride, padding, dilation, ceil_mode)
     output, indices = pool(input)
     return (output, indices) if return_indices else output
+
+
+@replaces("nn.functional.avg_pool2d")
+def avg_pool2d(
+    input,
+    kernel_size,
+    stride=None,
+    padding=0,
+    ceil_mode=False,
+    count_include_pad=True,
+    divisor_override=None,
+):
+    stride = None if stride == () or stride == [] else stride
+    return _avg_pool2d(
+        input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
+    )
 
 
 def _convolution(original: Callable, ndim: int) -> Callable:

@@ -16,11 +16,12 @@ from mindspore.ops.auto_generate import (
 )
 
 from aten_bridge.mint._numbers import beside, of_dtype
-from aten_bridge.mint._replace import method, replaces
+from aten_bridge.mint._replace import METHODS, method, replaces
 
 _flip, _masked_select, _nonzero = mint.flip, mint.masked_select, mint.nonzero
 _one_hot, _sort, _where = F.one_hot, mint.sort, mint.where
 _repeat_interleave, _searchsorted = mint.repeat_interleave, mint.searchsorted
+_roll = mint.roll
 _masked_fill = Tensor.masked_fill
 
 
@@ -242,10 +243,26 @@ def flip(input, dims):
     return _flip(input, dims) if input.ndim and len(dims) else mint.clone(input)
 
 
+def _flip_method(self, *dims, **keywords):
+    return flip(self, *(dims if len(dims) < 2 else [dims]), **keywords)
+
+
+METHODS["flip"] = _flip_method
+
+
+@replaces("roll")
+def roll(input, shifts, dims=None):
+    if isinstance(dims, (tuple, list)) and len(dims) == 0:  # graph mode wants None
+        dims = None
+    return _roll(input, shifts, dims)
+
+
 @replaces("repeat_interleave")
 def repeat_interleave(input, repeats=None, dim=None, *, output_size=None):
     if repeats is None:  # of each place as often as it says
         input, repeats = mint.arange(input.shape[0]), input
+    if isinstance(repeats, (tuple, list)) and len(repeats) == 0:  # which ends MindSpore's process
+        raise ValueError("repeat_interleave: expected one repeat, or one for each place, got ()")
     return _repeat_interleave(input, repeats, dim, output_size=output_size)
 
 

@@ -12,12 +12,24 @@ their places, so that None is what a call has left out.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 
 from mindspore import Tensor
+from mindspore.graph._parse import standard_method
 from mindspore.graph._parse.deprecated.deprecated_tensor_method import deprecated_tensor_method_map
 from mindspore.ops import tensor_method
+from mindspore.ops.auto_generate import IndexFillScalar, IndexFillTensor
 
+from aten_bridge.mint import (  # noqa: F401  which say what stands in
+    _binary,
+    _indexing,
+    _linear_algebra,
+    _reduction,
+    _shape,
+    _unary,
+)
+from aten_bridge.mint._numbers import of_dtype
 from aten_bridge.mint._replace import IN_GRAPHS, METHODS, REPLACED, named_as, original_of
 
 
@@ -45,6 +57,12 @@ _std, _var, _sort, _topk = (_function_of(name) for name in ("std", "var", "sort"
 _argmax, _argmin, _argsort = (_function_of(f"arg{name}") for name in ("max", "min", "sort"))
 _count_nonzero, _cumsum, _nansum = map(_function_of, ("count_nonzero", "cumsum", "nansum"))
 _older_std, _older_var, _older_max, _older_min = map(_older_of, ("std", "var", "max", "min"))
+_bincount, _unique, _roll, _squeeze, _addmm, _addmv, _addcdiv = map(
+    _function_of, ("bincount", "unique", "roll", "squeeze", "addmm", "addmv", "addcdiv")
+)
+_all, _any, _logsumexp, _permute, _repeat_interleave = map(
+    _function_of, ("all", "any", "logsumexp", "permute", "repeat_interleave")
+)
 _older_count, _older_cumsum = map(_older_of, ("count_nonzero", "cumsum"))
 
 
@@ -133,6 +151,66 @@ def cumsum(input, axis=None, dtype=None):
 
 
 @_in_graphs
+def all_(input, axis=None, keep_dims=False):
+    return _all(input, axis, keep_dims)
+
+
+@_in_graphs
+def any_(input, axis=None, keep_dims=False):
+    return _any(input, axis, keep_dims)
+
+
+@_in_graphs
+def logsumexp(input, dim, keepdim=False):
+    return _logsumexp(input, dim, keepdim)
+
+
+@_in_graphs
+def permute(input, axis=None):
+    return _permute(input, () if axis is None else axis)
+
+
+@_in_graphs
+def bincount(input, weights=None, minlength=0):
+    return _bincount(input, weights, minlength)
+
+
+@_in_graphs
+def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=None):
+    return _unique(input, sorted, return_inverse, return_counts, dim)
+
+
+@_in_graphs
+def repeat_interleave(input, repeats, dim=None):
+    return _repeat_interleave(input, repeats, dim)
+
+
+@_in_graphs
+def roll(input, shifts, dims=None):
+    return _roll(input, shifts, dims)
+
+
+@_in_graphs
+def squeeze(input, axis=None):
+    return _squeeze(input, axis)
+
+
+@_in_graphs
+def addmm(input, mat1, mat2, beta=1, alpha=1):
+    return _addmm(input, mat1, mat2, beta=beta, alpha=alpha)
+
+
+@_in_graphs
+def addmv(input, mat, vec, beta=1, alpha=1):
+    return _addmv(input, mat, vec, beta=beta, alpha=alpha)
+
+
+@_in_graphs
+def addcdiv(input, tensor1, tensor2, value=1):
+    return _addcdiv(input, tensor1, tensor2, value=value)
+
+
+@_in_graphs
 def nansum(input, axis=None, keepdims=False, dtype=None):
     return _nansum(input, axis, keepdims, dtype=dtype)
 
@@ -157,11 +235,44 @@ def _of_two(name: str) -> None:
 
 for _name in (
     *("acos", "acosh", "arccos", "arccosh", "arcsin", "arcsinh", "arctan", "asin", "asinh", "atan"),
-    *("diag", "log10"),
+    *("diag", "inverse", "log10"),
 ):
     _of_one(_name)
-for _name in ("arctan2", "atan2", "fmod"):
+for _name in ("arctan2", "atan2", "fmod", "logaddexp", "logaddexp2", "xlogy"):
     _of_two(_name)
+
+
+# Methods of which MindSpore has one in graphs: an ordinary function, called as a program calls it.
+
+
+def _extreme(name: str) -> None:
+    function = _function_of(name)
+
+    def compute(input, dim=None, keepdim=False, *, axis=None, keepdims=False, keep_dims=False):
+        dim = axis if dim is None else dim
+        return function(input, () if dim is None else dim, keepdim or keepdims or keep_dims)
+
+    REPLACED.append((getattr(standard_method, name), compute))
+
+
+for _name in ("amax", "amin"):
+    _extreme(_name)
+
+
+def norm(input, p="fro", dim=None, keepdim=False, *, ord=None, dtype=None):
+    return _norm(input, p if ord is None else ord, dim, keepdim, dtype=dtype)
+
+
+_norm = _function_of("norm")
+REPLACED.append((standard_method.norm, norm))
+
+
+def index_fill(input, dim=None, index=None, value=None, *, axis=None):
+    fill = IndexFillTensor() if isinstance(value, Tensor) else IndexFillScalar()
+    return fill(input, axis if dim is None else dim, index, of_dtype(value, input.dtype))
+
+
+REPLACED.append((standard_method.index_fill, index_fill))
 
 
 # ===--- in PyNative mode ---===
@@ -174,24 +285,61 @@ _OWN = {  # of the older method, beside the names above
 }
 
 
-def _with_older_names(name: str, takes: Callable) -> None:
+def _with_older_names(name: str, function: Callable) -> None:
     original, own = METHODS.get(name, getattr(Tensor, name)), _OWN.get(name, set())
+    most = _most(function)
 
     def compute(self, *arguments, **keywords):
-        if own.intersection(keywords):
+        if len(arguments) > most or own.intersection(keywords):
             return original(self, *arguments, **keywords)
         if "axis" in keywords and keywords["axis"] is None:
             del keywords["axis"]
         if arguments or "axis" in keywords:
             keywords = {_NAMES.get(key, key): value for key, value in keywords.items()}
-        return takes(self, *arguments, **keywords)
+        return function(self, *arguments, **keywords)
 
     METHODS[name] = named_as(original, compute)
 
 
-for _name in ("argmax", "argmin", "argsort", "count_nonzero", "max", "median", "min", "nansum"):
+def _most(function: Callable) -> int:
+    """How many arguments behind the first the function takes by their positions."""
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except ValueError:  # one of C++
+        return 9
+    if any(parameter.kind is parameter.VAR_POSITIONAL for parameter in parameters):
+        return 9
+    return sum(parameter.kind is parameter.POSITIONAL_OR_KEYWORD for parameter in parameters) - 1
+
+
+# Those that PyNative mode has right but for the names, and those that the function mends.
+for _name in ("argmin", "argsort", "count_nonzero", "max", "median", "min", "nansum", "sort"):
     _with_older_names(_name, getattr(Tensor, _name))
-for _name, _function in (("std", _std), ("var", _var), ("cumsum", _cumsum)):
-    _with_older_names(_name, _function)
-for _name in ("sort",):
-    _with_older_names(_name, getattr(Tensor, _name))
+for _name in (
+    *(
+        "addcdiv",
+        "addcmul",
+        "addmm",
+        "addmv",
+        "all",
+        "any",
+        "argmax",
+        "ceil",
+        "cummax",
+        "cummin",
+        "cumsum",
+    ),
+    *("diff", "erf", "erfc", "exp", "expm1", "float_power", "gcd", "inverse", "lerp"),
+    *(
+        "logaddexp",
+        "logaddexp2",
+        "logsumexp",
+        "nan_to_num",
+        "norm",
+        "repeat_interleave",
+        "square",
+        "std",
+    ),
+    *("trace", "var", "xlogy"),
+):
+    _with_older_names(_name, _function_of(_name))

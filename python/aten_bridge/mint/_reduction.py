@@ -11,7 +11,7 @@ from mindspore.ops.auto_generate import LinalgVectorNorm
 from aten_bridge.mint._numbers import INTEGERS
 from aten_bridge.mint._replace import METHODS, REPLACED, named_as, original_of, replaces
 
-_any, _cumprod, _cumsum = mint.any, mint.cumprod, mint.cumsum
+_all, _any, _cumprod, _cumsum = mint.all, mint.any, mint.cumprod, mint.cumsum
 
 
 @replaces("any")
@@ -23,11 +23,19 @@ def any_(input, dim=None, keepdim=False):
             raise IndexError(
                 f"any: expected dimensions from {-input.ndim} to {input.ndim - 1}, got {i}"
             )
+    dtype = ms.uint8 if input.dtype == ms.uint8 else ms.bool_  # as in PyTorch
     input = input.astype(ms.bool_)
     for i in range(input.ndim - 1, -1, -1):
         if i in dim or i - input.ndim in dim:
             input = _any(input, i, keepdim)
-    return input
+    return input.astype(dtype)
+
+
+@replaces("all")
+def all_(input, dim=None, keepdim=False):
+    if isinstance(dim, (tuple, list)) and len(dim) == 0:  # of no dimension: each element's own
+        return input if input.dtype == ms.uint8 else input.astype(ms.bool_)
+    return _all(input, dim, keepdim)
 
 
 @replaces("logsumexp", ms.float64)
@@ -147,22 +155,6 @@ for _function in (std, std_mean, var, var_mean):
 
 
 # ===--- methods that take what the functions take ---===
-
-
-def _of_float64(name: str, function: Callable) -> None:
-    """The method takes float64 too, as the function does; MindSpore's own keywords are its own."""
-    original = getattr(Tensor, name)
-
-    def compute(self, *arguments, **keywords):
-        own = {"axis", "ddof", "keepdims"}.intersection(keywords) or len(arguments) > 1
-        takes = original if own or self.dtype != ms.float64 else function
-        return takes(self, *arguments, **keywords)
-
-    METHODS[name] = named_as(original, compute)
-
-
-for _name, _function in (("logsumexp", logsumexp), ("std", std), ("var", var)):
-    _of_float64(_name, _function)
 
 
 def _by_dim(name: str) -> None:

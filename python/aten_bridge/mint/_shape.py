@@ -7,7 +7,7 @@ from mindspore.graph._parse import standard_method
 from mindspore.ops import tensor_method
 from mindspore.ops.auto_generate import transpose_ext_view_op
 
-from aten_bridge.mint._replace import REPLACED, method, replaces
+from aten_bridge.mint._replace import METHODS, REPLACED, method, replaces
 
 _permute, _squeeze = mint.permute, mint.squeeze
 
@@ -21,9 +21,16 @@ def permute(input, dims):
 def squeeze(input, dim=None):
     if dim is None:
         dim = tuple([i for i in range(input.ndim) if input.shape[i] == 1])
+    if isinstance(dim, (tuple, list)) and len(dim) == 0:  # for MindSpore those are all
+        return mint.reshape(input, input.shape)
     return _squeeze(input, dim)
 
 
+def _squeeze_method(self, dim=None, *, axis=None):
+    return squeeze(self, axis if dim is None else dim)
+
+
+METHODS["squeeze"] = _squeeze_method
 _split = Tensor.split
 
 
