@@ -21,7 +21,7 @@ from aten_bridge.mint._replace import METHODS, method, replaces
 _flip, _masked_select, _nonzero = mint.flip, mint.masked_select, mint.nonzero
 _one_hot, _sort, _where = F.one_hot, mint.sort, mint.where
 _repeat_interleave, _searchsorted = mint.repeat_interleave, mint.searchsorted
-_roll = mint.roll
+_roll, _topk = mint.roll, mint.topk
 _masked_fill = Tensor.masked_fill
 
 
@@ -278,6 +278,16 @@ def searchsorted(sorted_sequence, values, *, out_int32=False, right=False, side=
 @replaces("sort")
 def sort(input, dim=-1, descending=False, stable=False):
     return _sort(input, dim=dim, descending=descending, stable=stable)
+
+
+@replaces("topk")
+def topk(input, k, dim=-1, largest=True, sorted=True):
+    if 0 not in input.shape:
+        return _topk(input, k, dim, largest, sorted)
+    if k > input.shape[dim]:  # MindSpore has the shape of the input for both results
+        raise ValueError(f"topk: expected k from 0 to {input.shape[dim]}, got {k}")
+    values = mint.narrow(input, dim, 0, k)
+    return values, mint.zeros_like(values, dtype=ms.int64)
 
 
 @method

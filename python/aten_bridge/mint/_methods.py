@@ -235,7 +235,7 @@ def _of_two(name: str) -> None:
 
 for _name in (
     *("acos", "acosh", "arccos", "arccosh", "arcsin", "arcsinh", "arctan", "asin", "asinh", "atan"),
-    *("diag", "inverse", "log10"),
+    *("diag", "frac", "inverse", "log10"),
 ):
     _of_one(_name)
 for _name in ("arctan2", "atan2", "fmod", "logaddexp", "logaddexp2", "xlogy"):
@@ -259,12 +259,31 @@ for _name in ("amax", "amin"):
     _extreme(_name)
 
 
-def norm(input, p="fro", dim=None, keepdim=False, *, ord=None, dtype=None):
-    return _norm(input, p if ord is None else ord, dim, keepdim, dtype=dtype)
-
-
 _norm = _function_of("norm")
-REPLACED.append((standard_method.norm, norm))
+
+
+def _norm_or(older: Callable) -> Callable:
+    """Of matrices the older one has other norms: it is left for what is none of vectors."""
+
+    def norm(input, p=None, dim=None, keepdim=False, *, ord=None, dtype=None):
+        p = ord if p is None else p
+        is_of_vectors = isinstance(dim, int) or (isinstance(dim, (tuple, list)) and len(dim) < 2)
+        if not is_of_vectors or isinstance(p, str):
+            return older(input, p, dim, keepdim, dtype=dtype)
+        return _norm(input, 2 if p is None else p, dim, keepdim, dtype=dtype)
+
+    return norm
+
+
+REPLACED.append((standard_method.norm, _norm_or(standard_method.norm)))
+METHODS["norm"] = _norm_or(Tensor.norm)
+
+
+def multiply(input, other):
+    return input * other
+
+
+REPLACED.append((standard_method.multiply, multiply))
 
 
 def index_fill(input, dim=None, index=None, value=None, *, axis=None):

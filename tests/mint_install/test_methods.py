@@ -1,0 +1,135 @@
+"""Graphs and PyNative mode agree over all methods of tensors, and with PyTorch where that has them.
+
+The calls are those of method_cases.py. Many are compiled together, since most of a compilation's
+time is the same for one call and for twenty; where that fails each is compiled alone.
+"""
+
+import importlib.util
+import re
+
+import mindspore as ms
+import numpy as np
+import pytest
+import torch
+from method_cases import CASES, ONE_MODE, OTHER_THAN_PYTORCH
+
+NAMES = "x, y, u, v, w, g, a, b, c, d, z, i, j, k, m"
+GROUP = 20
+
+
+def arrays(dtype):
+    random = np.random.default_rng(3)
+
+    def make(*shape):
+        if dtype == "bool":
+            return random.integers(0, 2, shape).astype(bool)
+        if dtype == "int32":
+            values = random.integers(-5, 6, shape).astype(dtype)
+            return np.where(values == 0, 2, values).astype(dtype)
+        return (random.uniform(0.1, 0.9, shape) * random.choice([-1, 1], shape)).astype(dtype)
+
+    shapes = {"x": (3, 4), "y": (3, 4), "v": (4,), "w": (4,), "a": (3, 3), "b": (3, 3)}
+    shapes |= {"c": (2, 3, 3), "d": (2, 3, 3), "z": ()}
+    found = {name: np.asarray(make(*shape), dtype) for name, shape in shapes.items()}
+    other = np.float64 if dtype == "float32" else np.int64
+    found |= {"u": found["y"].astype(other), "g": found["w"].astype(other)}
+    found |= {"i": random.integers(0, 3, (3, 4)), "j": np.array([2, 0])}
+    return found | {"k": np.array([1, 0, 2, 1]), "m": random.integers(0, 2, (3, 4)).astype(bool)}
+
+
+def leaves(value):
+    if isinstance(value, (list, tuple)):
+        return [leaf for part in value for leaf in leaves(part)]
+    return [value]
+
+
+def plain(value):
+    """Of each result: its dtype, and its values; the dtype of a Python number is its type."""
+    found = []
+    for leaf in leaves(value):
+        kind = str(getattr(leaf, "dtype", type(leaf).__name__)).lower().removeprefix("torch.")
+        if kind == "bfloat16":
+            leaf = leaf.astype(ms.float32) if isinstance(leaf, ms.Tensor) else leaf.float()
+        if isinstance(leaf, ms.Tensor):
+            leaf = leaf.asnumpy()
+        elif isinstance(leaf, torch.Tensor):
+            leaf = leaf.resolve_conj().numpy()
+        found.append((kind, np.asarray(leaf)))
+    return found
+
+
+def ask(call):
+    """The results, or the first words of the error."""
+    try:
+        return plain(call())
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+
+
+def same(one, other):
+    if isinstance(one, str) or isinstance(other, str):
+        return isinstance(one, str) and isinstance(other, str)
+    return len(one) == len(other) and all(
+        kind == other_kind
+        and values.shape == other_values.shape
+        and (
+            np.array_equal(values, other_values)
+            if values.dtype.kind not in "fc"
+            else np.allclose(values, other_values, rtol=1e-5, atol=1e-6, equal_nan=True)
+        )
+        for (kind, values), (other_kind, other_values) in zip(one, other, strict=True)
+    )
+
+
+def shown(results):
+    if isinstance(results, str):
+        return results.split("\n")[0][:120]
+    return ", ".join(f"{kind}{list(v.shape)} {v.ravel()[:4]}" for kind, v in results)
+
+
+@pytest.fixture(scope="module")
+def functions(tmp_path_factory):
+    """Of each call and of each group of calls, in a file, since the compiler reads the source."""
+    path = tmp_path_factory.mktemp("methods") / "calls_of_methods.py"
+    lines = ["import mindspore as ms", ""]
+    calls = [re.sub(r"\btorch\.", "ms.", case) for case in CASES]
+    for number, call in enumerate(calls):
+        lines += [f"def call_{number}({NAMES}):", f"    return {call}", ""]
+    for begin in range(0, len(calls), GROUP):
+        lines += [f"def group_{begin}({NAMES}):", "    return ("]
+        lines += [f"        {call}," for call in calls[begin : begin + GROUP]] + ["    )", ""]
+    path.write_text("\n".join(lines))
+    spec = importlib.util.spec_from_file_location("calls_of_methods", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int32", "bool"])
+def test_graphs_and_pynative_mode_agree_over_all_methods(functions, dtype):
+    given = arrays(dtype)
+    ours = [ms.Tensor(array) for array in given.values()]
+    faults = []
+    for begin in range(0, len(CASES), GROUP):
+        cases = CASES[begin : begin + GROUP]
+        eager = [ask(lambda n=n: getattr(functions, f"call_{begin + n}")(*ours))  # noqa: B023
+                 for n in range(len(cases))]
+        try:
+            graph = [plain(one) for one in ms.jit(getattr(functions, f"group_{begin}"))(*ours)]
+        except Exception:
+            graph = [ask(lambda n=n: ms.jit(getattr(functions, f"call_{begin + n}"))(*ours))  # noqa: B023
+                     for n in range(len(cases))]
+        for case, one, other in zip(cases, eager, graph, strict=True):
+            theirs = {name: torch.tensor(array) for name, array in given.items()} | {"torch": torch}
+            expected = ask(lambda case=case, theirs=theirs: eval(case, {}, theirs))
+            modes = ONE_MODE.get(case, {}).get(dtype)
+            found = None
+            if isinstance(one, str) != isinstance(other, str):
+                found = "graph" if isinstance(one, str) else "pynative"
+            if found != modes or (found is None and not same(one, other)):
+                faults.append((case, "pynative", shown(one), "graph", shown(other)))
+            result = other if isinstance(one, str) else one
+            if not isinstance(expected, str) and not isinstance(result, str):
+                if same(result, expected) == (dtype in OTHER_THAN_PYTORCH.get(case, "")):
+                    faults.append((case, "got", shown(result), "PyTorch", shown(expected)))
+    assert not faults, "\n".join(" | ".join(fault) for fault in faults)
