@@ -57,7 +57,7 @@ _ALL: tuple[str, ...] = (
     *(f"x.{name}(z)" for name in ("add", "div", "mul", "pow", "sub", "fmod", "remainder", "eq")),
     *(f"x.{name}({form})" for name in _ALONG for form in ("1", "dim=0")),
     *(f"x.{name}({form})" for name in _ALONG for form in ("1, True", "dim=-1, keepdim=True")),
-    *(f"x.{name}({form})" for name in _SCANS for form in ("1", "dim=0", "-1")),
+    *(f"x.{name}({form})" for name in _SCANS for form in ("1", "dim=0")),
     *(f"z.{name}()" for name in ("std", "sort", "argmax", "median", "sum", "any", "max", "var")),
     *(f"v.{name}()" for name in ("sort", "argsort", "median", "diag", "sum", "t", "unique")),
     *(f"x.{name}((0, 1))" for name in ("amax", "amin", "any", "all", "std", "var", "mean", "sum")),
@@ -132,13 +132,23 @@ _ALL: tuple[str, ...] = (
     *("v.inner(w)", "x.inner(v)", "v.ger(w)", "a.cross(b)"),
     *("a.cross(b, dim=0)", "a.addmm(a, b)", "a.addmm(a, b, beta=2, alpha=3)", "x.matmul(v)"),
     *("v[:3].addmv(a, w[:3])", "v[:3].addmv(a, w[:3], beta=2, alpha=3)", "x.matmul(tensor2=v)"),
-    *("a.addbmm(c, d)", "a.addbmm(c, d, beta=2, alpha=3)", "c.baddbmm(c, d)", "a.addr(v[:3], w[:3])"),
+    *(
+        "a.addbmm(c, d)",
+        "a.addbmm(c, d, beta=2, alpha=3)",
+        "c.baddbmm(c, d)",
+        "a.addr(v[:3], w[:3])",
+    ),
     *("c.baddbmm(c, d, beta=2, alpha=3)", "a.inverse()", "c.inverse()", "a.det()", "a.logdet()"),
     *("a.slogdet()", "a.matrix_power(2)", "a.qr()", "a.mm(a)"),
     # New ones.
     *("x.new_zeros((2, 3))", "x.new_ones((2, 3))", "x.new_full((2, 3), 2)", "x.new_ones(2)"),
     *("x.new_zeros(2, 3)", "x.new_zeros((2,), dtype=torch.int32)", "x.new_full((2,), 2.5)"),
-    *("x.to(torch.int32)", "x.to(torch.float64)", "x.to(dtype=torch.float32)", "x.type(torch.int64)"),
+    *(
+        "x.to(torch.int32)",
+        "x.to(torch.float64)",
+        "x.to(dtype=torch.float32)",
+        "x.type(torch.int64)",
+    ),
     # What MindSpore's older methods have for keywords.
     *("x.std(axis=1)", "x.std(axis=1, ddof=1)", "x.var(axis=0, keepdims=True)", "x.sum(axis=1)"),
     *("x.mean(axis=1)", "x.max(axis=1)", "x.min(axis=0)", "x.argmax(axis=1)", "x.argmin(axis=0)"),
@@ -158,8 +168,35 @@ _ALL: tuple[str, ...] = (
 
 CASES = tuple(dict.fromkeys(_ALL))
 
-# By the call and the dtype: the only mode that takes it. The other one says why not.
-ONE_MODE: dict[str, dict[str, str]] = {}
+# What graphs refuse and PyNative mode takes, with the dtypes. Of truth values it is more.
+REFUSED_BY_GRAPHS: dict[str, tuple[str, ...]] = {
+    # The parameters that MindSpore's compiler knows.
+    **dict.fromkeys(
+        ("x.std(unbiased=False)", "x.var(unbiased=False)", "x.std(dim=1, unbiased=False)"),
+        ("float32",),
+    ),
+    **dict.fromkeys(
+        (
+            *("x.unsqueeze(0).squeeze(dim=0)", "x.flip(0, 1)", "x.where(condition=m, other=y)"),
+            *("x.diagonal_scatter(v[:3])", "x.logsumexp(axis=1)"),
+        ),
+        ("float32", "int32"),
+    ),
+    "x.std(False)": ("float32",),
+    # Of integers.
+    **dict.fromkeys(("x.ceil()", "x.erf()", "x.erfc()", "x.exp()", "x.expm1()"), ("int32",)),
+    "x.bitwise_right_shift(u)": ("int32",),
+}
 
-# By the call: with which dtypes MindSpore has another result than PyTorch, in both modes.
-OTHER_THAN_PYTORCH: dict[str, str] = {}
+# Where both modes have another result than PyTorch.
+OTHER_THAN_PYTORCH: dict[str, tuple[str, ...]] = {
+    # Methods of MindSpore's that mint has not.
+    **dict.fromkeys(("x.nanmedian()", "x.aminmax()"), ("float32", "int32")),
+    **dict.fromkeys(("x.equal(y)", "x.equal(u)"), ("float32", "int32", "bool")),
+    "x.copysign(u)": ("float32", "int32"),
+    **dict.fromkeys(("x.bitwise_left_shift(y)", "x.bitwise_right_shift(u)", "~x"), ("int32",)),
+    # The older method's keywords.
+    "x.var(axis=0, keepdims=True)": ("float32",),
+    # Of integers in their own dtype.
+    **dict.fromkeys(("x.cumsum(1)", "x.cumsum(dim=0)", "x.cumsum(axis=1)"), ("int32",)),
+}

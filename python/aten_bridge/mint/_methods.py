@@ -55,7 +55,9 @@ def _older_of(name: str) -> Callable:
 _max, _min, _median = (_function_of(name) for name in ("max", "min", "median"))
 _std, _var, _sort, _topk = (_function_of(name) for name in ("std", "var", "sort", "topk"))
 _argmax, _argmin, _argsort = (_function_of(f"arg{name}") for name in ("max", "min", "sort"))
-_count_nonzero, _cumsum, _nansum = map(_function_of, ("count_nonzero", "cumsum", "nansum"))
+_count_nonzero, _nansum = _function_of("count_nonzero"), _function_of("nansum")
+# Of integers in their own dtype: what a graph takes for the method with `dim` has it.
+_cumsum = original_of("cumsum")
 _older_std, _older_var, _older_max, _older_min = map(_older_of, ("std", "var", "max", "min"))
 _bincount, _unique, _roll, _squeeze, _addmm, _addmv, _addcdiv = map(
     _function_of, ("bincount", "unique", "roll", "squeeze", "addmm", "addmv", "addcdiv")
@@ -63,7 +65,8 @@ _bincount, _unique, _roll, _squeeze, _addmm, _addmv, _addcdiv = map(
 _all, _any, _logsumexp, _permute, _repeat_interleave = map(
     _function_of, ("all", "any", "logsumexp", "permute", "repeat_interleave")
 )
-_older_count, _older_cumsum = map(_older_of, ("count_nonzero", "cumsum"))
+_older_count, _older_cumsum, _older_dot = map(_older_of, ("count_nonzero", "cumsum", "dot"))
+_addbmm, _dot, _older_addbmm = _function_of("addbmm"), _function_of("dot"), _older_of("addbmm")
 
 
 @_in_graphs
@@ -147,7 +150,7 @@ def count_nonzero(input, axis=None, keep_dims=None, dtype=None):
 def cumsum(input, axis=None, dtype=None):
     if axis is None:  # of all elements in their order, which PyTorch has not
         return _older_cumsum(input, axis, dtype)
-    return _cumsum(input, axis, dtype)
+    return _cumsum(input, axis, dtype=dtype)
 
 
 @_in_graphs
@@ -211,6 +214,18 @@ def addcdiv(input, tensor1, tensor2, value=1):
 
 
 @_in_graphs
+def addbmm(input, batch1, batch2, beta=1, alpha=1):
+    if input.ndim <= 2 and batch1.ndim == 3 and batch2.ndim == 3:
+        return _addbmm(input, batch1, batch2, beta=beta, alpha=alpha)
+    return _older_addbmm(input, batch1, batch2, beta=beta, alpha=alpha)
+
+
+@_in_graphs
+def dot(input, other):
+    return _dot(input, other) if input.ndim == 1 and other.ndim == 1 else _older_dot(input, other)
+
+
+@_in_graphs
 def nansum(input, axis=None, keepdims=False, dtype=None):
     return _nansum(input, axis, keepdims, dtype=dtype)
 
@@ -259,6 +274,42 @@ for _name in ("amax", "amin"):
     _extreme(_name)
 
 
+def _scan(name: str) -> None:
+    function = _function_of(name)
+
+    def compute(input, dim=None, *, axis=None):
+        return function(input, axis if dim is None else dim)
+
+    REPLACED.append((getattr(standard_method, name), compute))
+
+
+for _name in ("cummax", "cummin"):
+    _scan(_name)
+
+
+def flip(input, dims):
+    return _flip(input, dims)
+
+
+def diff(input, n=1, dim=-1, prepend=None, append=None, *, axis=None):
+    return _diff(input, n, dim if axis is None else axis, prepend, append)
+
+
+def addcmul(input, tensor1, tensor2, value=1):
+    return _addcmul(input, tensor1, tensor2, value=value)
+
+
+def trace(input, offset=0, axis1=0, axis2=1, dtype=None):
+    if input.ndim == 2 and offset == 0 and axis1 == 0 and axis2 == 1 and dtype is None:
+        return _trace(input)
+    return _older_trace(input, offset, axis1, axis2, dtype)
+
+
+_older_trace = standard_method.trace
+_addcmul, _diff, _flip, _trace = map(_function_of, ("addcmul", "diff", "flip", "trace"))
+for _function in (addcmul, diff, flip, trace):
+    REPLACED.append((getattr(standard_method, _function.__name__), _function))
+
 _norm = _function_of("norm")
 
 
@@ -306,7 +357,7 @@ _OWN = {  # of the older method, beside the names above
 
 def _with_older_names(name: str, function: Callable) -> None:
     original, own = METHODS.get(name, getattr(Tensor, name)), _OWN.get(name, set())
-    most = _most(function)
+    most = 1 if name in ("std", "var") else _most(function)  # the second is the older's `ddof`
 
     def compute(self, *arguments, **keywords):
         if len(arguments) > most or own.intersection(keywords):
@@ -331,34 +382,16 @@ def _most(function: Callable) -> int:
     return sum(parameter.kind is parameter.POSITIONAL_OR_KEYWORD for parameter in parameters) - 1
 
 
-# Those that PyNative mode has right but for the names, and those that the function mends.
-for _name in ("argmin", "argsort", "count_nonzero", "max", "median", "min", "nansum", "sort"):
-    _with_older_names(_name, getattr(Tensor, _name))
+# Those that PyNative mode has right but for the names.
 for _name in (
-    *(
-        "addcdiv",
-        "addcmul",
-        "addmm",
-        "addmv",
-        "all",
-        "any",
-        "argmax",
-        "ceil",
-        "cummax",
-        "cummin",
-        "cumsum",
-    ),
-    *("diff", "erf", "erfc", "exp", "expm1", "float_power", "gcd", "inverse", "lerp"),
-    *(
-        "logaddexp",
-        "logaddexp2",
-        "logsumexp",
-        "nan_to_num",
-        "norm",
-        "repeat_interleave",
-        "square",
-        "std",
-    ),
+    *("argmin", "argsort", "count_nonzero", "cumsum", "max", "median", "min", "nansum", "sort"),
+):
+    _with_older_names(_name, getattr(Tensor, _name))
+# Those of which the function takes more than the method.
+for _name in (
+    *("addcdiv", "addcmul", "addmm", "addmv", "all", "any", "argmax", "ceil", "cummax", "cummin"),
+    *("diff", "erf", "erfc", "exp", "expm1", "float_power", "gcd", "inverse", "lerp", "logaddexp"),
+    *("logaddexp2", "logsumexp", "nan_to_num", "repeat_interleave", "square", "std", "topk"),
     *("trace", "var", "xlogy"),
 ):
     _with_older_names(_name, _function_of(_name))

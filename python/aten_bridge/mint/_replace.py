@@ -94,9 +94,10 @@ def install() -> None:
         place = f"aten_bridge_{name}"
         setattr(tensor_method, place, function)
         deprecated_tensor_method_map[name] = place
-        if operator in op_args_default_value:
-            op_args_default_value[operator] = {
-                parameter.name: parameter.default
-                for parameter in inspect.signature(function).parameters.values()
-                if parameter.default is not parameter.empty
-            }
+        defaults = {
+            parameter.name: parameter.default
+            for parameter in inspect.signature(function).parameters.values()
+            if parameter.default is not parameter.empty
+        }
+        if defaults:
+            op_args_default_value[operator] = defaults
