@@ -14,6 +14,7 @@ from aten_bridge.mint import (
     _convolution,
     _creation,
     _einsum,
+    _graph_views,
     _in_place,
     _indexing,
     _interpolation,
@@ -31,6 +32,6 @@ __all__ = ["ROOMS", "install"]
 
 # In any order: no two stand in for the same.
 ROOMS = (
-    *(_activation, _binary, _convolution, _creation, _einsum, _in_place, _indexing),
+    *(_activation, _binary, _convolution, _creation, _einsum, _graph_views, _in_place, _indexing),
     *(_interpolation, _linear_algebra, _loss, _methods, _random, _reduction, _shape, _unary),
 )

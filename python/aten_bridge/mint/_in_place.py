@@ -5,10 +5,12 @@ from __future__ import annotations
 import mindspore as ms
 from mindspore import Tensor, mint
 from mindspore.common.api import _pynative_executor
+from mindspore.ops import tensor_method
+from mindspore.ops.auto_generate import inplace_sub_ext_op, inplace_sub_scalar_op
 
 from aten_bridge.mint._complex import is_complex
 from aten_bridge.mint._numbers import beside, is_wide, of_dtype
-from aten_bridge.mint._replace import METHODS, method, named_as
+from aten_bridge.mint._replace import METHODS, REPLACED, method, named_as
 
 _div_in_place, _fill_in_place = Tensor.div_, Tensor.fill_
 _index_fill_in_place, _masked_fill_in_place = Tensor.index_fill_, Tensor.masked_fill_
@@ -73,3 +75,16 @@ def masked_fill_(self, mask, value):
 @method
 def index_fill_(self, dim, index, value):
     return _index_fill_in_place(self, dim, index, of_dtype(value, self.dtype))
+
+
+# ===--- methods of tensors in graph mode ---===
+
+
+def sub_(input, y):
+    """MindSpore's compiler takes the difference for it."""
+    if isinstance(y, Tensor):
+        return inplace_sub_ext_op(input, y)
+    return inplace_sub_scalar_op(input, y)
+
+
+REPLACED.append((tensor_method.deprecated_tensor_sub_, sub_))

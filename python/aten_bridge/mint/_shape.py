@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from mindspore import Tensor, mint, ops
+from mindspore import _checkparam as validator
 from mindspore.graph._parse import standard_method
 from mindspore.ops import tensor_method
-from mindspore.ops.auto_generate import transpose_ext_view_op
+from mindspore.ops.auto_generate import (
+    broadcast_to_view_op,
+    transpose_ext_view_op,
+    transpose_view_op,
+)
 
 from aten_bridge.mint._replace import METHODS, REPLACED, method, replaces
 
@@ -58,15 +63,16 @@ def expand(input, size, *sizes):
     if isinstance(size, Tensor):
         return _expand(input, size)
     if isinstance(size, int):
-        return ops.broadcast_to(input, (size, *sizes) if sizes else (size,))
-    return ops.broadcast_to(input, tuple(size))
+        return broadcast_to_view_op(input, (size, *sizes) if sizes else (size,))
+    return broadcast_to_view_op(input, tuple(size))
 
 
 def transpose(input, *axes):
     """Two numbers are the dimensions to swap: MindSpore takes them for the order of all."""
     if axes and len(axes) == 2 and isinstance(axes[0], int) and isinstance(axes[1], int):
         return transpose_ext_view_op(input, axes[0], axes[1])
-    return _transpose(input, *axes) if axes else _transpose(input)  # a graph has None for ()
+    order = validator.check_transpose_axis(axes or (), input.ndim)  # a graph has None for ()
+    return transpose_view_op(input, order)
 
 
 REPLACED += [(_expand, expand), (_transpose, transpose)]

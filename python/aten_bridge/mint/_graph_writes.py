@@ -1,0 +1,375 @@
+"""What is written to a tensor in a graph is not lost: it is right, or an error of the compilation.
+
+MindSpore 2.10's compiler has no view in other sizes and copies instead, and some methods it leaves
+to Python, which writes a copy. Where a function that is compiled writes so in one statement
+(`x.view(6, 4).add_(1)`), the statement is taken apart here so that the result is copied back; where
+it calls a method that is left to Python, a function takes its place. After that the compiled graph
+is asked for writes to copies whose originals are used elsewhere; there the compilation fails.
+"""
+
+from __future__ import annotations
+
+import ast
+import copy
+import functools
+import re
+from collections.abc import Callable, Iterator
+
+from mindspore import Tensor
+from mindspore._c_expression import dump_func_graph
+from mindspore.graph import api
+from mindspore.graph._parse import parser
+from mindspore.ops import functional as F
+from mindspore.ops.auto_generate import inplace_addmm_op, inplace_copy_op, inplace_floor_op
+
+from aten_bridge.mint._replace import is_known
+
+PREFIX = "_aten_bridge_"
+
+# ===--- what takes the place of statements in the functions that are compiled ---===
+
+
+def floor_(x):
+    return inplace_floor_op(x) if is_known(x) and isinstance(x, Tensor) else x.floor_()
+
+
+def addmm_(x, mat1, mat2, *, beta=1, alpha=1):
+    return inplace_addmm_op(x, mat1, mat2, beta=beta, alpha=alpha)
+
+
+def write_back(tensor, view):
+    """What has been written to a view in other sizes, of which a graph has a copy."""
+    return inplace_copy_op(tensor, F.reshape(view, tensor.shape))
+
+
+_LEFT_TO_PYTHON = {"floor_": floor_, "addmm_": addmm_}
+_VIEWS = ("view", "view_as")
+_FUNCTIONS = {**_LEFT_TO_PYTHON, "write_back": write_back}
+
+
+def writes(name: str) -> bool:
+    """Whether the method writes its tensor: add_, __iadd__; not __init__."""
+    return bool(re.fullmatch(r"[a-z]\w*[a-z0-9]_|__i(add|sub|mul|truediv|floordiv|mod)__", name))
+
+
+def _method(node: ast.AST) -> str:
+    is_call = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
+    return node.func.attr if is_call else ""
+
+
+def _like(node: ast.AST, like: ast.AST) -> ast.AST:
+    """In the place of the other, which errors and MindSpore's tokens refer to."""
+    ast.copy_location(node, like)
+    node.first_token, node.last_token = like.first_token, like.last_token
+    return node
+
+
+class _Rewriter(ast.NodeTransformer):
+    """Takes statements apart that write to views in other sizes."""
+
+    count = 0
+
+    def _view_in(self, node: ast.expr) -> ast.Call | None:
+        """The view in other sizes that the expression is a part of."""
+        while _method(node) not in _VIEWS:
+            if _method(node):
+                node = node.func.value
+            elif isinstance(node, (ast.Attribute, ast.Subscript)):
+                node = node.value
+            else:
+                return None
+        return node
+
+    def _apart(self, statement: ast.stmt, place: ast.expr) -> ast.stmt | list[ast.stmt]:
+        """The statement, which writes to the place, between those that name and copy its view."""
+        view = self._view_in(place)
+        if view is None or self._view_in(view.func.value) is not None:
+            return statement
+        self.count += 1
+        tensor = view.func.value
+        base, seen = f"{PREFIX}tensor_{self.count}", f"{PREFIX}view_{self.count}"
+
+        def load(name: str) -> ast.expr:
+            return _like(ast.Name(id=name, ctx=ast.Load()), view)
+
+        def store(name: str, value: ast.expr) -> ast.stmt:
+            target = _like(ast.Name(id=name, ctx=ast.Store()), view)
+            return _like(ast.Assign([target], value), statement)
+
+        statements = [store(base, tensor)]
+        method = _like(ast.Attribute(load(base), view.func.attr, ast.Load()), view.func)
+        call = _like(ast.Call(method, view.args, view.keywords), view)
+        statements += [store(seen, call), _Replacer(view, load(seen)).visit(statement)]
+        back = ast.Call(load(f"{PREFIX}write_back"), [load(base), load(seen)], [])
+        statements.append(_like(ast.Expr(_like(back, view)), statement))
+        return statements
+
+    def visit_Expr(self, node):
+        if writes(_method(node.value)):
+            node.value = self.visit(node.value)
+            is_own = isinstance(node.value.func, ast.Name)
+            return self._apart(node, node.value.args[0] if is_own else node.value.func.value)
+        return self.generic_visit(node)
+
+    def visit_Assign(self, node):
+        node = self.generic_visit(node)
+        is_part = len(node.targets) == 1 and isinstance(node.targets[0], ast.Subscript)
+        return self._apart(node, node.targets[0].value) if is_part else node
+
+    def visit_AugAssign(self, node):
+        node = self.generic_visit(node)
+        is_part = isinstance(node.target, ast.Subscript)
+        return self._apart(node, node.target.value) if is_part else node
+
+    def visit_Call(self, node):
+        node = self.generic_visit(node)
+        if _method(node) in _LEFT_TO_PYTHON:
+            function = _like(ast.Name(PREFIX + node.func.attr, ast.Load()), node.func)
+            node.args = [node.func.value, *node.args]
+            node.func = function
+        return node
+
+
+class _Replacer(ast.NodeTransformer):
+    def __init__(self, one: ast.AST, other: ast.AST):
+        self.one, self.other = one, other
+
+    def visit(self, node):
+        return self.other if node is self.one else self.generic_visit(node)
+
+
+# ===--- what the compiled graph writes ---===
+
+_OF_OTHER_SIZES = ("Reshape", "ViewAs", "FlattenExt", "Contiguous")
+_COPIES = (
+    *_OF_OTHER_SIZES,
+    *("BroadcastTo", "Chunk", "Diagonal", "ExpandAs", "ExpandDims", "Imag", "Narrow", "Real"),
+    *("Slice", "Split", "SplitTensor", "SplitWithSize", "Squeeze", "StridedSlice", "TExt"),
+    *("TensorMove", "Transpose", "Unstack"),  # the first, where MindSpore reads what is written
+)
+_PARTS = ("NarrowView", "SelectExtView", "SliceExtView")
+_NODE = re.compile(r"^ +(%\w+)\([^)]*\) = (?:PrimFunc_)?(\w+|%\w+\[.*?\])\((.*)$")
+
+
+class _Graph:
+    """One of the graphs that MindSpore prints, its nodes by their names."""
+
+    def __init__(self, lines: Iterator[str]):
+        self.operators, self.inputs = {}, {}
+        self.numbers = {}  # the first of each node, which is a view's dimension
+        self.names = []  # of methods that are left to Python
+        for line in lines:
+            if line == "}":
+                break
+            node = _NODE.match(line)
+            returned = re.match(r"^ +Return\((.*)", line)
+            if node:
+                name, operator, rest = node.groups()
+                self.operators[name] = operator
+                self.inputs[name] = re.findall(r"%\w+", _until_closed(rest))
+                number = re.search(r"I64\((-?\d+)\)", _until_closed(rest))
+                self.numbers[name] = number and number[1]
+                self.names += re.findall(r'"(\w+)"', rest) if operator == "MakeTuple" else []
+            elif returned:
+                self.operators["return"] = "Return"
+                self.inputs["return"] = re.findall(r"%\w+", _until_closed(returned[1]))
+
+    def _is_view(self, name: str) -> bool:
+        operator = self.operators.get(name, "")
+        passes = operator in ("Depend", "Load", "TupleGetItem") or operator.endswith("View")
+        return passes or operator.startswith("Inplace")
+
+    def memory_of(self, name: str, is_pytorch: bool) -> str:
+        """The node whose memory it is: of a graph, or as PyTorch has it."""
+        while self.inputs.get(name) and (
+            self._is_shared(name) if is_pytorch else self._is_view(name)
+        ):
+            name = self.inputs[name][0]
+        return name
+
+    def lost_writes(self) -> Iterator[tuple[str, str]]:
+        """The operators that write copies whose originals are used, and those that copy."""
+        for name, operator in self.operators.items():
+            if operator.startswith(("Inplace", "Assign")) and self.inputs[name]:
+                copied = self.memory_of(self.inputs[name][0], False)
+                if self.operators.get(copied) in _COPIES and self._is_used_beside(copied):
+                    yield operator, self.operators[copied]
+
+    def _is_used_beside(self, copied: str) -> bool:
+        original = self.memory_of(copied, True)
+        is_used = original.startswith("%para")  # by who calls the graph
+        if self._is_copied_by_pytorch(copied):
+            return False
+        for name, operator in self.operators.items():
+            for i, value in enumerate(self.inputs[name]):
+                if self.memory_of(value, True) != original or self._comes_of(value, copied):
+                    continue
+                if operator == "InplaceCopy" and i == 0:
+                    if self._comes_of(self.inputs[name][1], copied):
+                        return False  # copied back
+                is_alias = i == 0 and (self._is_view(name) or operator in _COPIES)
+                is_used = is_used or not (is_alias or operator == "UpdateState")
+        return is_used
+
+    def _comes_of(self, name: str, copied: str) -> bool:
+        while name != copied and self.inputs.get(name):
+            if not self._is_view(name) and self.operators[name] not in _COPIES:
+                break
+            name = self.inputs[name][0]
+        return name == copied
+
+    def _is_copied_by_pytorch(self, copied: str) -> bool:
+        """Whether other sizes, or contiguity, are asked of what has its elements elsewhere."""
+        if self.operators[copied] not in _OF_OTHER_SIZES:
+            return False
+        name = self.inputs[copied][0]
+        while self.inputs.get(name) and self._is_shared(name):
+            operator, dim = self.operators[name], self.numbers[name]
+            if operator.startswith(("Transpose", "Diagonal", "BroadcastTo")):
+                return True
+            if operator in _PARTS and self.operators[copied] == "Contiguous" and dim != "0":
+                return True
+            name = self.inputs[name][0]
+        return False
+
+    def _is_shared(self, name: str) -> bool:
+        return self._is_view(name) or self.operators[name] in _COPIES
+
+
+def _until_closed(text: str) -> str:
+    depth = 1
+    for i, character in enumerate(text):
+        depth += (character == "(") - (character == ")")
+        if depth == 0:
+            return text[:i]
+    return text
+
+
+def _graphs(text: str) -> Iterator[_Graph]:
+    lines = iter(text.splitlines())
+    for line in lines:
+        if line.startswith("subgraph @"):
+            yield _Graph(lines)
+
+
+# ===--- errors ---===
+
+# Where functions write that are compiled: file, line, text, and the method. Those of this
+# compilation last; MindSpore reads a function once.
+_sites: dict[tuple[str, int], tuple[str, str]] = {}
+_read_now: set[tuple[str, int]] = set()
+
+
+def _note(function: parser.Parser, tree: ast.AST) -> None:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            name = _method(node) or getattr(node.func, "id", "")
+            is_in_place = any(k.arg == "inplace" for k in node.keywords)
+            method = name if writes(name) or is_in_place else ""
+        elif isinstance(node, (ast.Assign, ast.AugAssign)):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            is_part = any(isinstance(target, ast.Subscript) for target in targets)
+            kind = type(node.op).__name__.lower() if isinstance(node, ast.AugAssign) else ""
+            method = "copy" if is_part else kind.replace("mult", "mul")
+        else:
+            continue
+        if method:
+            line = function.line_offset + node.lineno - 1
+            source = function.lines[node.lineno - 1].strip()
+            _sites[function.filename, line] = source, method.replace("_", "")
+            _read_now.add((function.filename, line))
+
+
+def _places(method: str) -> str:
+    """Where the method may have been called."""
+    for lines in (_read_now, _sites):
+        found = {line: _sites[line] for line in lines}
+        named = {line: site for line, site in found.items() if method.startswith(site[1])}
+        if named or found:
+            return " or ".join(
+                f"{file}:{line}: `{text}`" for (file, line), (text, _) in (named or found).items()
+            )
+    return "a function that is compiled"
+
+
+def _refuse_copy(operator: str, copied: str) -> None:
+    raise RuntimeError(
+        f"{_places(operator.removeprefix('Inplace').lower())}: expected a tensor that a graph can "
+        f"write, got a copy, which a graph has instead of a view ({copied}): what is written to it "
+        "would be lost; write to the tensor itself (`x = x.sub(y)` for `x.view(-1).sub_(y)`, "
+        "`x[1:] = x[1:] + 1` for a part), or to `x.clone()` if it shall stay as it is"
+    )
+
+
+def _refuse_python(method: str) -> None:
+    raise RuntimeError(
+        f"{_places(method.replace('_', ''))}: expected a method that graphs have, got {method}(), "
+        "which MindSpore leaves to Python: what it writes would be lost; call it outside of the "
+        "graph, or assign the result of a method that does not write (`x = x.floor()`)"
+    )
+
+
+def check(graph: object) -> None:
+    """Raises RuntimeError if a compiled graph writes to copies; not if nothing it is made of does."""
+    if graph is None or not _sites:
+        return
+    for part in _graphs(dump_func_graph(graph)):
+        if "PyExecute" in part.operators.values():
+            for method in part.names:
+                if writes(method) and hasattr(Tensor, method):
+                    _refuse_python(method)
+        for operator, copied in part.lost_writes():
+            _refuse_copy(operator, copied)
+
+
+# ===--- MindSpore's compiler ---===
+
+
+def _is_library(file: str) -> bool:
+    return "/mindspore/" in file or "/aten_bridge/" in file
+
+
+def _rewriting(original: Callable) -> Callable:
+    @functools.wraps(original)
+    def parse(self):
+        tokens, tree = original(self)
+        if tree is None or _is_library(self.filename):
+            return tokens, tree
+        if not hasattr(tree, "aten_bridge_sites"):
+            tree.aten_bridge_sites = copy.deepcopy(ast.parse(tokens.text))
+            _Rewriter().visit(tree)
+        _note(self, tree.aten_bridge_sites)
+        names = self.global_namespace.dicts[0]
+        for name, function in _FUNCTIONS.items():
+            names[PREFIX + name] = function
+        return tokens, tree
+
+    return parse
+
+
+def _checking(original: Callable) -> Callable:
+    @functools.wraps(original)
+    def compile(self, *arguments, **keywords):
+        compiled = set(api.ms_compile_cache)
+        _read_now.clear()
+        result = original(self, *arguments, **keywords)
+        phase, is_new = result if isinstance(result, tuple) else (result, result not in compiled)
+        if is_new:
+            try:
+                check(self._graph_executor.get_func_graph(phase))
+            except RuntimeError:
+                cells = [x.compile_cache for x in arguments[:1] if hasattr(x, "compile_cache")]
+                for cache in (api.ms_compile_cache, *cells):
+                    cache.discard(phase)
+                raise
+        return result
+
+    return compile
+
+
+def install() -> None:
+    if hasattr(parser.Parser.parse, "__wrapped__"):
+        return
+    parser.Parser.parse = _rewriting(parser.Parser.parse)
+    for executor in (api._JitExecutor, api._CellGraphExecutor):
+        executor.compile = _checking(executor.compile)
