@@ -285,9 +285,10 @@ def _in_place(original: Callable) -> None:
     """MindSpore's results are new tensors, which other names of the written one do not see."""
 
     def compute(data, index, value):
-        if isinstance(value, (int, float, bool, Tensor)) and F.isconstant(value) is not None:
-            if _has_view(data, index):
-                return _set(data, index, value)
+        if F.isconstant(data):  # with whose value the graph is compiled
+            return original(data, index, value)
+        if isinstance(value, (int, float, bool, Tensor)) and _has_view(data, index):
+            return _set(data, index, value)
         return inplace_copy_op(data, original(data, index, value))
 
     REPLACED.append((original, named_as(original, compute)))

@@ -10,12 +10,11 @@ is asked for writes to copies whose originals are used elsewhere; there the comp
 from __future__ import annotations
 
 import ast
-import copy
 import functools
 import re
 from collections.abc import Callable, Iterator
 
-from mindspore import Tensor
+from mindspore import Tensor, mint
 from mindspore._c_expression import dump_func_graph
 from mindspore.graph import api
 from mindspore.graph._parse import parser
@@ -42,9 +41,18 @@ def write_back(tensor, view):
     return inplace_copy_op(tensor, F.reshape(view, tensor.shape))
 
 
+def fresh(x):
+    """A new tensor in each run: MindSpore computes with its value when it compiles."""
+    return mint.clone(x) if is_known(x) and isinstance(x, Tensor) else x
+
+
+_MAKE_TENSORS = (
+    *("Tensor", "arange", "empty", "eye", "full", "full_like", "linspace", "ones", "ones_like"),
+    *("tensor", "zeros", "zeros_like"),
+)
 _LEFT_TO_PYTHON = {"floor_": floor_, "addmm_": addmm_}
 _VIEWS = ("view", "view_as")
-_FUNCTIONS = {**_LEFT_TO_PYTHON, "write_back": write_back}
+_FUNCTIONS = {**_LEFT_TO_PYTHON, "fresh": fresh, "write_back": write_back}
 
 
 def writes(name: str) -> bool:
@@ -65,7 +73,7 @@ def _like(node: ast.AST, like: ast.AST) -> ast.AST:
 
 
 class _Rewriter(ast.NodeTransformer):
-    """Takes statements apart that write to views in other sizes."""
+    """Of functions that write: takes statements apart that write to views in other sizes."""
 
     count = 0
 
@@ -123,6 +131,8 @@ class _Rewriter(ast.NodeTransformer):
 
     def visit_Call(self, node):
         node = self.generic_visit(node)
+        if (_method(node) or getattr(node.func, "id", "")) in _MAKE_TENSORS:
+            return _like(ast.Call(_like(ast.Name(f"{PREFIX}fresh", ast.Load()), node), [node], []), node)
         if _method(node) in _LEFT_TO_PYTHON:
             function = _like(ast.Name(PREFIX + node.func.attr, ast.Load()), node.func)
             node.args = [node.func.value, *node.args]
@@ -147,74 +157,67 @@ _COPIES = (
     *("Slice", "Split", "SplitTensor", "SplitWithSize", "Squeeze", "StridedSlice", "TExt"),
     *("TensorMove", "Transpose", "Unstack"),  # the first, where MindSpore reads what is written
 )
+_CONSTANTS = ("Arange", "Eye", "LinSpaceExt", "Ones", "Range", "Zeros")  # where all is known
 _PARTS = ("NarrowView", "SelectExtView", "SliceExtView")
-_NODE = re.compile(r"^ +(%\w+)\([^)]*\) = (?:PrimFunc_)?(\w+|%\w+\[.*?\])\((.*)$")
+_NODE = re.compile(r"^ +(%\w+)\([^)]*\) = (?:PrimFunc_)?(\w+|call @[^(]+|%\w+\[.*?\])\((.*)$")
 
 
 class _Graph:
     """One of the graphs that MindSpore prints, its nodes by their names."""
 
-    def __init__(self, lines: Iterator[str]):
+    def __init__(self, header: str, lines: Iterator[str]):
+        self.name, parameters = re.match(r"subgraph @([^(]+)\((.*)\) \{", header).groups()
+        self.parameters = re.findall(r"%\w+", parameters)
         self.operators, self.inputs = {}, {}
         self.numbers = {}  # the first of each node, which is a view's dimension
         self.names = []  # of methods that are left to Python
+        self.calls = {}  # of other graphs, by the nodes
+        self.results = {}  # the graphs that a node may be the result of
+        self.loops = set()  # the nodes that write in one
+        self.writes = {}  # the operator that writes and what it writes, by the nodes
         for line in lines:
             if line == "}":
                 break
-            node = _NODE.match(line)
-            returned = re.match(r"^ +Return\((.*)", line)
+            node = _NODE.match(line) or re.match(r"^ +(Return)(\()(.*)$", line)
             if node:
-                name, operator, rest = node.groups()
-                self.operators[name] = operator
-                self.inputs[name] = re.findall(r"%\w+", _until_closed(rest))
-                number = re.search(r"I64\((-?\d+)\)", _until_closed(rest))
-                self.numbers[name] = number and number[1]
-                self.names += re.findall(r'"(\w+)"', rest) if operator == "MakeTuple" else []
-            elif returned:
-                self.operators["return"] = "Return"
-                self.inputs["return"] = re.findall(r"%\w+", _until_closed(returned[1]))
+                self._add(*node.groups())
+
+    def _add(self, name: str, operator: str, rest: str) -> None:
+        rest = _until_closed(rest)
+        called = re.match(r"call @(.*)", operator) or re.match(r"@([^,]+)", rest)
+        self.operators[name] = "call" if called else operator
+        self.inputs[name] = re.findall(r"%\w+", rest)
+        number = re.search(r"I64\((-?\d+)\)", rest)
+        self.numbers[name] = number and number[1]
+        if "@" in operator:
+            self.results[name] = re.findall(r"@([^,()\s\]]+)", operator)
+        if operator == "MakeTuple":
+            self.names += re.findall(r'"(\w+)"', rest)
+        elif called:
+            self.calls[name] = called[1], _arguments(rest)[operator == "Partial" :]
+        elif operator.startswith(("Inplace", "Assign")):
+            self.writes[name] = operator, _arguments(rest)[0]
+
+    # Where the memory of a value comes from.
 
     def _is_view(self, name: str) -> bool:
         operator = self.operators.get(name, "")
         passes = operator in ("Depend", "Load", "TupleGetItem") or operator.endswith("View")
         return passes or operator.startswith("Inplace")
 
+    def _is_alias(self, name: str) -> bool:
+        return self._is_view(name) or self.operators.get(name) in _COPIES
+
     def memory_of(self, name: str, is_pytorch: bool) -> str:
         """The node whose memory it is: of a graph, or as PyTorch has it."""
         while self.inputs.get(name) and (
-            self._is_shared(name) if is_pytorch else self._is_view(name)
+            self._is_alias(name) if is_pytorch else self._is_view(name)
         ):
             name = self.inputs[name][0]
         return name
 
-    def lost_writes(self) -> Iterator[tuple[str, str]]:
-        """The operators that write copies whose originals are used, and those that copy."""
-        for name, operator in self.operators.items():
-            if operator.startswith(("Inplace", "Assign")) and self.inputs[name]:
-                copied = self.memory_of(self.inputs[name][0], False)
-                if self.operators.get(copied) in _COPIES and self._is_used_beside(copied):
-                    yield operator, self.operators[copied]
-
-    def _is_used_beside(self, copied: str) -> bool:
-        original = self.memory_of(copied, True)
-        is_used = original.startswith("%para")  # by who calls the graph
-        if self._is_copied_by_pytorch(copied):
-            return False
-        for name, operator in self.operators.items():
-            for i, value in enumerate(self.inputs[name]):
-                if self.memory_of(value, True) != original or self._comes_of(value, copied):
-                    continue
-                if operator == "InplaceCopy" and i == 0:
-                    if self._comes_of(self.inputs[name][1], copied):
-                        return False  # copied back
-                is_alias = i == 0 and (self._is_view(name) or operator in _COPIES)
-                is_used = is_used or not (is_alias or operator == "UpdateState")
-        return is_used
-
     def _comes_of(self, name: str, copied: str) -> bool:
-        while name != copied and self.inputs.get(name):
-            if not self._is_view(name) and self.operators[name] not in _COPIES:
-                break
+        while name != copied and self.inputs.get(name) and self._is_alias(name):
             name = self.inputs[name][0]
         return name == copied
 
@@ -223,7 +226,7 @@ class _Graph:
         if self.operators[copied] not in _OF_OTHER_SIZES:
             return False
         name = self.inputs[copied][0]
-        while self.inputs.get(name) and self._is_shared(name):
+        while self.inputs.get(name) and self._is_alias(name):
             operator, dim = self.operators[name], self.numbers[name]
             if operator.startswith(("Transpose", "Diagonal", "BroadcastTo")):
                 return True
@@ -232,8 +235,89 @@ class _Graph:
             name = self.inputs[name][0]
         return False
 
-    def _is_shared(self, name: str) -> bool:
-        return self._is_view(name) or self.operators[name] in _COPIES
+    def _sources(self, name: str) -> set[str]:
+        """All nodes that the node waits for."""
+        found, left = set(), [name]
+        while left:
+            inputs = self.inputs.get(left.pop(), [])
+            left += [value for value in inputs if value not in found]
+            found.update(inputs)
+        return found
+
+    def _uses(self, original: str) -> Iterator[tuple[str, int, str]]:
+        """The nodes that compute with the memory, or hand it on, and with which input."""
+        for name in self.operators:
+            for i, value in enumerate(self.inputs[name]):
+                is_alias = i == 0 and self._is_alias(name) and name not in self.writes
+                if is_alias or self.operators[name] == "UpdateState":
+                    continue
+                if self.memory_of(value, True) == original:
+                    yield name, i, value
+
+    # What would be lost.
+
+    def returned_copy(self) -> str | None:
+        """The operator that makes the result, where PyTorch would have a view of a parameter."""
+        for value in self.inputs.get("Return", [])[:1]:
+            kind = self.operators.get(self.memory_of(value, False))
+            if kind in _COPIES and self.memory_of(value, True).startswith("%para"):
+                return kind
+        return None
+
+    def lost_writes(
+        self, graphs: dict[str, _Graph], inputs: set[str]
+    ) -> Iterator[tuple[str, str]]:
+        """The operators that write, and those of the copies that show it, or do not.
+
+        `inputs` are those of the outermost graph, but for Parameters.
+        """
+        for name, (operator, target) in self.writes.items():
+            written = self.memory_of(target, False)
+            original = self.memory_of(target, True)
+            kind = self.operators.get(original, "")
+            if not target.startswith("%") or kind in _CONSTANTS or (
+                kind.endswith("View") and not self.inputs[original]
+            ):
+                yield operator, "constant"
+                continue
+            if name in self.loops and not self.parameters and written in inputs:
+                yield operator, "loop"
+            for called in self.results.get(written, []):
+                kind = graphs[called].returned_copy() if called in graphs else None
+                if kind not in (None, "TensorMove"):
+                    yield operator, kind
+            uses = list(self._uses(original))
+            if self.operators.get(written) in _COPIES:
+                if self._is_used_beside(written, original, uses):
+                    yield operator, self.operators[written]
+                continue
+            sources = self._sources(name)
+            for copied, kind in self.operators.items():
+                if kind not in _COPIES or kind == "TensorMove":
+                    continue
+                if self.memory_of(copied, True) != original or name in self._sources(copied):
+                    continue
+                is_old = any(
+                    self._comes_of(value, copied)
+                    and using not in sources
+                    and (using != name or name in self.calls)
+                    and (using not in self.writes or i > 0)
+                    for using, i, value in uses
+                )
+                if is_old and not self._is_copied_by_pytorch(copied):
+                    yield operator, kind
+
+    def _is_used_beside(self, copied: str, original: str, uses: list) -> bool:
+        if self._is_copied_by_pytorch(copied):
+            return False
+        is_used = original.startswith("%para")  # by who calls the graph
+        for name, i, value in uses:
+            if not self._comes_of(value, copied):
+                is_used = True
+                if self.operators[name] == "InplaceCopy" and i == 0:
+                    if self._comes_of(self.inputs[name][1], copied):
+                        return False  # copied back
+        return is_used
 
 
 def _until_closed(text: str) -> str:
@@ -245,11 +329,51 @@ def _until_closed(text: str) -> str:
     return text
 
 
-def _graphs(text: str) -> Iterator[_Graph]:
+def _arguments(text: str) -> list[str]:
+    """Those between commas that are in no parentheses."""
+    arguments, depth = [""], 0
+    for character in text:
+        depth += (character in "([") - (character in ")]")
+        if character == "," and depth == 0:
+            arguments.append("")
+        else:
+            arguments[-1] += character
+    return [argument.strip() for argument in arguments]
+
+
+def _called_by(name: str, graphs: dict[str, _Graph]) -> set[str]:
+    """All that the graph calls, itself too if it is a loop."""
+    found, left = set(), [name]
+    while left:
+        graph = graphs.get(left.pop())
+        new = {called for called, _ in graph.calls.values()} - found if graph else set()
+        found |= new
+        left += new
+    return found
+
+
+def _graphs(text: str) -> dict[str, _Graph]:
+    """All, with calls of those that write their parameters among what writes."""
     lines = iter(text.splitlines())
-    for line in lines:
-        if line.startswith("subgraph @"):
-            yield _Graph(lines)
+    graphs = [_Graph(line, lines) for line in lines if line.startswith("subgraph @")]
+    by_name = {graph.name: graph for graph in graphs}
+    has_more = True
+    while has_more:
+        has_more = False
+        for graph in graphs:
+            for node, (called, arguments) in graph.calls.items():
+                other = by_name.get(called)
+                if other is None or node in graph.writes:
+                    continue
+                written = {other.memory_of(other.writes[n][1], False): n for n in other.writes}
+                for parameter, argument in zip(other.parameters, arguments, strict=False):
+                    if parameter in written and argument.startswith("%"):
+                        by = written[parameter]
+                        graph.writes[node] = other.writes[by][0], argument
+                        if by in other.loops or called in _called_by(called, by_name):
+                            graph.loops.add(node)
+                        has_more = True
+    return by_name
 
 
 # ===--- errors ---===
@@ -260,24 +384,27 @@ _sites: dict[tuple[str, int], tuple[str, str]] = {}
 _read_now: set[tuple[str, int]] = set()
 
 
-def _note(function: parser.Parser, tree: ast.AST) -> None:
+def _sites_of(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    """The lines of a function that write, and the methods."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Call):
             name = _method(node) or getattr(node.func, "id", "")
-            is_in_place = any(k.arg == "inplace" for k in node.keywords)
-            method = name if writes(name) or is_in_place else ""
+            is_in_place = any(keyword.arg == "inplace" for keyword in node.keywords)
+            if writes(name) or is_in_place or name.startswith("assign"):
+                yield node.lineno, name
+        elif isinstance(node, ast.AugAssign) and not isinstance(node.target, ast.Subscript):
+            yield node.lineno, type(node.op).__name__.lower().replace("mult", "mul")
         elif isinstance(node, (ast.Assign, ast.AugAssign)):
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-            is_part = any(isinstance(target, ast.Subscript) for target in targets)
-            kind = type(node.op).__name__.lower() if isinstance(node, ast.AugAssign) else ""
-            method = "copy" if is_part else kind.replace("mult", "mul")
-        else:
-            continue
-        if method:
-            line = function.line_offset + node.lineno - 1
-            source = function.lines[node.lineno - 1].strip()
-            _sites[function.filename, line] = source, method.replace("_", "")
-            _read_now.add((function.filename, line))
+            if any(isinstance(target, ast.Subscript) for target in targets):
+                yield node.lineno, "copy"
+
+
+def _note(function: parser.Parser, sites: list[tuple[int, str]]) -> None:
+    for line, method in sites:
+        place = function.filename, function.line_offset + line - 1
+        _sites[place] = function.lines[line - 1].strip(), method.replace("_", "")
+        _read_now.add(place)
 
 
 def _places(method: str) -> str:
@@ -293,6 +420,18 @@ def _places(method: str) -> str:
 
 
 def _refuse_copy(operator: str, copied: str) -> None:
+    if copied == "constant":
+        raise RuntimeError(
+            f"{_places(operator.removeprefix('Inplace').lower())}: expected a tensor that a graph "
+            "can write, got a constant, with whose value it has been compiled: what is written to "
+            "it would be lost; make it a Parameter or an input, or write to `x.clone()`"
+        )
+    if copied == "loop":
+        raise RuntimeError(
+            f"{_places(operator.removeprefix('Inplace').lower())}: expected a tensor that a loop "
+            "of a graph can write, got an input of the graph, of which loops have a copy: what is "
+            "written to it would be lost to the caller; write to `x.clone()` and return that"
+        )
     raise RuntimeError(
         f"{_places(operator.removeprefix('Inplace').lower())}: expected a tensor that a graph can "
         f"write, got a copy, which a graph has instead of a view ({copied}): what is written to it "
@@ -313,12 +452,15 @@ def check(graph: object) -> None:
     """Raises RuntimeError if a compiled graph writes to copies; not if nothing it is made of does."""
     if graph is None or not _sites:
         return
-    for part in _graphs(dump_func_graph(graph)):
+    text = dump_func_graph(graph)
+    graphs = _graphs(text)
+    inputs = set(re.findall(r"^(%para\w+): (?!.*IsWeight: true)", text, re.MULTILINE))
+    for part in graphs.values():
         if "PyExecute" in part.operators.values():
             for method in part.names:
                 if writes(method) and hasattr(Tensor, method):
                     _refuse_python(method)
-        for operator, copied in part.lost_writes():
+        for operator, copied in part.lost_writes(graphs, inputs):
             _refuse_copy(operator, copied)
 
 
@@ -336,8 +478,9 @@ def _rewriting(original: Callable) -> Callable:
         if tree is None or _is_library(self.filename):
             return tokens, tree
         if not hasattr(tree, "aten_bridge_sites"):
-            tree.aten_bridge_sites = copy.deepcopy(ast.parse(tokens.text))
-            _Rewriter().visit(tree)
+            tree.aten_bridge_sites = list(_sites_of(tree))
+            if tree.aten_bridge_sites:
+                _Rewriter().visit(tree)
         _note(self, tree.aten_bridge_sites)
         names = self.global_namespace.dicts[0]
         for name, function in _FUNCTIONS.items():
