@@ -246,6 +246,32 @@ def test_a_donated_input_becomes_the_output(my):
     np.testing.assert_array_equal(jax.jit(norm)(X, None, None), my("LayerNorm")(X, None, None))
 
 
+def test_results_are_written_to_the_memory_of_each_others_inputs(my):
+    f = my("Swap", input_output_aliases={0: 0, 1: 1})
+    x, y = jnp.arange(4.0), jnp.arange(4.0) + 10
+    at = x.unsafe_buffer_pointer()
+    first, second = jax.jit(f, donate_argnums=(0, 1))(x, y)
+    assert first.unsafe_buffer_pointer() == at
+    assert equal(first, jnp.arange(4.0) + 10)
+    assert equal(second, jnp.arange(4.0))
+
+
+def test_a_state_that_keeps_its_input_is_refused(my):
+    f = jax.jit(my("Difference"))
+    for _ in range(2):
+        with pytest.raises(jax.errors.JaxRuntimeError) as raised:
+            jax.block_until_ready(f(jnp.ones(4)))
+        assert str(raised.value) in (
+            "INVALID_ARGUMENT: Difference: input 0: expected no reference to this tensor after the "
+            "call, because its memory belongs to the host, got one that the kernel keeps (the "
+            "tensor or a view of it); keep a clone() instead",
+            # The second call reads what the first one kept.
+            "INVALID_ARGUMENT: Difference: expected a tensor of this call, got one that the kernel "
+            "kept from an earlier call, whose memory belongs to the host; keep a clone() instead "
+            "(input 0: float32 [4]; output 0: float32 [4])",
+        )
+
+
 def in_threads(work):
     """Runs `work(number)` in four threads at once."""
     threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
