@@ -57,6 +57,22 @@ def test_pynative_mode_reports_the_error_when_the_result_is_read():
 # ===--- what the bridge finds wrong ---===
 
 
+@pytest.mark.parametrize(
+    ("how", "operand"), [("slice", "input 0"), ("of the list", "input 2"), ("output", "output 0")]
+)
+def test_what_a_kernel_keeps_of_the_hosts_memory(how, operand):
+    keep = custom("Keep")
+    keep.add_prim_attr("how", how)
+    assert bridge_error(lambda: Net(keep)(X, X, X).asnumpy()) == (
+        f"Keep: {operand}: expected no reference to this tensor after the call, because its memory "
+        "belongs to the host, got one that the kernel keeps (the tensor or a view of it); keep a "
+        "clone() instead"
+    )
+    forget = custom("Keep")
+    forget.add_prim_attr("how", "nothing")
+    Net(forget)(X, X, X).asnumpy()
+
+
 def test_wrong_count():
     assert bridge_error(lambda: call("Copy", X, X).asnumpy()) == (
         "Copy: expected 1 input and 1 output, got 3 slots; compare the arguments of the call, "
