@@ -261,6 +261,12 @@ def divide(path_and_name: Any) -> tuple[str, str]:
             f"expected the path of a library and the name of a kernel, {example}, got "
             + shown(path_and_name)
         )
+    if re.fullmatch(r"\w+::\w+(\.\w+)?", path_and_name) and not os.path.exists(path_and_name):
+        raise ValueError(
+            f"{path_and_name!r}: expected the path of a library, a colon and the name of a "
+            f"kernel, {example}, got the name of an operator of PyTorch's; make it with "
+            f"operator({path_and_name!r})"
+        )
     path, colon, name = path_and_name.rpartition(":")
     if not (path and colon and name):
         raise ValueError(

@@ -358,8 +358,24 @@ def test_copies_have_the_attributes_and_a_state_of_their_own():
     assert_same(net(X), floats(6, 6, 6))
 
 
+def test_an_operator_alone_is_not_differentiated(cpu):
+    operator = kernel(f"{LEAKY_RELU}:LeakyRelu")
+    assert error_text(AttributeError, lambda: ms.grad(operator)(X)) == (
+        "LeakyRelu: expected a function or a cell, got an operator; write lambda x: operator(x), "
+        "with a parameter for each input"
+    )
+
+
+def test_the_name_of_an_operator_of_pytorchs(cpu):
+    assert error_text(ValueError, lambda: kernel("aten::gelu")) == (
+        "'aten::gelu': expected the path of a library, a colon and the name of a kernel, such as "
+        '"./leaky_relu.so:LeakyRelu", got the name of an operator of PyTorch\'s; make it with '
+        "operator('aten::gelu')"
+    )
+
+
 @pytest.mark.parametrize("dump", [pickle.dumps, copy.copy])
-def test_an_operator_is_not_pickled(dump):
+def test_an_operator_is_not_pickled(cpu, dump):
     operator = kernel(f"{LEAKY_RELU}:LeakyRelu", negative_slope=0.5)
     expected = (
         "LeakyRelu: expected an operator that stays in its process and is copied with "

@@ -302,6 +302,16 @@ def test_name_of_an_attribute_that_cannot_be_set_later(cpu, name, expected):
     )
 
 
+def test_an_attribute_is_not_assigned(cpu):
+    operator = typed("LeakyRelu", negative_slope=0.5)
+    with pytest.raises(AttributeError) as error:
+        operator.negative_slope = 0.25
+    assert str(error.value) == (
+        "LeakyRelu: attribute 'negative_slope': expected add_prim_attr('negative_slope', ...), got "
+        "an assignment, of which the kernel learns nothing"
+    )
+
+
 @pytest.mark.parametrize("mode", ["pynative"], indirect=True)
 def test_attribute_of_mindspores_is_no_attribute_of_the_python_object(mode):
     # MindSpore writes to __dict__, and so to what the operator consists of.

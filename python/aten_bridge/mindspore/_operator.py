@@ -128,7 +128,7 @@ class Kernel(ops.Custom):
             self._gradient = grad
         elif is_names(grad):
             self._gradient = self._make_gradient(grad, attributes)
-        elif grad is not None and (not callable(grad) or isinstance(grad, nn.Cell)):
+        elif grad is not None and (not callable(grad) or isinstance(grad, nn.Cell | type)):
             raise TypeError(
                 f"{name}: expected grad to be the name of a gradient kernel, a tuple of such "
                 f"names, an operator or a function, got {shown(grad)}"
@@ -229,6 +229,26 @@ class Kernel(ops.Custom):
             self._set_attributes({})
         self._change_gradient(name, value)
         return self
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Refuses attributes of the kernel, which would not reach it."""
+        description = None if self._function is None else self._function.description
+        known = () if description is None or name[0] == "_" else description.attribute_types
+        if name in known:
+            raise AttributeError(
+                f"{self._function.name}: attribute {name!r}: expected add_prim_attr({name!r}, "
+                "...), got an assignment, of which the kernel learns nothing"
+            )
+        super().__setattr__(name, value)
+
+    def __getattr__(self, name: str) -> Any:
+        """Says what to do to `ms.grad` and others, which take functions and cells alone (2.10)."""
+        if name == "__name__" and self._function is not None:
+            raise AttributeError(
+                f"{self._function.name}: expected a function or a cell, got an operator; write "
+                "lambda x: operator(x), with a parameter for each input"
+            )
+        return super().__getattr__(name)
 
     def _change_gradient(self, name: str, value: Any) -> None:
         """Sets the attribute of the gradient's operator too."""
