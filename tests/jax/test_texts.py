@@ -242,6 +242,20 @@ def test_what_a_body_does(my):
     )
 
 
+def test_texts_that_are_not_utf8(my):
+    said = r"cannot read m\xfcller.bin ({}input 0: float32 [2, 2]{})"
+    for where in ("body", "check"):
+        assert text_of(Exception, lambda where=where: jax.jit(my("Latin1", where=where))(X)) == (
+            "INVALID_ARGUMENT: Latin1: " + said.format("", "; output 0: float32 [2, 2]")
+        )
+    assert text_of(Exception, lambda: jax.jit(my("Latin1State"))(X)) == (
+        "INVALID_ARGUMENT: Latin1State: " + said.format("", "; output 0: float32 [2, 2]")
+    )
+    assert text_of(ValueError, lambda: my("Latin1", where="meta")(X)) == (
+        "Latin1: " + said.format("inferring from ", "")
+    )
+
+
 def test_says_what_it_is(my, library):
     f = my("LeakyRelu", negative_slope=0.5, grad="LeakyReluGrad")
     text = f"kernel('{library}:LeakyRelu', negative_slope=0.5, grad='LeakyReluGrad')"

@@ -385,6 +385,7 @@ def test_autocast(my):
 # ===--- errors ---===
 
 
+LATIN1 = r"cannot read m\xfcller.bin"  # the text of a byte that is not UTF-8
 ERRORS = [
     (lambda my, x: my.throws(x, 0), IndexError, "Throws: index (input 0: float32 [3, 4])"),
     (lambda my, x: my.throws(x, 1), TypeError, "Throws: type (input 0: float32 [3, 4])"),
@@ -489,6 +490,26 @@ ERRORS = [
         "ATEN_BRIDGE_EXPORT_GRAD(NoGradientGrad, function, options...), write one by hand under "
         "that name, or give the kernel aten_bridge::composite() if PyTorch's operators are all of "
         "its body",
+    ),
+    (
+        lambda my, x: my.latin1(x, "body"),
+        RuntimeError,
+        f"Latin1: {LATIN1} (input 0: float32 [3, 4])",
+    ),
+    (
+        lambda my, x: my.latin1(x, "check"),
+        RuntimeError,
+        f"Latin1: {LATIN1} (input 0: float32 [3, 4])",
+    ),
+    (
+        lambda my, x: my.latin1(x.to("meta"), "meta"),
+        RuntimeError,
+        f"Latin1: {LATIN1} (input 0: float32 [3, 4])",
+    ),
+    (
+        lambda my, x: my.latin1_state(x),
+        RuntimeError,
+        f"Latin1State: {LATIN1} (input 0: float32 [3, 4])",
     ),
     (
         lambda my, x: torch.func.jvp(my.leaky_relu, (x,), (x,)),

@@ -8,6 +8,7 @@
 #include <ATen/core/boxing/KernelFunction.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/stack.h>
+#include <aten_bridge/exceptions.h>
 #include <aten_bridge/hosts/pytorch_call.h>
 #include <aten_bridge/hosts/pytorch_instances.h>
 #include <aten_bridge/hosts/pytorch_quick.h>
@@ -215,9 +216,10 @@ class PyTorchOperator {
       throw;
     } catch (const Error&) {
       raise_in_pytorch(info(), operands, described);
-    } catch (const std::exception&) {
+    } catch (const std::exception& error) {
       // PyTorch has exceptions of its own while it traces, which must reach it as they are.
-      if (purpose != Purpose::kRun) {
+      const std::string text = exception_text(error);
+      if (purpose != Purpose::kRun && as_utf8(text) == text) {
         throw;
       }
       raise_in_pytorch(info(), operands, described);
