@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import keyword
 import os
 import re
 import shutil
 import sys
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -135,11 +137,14 @@ def _new(options: argparse.Namespace) -> int:
     if folder.exists() and any(folder.iterdir()):
         raise FileExistsError(f"{folder}: expected a new or an empty folder, got one with files")
     template = _places.template_dir()
-    for source in sorted(template.rglob("*")):
-        if source.is_file() and "__pycache__" not in source.parts:
+    sources = [path for path in sorted(template.rglob("*")) if path.is_file()]
+    for source in sources:
+        if "__pycache__" not in source.parts:
             target = folder / str(source.relative_to(template)).replace(TEMPLATE, name)
-            target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_text(source.read_text().replace(TEMPLATE, name))
+            text = source.read_text(encoding="utf-8").replace(TEMPLATE, name)
+            with _writing(folder):
+                target.parent.mkdir(parents=True, exist_ok=True)
+                target.write_text(text, encoding="utf-8")
     print(
         f"{folder}: a kernel, swish.cpp, and all that a wheel of it needs. Next:\n"
         f"  cd {folder}\n"
@@ -153,6 +158,18 @@ def _new(options: argparse.Namespace) -> int:
 # Of packages that a project of kernels works with.
 _TAKEN = {"aten_bridge", "jax", "mindspore", "numpy", "pytest", "tests", "torch"}
 TEMPLATE = "my_ops"  # the package's name in it
+
+
+@contextlib.contextmanager
+def _writing(path: Path) -> Iterator[None]:
+    """Where something is written: names what, whichever file in it could not be."""
+    try:
+        yield
+    except OSError as error:
+        raise OSError(
+            f"{path}: expected a place that can be written to, got the error: {error.strerror}; "
+            "name another"
+        ) from None
 
 
 def _check(options: argparse.Namespace) -> int:
@@ -184,22 +201,27 @@ def _build(options: argparse.Namespace) -> int:
         )
     if not output.parent.is_dir():
         raise FileNotFoundError(f"{output.parent}: expected a folder, got none; make it first")
-    path = load(
-        output.stem,
-        options.source,
-        hosts=options.hosts.split(","),
-        namespace=options.namespace,
-        flags=options.flag,
-        include_dirs=options.include,
-        libraries=options.library,
-        debug=options.debug,
-        verbose=options.verbose,
-    )
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        path = load(
+            output.stem,
+            options.source,
+            hosts=options.hosts.split(","),
+            namespace=options.namespace,
+            flags=options.flag,
+            include_dirs=options.include,
+            libraries=options.library,
+            debug=options.debug,
+            verbose=options.verbose,
+        )
+    for warning in caught:
+        print(f"aten-bridge: {warning.message}", file=sys.stderr)
     copy = output.with_name(f"{output.name}.{os.getpid()}")
-    try:
-        shutil.copy2(path, copy)
-        os.replace(copy, output)  # a process that has the old one open keeps it
-    finally:
-        copy.unlink(missing_ok=True)
+    with _writing(output):
+        try:
+            shutil.copy2(path, copy)
+            os.replace(copy, output)  # a process that has the old one open keeps it
+        finally:
+            copy.unlink(missing_ok=True)
     print(output)
     return 0

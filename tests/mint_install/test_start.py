@@ -89,6 +89,15 @@ def test_queues_want_a_program():
     )
 
 
+def test_what_is_no_program(tmp_path):
+    done = run("-m", "aten_bridge.mint", "--queue", "train.py")
+    text = "--queue: expected a program or --queues, got an unknown option"
+    assert (done.returncode, done.stderr) == (1, f"aten_bridge: {text}.\n")
+    done = run("-m", "aten_bridge.mint", str(tmp_path))
+    text = f"{tmp_path}: expected a program, got a folder"
+    assert (done.returncode, done.stderr) == (1, f"aten_bridge: {text}.\n")
+
+
 def test_a_library_that_cannot_be_opened_is_refused_in_words(tmp_path, program):
     library = tmp_path / "text.so"
     library.write_text("no library")

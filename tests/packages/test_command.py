@@ -102,6 +102,15 @@ def test_check_of_other_libraries(tmp_path):
     )
 
 
+def test_warnings_of_a_build_are_lines(tmp_path):
+    (tmp_path / "nothing.cpp").write_text("int nothing;\n")
+    assert command("build", "nothing.cpp", cwd=tmp_path).splitlines() == [
+        "aten-bridge: nothing.so exports no function, so that no host finds a kernel in it. Export "
+        "one with ATEN_BRIDGE_EXPORT, or mark a C function of your own with ATEN_BRIDGE_PUBLIC.",
+        "nothing.so",
+    ]
+
+
 def test_what_fails_is_a_sentence(tmp_path):
     nothing = tmp_path / "nothing.cpp"
     assert command("build", nothing, status=1) == (
@@ -116,6 +125,11 @@ def test_what_fails_is_a_sentence(tmp_path):
     )
     assert command("build", LEAKY_RELU, "-o", tmp_path / "no/a.so", status=1) == (
         f"aten-bridge: {tmp_path / 'no'}: expected a folder, got none; make it first\n"
+    )
+    # A file system that nobody writes to, as whom ever.
+    assert command("new", "my_ops", "/proc/my_ops", status=1) == (
+        "aten-bridge: /proc/my_ops: expected a place that can be written to, got the error: No "
+        "such file or directory; name another\n"
     )
     for arguments in ((), ("bild",), ("build",)):
         assert command(*arguments, status=2).startswith("usage: aten-bridge ")

@@ -25,8 +25,12 @@ def main(*arguments: str) -> None:
             check_library(path)
             print(path)
             return
+        if program.startswith("-"):
+            raise ValueError(f"{program}: expected a program or --queues, got an unknown option")
         if not os.path.isfile(program):  # not Path's, which raises where a name is too long
-            raise FileNotFoundError(f"{program}: there is no such file")
+            is_folder = os.path.isdir(program)
+            fault = "expected a program, got a folder" if is_folder else "there is no such file"
+            raise FileNotFoundError(f"{program}: {fault}")
         # Read when PyTorch's library of threads is loaded. They would wait actively, on processors
         # that MindSpore's need (docs/performance.md, "Threads").
         os.environ.setdefault("OMP_WAIT_POLICY", "passive")
