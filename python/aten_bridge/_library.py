@@ -53,11 +53,7 @@ class Library:
     def kernel_names(self) -> list[str]:
         """The kernels, or, where none was exported with ATEN_BRIDGE_EXPORT, all C functions."""
         symbols = exported_functions(self.path)
-        kernels = [
-            name.removesuffix(DESCRIBE)
-            for name in symbols
-            if name.endswith(DESCRIBE) and name.removesuffix(DESCRIBE) in symbols
-        ]
+        kernels = _kernels_among(symbols)
         functions = [name for name in symbols if not name.startswith(("_", "aten_bridge_"))]
         # Of a versioned name the dynamic linker may find none: libm has matherr for old programs.
         return sorted(kernels or {name for name in functions if self.function(name) is not None})
@@ -69,6 +65,17 @@ def exported_functions(path: str) -> list[str]:
     _check_elf(path)
     with _mapped(path) as content, _headers_of(path):
         return _elf.exported_functions(content)
+
+
+def _kernels_among(functions: list[str]) -> list[str]:
+    """Those that were exported with ATEN_BRIDGE_EXPORT."""
+    names = {name.removesuffix(DESCRIBE) for name in functions if name.endswith(DESCRIBE)}
+    return [name for name in functions if name in names]
+
+
+def has_kernels(path: str) -> bool:
+    """Whether a library, which is not opened, has any that were exported so."""
+    return bool(_kernels_among(exported_functions(path)))
 
 
 def needed_libraries(path: str) -> list[tuple[str, str | None]]:

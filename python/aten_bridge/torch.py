@@ -33,6 +33,7 @@ from aten_bridge._library import (
     as_switch,
     as_text,
     did_you_mean,
+    has_kernels,
     open_newest,
     or_list,
     shown,
@@ -159,13 +160,20 @@ def load(path: str | os.PathLike[str], *, replace: bool = False) -> Operators:
     operator could not be registered.
     """
     path = os.path.realpath(os.path.expanduser(as_path(path)))
+    file, _, name = path.rpartition(":")
+    if not os.path.exists(path) and os.path.isfile(file):
+        raise ValueError(
+            f"{path}: expected the path of a library alone, got one with the name {name!r}; "
+            f"its operators are what load({file!r}) returns"
+        )
     replace = as_switch(path, "replace", replace)
     with _reporting():
         library = open_newest(path)
     operators = library.function("aten_bridge_pytorch_operators")
     if operators is None:
+        others = "that was built for other hosts" if has_kernels(path) else "without kernels"
         raise ValueError(
-            f"{path}: expected a library for PyTorch, got one that was built for other hosts; "
+            f"{path}: expected a library for PyTorch, got one {others}; "
             "build it with aten_bridge_add_kernel(... HOSTS MINDSPORE PYTORCH)"
         )
     faults = library.function("aten_bridge_pytorch_faults")

@@ -30,6 +30,7 @@ from aten_bridge.mindspore import kernel
 
 both_modes = pytest.mark.usefixtures("mode")
 
+PLUGIN = BUILD / "tests/test_plugin.so"
 X = ms.Tensor([-1, 2, -4], ms.float32)
 Y = ms.Tensor([10, 20, 30], ms.float32)
 ROWS = ms.Tensor([[-1, 2, -4], [4, -5, 6]], ms.float32)
@@ -364,6 +365,19 @@ def test_an_operator_alone_is_not_differentiated(cpu):
         "LeakyRelu: expected a function or a cell, got an operator; write lambda x: operator(x), "
         "with a parameter for each input"
     )
+
+
+def test_a_kernel_of_an_operator_of_mindspores(cpu):
+    """With what MindSpore passes to an ops.Custom it would end the process."""
+    out = {"out_shape": (3,), "out_dtype": ms.float32}
+    for arguments in ({}, out):
+        assert error_text(
+            ValueError, lambda a=arguments: kernel(f"{PLUGIN}:InplaceNegate", **a)
+        ) == (
+            f"{PLUGIN}:InplaceNegate: expected a kernel for ops.Custom, got one that HOST "
+            "MINDSPORE_PLUGIN makes of MindSpore's own operator; let MS_OP_PLUGIN_PATH name the "
+            "library and call that operator, or build the kernel with HOST MINDSPORE"
+        )
 
 
 def test_the_name_of_an_operator_of_pytorchs(cpu):

@@ -19,6 +19,7 @@ import aten_bridge.build
 from aten_bridge._library import as_switch
 from aten_bridge.build import BuildError, cache_dir, load, load_inline
 from aten_bridge.build import _tools as tools
+from aten_bridge.build._keys import hash_of
 from aten_bridge.mindspore import kernel
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -273,6 +274,22 @@ def test_what_a_compiler_says_and_what_it_does_not(tmp_path, command, words):
     assert tools.words_of_ninja(-9, "ninja: Entering directory `x'\n") == (
         f" the program ninja {KILLED}"
     )
+
+
+def test_a_header_whose_name_is_not_utf8(source, tmp_path):
+    header = os.fsencode(tmp_path / "m") + b"\xfcller.h"
+    Path(os.fsdecode(header)).write_text("")
+    made = "CMakeFiles/add_number_kernels.dir/a.o"
+    (tmp_path / "deps").write_bytes(made.encode() + b": #deps 1\n    " + header + b"\n\n")
+    ninja = tmp_path / "ninja"
+    ninja.write_text(f"#!/bin/sh\ncat {tmp_path / 'deps'}\n")
+    ninja.chmod(0o755)
+    nothing = dict.fromkeys(("flags", "include_dirs", "libraries"), ())
+    build = aten_bridge.build.request(
+        "add_number", source, hosts="mindspore", namespace=None, debug=False, **nothing
+    )
+    ((path, content),) = build._contents(str(ninja), tmp_path)[made].items()
+    assert (os.fsencode(path), content) == (header, hash_of(b""))
 
 
 def test_how_many_compilers_run_at_a_time(monkeypatch):

@@ -339,6 +339,20 @@ def test_a_library_of_another_version(tmp_path, source, version):
     )
 
 
+def test_libraries_that_are_not_for_pytorch(library, tmp_path):
+    assert text_of(ValueError, lambda: load(f"{library}:LeakyRelu")) == (
+        f"{library}:LeakyRelu: expected the path of a library alone, got one with the name "
+        f"'LeakyRelu'; its operators are what load('{library}') returns"
+    )
+    (tmp_path / "other.c").write_text("int Answer() { return 42; }\n")
+    other = tmp_path / "other.so"
+    subprocess.run(["cc", "-shared", "-fPIC", tmp_path / "other.c", "-o", other], check=True)
+    assert text_of(ValueError, lambda: load(other)) == (
+        f"{other}: expected a library for PyTorch, got one without kernels; build it with "
+        "aten_bridge_add_kernel(... HOSTS MINDSPORE PYTORCH)"
+    )
+
+
 def test_paths_that_cannot_be_meant():
     for path, shown in (("a\0.so", r"'a\x00.so'"), ("a\udcff.so", r"'a\udcff.so'")):
         expected = f"{shown}: expected a path in UTF-8 without NUL; rename or link the library"
