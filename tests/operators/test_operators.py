@@ -792,6 +792,15 @@ def test_factories():
     assert got.asnumpy().tolist() == [0, 2, 4]
 
 
+def test_the_name_of_a_gradient_without_its_library():
+    for grad in ("ReluGrad", ("ReluGrad", "ReluGradGrad")):
+        assert said(ValueError, lambda g=grad: operator("aten::relu", grad=g)) == (
+            "aten::relu: expected grad to name a library and a gradient kernel, as in "
+            "\"./a.so:CubeGrad\", got 'ReluGrad', and the library of operators has none; leave "
+            "grad out for the gradient by PyTorch's autograd"
+        )
+
+
 def test_wrong_attributes():
     assert said(TypeError, lambda: operator("aten::topk")) == (
         "aten::topk: attribute 'k': expected an int, got nothing; give it where the operator is "

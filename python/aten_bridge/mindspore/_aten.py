@@ -8,6 +8,7 @@ from typing import Any
 import mindspore as ms
 from mindspore.ops.primitive import jit_context
 
+from aten_bridge._library import shown
 from aten_bridge._operators import (
     ATTRIBUTE,
     CALL,
@@ -128,6 +129,16 @@ class Operator(Kernel):
                 else Operator(function, attributes=self._attributes, forward=self)
             )
         return self._gradients[input_count]
+
+    def _make_gradient(self, grad: str | tuple[str, ...], attributes: dict[str, Any]) -> Kernel:
+        first = grad if isinstance(grad, str) else grad[0]
+        if ":" not in first:
+            raise ValueError(
+                f"{self._function.name}: expected grad to name a library and a gradient kernel, as "
+                f'in "./a.so:CubeGrad", got {shown(first)}, and the library of operators has none; '
+                "leave grad out for the gradient by PyTorch's autograd"
+            )
+        return super()._make_gradient(grad, attributes)
 
     def _missing_gradient(self) -> str:
         if self._function.task == COUNTED:
