@@ -545,6 +545,23 @@ def test_gradients_of_a_recorded_cell(functions):
         assert_same(of_scale, floats(-0.5, 2, -2))
 
 
+def test_mindspore_keeps_the_operator_of_the_first_network_for_bytecode(cpu):
+    """A fault of MindSpore's (2.10), with its own operators too; docs/mindspore.md tells of it."""
+
+    class Read(nn.Cell):
+        def __init__(self, operator):
+            super().__init__()
+            self.operator = operator
+
+        @ms.jit(capture_mode="bytecode")
+        def construct(self, x):
+            return self.operator(x)
+
+    first, second = Read(ops.Softmax(0)), Read(ops.Softmax(1))
+    assert_same(first(ROWS), ops.Softmax(0)(ROWS).asnumpy())
+    assert_same(second(ROWS), ops.Softmax(0)(ROWS).asnumpy())
+
+
 # ===--- gradients of gradients ---===
 
 
