@@ -341,7 +341,7 @@ class Function:
         for name in named:
             if name in placed:
                 faults.append(
-                    f"input {names.index(name)} ({name}): expected one value, got one by position "
+                    f"input {names.index(name)} {name!r}: expected one value, got one by position "
                     "and one by name; leave one out"
                 )
             elif name in self.description.attribute_types:
@@ -358,7 +358,7 @@ class Function:
         for i, (name, kind) in enumerate(zip(names, kinds, strict=True)):
             if name not in placed and not kind.endswith(_OPTIONAL):
                 what = "a tuple of tensors" if kind == "tensors" else f"a {kind}"
-                faults.append(f"input {i} ({name}): expected {what}, got nothing; give one")
+                faults.append(f"input {i} {name!r}: expected {what}, got nothing; give one")
         if faults:
             raise TypeError("\n".join(f"{self.name}: {fault}" for fault in faults))
         return [placed.get(name) for name in names]

@@ -1,5 +1,6 @@
 """Errors, as whole texts."""
 
+import functools
 import pickle
 import re
 import sys
@@ -266,3 +267,23 @@ def test_says_what_it_is(my, library):
     assert all(
         re.fullmatch(r"aten_bridge\.LeakyRelu(Grad)?\.[0-9a-f]{16}", name) for name in f.targets
     )
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda f: jax.jvp(f, (X,), (X,)),
+        lambda f: jax.jacfwd(f)(X),
+        lambda f: jax.jit(jax.jacfwd(f))(X),
+        lambda f: jax.hessian(lambda x: f(x).sum())(X),
+    ],
+)
+def test_forward_mode(my, call):
+    from aten_bridge.jax import operator
+
+    for f in (my("LeakyRelu", grad="LeakyReluGrad"), my("LeakyRelu"), operator("aten::gelu")):
+        assert text_of(TypeError, functools.partial(call, f)) == (
+            f"{f.__name__}: expected reverse mode, as of jax.grad, jax.vjp and jax.jacrev, since "
+            "gradient kernels go backward, got forward mode, as of jax.jvp, jax.jacfwd and "
+            "jax.hessian; second derivatives are jax.jacrev(jax.jacrev(f))"
+        )

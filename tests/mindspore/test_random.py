@@ -7,7 +7,7 @@ import torch
 from host import MINDSPORE, Net, assert_same, custom
 from mindspore import nn, ops
 
-from aten_bridge.mindspore import kernel
+from aten_bridge.mindspore import kernel, operator
 
 both_modes = pytest.mark.usefixtures("mode")
 
@@ -124,3 +124,59 @@ def test_calls_of_an_operator_made_by_kernel_draw_numbers_of_their_own():
 @pytest.mark.parametrize(("mode", "calls"), [("graph", 1), ("pynative", 2)], indirect=["mode"])
 def test_graph_mode_makes_one_call_of_two_equal_ones_of_a_plain_custom(mode, calls):
     assert different(Twice(custom("UniformLike", MINDSPORE))(ONES)) == calls
+
+
+# ===--- side effects: each call is made ---===
+
+
+class Unused(nn.Cell):
+    """Calls an operator twice, and uses no result."""
+
+    def __init__(self, operator):
+        super().__init__()
+        self.operator = operator
+
+    def construct(self, x):
+        self.operator(x)
+        self.operator(x)
+        return x * 2
+
+
+class InALoop(nn.Cell):
+    """Calls an operator as often as a tensor says."""
+
+    def __init__(self, operator):
+        super().__init__()
+        self.operator = operator
+
+    def construct(self, x, times):
+        i = ms.Tensor(0, ms.int64)
+        while i < times:
+            self.operator(x)
+            i = i + 1
+        return x * 2
+
+
+@both_modes
+@pytest.mark.parametrize(
+    ("net", "more", "draws"), [(Unused, (), 2), (InALoop, (ms.Tensor(3, ms.int64),), 3)]
+)
+@pytest.mark.parametrize("by_name", [False, True])
+def test_calls_whose_results_nobody_uses_are_made(net, more, draws, by_name):
+    if by_name:
+        draw = operator("aten::rand_like")
+    else:
+        draw = kernel(f"{MINDSPORE}:UniformLike", has_side_effect=True)
+    torch.manual_seed(1)
+    expected = [torch.rand(16) for _ in range(draws + 1)][-1]
+    torch.manual_seed(1)
+    assert_same(net(draw)(ONES, *more), torch.full((16,), 2.0))
+    assert torch.equal(torch.rand(16), expected)
+
+
+def test_has_side_effect_is_a_bool():
+    with pytest.raises(TypeError) as error:
+        kernel(f"{MINDSPORE}:UniformLike", has_side_effect="yes")
+    assert str(error.value) == (
+        "UniformLike: expected has_side_effect to be True or False, got 'yes'"
+    )

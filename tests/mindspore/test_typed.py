@@ -14,7 +14,7 @@ import torch
 from host import BUILD, MINDSPORE, Net, assert_same, bridge_error, custom, error_text
 from mindspore import nn
 
-from aten_bridge.mindspore import kernel
+from aten_bridge.mindspore import kernel, operator
 from aten_bridge.mindspore._gradient import bprop_maker
 
 both_modes = pytest.mark.usefixtures("mode")
@@ -517,13 +517,80 @@ def test_an_array_of_another_library(make, fault):
 
 @both_modes
 def test_inputs_of_the_wrong_number():
-    assert error_text(TypeError, lambda: Net(typed("SumOfGiven"))(X, "text")) == (
-        "SumOfGiven: expected 3 inputs, got 2\n"
-        f"SumOfGiven: input 1: expected a tensor, None or a number, got 'text'; {CURE}"
+    assert error_text(TypeError, lambda: Net(typed("Repeat"))(X, X, "text")) == (
+        "Repeat: expected 2 inputs, got 3\n"
+        f"Repeat: input 2: expected a tensor, None or a number, got 'text'; {CURE}"
     )
     assert error_text(TypeError, lambda: Net(typed("Join"))(X)) == (
         "Join: expected at least 2 inputs, got 1"
     )
+
+
+# ===--- inputs that are left out, or given by name ---===
+
+
+class First(nn.Cell):
+    def __init__(self, operator):
+        super().__init__()
+        self.operator = operator
+
+    def construct(self, x, y):
+        return self.operator(x)
+
+
+class Third(First):
+    def construct(self, x, y):
+        return self.operator(x, input2=y)
+
+
+class AllByName(First):
+    def construct(self, x, y):
+        return self.operator(x, y, input2=x)
+
+
+@both_modes
+def test_last_optional_inputs_may_be_left_out():
+    assert_same(First(typed("SumOfGiven"))(X, X), X)
+    norm = operator("aten::layer_norm", normalized_shape=[3])
+    assert_same(First(norm)(X, X), Net(norm)(X, None, None))
+    total = typed("SumOfGiven", grad="SumOfGivenGrad")
+    assert_same(ms.grad(First(total))(X, X), ms.grad(Net(total))(X, None, None))
+
+
+def test_inputs_by_name(mode):
+    assert_same(Third(typed("SumOfGiven"))(X, X), X + X)
+    by_name = AllByName(typed("SumOfGiven"))
+    if mode == "pynative":
+        assert_same(by_name(X, X), X + X + X)
+        assert_same(operator("aten::linear")(X, weight=X), operator("aten::linear")(X, X, None))
+        assert_same(typed("Join")(X, input2=X, input1=()), X)
+        assert_same(typed("Join")(X, (), X), X)
+    else:
+        text = error_text(TypeError, lambda: by_name(X, X))
+        assert text.startswith("SumOfGiven: input 2: expected it by position, got it by name, as ")
+        assert text.endswith(
+            "; MindSpore's graphs know names only where a last input is left out: give all by "
+            "position"
+        )
+        assert error_text(TypeError, lambda: Net(typed("Join"))(X, (), X)) == (
+            "Join: input 1: expected a tuple of one tensor or more, since MindSpore runs no graph "
+            "with an empty one, got (); call the operator outside of the graph"
+        )
+
+
+def test_names_that_are_wrong(cpu):
+    names = "'input0', 'input1', 'input2'"
+    for call, text in (
+        (
+            lambda: typed("SumOfGiven")(X, y=X),
+            f"SumOfGiven: expected one of {names} as the name of an input, got 'y'",
+        ),
+        (
+            lambda: typed("Join")(X, input2=X),
+            "Join: input 1 'input1': expected a tuple of tensors, got nothing; give one",
+        ),
+    ):
+        assert error_text(TypeError, call) == text
 
 
 def test_a_tuple_of_any_length():

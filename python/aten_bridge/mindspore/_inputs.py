@@ -123,7 +123,7 @@ class _Reader:
 def read_infer(arguments: Sequence[dict[str, Any]], list_position: int | None = None) -> Inputs:
     """The inputs as MindSpore gives them to __infer__: their shapes, dtypes and known values.
 
-    A list at `list_position` may be empty where a tensor is beside it.
+    The list of tensors is at `list_position`, where that is known.
     """
     reader = _Reader()
     for i, argument in enumerate(arguments):
@@ -134,15 +134,19 @@ def read_infer(arguments: Sequence[dict[str, Any]], list_position: int | None = 
         elif dtype is None:
             reader.add("none")
         elif isinstance(dtype, tuple | list):
-            is_open = i == list_position and any(
-                isinstance(one["dtype"], TensorType) for one in arguments
-            )
-            if (dtype or is_open) and all(isinstance(element, TensorType) for element in dtype):
+            if dtype and all(isinstance(element, TensorType) for element in dtype):
                 reader.add_tuple(
                     [
                         (_tensor_text(element.element_type(), sizes), tuple(sizes))
                         for element, sizes in zip(dtype, shape, strict=True)
                     ]
+                )
+            elif not dtype and i == list_position:
+                reader.add(
+                    Fault(
+                        "expected a tuple of one tensor or more, since MindSpore runs no graph "
+                        "with an empty one, got (); call the operator outside of the graph"
+                    )
                 )
             else:
                 reader.add(_no_tuple(value, dtype))
