@@ -439,9 +439,11 @@ class OfLatin1 {
 ATEN_BRIDGE_EXPORT(Latin1State, state<OfLatin1()>(),
                    meta([](const Tensor& x) { return at::empty_like(x); }));
 // Draws random numbers, and says so or not; counts its calls.
+// [side_effect]
 Tensor noise(const Tensor& x) { return x * at::rand_like(x); }
 ATEN_BRIDGE_EXPORT(Noise, noise, input("x"), meta(), side_effect());
 ATEN_BRIDGE_EXPORT_GRAD(NoiseGrad, noise, input("x"), side_effect());
+// [/side_effect]
 ATEN_BRIDGE_EXPORT(UntoldNoise, noise, input("x"), meta());
 ATEN_BRIDGE_EXPORT_GRAD(UntoldNoiseGrad, noise, input("x"));
 ATEN_BRIDGE_EXPORT(

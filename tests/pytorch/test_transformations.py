@@ -389,3 +389,36 @@ def test_warnings(my):
         x = real(3)
         (gradient,) = torch.autograd.grad(my.leaky_relu(x).sum(), x, create_graph=True)
         gradient.sum().backward()
+
+
+# ===--- side effects: each call is made ---===
+
+
+@pytest.mark.parametrize("backend", ["aot_eager_decomp_partition", "inductor"])
+def test_a_side_effect_is_had_by_each_call_of_a_compiled_program(my, backend):
+    def differences(x):
+        first = my.noise(x)
+        return [(first - my.noise(x)) * x for _ in range(2)]
+
+    def unused(x):
+        my.tick(x)
+        my.tick(x + 1)
+        return x * 2
+
+    with torch._inductor.config.patch(force_disable_caches=True):
+        x = torch.ones(4, requires_grad=True)
+        one, other = torch.compile(differences, backend=backend, fullgraph=True)(x)
+        (one + other).sum().backward()
+        assert len({tuple(t.tolist()) for t in (one, other, torch.zeros(4))}) == 3
+        before = my.tick(torch.ones(1)).item()
+        torch.compile(unused, backend=backend, fullgraph=True)(torch.ones(4))
+        assert my.tick(torch.ones(1)).item() == before + 3
+
+
+def test_the_operator_of_a_kernel_with_a_side_effect_has_a_tag(my):
+    tag = torch.Tag.nondeterministic_seeded
+    ops = torch.ops.bridge_test
+    with_effects = [ops.noise, ops.noise_grad, ops.tick, ops.count]
+    assert all(tag in operator.default.tags for operator in with_effects)
+    assert tag not in ops.leaky_relu.default.tags
+    assert tag not in ops.untold_noise.default.tags
