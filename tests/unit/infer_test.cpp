@@ -511,6 +511,15 @@ TEST(DescribeTest, InputsOutputsMetaAndAttributes) {
             R"({"inputs": [], "outputs": 0, "meta": false, "attributes": []})");
 }
 
+TEST(DescribeTest, AStateThatChangesHasASideEffect) {
+  const auto has_one = [](const char* kernel) {
+    return describe(kernel).find(R"(, "side_effect": true, )") != std::string::npos;
+  };
+  EXPECT_TRUE(has_one("MutableMeeting"));
+  EXPECT_FALSE(has_one("ConstMeeting"));
+  EXPECT_FALSE(has_one("LeakyRelu"));
+}
+
 TEST(DescribeTest, NamesAttributesTypes) {
   EXPECT_EQ(describe("Values"),
             R"({"inputs": [], "outputs": 1, "meta": true, "attributes": [)"
