@@ -27,11 +27,11 @@ struct Words {
 /// What a kernel's author says of its operator, for hosts that have operators of their own names,
 /// transformations and devices.
 struct OperatorOptions {
-  const char* name = nullptr;   // null: made of the kernel's
-  bool is_composite = false;    // the host's own operators are all that it is made of
-  bool is_private_use = false;  // also for a device that is not PyTorch's own
+  const char* name = nullptr;    // null: made of the kernel's
+  bool is_composite = false;     // the host's own operators are all that it is made of
+  bool is_private_use = false;   // also for a device that is not PyTorch's own
   bool has_side_effect = false;  // two equal calls are two, and one that nobody reads is one
-  bool is_cast = false;         // under autocast its floating-point inputs are
+  bool is_cast = false;          // under autocast its floating-point inputs are
   at::ScalarType cast_to = at::ScalarType::Undefined;  // Undefined: autocast's own dtype
 };
 
