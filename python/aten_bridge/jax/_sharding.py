@@ -26,8 +26,9 @@ def _sharding_of(array: Any) -> NamedSharding | None:
     if not isinstance(array, jax.Array) or not _HAS_RESHARD:  # a number
         return None
     sharding = jax.typeof(array).sharding
-    is_whole = sharding.spec == PartitionSpec(*(None for _ in array.shape))
-    return None if is_whole else sharding
+    spec = sharding.spec
+    is_spread = any(spec) or getattr(spec, "unreduced", None) or getattr(spec, "reduced", None)
+    return sharding if is_spread else None
 
 
 def gather(name: str, arrays: Sequence[Any]) -> tuple[tuple[Any, ...], Shardings]:
@@ -37,12 +38,12 @@ def gather(name: str, arrays: Sequence[Any]) -> tuple[tuple[Any, ...], Shardings
     differentiates `reshard`.
     """
     shardings = [*map(_sharding_of, arrays)]
+    if not any(shardings):
+        return tuple(arrays), {}
     of_shapes: Shardings = {}
     for array, sharding in zip(arrays, shardings, strict=True):
         if sharding is not None:
             of_shapes.setdefault(array.shape, sharding)
-    if not of_shapes:
-        return tuple(arrays), of_shapes
     types = [str(jax.typeof(a)) for a, s in zip(arrays, shardings, strict=True) if s is not None]
     warnings.warn(
         f"{name}: expected arrays that are whole on each device, got "
