@@ -152,7 +152,8 @@ def _product(a, of_a, b, of_b, kept):
 
 def _along(operand, of_operand, labels):
     """The operand with a dimension for each label, of size 1 for those that it does not have."""
-    kept = [label for label in labels if label in of_operand]
-    operand = mint.permute(operand, tuple(of_operand.index(label) for label in kept))
-    sizes = dict(zip(kept, operand.shape, strict=True))
-    return mint.reshape(operand, tuple(sizes.get(label, 1) for label in labels))
+    order = tuple(of_operand.index(label) for label in labels if label in of_operand)
+    shape = tuple(
+        operand.shape[of_operand.index(label)] if label in of_operand else 1 for label in labels
+    )
+    return mint.reshape(mint.permute(operand, order), shape)
