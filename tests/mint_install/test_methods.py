@@ -3,16 +3,12 @@
 The calls are those of method_cases.py.
 """
 
-import contextlib
-import importlib.util
-import sys
-
 import mindspore as ms
 import numpy as np
 import pytest
 import torch
+from checks import ask, compiled, same, shown
 from method_cases import CASES, OTHER_THAN_PYTORCH, REFUSED_BY_GRAPHS
-from mindspore.common.api import _pynative_executor
 
 NAMES = ("x", "y", "u", "v", "w", "g", "a", "b", "c", "d", "z", "i", "j", "k", "m")
 
@@ -37,74 +33,10 @@ def arrays(dtype):
     return found | {"k": np.array([1, 0, 2, 1]), "m": random.integers(0, 2, (3, 4)).astype(bool)}
 
 
-def leaves(value):
-    if isinstance(value, (list, tuple)):
-        return [leaf for part in value for leaf in leaves(part)]
-    return [value]
-
-
-def plain(value):
-    """Of each result: its dtype, and its values; the dtype of a Python number is its type."""
-    found = []
-    for leaf in leaves(value):
-        kind = str(getattr(leaf, "dtype", type(leaf).__name__)).lower().removeprefix("torch.")
-        if kind == "bfloat16":
-            leaf = leaf.astype(ms.float32) if isinstance(leaf, ms.Tensor) else leaf.float()
-        if isinstance(leaf, ms.Tensor):
-            leaf = leaf.asnumpy()
-        elif isinstance(leaf, torch.Tensor):
-            leaf = leaf.resolve_conj().numpy()
-        found.append((kind, np.asarray(leaf)))
-    return found
-
-
-def ask(call):
-    """The results, or the first words of the error."""
-    try:
-        return plain(call())
-    except Exception as error:
-        for _ in range(3):  # what the call has begun besides, whose errors come with the next one
-            with contextlib.suppress(Exception):
-                _pynative_executor.sync()
-        return f"{type(error).__name__}: {error}"
-
-
-def same(one, other):
-    if isinstance(one, str) or isinstance(other, str):
-        return isinstance(one, str) and isinstance(other, str)
-    numbers = {"int", "float", "bool"}  # a graph's tensors of no dimension, among several results
-    return len(one) == len(other) and all(
-        (kind == other_kind or numbers.intersection((kind, other_kind)))
-        and values.shape == other_values.shape
-        and (
-            np.array_equal(values, other_values)
-            if values.dtype.kind not in "fc"
-            else np.allclose(values, other_values, rtol=1e-5, atol=1e-6, equal_nan=True)
-        )
-        for (kind, values), (other_kind, other_values) in zip(one, other, strict=True)
-    )
-
-
-def shown(results):
-    if isinstance(results, str):
-        return results.split("\n")[0][:120]
-    return ", ".join(f"{kind}{list(v.shape)} {v.ravel()[:4]}" for kind, v in results)
-
-
 @pytest.fixture(scope="module")
 def functions(tmp_path_factory):
-    """Of each call, in a file, since the compiler reads the source."""
-    path = tmp_path_factory.mktemp("methods") / "calls_of_methods.py"
-    lines = ["import mindspore as ms", ""]
-    for number, case in enumerate(CASES):
-        call = case.replace("torch.", "ms.")
-        lines += [f"def call_{number}({', '.join(NAMES)}):", f"    return {call}", ""]
-    path.write_text("\n".join(lines))
-    spec = importlib.util.spec_from_file_location("calls_of_methods", path)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["calls_of_methods"] = module  # where the compiler looks for it
-    spec.loader.exec_module(module)
-    return module
+    calls = [case.replace("torch.", "ms.") for case in CASES]
+    return compiled(tmp_path_factory, "calls_of_methods", NAMES, calls)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "int32", "bool"])
@@ -114,7 +46,7 @@ def test_graphs_and_pynative_mode_agree_over_all_methods(functions, dtype):
     ours = [ms.Tensor(given[name]) for name in NAMES]
     faults = []
     for number, case in enumerate(CASES):
-        function = getattr(functions, f"call_{number}")
+        function = functions[number]
         pynative, graph = (
             ask(lambda call=call: call(*ours)) for call in (function, ms.jit(function))
         )
