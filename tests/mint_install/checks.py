@@ -84,7 +84,7 @@ def ask(call):
         return f"{type(error).__name__}: {error}"
 
 
-def same(one, other):
+def same(one, other, tolerance=1e-5):
     if isinstance(one, str) or isinstance(other, str):
         return isinstance(one, str) and isinstance(other, str)
     numbers = {"int", "float", "bool"}  # a graph's tensors of no dimension, among several results
@@ -94,7 +94,7 @@ def same(one, other):
         and (
             np.array_equal(values, other_values)
             if values.dtype.kind not in "fc"
-            else np.allclose(values, other_values, rtol=1e-5, atol=1e-6, equal_nan=True)
+            else np.allclose(values, other_values, rtol=tolerance, atol=tolerance, equal_nan=True)
         )
         for (kind, values), (other_kind, other_values) in zip(one, other, strict=True)
     )

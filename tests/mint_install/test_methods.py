@@ -3,12 +3,15 @@
 The calls are those of method_cases.py.
 """
 
+import re
+
 import mindspore as ms
 import numpy as np
 import pytest
 import torch
 from checks import ask, compiled, same, shown
 from method_cases import CASES, OTHER_THAN_PYTORCH, REFUSED_BY_GRAPHS
+from mindspore import mint
 
 NAMES = ("x", "y", "u", "v", "w", "g", "a", "b", "c", "d", "z", "i", "j", "k", "m")
 
@@ -61,3 +64,74 @@ def test_graphs_and_pynative_mode_agree_over_all_methods(functions, dtype):
             if same(pynative, expected) == differs:
                 faults.append((case, "PyTorch", shown(pynative), shown(expected)))
     assert not faults, "\n".join(" | ".join(fault) for fault in faults)
+
+
+# Of functions that take more dtypes, or numbers, than MindSpore's methods of their names.
+FUNCTIONS = (
+    *("x.ceil()", "x.erf()", "x.erfc()", "x.exp()", "x.expm1()", "x.nan_to_num()", "x.square()"),
+    *("x.argmax()", "x.argmax(1, True)", "x.gcd(y)", "x.logaddexp(y)", "x.logaddexp2(y)"),
+    *("x.logsumexp(1, True)", "x.cummax(dim=0)", "x.cummin(1)", "x.cummin(dim=0)", "x.diff(dim=0)"),
+    *("x.nan_to_num(1.0, 2.0, 3.0)", "x.lerp(y, 0.5)", "x.lerp(y, y)", "x.addcmul(y, y)"),
+    *("x.addcmul(y, y, value=2)", "x.addcdiv(y, y)", "x.norm(2, 1)", "x.norm(p=1, dim=0)"),
+    *("x.flip((0,))", "x.repeat_interleave(2, 1)", "v.repeat_interleave(k)", "a.addmm(a, b)"),
+    *("a.addmm(a, b, beta=2, alpha=3)", "a.inverse()", "c.inverse()", "x.xlogy(2)", "x.std()"),
+    *("x.any((0, 1))", "x.var(1)", "x.xlogy(y)", "x.float_power(y)", "v.outer(w)", "x.topk(2)"),
+    *("v.outer(g)", "x.addcmul(g, y)", "x.logaddexp(g)", "x.addcdiv(g, y)", "x.logaddexp2(g)"),
+)
+DTYPES = (
+    *("float16", "bfloat16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8"),
+    "bool",
+)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_methods_take_what_the_functions_of_their_names_take(dtype):
+    given = arrays("int32" if "int" in dtype else "float32" if "float" in dtype else dtype)
+    kept = ("g", "i", "j", "k", "m")
+
+    def converted(module, array, name):
+        tensor = getattr(module, "Tensor" if module is ms else "tensor")(array)
+        kind = getattr(module, "bool_" if (module, dtype) == (ms, "bool") else dtype)
+        return tensor if name in kept else tensor.astype(kind) if module is ms else tensor.to(kind)
+
+    ours, theirs = (
+        {name: converted(module, array, name) for name, array in given.items()}
+        for module in (ms, torch)
+    )
+    tolerance = {"float16": 2e-3, "bfloat16": 3e-2}.get(dtype, 1e-5)
+    faults = []
+    for case in FUNCTIONS:
+        tensor, name, rest = re.fullmatch(r"(\w+)\.(\w+)\((.*)\)", case).groups()
+        call = f"mint.{name}({tensor}, {rest})"
+        function = ask(lambda call=call: eval(call, {"mint": mint}, ours))
+        method = ask(lambda case=case: eval(case, {}, ours))
+        expected = ask(lambda case=case: eval(case, {}, theirs))
+        if not same(method, function, tolerance):
+            faults.append((case, "function", shown(function), "method", shown(method)))
+        if not isinstance(expected, str) and not same(method, expected, tolerance):
+            faults.append((case, "PyTorch", shown(expected), "method", shown(method)))
+    assert not faults, "\n".join(" | ".join(fault) for fault in faults)
+
+
+@pytest.mark.parametrize("shape", [(0, 3), (3, 0), (0,), (2, 0, 4)])
+@pytest.mark.parametrize("dtype", ["float32", "int64"])
+def test_topk_of_empty_tensors(shape, dtype):
+    x = np.zeros(shape, dtype)
+    for dim in range(-len(shape), len(shape)):
+        for k in (0, 1, 3):
+
+            def of_method(x, k=k, dim=dim):
+                return x.topk(k, dim)
+
+            def of_mint(x, k=k, dim=dim):
+                return mint.topk(x, k, dim)
+
+            expected = ask(lambda k=k, dim=dim: torch.tensor(x).topk(k, dim))
+            for call in (of_method, of_mint, ms.jit(of_method), ms.jit(of_mint)):
+                result = ask(lambda call=call: call(ms.Tensor(x)))
+                if isinstance(expected, str):
+                    most = shape[dim]
+                    first_line = result.split("\n")[0].replace("'", "")  # in graphs in quotes
+                    assert first_line == f"ValueError: topk: expected k from 0 to {most}, got {k}"
+                else:
+                    assert same(result, expected), (k, dim, shown(result), shown(expected))
