@@ -193,7 +193,7 @@ OTHER_THAN_PYTORCH: dict[str, tuple[str, ...]] = {
     # Methods of MindSpore's that mint has not.
     **dict.fromkeys(("x.nanmedian()", "x.aminmax()"), ("float32", "int32")),
     **dict.fromkeys(("x.equal(y)", "x.equal(u)"), ("float32", "int32", "bool")),
-    "x.copysign(u)": ("float32", "int32"),
+    "x.copysign(u)": ("float32",),
     **dict.fromkeys(("x.bitwise_left_shift(y)", "x.bitwise_right_shift(u)", "~x"), ("int32",)),
     # The older method's keywords.
     "x.var(axis=0, keepdims=True)": ("float32",),

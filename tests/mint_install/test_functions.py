@@ -282,6 +282,28 @@ def test_nonzero_of_bfloat16():
 # ===--- methods, layers ---===
 
 
+@pytest.mark.parametrize("equation", ["i,j->ij", "ij,ij->ij", "ij,j->ij", "ij,ij,ij->i"])
+def test_gradients_of_einsum_in_graphs(equation):
+    arrays = [X if len(term) == 2 else X[0] for term in equation.split("->")[0].split(",")]
+    if equation == "i,j->ij":
+        arrays = [X[0], Y[:, 0]]
+    tensors = [torch.tensor(array, requires_grad=True) for array in arrays]
+    (torch.einsum(equation, *tensors) ** 2).sum().backward()
+
+    def of_two(x, y):
+        return (mint.einsum(equation, x, y) ** 2).sum()
+
+    def of_three(x, y, z):
+        return (mint.einsum(equation, x, y, z) ** 2).sum()
+
+    function = of_two if len(arrays) == 2 else of_three
+    gradient = ms.grad(function, grad_position=tuple(range(len(arrays))))
+    for found in (gradient, ms.jit(gradient)):
+        results = found(*map(ms.Tensor, arrays))
+        for result, tensor in zip(results, tensors, strict=True):
+            assert_equal(result, tensor.grad, 1e-4)
+
+
 def test_methods_of_float64():
     x = X.astype(np.float64)
     for name, arguments in (("std", ()), ("std", (1,)), ("var", (0,)), ("logsumexp", (1,))):
