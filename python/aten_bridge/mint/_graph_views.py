@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from mindspore import Tensor, mint
+from mindspore import Tensor
 from mindspore import _checkparam as validator
+from mindspore.common.dtype import TensorType
 from mindspore.graph._parse import standard_method
 from mindspore.ops import functional as F
 from mindspore.ops import tensor_method
@@ -22,6 +23,7 @@ from mindspore.ops.auto_generate import (
     expand_dims_view_op,
     narrow_view_op,
     select_ext_view_op,
+    slice_ext_view_op,
     split_tensor_view_op,
     split_with_size_view_op,
     transpose_ext_view_op,
@@ -29,8 +31,8 @@ from mindspore.ops.auto_generate import (
     unstack_ext_view_op,
 )
 from mindspore.ops.auto_generate.gen_ops_prim import inplace_copy_op
-from mindspore.ops.composite.multitype_ops import _compile_utils as indices
-from mindspore.ops.composite.multitype_ops import getitem
+from mindspore.ops.composite.base import core
+from mindspore.ops.composite.multitype_ops import getitem, setitem
 from mindspore.ops.primitive import constexpr
 
 from aten_bridge.mint._replace import REPLACED, named_as, replaces
@@ -40,6 +42,7 @@ def in_graphs(*originals: Callable) -> Callable:
     """The function stands in for those that the compiler takes for a method."""
 
     def decorate(function: Callable) -> Callable:
+        core(function)  # inlined early: MindSpore differentiates no view in a shared graph
         REPLACED.extend([(original, function) for original in originals])
         return function
 
@@ -231,72 +234,188 @@ def squeeze(input, axis=None):
 # ===--- [] ---===
 
 
+@constexpr
 def _is_basic(index):
-    """Whether MindSpore has views for it: of numbers, slices with a positive step, None and `...`."""
-    if isinstance(index, (list, Tensor, bool)):
-        return False
-    if isinstance(index, tuple):
-        for part in index:
-            if isinstance(part, tuple) or not _is_basic(part):
-                return False
-    elif isinstance(index, slice):
-        for bound in (index.start, index.stop, index.step):
-            if isinstance(bound, Tensor):
-                return False
-        return index.step is None or index.step > 0
-    return True
+    """1 if MindSpore has views for it: of numbers, slices with a positive step, None and `...`."""
+    for part in index if isinstance(index, tuple) else (index,):
+        if isinstance(part, slice):
+            bounds = (part.start, part.stop, part.step)
+            if any(not isinstance(bound, (int, type(None))) for bound in bounds):
+                return 0
+            if part.step is not None and part.step < 1:
+                return 0
+        elif isinstance(part, bool) or not isinstance(part, (int, type(None), type(...))):
+            return 0
+    return 1
 
 
-def _has_view(data, index):
-    if F.is_sequence_value_unknown(F.shape(data)) or not F.isconstant(index):
-        return False
-    return _is_basic(index)
+@constexpr
+def _steps(shape, index):
+    """What names the part, one after the other: an operator's number and its arguments."""
+    parts = index if isinstance(index, tuple) else (index,)
+    named = sum(part is not None and part is not Ellipsis for part in parts)
+    if named > len(shape):
+        raise IndexError(
+            f"expected at most {len(shape)} indices, one for each dimension, got {named}"
+        )
+    steps, dim, place = [], 0, 0
+    for part in parts:
+        if part is None:
+            steps.append((0, dim, 0, 0, 0))
+            dim += 1
+            continue
+        if part is Ellipsis:
+            dim += len(shape) - named
+            place += len(shape) - named
+            continue
+        if isinstance(part, int):
+            if not -shape[place] <= part < shape[place]:
+                raise IndexError(
+                    f"expected an index of dimension {place} from {-shape[place]} to "
+                    f"{shape[place] - 1}, got {part}"
+                )
+            steps.append((1, dim, part % shape[place], 0, 0))
+        else:
+            begin, end, step = part.indices(shape[place])
+            if (begin, step) != (0, 1) or end < shape[place]:
+                steps.append((2, dim, begin, max(begin, end), step))
+            dim += 1
+        place += 1
+    return tuple(steps)
 
 
-_get = indices._tensor_getitem
-_set = indices._tensor_setitem
+@constexpr
+def _leading(ndim, shape, index):
+    """How many dimensions a value has more than its place."""
+    kinds = [step[0] for step in _steps.fn(shape, index)] if _is_basic.fn(index) else []
+    return max(0, ndim - len(shape) - kinds.count(0) + kinds.count(1)) if _is_basic.fn(index) else 0
 
 
-def _as_views(original: Callable) -> None:
+@constexpr
+def _way(index, leading):
+    return _is_basic.fn(index) * (1 + (leading > 0))
+
+
+@constexpr
+def _number(is_constant):
+    return int(is_constant)
+
+
+def _getter() -> Callable:
+    """A function of its own, since MindSpore has no gradient of written views in a shared graph.
+
+    Nor of those behind branches and in loops: here are tables instead.
+    """
+
+    @core
+    def add(data, dim, begin, end, step):
+        return expand_dims_view_op(data, dim)
+
+    @core
+    def select(data, dim, begin, end, step):
+        return select_ext_view_op(data, dim, begin)
+
+    @core
+    def cut(data, dim, begin, end, step):
+        return slice_ext_view_op(data, dim, begin, end, step)
+
+    kinds = (add, select, cut)
+
+    @core
+    def get_0(data, steps):
+        return data
+
+    @core
+    def get_1(data, steps):
+        return kinds[steps[0][0]](data, *steps[0][1:])
+
+    @core
+    def get_2(data, steps):
+        return kinds[steps[1][0]](get_1(data, steps), *steps[1][1:])
+
+    @core
+    def get_3(data, steps):
+        return kinds[steps[2][0]](get_2(data, steps), *steps[2][1:])
+
+    @core
+    def get_4(data, steps):
+        return kinds[steps[3][0]](get_3(data, steps), *steps[3][1:])
+
+    @core
+    def get_more(data, steps):
+        data = get_4(data, steps)
+        for step in steps[4:]:
+            data = kinds[step[0]](data, *step[1:])
+        return data
+
+    gets = (get_0, get_1, get_2, get_3, get_4, get_more)
+
+    @core
+    def get(data, index):
+        steps = _steps(data.shape, index)
+        return gets[min(len(steps), 5)](data, steps)
+
+    return get
+
+
+def _as_views(original: Callable) -> Callable:
+    view = _getter()
+
+    @core
+    def get(data, index):
+        return (original, view)[_is_basic(index)](data, index)
+
+    @core
     def compute(data, index):
-        if _has_view(data, index):
-            return _get(data, index)
-        return original(data, index)
+        return (original, get)[_number(F.isconstant((index, data.shape)))](data, index)
 
-    REPLACED.append((original, named_as(original, compute)))
+    return named_as(original, compute)
 
 
-for _original in (
-    indices.tensor_index_by_number,
-    indices.tensor_index_by_slice,
-    indices.tensor_index_by_tuple,
-):
-    _as_views(_original)
-
-
-def add_dimension(data, _):
-    return expand_dims_view_op(data, 0)
-
-
-getitem.register("Tensor", "None")(add_dimension)
-
-
-def _in_place(original: Callable) -> None:
+def _in_place(original: Callable) -> Callable:
     """MindSpore's results are new tensors, which other names of the written one do not see."""
+    view = _getter()
 
-    def compute(data, index, value):
-        if F.isconstant(data):  # with whose value the graph is compiled
-            return original(data, index, value)
-        if isinstance(value, (int, float, bool, Tensor)) and _has_view(data, index):
-            return _set(data, index, value)
+    @core
+    def renew(data, index, value):
         return inplace_copy_op(data, original(data, index, value))
 
-    REPLACED.append((original, named_as(original, compute)))
+    @core
+    def set_whole(data, index, value):
+        inplace_copy_op(view(data, index), value)
+        return data
+
+    @core
+    def set_longer(data, index, value):
+        value = F.reshape(value, value.shape[_leading(value.ndim, data.shape, index) :])
+        inplace_copy_op(view(data, index), value)
+        return data
+
+    @core
+    def set_tensor(data, index, value):
+        way = _way(index, _leading(value.ndim, data.shape, index))
+        return (renew, set_whole, set_longer)[way](data, index, value)
+
+    @core
+    def set_number(data, index, value):
+        return (renew, set_whole)[_is_basic(index)](data, index, Tensor(value, data.dtype))
+
+    @core
+    def compute(data, index, value):
+        is_known = _number(F.isconstant((index, data.shape)))
+        if isinstance(value, Tensor):
+            return (renew, set_tensor)[is_known](data, index, value)
+        if isinstance(value, (int, float, bool)):
+            is_known = _number(F.isconstant((index, data.shape, value)))
+            return (renew, set_number)[is_known](data, index, value)
+        return renew(data, index, value)
+
+    return named_as(original, compute)
 
 
-for _name in (
-    *("slice", "ellipsis", "list", "bool", "number_with_number", "number_with_sequence"),
-    *("number_with_tensor", "tensor_with_number", "tensor_with_sequence", "tensor_with_tensor"),
-    *("tuple_with_number", "tuple_with_sequence", "tuple_with_tensor"),
-):
-    _in_place(getattr(indices, f"tensor_setitem_by_{_name}"))
+def install() -> None:
+    """MindSpore's own choose by an environment variable, of which a graph keeps the branches."""
+    for table, change in ((getitem, _as_views), (setitem, _in_place)):
+        for kinds, function in list(table.entries):
+            if isinstance(kinds[0], TensorType) and function.__module__.startswith("mindspore"):
+                table.register(*kinds)(change(function))

@@ -19,6 +19,7 @@ from mindspore._c_expression import dump_func_graph
 from mindspore.graph import api
 from mindspore.graph._parse import parser
 from mindspore.ops import functional as F
+from mindspore.ops.composite.base import core
 from mindspore.ops.auto_generate import inplace_addmm_op, inplace_copy_op, inplace_floor_op
 
 from aten_bridge.mint._replace import is_known
@@ -28,19 +29,23 @@ PREFIX = "_aten_bridge_"
 # ===--- what takes the place of statements in the functions that are compiled ---===
 
 
+@core
 def floor_(x):
     return inplace_floor_op(x) if is_known(x) and isinstance(x, Tensor) else x.floor_()
 
 
+@core
 def addmm_(x, mat1, mat2, *, beta=1, alpha=1):
     return inplace_addmm_op(x, mat1, mat2, beta=beta, alpha=alpha)
 
 
+@core
 def write_back(tensor, view):
     """What has been written to a view in other sizes, of which a graph has a copy."""
     return inplace_copy_op(tensor, F.reshape(view, tensor.shape))
 
 
+@core
 def fresh(x):
     """A new tensor in each run: MindSpore computes with its value when it compiles."""
     return mint.clone(x) if is_known(x) and isinstance(x, Tensor) else x
@@ -275,7 +280,10 @@ class _Graph:
             written = self.memory_of(target, False)
             original = self.memory_of(target, True)
             kind = self.operators.get(original, "")
-            if not target.startswith("%") or kind in _CONSTANTS or (
+            is_constant = kind in _CONSTANTS and all(
+                using in self.writes for using, _, _ in self._uses(original)
+            )
+            if not target.startswith("%") or is_constant or (
                 kind.endswith("View") and not self.inputs[original]
             ):
                 yield operator, "constant"
@@ -454,7 +462,7 @@ def check(graph: object) -> None:
         return
     text = dump_func_graph(graph)
     graphs = _graphs(text)
-    inputs = set(re.findall(r"^(%para\w+): (?!.*IsWeight: true)", text, re.MULTILINE))
+    inputs = set(re.findall(r"^(%para\w+): (?!.*is_parameter)", text, re.MULTILINE))
     for part in graphs.values():
         if "PyExecute" in part.operators.values():
             for method in part.names:
