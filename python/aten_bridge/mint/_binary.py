@@ -7,11 +7,12 @@ from collections.abc import Callable
 import mindspore as ms
 from mindspore import Tensor, mint
 from mindspore.common.api import _pynative_executor
+from mindspore.ops import tensor_method
 from mindspore.ops.auto_generate import floor_mod_op
 
 from aten_bridge.mint._complex import Product, Quotient, ReverseQuotient, is_complex
 from aten_bridge.mint._numbers import FLOATING, beside, is_wide, number_like
-from aten_bridge.mint._promotion import promotes
+from aten_bridge.mint._promotion import common, promotes
 from aten_bridge.mint._replace import (
     METHODS,
     REPLACED,
@@ -165,6 +166,21 @@ def xlogy(input, other):
     return _xlogy(tensor(input, other), tensor(other, input))
 
 
+def _arc_tangent(name: str) -> None:
+    """MindSpore's gradients of two dtypes have the precision of the smaller."""
+    original = original_of(name)
+
+    @promotes(name)
+    def compute(input, other):
+        return original(input, other)
+
+    METHODS[name] = REPLACED[-1][1]
+
+
+_arc_tangent("arctan2")
+_arc_tangent("atan2")
+
+
 @replaces("cdist")
 def cdist(x1, x2, p=2.0, compute_mode="use_mm_for_euclid_dist_if_necessary"):
     return _cdist(x1, x2, float(p), compute_mode)
@@ -178,13 +194,35 @@ def _bounds(input, min, max):
     return tuple([bound if bound is None else Tensor(bound, input.dtype) for bound in (min, max)])
 
 
+def _clamp_to_tensors(input, min=None, max=None):
+    """In the common dtype: the gradient of each is of its own."""
+    tensors = [x for x in (input, min, max) if isinstance(x, Tensor)]
+    dtype = common(tuple([x.dtype for x in tensors]), tuple([x.ndim for x in tensors]))
+    wide = [
+        x.astype(dtype) if isinstance(x, Tensor) and x.dtype != dtype else x
+        for x in (input, min, max)
+    ]
+    return _clamp(*wide)
+
+
+REPLACED.append((tensor_method.tensor_clamp_tensor, _clamp_to_tensors))
+
+
 @replaces("clamp")
 @method
 def clamp(input, min=None, max=None):
     if not is_known(input, min, max):
         return _clamp(input, min, max)
+    if isinstance(min, Tensor) or isinstance(max, Tensor):
+        return _clamp_to_tensors(input, min, max)
     min, max = _bounds(input, min, max)
     return _clamp(input, min, max)
+
+
+@replaces("clip")
+@method
+def clip(input, min=None, max=None):
+    return clamp(input, min, max)
 
 
 # ===--- operators and methods of tensors ---===

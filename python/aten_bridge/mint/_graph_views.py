@@ -2,14 +2,16 @@
 
 MindSpore's compiler takes operators that copy for them, so that what is written to `x[1:]` or
 `x.T` is lost. Those of mint's functions (`mint.transpose`) make views, which it also
-differentiates: here the methods and `[]` get them. There is no such operator for a change of sizes: `view` and `reshape` are views here where only dimensions of
-size 1 come or go, and copies otherwise, of which _graph_writes.py takes care.
+differentiates: here the methods and `[]` get them. There is no such operator for other sizes:
+`view` and `reshape` are views here where only dimensions of size 1 come or go, and copies
+otherwise, of which _graph_writes.py takes care.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
+import mindspore as ms
 from mindspore import Tensor
 from mindspore import _checkparam as validator
 from mindspore.common.dtype import TensorType
@@ -21,7 +23,6 @@ from mindspore.ops.auto_generate import (
     chunk_view_op,
     diagonal_view_op,
     expand_dims_view_op,
-    narrow_view_op,
     select_ext_view_op,
     slice_ext_view_op,
     split_tensor_view_op,
@@ -35,6 +36,7 @@ from mindspore.ops.composite.base import core
 from mindspore.ops.composite.multitype_ops import getitem, setitem
 from mindspore.ops.primitive import constexpr
 
+from aten_bridge.mint._numbers import FLOATING
 from aten_bridge.mint._replace import REPLACED, named_as, replaces
 
 
@@ -91,19 +93,25 @@ def movedim(input, source, destination):
 # ===--- parts ---===
 
 
+_SLICED = (*FLOATING, ms.bool_, ms.int8, ms.int32, ms.int64, ms.uint8)  # as graphs have it
 _narrow, _diagonal = tensor_method.deprecated_tensor_narrow, standard_method.diagonal
 
 
 @in_graphs(standard_method.narrow, _narrow)
 def narrow(input, axis, start, length):
-    if isinstance(start, Tensor):
+    if isinstance(start, Tensor) or input.dtype not in _SLICED:
         return _narrow(input, axis, start, length)
-    return narrow_view_op(input, axis, start, length)
+    begin = start + input.shape[axis] if start < 0 else start
+    return slice_ext_view_op(input, axis, begin, begin + length, 1)
 
 
-@in_graphs(
-    standard_method.chunk, tensor_method.deprecated_tensor_chunk, tensor_method.tensor_chunk
-)
+@replaces("narrow", ms.float64)  # which graphs do not have
+def narrow_float64(input, dim, start, length):
+    begin = start + input.shape[dim] if start < 0 else start
+    return slice_ext_view_op(input, dim, begin, begin + length, 1)
+
+
+@in_graphs(standard_method.chunk, tensor_method.deprecated_tensor_chunk, tensor_method.tensor_chunk)
 def chunk(input, chunks, axis=0):
     return chunk_view_op(input, chunks, axis)
 
@@ -235,11 +243,13 @@ def squeeze(input, axis=None):
 
 
 @constexpr
-def _is_basic(index):
+def _is_basic(index, dtype):
     """1 if MindSpore has views for it: of numbers, slices with a positive step, None and `...`."""
     for part in index if isinstance(index, tuple) else (index,):
         if isinstance(part, slice):
             bounds = (part.start, part.stop, part.step)
+            if dtype not in _SLICED:
+                return 0
             if any(not isinstance(bound, (int, type(None))) for bound in bounds):
                 return 0
             if part.step is not None and part.step < 1:
@@ -285,15 +295,17 @@ def _steps(shape, index):
 
 
 @constexpr
-def _leading(ndim, shape, index):
+def _leading(ndim, shape, index, dtype):
     """How many dimensions a value has more than its place."""
-    kinds = [step[0] for step in _steps.fn(shape, index)] if _is_basic.fn(index) else []
-    return max(0, ndim - len(shape) - kinds.count(0) + kinds.count(1)) if _is_basic.fn(index) else 0
+    if not _is_basic.fn(index, dtype):
+        return 0
+    kinds = [step[0] for step in _steps.fn(shape, index)]
+    return max(0, ndim - len(shape) - kinds.count(0) + kinds.count(1))
 
 
 @constexpr
-def _way(index, leading):
-    return _is_basic.fn(index) * (1 + (leading > 0))
+def _way(index, dtype, leading):
+    return _is_basic.fn(index, dtype) * (1 + (leading > 0))
 
 
 @constexpr
@@ -363,7 +375,7 @@ def _as_views(original: Callable) -> Callable:
 
     @core
     def get(data, index):
-        return (original, view)[_is_basic(index)](data, index)
+        return (original, view)[_is_basic(index, data.dtype)](data, index)
 
     @core
     def compute(data, index):
@@ -387,18 +399,21 @@ def _in_place(original: Callable) -> Callable:
 
     @core
     def set_longer(data, index, value):
-        value = F.reshape(value, value.shape[_leading(value.ndim, data.shape, index) :])
+        value = F.reshape(value, value.shape[_leading(value.ndim, data.shape, index, data.dtype) :])
         inplace_copy_op(view(data, index), value)
         return data
 
     @core
     def set_tensor(data, index, value):
-        way = _way(index, _leading(value.ndim, data.shape, index))
+        leading = _leading(value.ndim, data.shape, index, data.dtype)
+        way = _way(index, data.dtype, leading)
         return (renew, set_whole, set_longer)[way](data, index, value)
 
     @core
     def set_number(data, index, value):
-        return (renew, set_whole)[_is_basic(index)](data, index, Tensor(value, data.dtype))
+        return (renew, set_whole)[_is_basic(index, data.dtype)](
+            data, index, Tensor(value, data.dtype)
+        )
 
     @core
     def compute(data, index, value):

@@ -19,9 +19,10 @@ from mindspore._c_expression import dump_func_graph
 from mindspore.graph import api
 from mindspore.graph._parse import parser
 from mindspore.ops import functional as F
+from mindspore.ops.auto_generate import inplace_copy_op, inplace_floor_op
 from mindspore.ops.composite.base import core
-from mindspore.ops.auto_generate import inplace_addmm_op, inplace_copy_op, inplace_floor_op
 
+from aten_bridge.mint import _in_place
 from aten_bridge.mint._replace import is_known
 
 PREFIX = "_aten_bridge_"
@@ -31,12 +32,60 @@ PREFIX = "_aten_bridge_"
 
 @core
 def floor_(x):
-    return inplace_floor_op(x) if is_known(x) and isinstance(x, Tensor) else x.floor_()
+    return inplace_floor_op(x) if _is_tensor(x) else x.floor_()
 
 
 @core
-def addmm_(x, mat1, mat2, *, beta=1, alpha=1):
-    return inplace_addmm_op(x, mat1, mat2, beta=beta, alpha=alpha)
+def addmm_(x, *arguments, **keywords):
+    if _is_tensor(x):
+        return _in_place.addmm_by_copy(x, *arguments, **keywords)
+    return x.addmm_(*arguments, **keywords)
+
+
+@core
+def copy_(x, src, *arguments, **keywords):
+    if _is_tensor(x) and _is_tensor(src) and src.dtype != x.dtype:
+        return inplace_copy_op(x, src.astype(x.dtype))
+    return x.copy_(src, *arguments, **keywords)
+
+
+@core
+def div_(x, other, *, rounding_mode=None):
+    if rounding_mode is None or not _is_tensor(x):
+        return x.div_(other)
+    return _in_place.div_by_copy(x, other, rounding_mode=rounding_mode)
+
+
+@core
+def fill_diagonal_(x, fill_value, wrap=False):
+    if wrap and _is_tensor(x):
+        return _in_place.fill_diagonal_by_mask(x, fill_value, wrap)
+    return x.fill_diagonal_(fill_value, wrap)
+
+
+@core
+def index_fill_(x, dim, index, value):
+    if _is_tensor(x) and _is_tensor(value):
+        return _in_place.index_fill_by_mask(x, dim, index, value)
+    return x.index_fill_(dim, index, value)
+
+
+@core
+def index_put_(x, indices, values, accumulate=False):
+    if _is_tensor(x) and _in_place.has_rows(x, indices, values):
+        return _in_place.index_put_by_rows(x, indices, values, accumulate)
+    return x.index_put_(indices, values, accumulate)
+
+
+@core
+def absolute(x):
+    """Of complex numbers a graph's method is complex."""
+    return mint.abs(x) if _is_tensor(x) else x.abs()
+
+
+@core
+def _is_tensor(x):
+    return is_known(x) and isinstance(x, Tensor)
 
 
 @core
@@ -55,9 +104,13 @@ _MAKE_TENSORS = (
     *("Tensor", "arange", "empty", "eye", "full", "full_like", "linspace", "ones", "ones_like"),
     *("tensor", "zeros", "zeros_like"),
 )
-_LEFT_TO_PYTHON = {"floor_": floor_, "addmm_": addmm_}
+# That MindSpore leaves to Python, or differentiates wrongly.
+_METHODS = {
+    **{"addmm_": addmm_, "copy_": copy_, "div_": div_, "fill_diagonal_": fill_diagonal_},
+    **{"floor_": floor_, "index_fill_": index_fill_, "index_put_": index_put_},
+}
 _VIEWS = ("view", "view_as")
-_FUNCTIONS = {**_LEFT_TO_PYTHON, "fresh": fresh, "write_back": write_back}
+_FUNCTIONS = {**_METHODS, "abs": absolute, "fresh": fresh, "write_back": write_back}
 
 
 def writes(name: str) -> bool:
@@ -137,11 +190,24 @@ class _Rewriter(ast.NodeTransformer):
     def visit_Call(self, node):
         node = self.generic_visit(node)
         if (_method(node) or getattr(node.func, "id", "")) in _MAKE_TENSORS:
-            return _like(ast.Call(_like(ast.Name(f"{PREFIX}fresh", ast.Load()), node), [node], []), node)
-        if _method(node) in _LEFT_TO_PYTHON:
+            return _like(
+                ast.Call(_like(ast.Name(f"{PREFIX}fresh", ast.Load()), node), [node], []), node
+            )
+        if _method(node) in _METHODS:
             function = _like(ast.Name(PREFIX + node.func.attr, ast.Load()), node.func)
             node.args = [node.func.value, *node.args]
             node.func = function
+        return node
+
+
+class _AbsRewriter(ast.NodeTransformer):
+    """Of all functions: a method that graphs have wrong."""
+
+    def visit_Call(self, node):
+        node = self.generic_visit(node)
+        if _method(node) in ("abs", "absolute") and not node.args and not node.keywords:
+            node.args = [node.func.value]
+            node.func = _like(ast.Name(f"{PREFIX}abs", ast.Load()), node.func)
         return node
 
 
@@ -269,9 +335,7 @@ class _Graph:
                 return kind
         return None
 
-    def lost_writes(
-        self, graphs: dict[str, _Graph], inputs: set[str]
-    ) -> Iterator[tuple[str, str]]:
+    def lost_writes(self, graphs: dict[str, _Graph], inputs: set[str]) -> Iterator[tuple[str, str]]:
         """The operators that write, and those of the copies that show it, or do not.
 
         `inputs` are those of the outermost graph, but for Parameters.
@@ -283,8 +347,10 @@ class _Graph:
             is_constant = kind in _CONSTANTS and all(
                 using in self.writes for using, _, _ in self._uses(original)
             )
-            if not target.startswith("%") or is_constant or (
-                kind.endswith("View") and not self.inputs[original]
+            if (
+                not target.startswith("%")
+                or is_constant
+                or (kind.endswith("View") and not self.inputs[original])
             ):
                 yield operator, "constant"
                 continue
@@ -322,9 +388,9 @@ class _Graph:
         for name, i, value in uses:
             if not self._comes_of(value, copied):
                 is_used = True
-                if self.operators[name] == "InplaceCopy" and i == 0:
-                    if self._comes_of(self.inputs[name][1], copied):
-                        return False  # copied back
+                is_copy = self.operators[name] == "InplaceCopy" and i == 0
+                if is_copy and self._comes_of(self.inputs[name][1], copied):
+                    return False  # copied back
         return is_used
 
 
@@ -457,7 +523,7 @@ def _refuse_python(method: str) -> None:
 
 
 def check(graph: object) -> None:
-    """Raises RuntimeError if a compiled graph writes to copies; not if nothing it is made of does."""
+    """Raises RuntimeError if what a compiled graph writes would be lost."""
     if graph is None or not _sites:
         return
     text = dump_func_graph(graph)
@@ -487,6 +553,7 @@ def _rewriting(original: Callable) -> Callable:
             return tokens, tree
         if not hasattr(tree, "aten_bridge_sites"):
             tree.aten_bridge_sites = list(_sites_of(tree))
+            _AbsRewriter().visit(tree)
             if tree.aten_bridge_sites:
                 _Rewriter().visit(tree)
         _note(self, tree.aten_bridge_sites)

@@ -44,6 +44,8 @@ def div_(self, other, *, rounding_mode=None):
     if rounding_mode is None and not is_wide(other, self):
         return _div_in_place(self, beside(other, self))
     # With a mode MindSpore's does nothing.
+    if _pynative_executor.requires_grad():
+        return div_by_copy(self, other, rounding_mode=rounding_mode)
     return self.copy_(mint.div(self, other, rounding_mode=rounding_mode))
 
 
@@ -74,7 +76,99 @@ def masked_fill_(self, mask, value):
 
 @method
 def index_fill_(self, dim, index, value):
+    if isinstance(value, Tensor) and _pynative_executor.requires_grad():
+        return index_fill_by_mask(self, dim, index, value)
     return _index_fill_in_place(self, dim, index, of_dtype(value, self.dtype))
+
+
+# ===--- gradients ---===
+#
+# MindSpore has none of these, or wrong ones: they are made of methods that have them. In graphs
+# _graph_writes.py puts the functions in the places of the methods.
+
+_addmm_in_place, _copy_in_place, _fill_diagonal_in_place = (
+    Tensor.addmm_,
+    Tensor.copy_,
+    Tensor.fill_diagonal_,
+)
+_index_put_in_place = Tensor.index_put_
+
+
+def addmm_by_copy(self, mat1, mat2, *, beta=1, alpha=1):
+    return self.copy_(mint.addmm(mint.clone(self), mat1, mat2, beta=beta, alpha=alpha))
+
+
+def copy_of_dtype(self, src, non_blocking=False):
+    """The gradient of another dtype would have this one's."""
+    return _copy_in_place(self, src.astype(self.dtype), non_blocking)
+
+
+def div_by_copy(self, other, *, rounding_mode=None):
+    return self.copy_(mint.div(mint.clone(self), other, rounding_mode=rounding_mode))
+
+
+def fill_diagonal_by_mask(self, fill_value, wrap=False):
+    places = _fill_diagonal_in_place(mint.zeros(self.shape, dtype=ms.int32), 1, wrap)
+    return self.masked_fill_(places == 1, fill_value)
+
+
+def index_fill_by_mask(self, dim, index, value):
+    places = mint.zeros(self.shape, dtype=ms.int32)
+    return self.masked_fill_(places.index_fill_(dim, index, 1) == 1, value)
+
+
+def index_put_by_rows(self, indices, values, accumulate=False):
+    """As rows of the dimensions that the indices name, which index_copy_ and index_add_ write."""
+    rows, place = 1, 0
+    for i in range(len(indices)):
+        size, index = self.shape[i], indices[i].astype(ms.int64)
+        rows *= size
+        place = place * size + mint.where(index < 0, index + size, index)
+    rest = self.shape[len(indices) :]
+    values = mint.broadcast_to(values.astype(self.dtype), (*place.shape, *rest))
+    values = mint.reshape(values, (place.numel(), -1))
+    table, place = mint.reshape(mint.clone(self), (rows, -1)), mint.reshape(place, (-1,))
+    if accumulate:
+        table = mint.index_add(table, 0, place, values)
+    else:
+        table = mint.clone(table).index_copy_(0, place, values)
+    return self.copy_(mint.reshape(table, self.shape))
+
+
+def has_rows(self, indices, values) -> bool:
+    """Whether index_put_by_rows() can write them."""
+    for index in indices:
+        if index.dtype not in (ms.int32, ms.int64):
+            return False
+    return self.ndim > 0 and 0 not in self.shape and len(indices) > 0
+
+
+@method
+def addmm_(self, mat1, mat2, *, beta=1, alpha=1):
+    if _pynative_executor.requires_grad():
+        return addmm_by_copy(self, mat1, mat2, beta=beta, alpha=alpha)
+    return _addmm_in_place(self, mat1, mat2, beta=beta, alpha=alpha)
+
+
+@method
+def copy_(self, src, non_blocking=False):
+    if src.dtype != self.dtype and _pynative_executor.requires_grad():
+        return copy_of_dtype(self, src, non_blocking)
+    return _copy_in_place(self, src, non_blocking)
+
+
+@method
+def fill_diagonal_(self, fill_value, wrap=False):
+    if wrap and _pynative_executor.requires_grad():
+        return fill_diagonal_by_mask(self, fill_value, wrap)
+    return _fill_diagonal_in_place(self, fill_value, wrap)
+
+
+@method
+def index_put_(self, indices, values, accumulate=False):
+    if _pynative_executor.requires_grad() and has_rows(self, indices, values):
+        return index_put_by_rows(self, indices, values, accumulate)
+    return _index_put_in_place(self, indices, values, accumulate)
 
 
 # ===--- methods of tensors in graph mode ---===

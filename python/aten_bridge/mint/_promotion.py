@@ -23,7 +23,7 @@ def _kind(dtype):
 
 
 @constexpr  # graph mode does not read it
-def _common(dtypes, ndims):
+def common(dtypes, ndims):
     """PyTorch's dtype of several: a tensor of no dimension counts for its kind of number alone."""
     tensors = sorted(zip(dtypes, ndims, strict=True), key=lambda tensor: tensor[1] == 0)
     dtype, most = tensors[0]
@@ -49,7 +49,7 @@ def promotes(path: str) -> Callable:
             dtypes = [x.dtype for x in tensors]
             if not tensors or not dtypes.count(dtypes[0]) < len(dtypes):
                 return function(*arguments, **keywords)
-            dtype = _common(tuple(dtypes), tuple([x.ndim for x in tensors]))
+            dtype = common(tuple(dtypes), tuple([x.ndim for x in tensors]))
             arguments = [
                 x.astype(dtype) if isinstance(x, Tensor) and x.dtype != dtype else x
                 for x in arguments

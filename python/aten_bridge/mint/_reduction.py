@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import mindspore as ms
-from mindspore import Tensor, mint, ops
+from mindspore import Tensor, mint, nn, ops
 from mindspore.ops.auto_generate import LinalgVectorNorm
 
-from aten_bridge.mint._numbers import INTEGERS
+from aten_bridge.mint._numbers import FLOATING, INTEGERS
 from aten_bridge.mint._replace import METHODS, REPLACED, named_as, original_of, replaces
 
 _all, _any, _cumprod, _cumsum = mint.all, mint.any, mint.cumprod, mint.cumsum
@@ -71,11 +71,49 @@ for _name in ("cummax", "cummin"):
     _of_0_dim(_name)
 
 
+def _shifted(x, steps, filler):
+    """The last dimension without its first elements, with others behind."""
+    rest = mint.narrow(x, -1, steps, x.shape[-1] - steps)
+    return mint.cat((rest, mint.full_like(mint.narrow(x, -1, 0, steps), filler)), -1)
+
+
+class _CumulativeProduct(nn.Cell):
+    """Along the last dimension. MindSpore's gradient is NaN where an element is 0."""
+
+    def construct(self, x):
+        return _cumprod(x, -1)
+
+    def bprop(self, x, out, dout):
+        # g[k] + x[k + 1] * (g[k + 1] + x[k + 2] * (...)), the pairs composed by twos.
+        factors, gradient, steps = _shifted(x, 1, 0), dout, 1
+        while steps < x.shape[-1]:
+            gradient = gradient + factors * _shifted(gradient, steps, 0)
+            factors = factors * _shifted(factors, steps, 0)
+            steps *= 2
+        ones = mint.ones_like(mint.narrow(x, -1, 0, 1))
+        before = mint.cat((ones, mint.narrow(out, -1, 0, x.shape[-1] - 1)), -1)
+        return (gradient * before,)
+
+
+_cumulative_product = _CumulativeProduct()
+
+
 @replaces("cumprod")
 def cumprod(input, dim, dtype=None):
-    if input.ndim:
-        return _cumprod(input, dim, dtype=dtype)
-    return mint.reshape(_cumprod(mint.reshape(input, (1,)), dim, dtype=dtype), ())
+    if dtype is None and input.dtype in (*INTEGERS, ms.bool_):
+        dtype = ms.int64
+    input = input if dtype is None else input.astype(dtype)
+    if input.dtype not in FLOATING or 0 in input.shape:
+        if input.ndim:
+            return _cumprod(input, dim)
+        return mint.reshape(_cumprod(mint.reshape(input, (1,)), dim), ())
+    if not -max(input.ndim, 1) <= dim < max(input.ndim, 1):
+        return _cumprod(input, dim)  # which refuses it
+    if input.ndim == 0:
+        return mint.select(_cumulative_product(mint.reshape(input, (1,))), 0, 0)
+    if dim in (-1, input.ndim - 1):
+        return _cumulative_product(input)
+    return mint.transpose(_cumulative_product(mint.transpose(input, dim, -1)), dim, -1)
 
 
 @replaces("cumsum")  # MindSpore's gradient has the dtype of the result

@@ -8,6 +8,7 @@ from collections.abc import Callable
 import mindspore as ms
 import numpy as np
 from mindspore import Tensor, mint, ops
+from mindspore.ops import tensor_method
 
 from aten_bridge.mint._complex import is_complex
 from aten_bridge.mint._numbers import INTEGERS, number_like
@@ -79,3 +80,23 @@ def _complex_as_before(name: str) -> None:
 
 for _name in ("acos", "acosh", "asin", "asinh", "atan"):
     _complex_as_before(_name)
+
+
+_complex_abs = ops.ComplexAbs()
+
+
+def _real_abs(original: Callable) -> Callable:
+    """Of complex numbers MindSpore's is complex."""
+
+    def compute(input):
+        if is_known(input) and is_complex(input):
+            return _complex_abs(input)
+        return original(input)
+
+    return named_as(original, compute)
+
+
+REPLACED.append((original_of("abs"), _real_abs(original_of("abs"))))
+REPLACED.append((tensor_method.tensor_abs, _real_abs(tensor_method.tensor_abs)))
+for _name in ("__abs__", "abs", "absolute"):
+    METHODS[_name] = _real_abs(getattr(Tensor, _name))
