@@ -175,17 +175,18 @@ ATEN_BRIDGE_INLINE void GradientBase::invoke(const Arguments& arguments) const {
     }
   }
   const auto count = static_cast<int>(gradients.size());
-  copy_to_outputs(arguments, gradients.data(), count, [&](const at::Tensor* from) {
-    for (int i = 0; i < count; ++i) {
-      const at::Tensor& gradient = from[i];
-      const at::Tensor& output = arguments.output(i).view;
-      if (!gradient.defined()) {
-        output.zero_();
-      } else if (!is_in_place(output, gradient)) {
-        output.copy_(gradient);
-      }
-    }
-  });
+  copy_to_outputs(arguments, gradients.data(), count,
+                  [&](const at::Tensor* from, bool may_be_in_place) {
+                    for (int i = 0; i < count; ++i) {
+                      const at::Tensor& gradient = from[i];
+                      const at::Tensor& output = arguments.output(i).view;
+                      if (!gradient.defined()) {
+                        output.zero_();
+                      } else if (!may_be_in_place || !is_in_place(output, gradient)) {
+                        output.copy_(gradient);
+                      }
+                    }
+                  });
 }
 
 ATEN_BRIDGE_INLINE std::vector<at::Tensor> GradientBase::results(const Arguments& arguments) const {

@@ -32,7 +32,8 @@ inline const void* first_element(const at::Tensor& tensor) {
 }
 
 /// Whether the result is what the output has already, in the same place.
-inline bool is_in_place(const at::Tensor& output, const at::Tensor& result) {
+[[gnu::cold, gnu::noinline]] inline bool is_in_place(const at::Tensor& output,
+                                                     const at::Tensor& result) {
   return result.has_storage() && first_element(result) == first_element(output) &&
          result.sizes() == output.sizes() && result.scalar_type() == output.scalar_type() &&
          result.is_contiguous() && output.is_contiguous() && !result.is_conj() && !result.is_neg();
@@ -41,13 +42,13 @@ inline bool is_in_place(const at::Tensor& output, const at::Tensor& result) {
 /// Whether the result's memory overlaps that of an output, as of a view of an input whose memory
 /// the host reuses. ATen cannot see it, since each operand has a storage of its own.
 inline bool overlaps_outputs(const Arguments& arguments, const at::Tensor& result) {
-  if (!result.defined() || !result.has_storage()) {
-    return false;
-  }
   const auto begin = [](const c10::Storage& storage) {
     return reinterpret_cast<std::uintptr_t>(storage.data());
   };
   const c10::Storage& storage = result.unsafeGetTensorImpl()->unsafe_storage();
+  if (!storage) {  // undefined, or not dense
+    return false;
+  }
   for (int i = 0; i < arguments.outputs; ++i) {
     const c10::Storage& output = arguments.output(i).view.unsafeGetTensorImpl()->unsafe_storage();
     if (begin(storage) < begin(output) + output.nbytes() &&
@@ -70,15 +71,16 @@ inline bool overlaps_outputs(const Arguments& arguments, const at::Tensor& resul
   return separate;
 }
 
-/// Calls `copy` with the results when none of them is in memory that it overwrites.
+/// Calls `copy` with the results when none of them is in memory that it overwrites, and with
+/// whether some may be in their place.
 template <class Copy>
 void copy_to_outputs(const Arguments& arguments, const at::Tensor* results, int count,
                      const Copy& copy) {
   if (std::any_of(results, results + count,
                   [&](const at::Tensor& result) { return overlaps_outputs(arguments, result); })) {
-    copy(separated(arguments, results, count).data());
+    copy(separated(arguments, results, count).data(), /*may_be_in_place=*/true);
   } else {
-    copy(results);
+    copy(results, /*may_be_in_place=*/false);
   }
 }
 
@@ -105,10 +107,10 @@ ATEN_BRIDGE_INLINE void copy_results(const Arguments& arguments, const at::Tenso
     }
   }
   report.raise_if_failed();
-  copy_to_outputs(arguments, results, count, [&](const at::Tensor* from) {
+  copy_to_outputs(arguments, results, count, [&](const at::Tensor* from, bool may_be_in_place) {
     for (int i = 0; i < count; ++i) {
       const at::Tensor& output = arguments.output(i).view;
-      if (!is_in_place(output, from[i])) {
+      if (!may_be_in_place || !is_in_place(output, from[i])) {
         output.copy_(from[i]);
       }
     }
@@ -139,7 +141,7 @@ ATEN_BRIDGE_INLINE void copy_data_dependent_results(const Arguments& arguments,
     }
   }
   report.raise_if_failed();
-  copy_to_outputs(arguments, results, count, [&](const at::Tensor* from) {
+  copy_to_outputs(arguments, results, count, [&](const at::Tensor* from, bool /*may_be_in_place*/) {
     for (int i = 0; i < count; ++i) {
       const at::Tensor& view = arguments.output(i).view;
       view.flatten().slice(0, 0, from[i].numel()).copy_(from[i].flatten());
