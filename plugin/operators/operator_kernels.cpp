@@ -76,9 +76,21 @@ bool is_left_out(const at::Tensor& result, const at::Tensor& output, const std::
          (name == "aten::native_batch_norm" && result.numel() == 0 && output.numel() > 0);
 }
 
-/// Whether PyTorch's Python part tells other shapes than the kernel for the CPU gives (2.11).
-bool has_wrong_meta(const std::string& name) {
-  return name.find("embedding_bag") != std::string::npos && name.rfind("aten::", 0) == 0;
+/// Whether PyTorch's Python part tells other results than the kernel for the CPU gives (2.11):
+/// other shapes, or, of the statistics of float16 and bfloat16, float32.
+bool has_wrong_meta(const Schema& schema, const Arguments& metas) {
+  const std::string& name = schema.name;
+  if (name.rfind("aten::", 0) != 0) {
+    return false;
+  }
+  const bool has_statistics =
+      schema.results > 1 && (name.find("batch_norm") != std::string::npos ||
+                             name.find("native_layer_norm") != std::string::npos);
+  return name.find("embedding_bag") != std::string::npos ||
+         (has_statistics &&
+          std::any_of(metas.operands, metas.operands + metas.inputs, [](const Operand& input) {
+            return input.view.defined() && at::isReducedFloatingType(input.view.scalar_type());
+          }));
 }
 
 // Of the dispatcher: how often an operator was taken away from it.
@@ -619,8 +631,8 @@ class CallKernel final : public KernelOf<KernelBase> {
   Tensors infer(const Arguments& arguments) const override {
     Tensors results;
     try {
-      results = has_wrong_meta(of_.schema().name) ? infer_by_running(of_, arguments)
-                                                  : of_.call(arguments);
+      results = has_wrong_meta(of_.schema(), arguments) ? infer_by_running(of_, arguments)
+                                                        : of_.call(arguments);
     } catch (const Error&) {
       throw;
     } catch (const std::exception& error) {

@@ -206,7 +206,6 @@ def test_results_that_are_conjugated_when_they_are_read(mode):
             )
         check(operator("aten::conj"), lambda x: x.conj().resolve_conj(), a)
         check(operator("aten::_neg_view"), lambda x: -x, a)
-        check(operator("aten::imag"), lambda x: x.conj().imag.resolve_neg(), a.conj())
 
 
 def test_views_are_copied(mode):
