@@ -208,6 +208,18 @@ def test_results_that_are_conjugated_when_they_are_read(mode):
         check(operator("aten::_neg_view"), lambda x: -x, a)
 
 
+@pytest.mark.parametrize("dtype", [ms.float16, ms.bfloat16, ms.float32])
+@pytest.mark.parametrize("rows", [0, 2])
+def test_dtypes_of_statistics(dtype, rows, mode):
+    """PyTorch's Python part tells float32 of float16 and bfloat16, as GPUs have them."""
+    x, w = ms.Tensor(array(rows, 3), dtype), ms.Tensor(array(3), dtype)
+    norm = operator("aten::native_layer_norm", normalized_shape=[3], eps=1e-5)
+    assert {one.dtype for one in Call(norm)(x, w, w)} == {dtype}
+    if rows > 0:
+        norm = operator("aten::native_batch_norm", training=True, momentum=0.1, eps=1e-5)
+        assert {one.dtype for one in Call(norm)(x, w, w, w, w)} == {dtype}
+
+
 def test_views_are_copied(mode):
     check(
         operator("aten::transpose.int", dim0=0, dim1=1), lambda x: x.t().contiguous(), array(2, 3)
