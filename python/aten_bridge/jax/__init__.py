@@ -131,8 +131,9 @@ def operator(
     with the defaults of the schema. Its gradient is that of PyTorch's autograd, of any order.
     Results of int64, such as indices, need jax_enable_x64.
 
-    Results whose sizes depend on values, as those of "aten::nonzero" do, are computed twice outside
-    of `jax.jit`: the first time for their sizes. Inside, give `out`, the largest that they can be:
+    Results whose sizes depend on values, as those of "aten::nonzero" do, and as nobody knows of an
+    operator of another library that has no meta function, are computed twice outside of
+    `jax.jit`: the first time for their sizes. Inside, give `out`, the largest that they can be:
     the function then returns such arrays, with each result in the begin and zeros behind it, and
     after them for each result its sizes, an int64 array.
 

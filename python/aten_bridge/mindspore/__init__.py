@@ -110,8 +110,9 @@ def operator(
     Its gradient is that of PyTorch's autograd, of any order; of integers it is zeros. Works in
     graphs and outside, also where sizes are not known when a graph is compiled.
 
-    Results whose sizes depend on values, as those of "aten::nonzero" do, are computed twice outside
-    of a graph: the first time for their sizes. For a graph give `out_shape` and `out_dtype`, the
+    Results whose sizes depend on values, as those of "aten::nonzero" do, and as nobody knows of an
+    operator of another library that has no meta function, are computed twice outside of a graph:
+    the first time for their sizes. For a graph give `out_shape` and `out_dtype`, the
     largest that they can be: the operator then returns such tensors, with each result in the begin
     and zeros behind it, and after them for each result its sizes, an int64 tensor.
 
