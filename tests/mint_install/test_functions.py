@@ -327,6 +327,16 @@ def test_methods_have_pytorchs_keywords_and_mindspores():
     assert_equal(mint.any(ours > 1, dim=(0, 1)), torch.any(theirs > 1, dim=(0, 1)), 0)
 
 
+def test_names_that_only_mindspores_older_methods_have():
+    x = ms.Tensor(X)
+    assert_equal(x.trace(offset=1), torch.tensor(X).diagonal(1).sum(), 1e-6)
+    assert_equal(x.std(axis=1, ddof=0), torch.tensor(X).std(1, correction=0), 1e-6)
+    assert_equal(x.count_nonzero(axis=1, keep_dims=True), torch.full((3, 1), 4, dtype=torch.int32))
+    assert_equal(x.max(axis=1, return_indices=True), tuple(torch.tensor(X).max(1)))
+    assert_equal(x.repeat_interleave(2, axis=0), torch.tensor(X).repeat_interleave(2, 0))
+    assert_equal(x.diff(axis=0), torch.tensor(X).diff(dim=0), 1e-6)
+
+
 def test_layers():
     x = real(2, 3, 6, 6)
     check(mint.nn.MaxPool2d(2), torch.nn.MaxPool2d(2), x)

@@ -1,4 +1,4 @@
-"""Methods of tensors, of which MindSpore has two of many a name: its older one and PyTorch's.
+"""Methods of tensors: for many names MindSpore has two, its older one and PyTorch's.
 
 Where there is a kernel for PyTorch's, PyNative mode takes it. A graph takes the older one as long
 as that has the arguments' names, so that one line would have two values. Here both have PyTorch's:
@@ -13,6 +13,7 @@ their places, so that None is what a call has left out.
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Callable
 
 from mindspore import Tensor
@@ -357,29 +358,37 @@ _OWN = {  # of the older method, beside the names above
 
 def _with_older_names(name: str, function: Callable) -> None:
     original, own = METHODS.get(name, getattr(Tensor, name)), _OWN.get(name, set())
-    most = 1 if name in ("std", "var") else _most(function)  # the second is the older's `ddof`
+    most, known = _accepted(function)
+    most = 1 if name in ("std", "var") else most  # the second is the older method's `ddof`
 
     def compute(self, *arguments, **keywords):
         if len(arguments) > most or own.intersection(keywords):
             return original(self, *arguments, **keywords)
         if "axis" in keywords and keywords["axis"] is None:
             del keywords["axis"]
+        renamed = keywords
         if arguments or "axis" in keywords:
-            keywords = {_NAMES.get(key, key): value for key, value in keywords.items()}
-        return function(self, *arguments, **keywords)
+            renamed = {_NAMES.get(key, key): value for key, value in keywords.items()}
+        if known is not None and not known.issuperset(renamed):
+            return original(self, *arguments, **keywords)
+        return function(self, *arguments, **renamed)
 
     METHODS[name] = named_as(original, compute)
 
 
-def _most(function: Callable) -> int:
-    """How many arguments behind the first the function takes by their positions."""
+def _accepted(function: Callable) -> tuple[float, set[str] | None]:
+    """How many arguments behind the first the function takes by position, and by which names.
+
+    Of a function that does not say, and passes them on, as many as there are and all names.
+    """
     try:
-        parameters = inspect.signature(function).parameters.values()
+        parameters = inspect.signature(function).parameters
     except ValueError:  # one of C++
-        return 9
-    if any(parameter.kind is parameter.VAR_POSITIONAL for parameter in parameters):
-        return 9
-    return sum(parameter.kind is parameter.POSITIONAL_OR_KEYWORD for parameter in parameters) - 1
+        return math.inf, None
+    kinds = [parameter.kind for parameter in parameters.values()]
+    if inspect.Parameter.VAR_POSITIONAL in kinds:
+        return math.inf, None
+    return kinds.count(inspect.Parameter.POSITIONAL_OR_KEYWORD) - 1, set(parameters)
 
 
 # Those that PyNative mode has right but for the names.
