@@ -113,21 +113,24 @@ def test_methods_take_what_the_functions_of_their_names_take(dtype):
     assert not faults, "\n".join(" | ".join(fault) for fault in faults)
 
 
+def calls_of_topk(k, dim):
+    def of_method(x):
+        return x.topk(k, dim)
+
+    def of_mint(x):
+        return mint.topk(x, k, dim)
+
+    return of_method, of_mint, ms.jit(of_method), ms.jit(of_mint)
+
+
 @pytest.mark.parametrize("shape", [(0, 3), (3, 0), (0,), (2, 0, 4)])
 @pytest.mark.parametrize("dtype", ["float32", "int64"])
 def test_topk_of_empty_tensors(shape, dtype):
     x = np.zeros(shape, dtype)
     for dim in range(-len(shape), len(shape)):
         for k in (0, 1, 3):
-
-            def of_method(x, k=k, dim=dim):
-                return x.topk(k, dim)
-
-            def of_mint(x, k=k, dim=dim):
-                return mint.topk(x, k, dim)
-
             expected = ask(lambda k=k, dim=dim: torch.tensor(x).topk(k, dim))
-            for call in (of_method, of_mint, ms.jit(of_method), ms.jit(of_mint)):
+            for call in calls_of_topk(k, dim):
                 result = ask(lambda call=call: call(ms.Tensor(x)))
                 if isinstance(expected, str):
                     most = shape[dim]
