@@ -1,0 +1,231 @@
+"""What a function writes, in PyNative mode and in a graph: values, inputs, gradients, refusals."""
+
+import importlib.util
+import sys
+import textwrap
+
+import mindspore as ms
+import mindspore.mint.nn.functional
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional
+import write_cases as cases
+from mindspore import mint, nn
+
+X = (np.arange(24, dtype=np.float32).reshape(4, 6) - 7.5) / 4
+Y = ((np.arange(24, dtype=np.float32) - 9.5) / 3)[::-1].reshape(4, 6).copy()
+Z = (np.arange(24, dtype=np.float32).reshape(4, 6) - 3.2) / 5
+ROWS, PLACES = np.array([2, 0]), np.array([[0, 1, 2, 3, 0, 1], [1, 2, 3, 0, 1, 2]])
+NAMES = {
+    "mindspore": {"mint": mint, "F": mindspore.mint.nn.functional, "ms": ms},
+    "torch": {"mint": torch, "F": torch.nn.functional},
+}
+
+
+@pytest.fixture
+def compiled(tmp_path, monkeypatch):
+    """The function with the body, of both."""
+
+    def load(body, parameters="x, y, z, i, j"):
+        path = tmp_path / f"case_{len(list(tmp_path.iterdir()))}.py"
+        head = f"{cases.HELPERS}def written({parameters}):\n"
+        path.write_text(head + textwrap.indent(body, "    ") + "\n")
+        functions = []
+        for framework, names in NAMES.items():
+            spec = importlib.util.spec_from_file_location(f"{path.stem}_{framework}", path)
+            module = importlib.util.module_from_spec(spec)
+            vars(module).update(names)
+            monkeypatch.setitem(sys.modules, spec.name, module)  # where graphs look names up
+            spec.loader.exec_module(module)
+            functions.append(module.written)
+        return functions, path, head.count("\n")
+
+    return load
+
+
+def in_mode(function, mode):
+    return ms.jit(function) if mode == "graph" else function
+
+
+MODES = pytest.mark.parametrize("mode", ["pynative", "graph"])
+
+
+@pytest.mark.parametrize(
+    ("mode", "of_input"),
+    [("pynative", ""), ("graph", ""), ("graph", "x = x * 2\n")],
+    ids=["pynative", "graph", "intermediate"],
+)
+@pytest.mark.parametrize("view", cases.VIEWS)
+def test_what_is_written_to_a_view_is_in_the_tensor(compiled, view, mode, of_input):
+    (ours, theirs), _, _ = compiled(f"{of_input}({view}).mul_(3.0)\nreturn x * 1", "x")
+    given, expected = ms.Tensor(X.copy()), torch.tensor(X.copy())
+    result = in_mode(ours, mode)(given)
+    np.testing.assert_array_equal(result.asnumpy(), theirs(expected).numpy())
+    np.testing.assert_array_equal(given.asnumpy(), expected.numpy())
+
+
+@pytest.mark.parametrize("view", cases.COPIES)
+def test_what_would_be_lost_is_refused(compiled, view):
+    (ours, _), _, _ = compiled(f"v = {view}\nv.mul_(3.0)\nreturn x * 1", "x")
+    for _ in range(2):  # the refusal is not compiled
+        with pytest.raises(RuntimeError, match="what is written to it would be lost"):
+            ms.jit(ours)(ms.Tensor(X))
+
+
+@pytest.mark.parametrize("name", cases.RIGHT)
+def test_branches_loops_calls_and_names(compiled, name):
+    (ours, theirs), _, _ = compiled(f"x = x * 2\n{cases.RIGHT[name]}\nreturn x * 1", "x")
+    expected = theirs(torch.tensor(X)).numpy()
+    for _ in range(2):
+        np.testing.assert_allclose(ms.jit(ours)(ms.Tensor(X)).asnumpy(), expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", cases.REFUSED)
+def test_a_refusal_names_the_line_and_the_cure(compiled, name):
+    body, line, text, kind = cases.REFUSED[name]
+    (ours, _), path, before = compiled(f"{body}\nreturn x * 1", "x")
+    source = body.splitlines()[line - 1].strip()
+    with pytest.raises(RuntimeError) as error:
+        ms.jit(ours)(ms.Tensor(X))
+    place = f"{path}:{before + line}: `{source}`"
+    assert str(error.value) == text.format(place=place, kind=kind)
+
+
+def test_a_constant_is_refused(compiled):
+    (ours, _), path, before = compiled("constant.add_(x)\nreturn constant * 1", "x")
+    ours.__globals__["constant"] = ms.Tensor(X)
+    with pytest.raises(RuntimeError) as error:
+        ms.jit(ours)(ms.Tensor(X))
+    assert str(error.value) == (
+        f"{path}:{before + 1}: `constant.add_(x)`: expected a tensor that a graph can write, got a "
+        "constant, with whose value it has been compiled: what is written to it would be lost; "
+        "make it a Parameter or an input, or write to `x.clone()`"
+    )
+
+
+class Writer(nn.Cell):
+    def __init__(self):
+        super().__init__()
+        self.w = ms.Parameter(ms.Tensor(X), name="w")
+
+    def construct(self, x):
+        self.w[1:].add_(x[1:])
+        self.w[0] = 5.0
+        if x[0, 0] > -100:
+            self.w.T.sub_(1.0)
+        while self.w[3, 5] < 20.0:
+            self.w.add_(2.0)
+        return self.w * 1
+
+
+@MODES
+def test_parameters(mode):
+    before = ms.get_context("mode")
+    ms.set_context(mode=ms.GRAPH_MODE if mode == "graph" else ms.PYNATIVE_MODE)
+    cell, expected = Writer(), X.copy()
+    for _ in range(2):
+        result = cell(ms.Tensor(Y))
+        expected[1:] += Y[1:]
+        expected[0] = 5
+        expected -= 1
+        while expected[3, 5] < 20:
+            expected += 2
+        np.testing.assert_array_equal(result.asnumpy(), expected)
+        np.testing.assert_array_equal(cell.w.asnumpy(), expected)
+    ms.set_context(mode=before)
+
+
+@MODES
+@pytest.mark.parametrize("statement", [*(f"x.{m}" for m in cases.METHODS), *cases.STATEMENTS])
+def test_values_and_gradients(compiled, statement, mode):
+    (ours, theirs), _, _ = compiled(f"x, y, z = x * 1, y * 1, z * 1\n{statement}\nreturn x * x")
+    leaves = [torch.tensor(a, requires_grad=True) for a in (X, Y, Z)]
+    expected = theirs(*leaves, torch.tensor(ROWS), torch.tensor(PLACES))
+    expected.sum().backward()
+    arguments = [ms.Tensor(a) for a in (X, Y, Z, ROWS, PLACES)]
+    result = in_mode(ours, mode)(*arguments)
+    np.testing.assert_allclose(result.asnumpy(), expected.detach().numpy(), rtol=2e-6, atol=2e-6)
+    gradients = in_mode(ms.grad(lambda *a: ours(*a).sum(), (0, 1, 2)), "pynative")
+    if mode == "graph":
+        gradients = ms.grad(ms.jit(ours), (0, 1, 2))
+    for gradient, leaf in zip(gradients(*arguments), leaves, strict=True):
+        own = np.zeros_like(X) if leaf.grad is None else leaf.grad.numpy()
+        np.testing.assert_allclose(gradient.asnumpy(), own, rtol=2e-5, atol=2e-5)
+
+
+@MODES
+def test_wrapped_diagonals_and_copies_of_another_dtype(compiled, mode):
+    tall = np.arange(14, dtype=np.float32).reshape(7, 2)
+    (ours, theirs), _, _ = compiled(
+        "x = x * 1\nx.fill_diagonal_(3.0, wrap=True)\nreturn x * x", "x"
+    )
+    leaf = torch.tensor(tall, requires_grad=True)
+    expected = theirs(leaf)
+    expected.sum().backward()
+    result = in_mode(ours, mode)(ms.Tensor(tall))
+    np.testing.assert_array_equal(result.asnumpy(), expected.detach().numpy())
+    gradient = ms.grad(in_mode(ours, mode))(ms.Tensor(tall))
+    np.testing.assert_array_equal(gradient.asnumpy(), leaf.grad.numpy())
+
+    (ours, theirs), _, _ = compiled("x = x * 1\nx.copy_(y)\nreturn x * x", "x, y")
+    leaves = torch.tensor(X, requires_grad=True), torch.tensor(X * 2.0, dtype=torch.float64)
+    leaves[1].requires_grad_()
+    theirs(*leaves).sum().backward()
+    given = ms.Tensor(X), ms.Tensor(X.astype(np.float64) * 2)
+    for gradient, leaf in zip(ms.grad(in_mode(ours, mode), (0, 1))(*given), leaves, strict=True):
+        assert gradient.asnumpy().dtype == leaf.grad.numpy().dtype
+        np.testing.assert_array_equal(gradient.asnumpy(), leaf.grad.numpy())
+
+
+# ===--- other gradients ---===
+
+
+@MODES
+def test_abs_of_complex_numbers_is_real(compiled, mode):
+    numbers = np.array([1 + 2j, 0, -3j], np.complex64)
+    for call in ("mint.abs(x)", "x.abs()"):
+        (ours, theirs), _, _ = compiled(f"v = {call}\nreturn v * v", "x")
+        leaf = torch.tensor(numbers, requires_grad=True)
+        expected = theirs(leaf)
+        expected.sum().backward()
+        result = in_mode(ours, mode)(ms.Tensor(numbers))
+        assert result.asnumpy().dtype == np.float32
+        np.testing.assert_allclose(result.asnumpy(), expected.detach().numpy(), rtol=1e-6)
+        gradient = ms.grad(in_mode(ours, mode))(ms.Tensor(numbers)).asnumpy()
+        assert gradient.dtype == np.complex64
+        np.testing.assert_allclose(gradient, leaf.grad.numpy(), rtol=1e-6)
+
+
+@MODES
+@pytest.mark.parametrize("dtypes", [("float32", "float64"), ("float64", "float32")])
+@pytest.mark.parametrize(
+    "call",
+    [
+        *("mint.atan2(x, y)", "mint.arctan2(x, y)", "x.atan2(y)", "mint.clamp(x, y)"),
+        *("mint.clip(x, None, y)", "mint.maximum(x, y)", "mint.add(x, y)", "mint.div(x, y)"),
+        *("mint.pow(x, y)", "mint.xlogy(x, y)", "mint.logaddexp(x, y)", "mint.fmod(x, y)"),
+    ],
+)
+def test_gradients_of_two_dtypes_are_of_their_own(compiled, call, dtypes, mode):
+    (ours, theirs), _, _ = compiled(f"return {call}", "x, y")
+    arrays = [(abs(a) + 0.5).astype(d) for a, d in zip((X, Y), dtypes, strict=True)]
+    leaves = [torch.tensor(a, requires_grad=True) for a in arrays]
+    theirs(*leaves).sum().backward()
+    gradients = ms.grad(in_mode(ours, mode), (0, 1))(*map(ms.Tensor, arrays))
+    for gradient, leaf in zip(gradients, leaves, strict=True):
+        assert gradient.asnumpy().dtype == leaf.grad.numpy().dtype
+        tolerance = 1e-12 if leaf.dtype == torch.float64 else 2e-6
+        np.testing.assert_allclose(gradient.asnumpy(), leaf.grad.numpy(), tolerance, tolerance)
+
+
+@MODES
+@pytest.mark.parametrize("dim", [0, 1, -1])
+def test_the_gradient_of_cumprod_where_elements_are_0(compiled, dim, mode):
+    with_zeros = X.copy()
+    with_zeros[1, 2] = with_zeros[3, 2] = with_zeros[2, :] = 0
+    (ours, theirs), _, _ = compiled(f"v = mint.cumprod(x, {dim})\nreturn v * v", "x")
+    leaf = torch.tensor(with_zeros, requires_grad=True)
+    theirs(leaf).sum().backward()
+    gradient = ms.grad(in_mode(ours, mode))(ms.Tensor(with_zeros))
+    np.testing.assert_allclose(gradient.asnumpy(), leaf.grad.numpy(), rtol=1e-5, atol=1e-6)
