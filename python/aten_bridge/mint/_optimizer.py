@@ -16,7 +16,7 @@ _adamw = AdamW()
 
 def _adam_step(self, gradients):
     # The kernel is told how many steps were done before.
-    steps = mint.sub(self.state_step, 0)
+    steps = mint.clone(self.state_step)
     self.state_step.add_(self.increase_tensor)
     for group_id, group in enumerate(self.param_groups):
         start = self.group_start_id[group_id]
