@@ -227,6 +227,10 @@ def view_as(input, other):
 def _single(shape, dim):
     """The dimensions to take away, from the last on."""
     dims = range(len(shape)) if dim is None else dim if isinstance(dim, (tuple, list)) else [dim]
+    most = max(len(shape), 1)
+    for d in dims:
+        if not -most <= d < most:
+            raise IndexError(f"squeeze: expected dimensions from {-most} to {most - 1}, got {d}")
     return tuple(sorted({d % len(shape) for d in dims if shape and shape[d] == 1}, reverse=True))
 
 

@@ -60,8 +60,8 @@ _count_nonzero, _nansum = _function_of("count_nonzero"), _function_of("nansum")
 # Of integers in their own dtype: what a graph takes for the method with `dim` has it.
 _cumsum = original_of("cumsum")
 _older_std, _older_var, _older_max, _older_min = map(_older_of, ("std", "var", "max", "min"))
-_bincount, _unique, _roll, _squeeze, _addmm, _addmv, _addcdiv = map(
-    _function_of, ("bincount", "unique", "roll", "squeeze", "addmm", "addmv", "addcdiv")
+_bincount, _unique, _roll, _addmm, _addmv, _addcdiv = map(
+    _function_of, ("bincount", "unique", "roll", "addmm", "addmv", "addcdiv")
 )
 _all, _any, _logsumexp, _permute, _repeat_interleave = map(
     _function_of, ("all", "any", "logsumexp", "permute", "repeat_interleave")
@@ -192,11 +192,6 @@ def repeat_interleave(input, repeats, dim=None):
 @_in_graphs
 def roll(input, shifts, dims=None):
     return _roll(input, shifts, dims)
-
-
-@_in_graphs
-def squeeze(input, axis=None):
-    return _squeeze(input, axis)
 
 
 @_in_graphs
