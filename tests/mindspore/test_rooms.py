@@ -32,6 +32,7 @@ FLOORS = [
     "aten_bridge.jax._outputs",
     "aten_bridge.jax._programs",
     "aten_bridge.jax._varying",
+    "aten_bridge.jax._sharding",
     "aten_bridge.jax._targets",
     "aten_bridge.jax._operator",
     "aten_bridge.jax._aten",
