@@ -327,6 +327,17 @@ def test_methods_have_pytorchs_keywords_and_mindspores():
     assert_equal(mint.any(ours > 1, dim=(0, 1)), torch.any(theirs > 1, dim=(0, 1)), 0)
 
 
+def test_the_largest_float64_in_graphs():
+    """Of a Python number beyond float32 MindSpore's compiler makes infinity."""
+    x = np.array([np.nan, np.inf, -np.inf, 0.1])
+    expected = torch.nan_to_num(torch.tensor(x))
+
+    def of_mint(x):
+        return mint.nan_to_num(x)
+
+    assert_equal(ms.jit(of_mint)(ms.Tensor(x)), expected, 0)
+
+
 def test_names_that_only_mindspores_older_methods_have():
     x = ms.Tensor(X)
     assert_equal(x.trace(offset=1), torch.tensor(X).diagonal(1).sum(), 1e-6)

@@ -51,15 +51,19 @@ def ceil(input):
     return mint.clone(input)
 
 
+# Tensors: of a number that is beyond float32 a graph makes infinity.
+_LARGEST, _SMALLEST = (Tensor(np.array(x)) for x in (np.finfo(float).max, np.finfo(float).min))
+
+
 @replaces("nan_to_num", ms.float64)
 def nan_to_num(input, nan=None, posinf=None, neginf=None):
-    largest = float(np.finfo(np.float64).max)
     for places, value in (
         (mint.isnan(input), 0.0 if nan is None else nan),
-        (input == math.inf, largest if posinf is None else posinf),
-        (input == -math.inf, -largest if neginf is None else neginf),
+        (input == math.inf, _LARGEST if posinf is None else posinf),
+        (input == -math.inf, _SMALLEST if neginf is None else neginf),
     ):
-        input = mint.where(places, number_like(value, input), input)
+        value = value if isinstance(value, Tensor) else number_like(value, input)
+        input = mint.where(places, value, input)
     return input
 
 
