@@ -4,7 +4,7 @@ VIEWS = (
     *("x", "x[1:]", "x[0]", "x[-1]", "x[:, 0]", "x[..., 1]", "x[None]", "x[1:3, 2:4]", "x[1, 2]"),
     *("x[::2]", "x[:, 1::2]", "x[:]", "x.T", "x.t()", "x.transpose(0, 1)", "x.permute(1, 0)"),
     *("x.permute((1, 0))", "x.swapaxes(0, 1)", "x.movedim(0, 1)", "x.view(6, 4)", "x.view((6, 4))"),
-    *("x.view(-1)", "x.view(4, 1, 6)", "x.reshape(1, 4, 6)", "x.narrow(1, 0, 2)", "x.select(0, 1)"),
+    *("x.view(-1)", "x.view(4, 1, 6)", "x.narrow(1, 0, 2)", "x.select(0, 1)"),
     *("x.chunk(2)[0]", "x.chunk(2, 1)[1]", "x.split(2)[1]", "x.split([1, 3])[1]", "x.unbind(0)[1]"),
     *("x.unsqueeze(0)", "x.squeeze()", "x.unsqueeze(1).squeeze(1)", "x.diagonal()"),
     *("x.diagonal(1)", "x.expand(4, 6)", "x.expand_as(x)", "x.view_as(x.T.contiguous())"),
@@ -15,7 +15,13 @@ VIEWS = (
     "x.view(6, 4).T[1:3]",
 )
 # Of which graphs have copies.
-COPIES = ("x.reshape(6, 4)", "x.flatten()", "x.contiguous()", "mint.reshape(x, (3, 8))")
+COPIES = (
+    "x.reshape(6, 4)",
+    "x.reshape(1, 4, 6)",
+    "x.flatten()",
+    "x.contiguous()",
+    "mint.reshape(x, (3, 8))",
+)
 
 METHODS = (
     *("add_(y)", "add_(1.5)", "add_(y, alpha=2)", "sub_(y)", "sub_(1.5)", "sub_(y, alpha=2)"),
