@@ -106,7 +106,7 @@ class Part {
   if (first < 0x80) {
     return 1;
   }
-  // Longer than need be, a surrogate, beyond U+10FFFF.
+  // These are overlong forms, surrogates, and numbers beyond U+10FFFF.
   if (first < 0xc2 || (first == 0xe0 && second < 0xa0) || (first == 0xed && second > 0x9f) ||
       (first == 0xf0 && second < 0x90) || (first == 0xf4 && second > 0x8f) || first > 0xf4) {
     return 0;

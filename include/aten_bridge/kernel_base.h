@@ -133,6 +133,10 @@ class KernelBase {
 ATEN_BRIDGE_INLINE void add_attribute_fault(const Attributes& attributes, const char* name,
                                             const char* expected, Report& report);
 
+/// Whether the tensor's memory overlaps that of an output, as that of a view of an input whose
+/// memory the host reuses. ATen cannot see it, since each operand has a storage of its own.
+ATEN_BRIDGE_INLINE bool overlaps_outputs(const Arguments& arguments, const at::Tensor& result);
+
 /// Copies what a kernel returned to the host's buffers, after a check of dtypes and shapes.
 ATEN_BRIDGE_INLINE void copy_results(const Arguments& arguments, const at::Tensor* results,
                                      int count);

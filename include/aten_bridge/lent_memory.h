@@ -11,6 +11,7 @@
 #include <aten_bridge/torch.h>
 
 #include <chrono>
+#include <exception>
 #include <thread>
 #include <vector>
 
@@ -24,8 +25,10 @@ namespace aten_bridge::detail {
     return false;
   }
   const c10::Storage& storage = operand.view.unsafeGetTensorImpl()->unsafe_storage();
+  // A storage of the kernel's own may have got the address of the operand's.
   return storage.unsafeGetStorageImpl() == operand.storage &&
-         (operand.view.use_count() > 1 || storage.use_count() > 1);
+         (operand.view.use_count() > 1 || storage.use_count() > 1) &&
+         storage.data() == operand.data;
 }
 
 /// Drops the views of operands, and adds to the report, where there is one, those whose memory
@@ -42,7 +45,7 @@ namespace aten_bridge::detail {
     if (may_be_kept(*operand)) {
       c10::TensorImpl* const impl = operand->view.unsafeGetTensorImpl();
       suspects.push_back({operand->name, impl->unsafe_storage().getWeakStorageImpl(),
-                          impl->pyobj_slot()->pyobj_interpreter() != nullptr});
+                          has_python_object(impl->pyobj_slot(), 0)});
     }
   }
   // One operand may have got the memory of another, and a view may have a Python object, which goes
@@ -52,8 +55,10 @@ namespace aten_bridge::detail {
     operand->is_settled = false;
   }
   for (const Suspect& suspect : suspects) {
-    // Another thread may have done its work for the kernel, and be about to drop what it has.
-    for (int i = 0; i < 100 && !suspect.storage.expired(); ++i) {
+    // Another thread may have done its work for the kernel, and be about to drop what it has: it
+    // gets 0.2 s where the call would end in an error.
+    const int most_waits = suspect.is_of_python ? 0 : report == nullptr ? 100 : 2000;
+    for (int i = 0; i < most_waits && !suspect.storage.expired(); ++i) {
       std::this_thread::sleep_for(std::chrono::microseconds(100));
     }
     if (const auto storage = suspect.storage.lock()) {
@@ -68,6 +73,18 @@ namespace aten_bridge::detail {
                      "belongs to the host, got one that the kernel keeps (the tensor or a view of "
                      "it); keep a clone() instead"});
       }
+    }
+  }
+}
+
+/// The same without a report, for destructors: where there is no memory for more, the views end.
+[[gnu::cold, gnu::noinline]] inline void drop_views(Operand* operands, int count) noexcept {
+  try {
+    drop_views(operands, count, /*report=*/nullptr);
+  } catch (const std::exception&) {
+    for (Operand* operand = operands; operand != operands + count; ++operand) {
+      operand->view.reset();
+      operand->is_settled = false;
     }
   }
 }

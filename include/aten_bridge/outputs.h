@@ -39,9 +39,7 @@ inline const void* first_element(const at::Tensor& tensor) {
          result.is_contiguous() && output.is_contiguous() && !result.is_conj() && !result.is_neg();
 }
 
-/// Whether the result's memory overlaps that of an output, as of a view of an input whose memory
-/// the host reuses. ATen cannot see it, since each operand has a storage of its own.
-inline bool overlaps_outputs(const Arguments& arguments, const at::Tensor& result) {
+ATEN_BRIDGE_INLINE bool overlaps_outputs(const Arguments& arguments, const at::Tensor& result) {
   const auto begin = [](const c10::Storage& storage) {
     return reinterpret_cast<std::uintptr_t>(storage.data());
   };

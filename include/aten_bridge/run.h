@@ -37,7 +37,7 @@ class OperandsInUse {
       kept_.list = std::move(arguments_.list);
     }
     if (!keeps_views_ && arguments_.operands != nullptr) {
-      drop_views(arguments_.operands, arguments_.size(), /*report=*/nullptr);
+      drop_views(arguments_.operands, arguments_.size());
     }
     kept_.in_use = false;
   }

@@ -130,14 +130,13 @@ class DropsSeenByPython {
  public:
   explicit DropsSeenByPython(const Arguments& arguments) : arguments_(arguments) {}
   ~DropsSeenByPython() {
+    // The list has the views too. What run() fills is not const.
+    const_cast<Arguments&>(arguments_).list.clear();  // NOLINT(*-const-cast)
     for (int i = 0; i < arguments_.inputs; ++i) {
       at::Tensor& view = arguments_.operands[i].view;
       if (view.defined() &&
-          view.unsafeGetTensorImpl()->pyobj_slot()->pyobj_interpreter() != nullptr) {
-        if (arguments_.list_begin < 0) {
-          detail::drop_views(&arguments_.operands[i], 1, /*report=*/nullptr);
-        }
-        view.reset();  // the call's list has it too
+          detail::has_python_object(view.unsafeGetTensorImpl()->pyobj_slot(), 0)) {
+        detail::drop_views(&arguments_.operands[i], 1);
       }
     }
   }
@@ -333,6 +332,11 @@ bool Operator::call_out(const Arguments& arguments) const {
   if (!out.has_value()) {
     return false;
   }
+  for (int i = 0; i < arguments.inputs; ++i) {
+    if (detail::overlaps_outputs(arguments, arguments.operands[i].view)) {
+      return false;  // ATen does not see it: it would read what it has overwritten
+    }
+  }
   StackInUse in_use;
   push_arguments(arguments, in_use.stack);
   for (int i = 0; i < arguments.outputs; ++i) {
@@ -505,7 +509,7 @@ bool is_small(const Arguments& metas) {
   double elements = 1;
   for (int i = 0; i < metas.inputs; ++i) {
     const at::Tensor& meta = metas.operands[i].view;
-    elements += meta.defined() ? static_cast<double>(meta.numel()) : 0;
+    elements *= meta.defined() ? std::max(1.0, static_cast<double>(meta.numel())) : 1;
   }
   const auto multiply = [&](int64_t number) {
     elements *= std::max(1.0, std::abs(static_cast<double>(number)));
@@ -526,7 +530,8 @@ bool is_small(const Arguments& metas) {
 /// texts such as "not enough values to unpack" (PyTorch 2.11). The kernel is run on zeros, if that
 /// is cheap; where it takes them, the meta function's text stays.
 void throw_as_kernel_does(const Operator& of, const Arguments& metas) {
-  if (is_atens(of) && is_small(metas)) {
+  const bool is_internal = of.schema().name.rfind("aten::_", 0) == 0;  // checks less
+  if (is_atens(of) && !is_internal && is_small(metas)) {
     const KeptGenerator generator;
     static_cast<void>(of.call(FilledStandIns(metas, 0).arguments));
   }
@@ -751,12 +756,14 @@ class CountedKernel final : public KernelOf<KernelBase> {
                                      "] for the sizes of a result, got ", sizes.slot.text()});
         continue;
       }
+      const bool is_shared = detail::overlaps_outputs(arguments, result);
+      const at::Tensor values = is_shared ? result.clone() : result;
       at::Tensor begin = output.view;
       begin.zero_();
       for (int64_t d = 0; d < result.dim(); ++d) {
         begin = begin.narrow(d, 0, result.size(d));
       }
-      begin.copy_(result);
+      begin.copy_(values);
       std::copy(result.sizes().begin(), result.sizes().end(), sizes.view.data_ptr<int64_t>());
     }
     report.raise_if_failed();

@@ -88,7 +88,7 @@ class ToldResults {
            (kernel.has_meta ? !kernel.is_own_meta : may_be_gradient);
   }
 
-  /// Throws `Error` if the results of a call are none that its inputs tell. `instance` is what is
+  /// Throws `Error` if the results of a call differ from what its inputs tell. `instance` is what is
   /// kept for good of the call's attributes; null: nothing, or there are none.
   [[gnu::always_inline]] void compare(const c10::IValue* inputs, Instance* instance,
                                       const Tensors& results, bool is_gradient) {
@@ -122,7 +122,7 @@ class ToldResults {
       call.take_inputs(meta.data());
       call.run(told);
     } catch (const std::exception&) {
-      return;  // who asks for it will be told
+      return;  // a caller that asks for the shapes meets this error
     }
     Report report(info.operator_name);
     for (std::size_t i = 0; i < results.size() && i < told.size(); ++i) {
