@@ -3,8 +3,9 @@
 MindSpore 2.10's compiler has no view in other sizes and copies instead, and some methods it leaves
 to Python, which writes a copy. Where a function that is compiled writes so in one statement
 (`x.view(6, 4).add_(1)`), the statement is taken apart here so that the result is copied back; where
-it calls a method that is left to Python, a function takes its place. After that the compiled graph
-is asked for writes to copies whose originals are used elsewhere; there the compilation fails.
+it calls a method that is left to Python, or one of MindSpore's older methods by its keywords, a
+function takes its place. After that the compiled graph is asked for writes to copies whose
+originals are used elsewhere; there the compilation fails.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from mindspore.ops import functional as F
 from mindspore.ops.auto_generate import inplace_copy_op, inplace_floor_op
 from mindspore.ops.composite.base import core
 
-from aten_bridge.mint import _in_place
+from aten_bridge.mint import _in_place, _methods
 from aten_bridge.mint._replace import is_known
 
 PREFIX = "_aten_bridge_"
@@ -100,6 +101,16 @@ def fresh(x):
     return mint.clone(x) if is_known(x) and isinstance(x, Tensor) else x
 
 
+def _of_axis(name: str, older: Callable) -> Callable:
+    @core
+    def compute(x, *arguments, **keywords):
+        if _is_tensor(x):
+            return older(x, *arguments, **keywords)
+        return getattr(x, name)(*arguments, **keywords)
+
+    return compute
+
+
 _MAKE_TENSORS = (
     *("Tensor", "arange", "empty", "eye", "full", "full_like", "linspace", "ones", "ones_like"),
     *("tensor", "zeros", "zeros_like"),
@@ -110,7 +121,8 @@ _METHODS = {
     **{"floor_": floor_, "index_fill_": index_fill_, "index_put_": index_put_},
 }
 _VIEWS = ("view", "view_as")
-_FUNCTIONS = {**_METHODS, "abs": absolute, "fresh": fresh, "write_back": write_back}
+_OLDER = {f"older_{name}": _of_axis(name, older) for name, older in _methods.OLDER.items()}
+_FUNCTIONS = {**_METHODS, **_OLDER, "abs": absolute, "fresh": fresh, "write_back": write_back}
 
 
 def writes(name: str) -> bool:
@@ -200,14 +212,19 @@ class _Rewriter(ast.NodeTransformer):
         return node
 
 
-class _AbsRewriter(ast.NodeTransformer):
-    """Of all functions: a method that graphs have wrong."""
+class _MethodRewriter(ast.NodeTransformer):
+    """Of all functions: methods that graphs have wrong, or take for others of their names."""
 
     def visit_Call(self, node):
         node = self.generic_visit(node)
-        if _method(node) in ("abs", "absolute") and not node.args and not node.keywords:
-            node.args = [node.func.value]
-            node.func = _like(ast.Name(f"{PREFIX}abs", ast.Load()), node.func)
+        name, function = _method(node), ""
+        if name in ("abs", "absolute") and not node.args and not node.keywords:
+            function = "abs"
+        elif _methods.is_older(name, [keyword.arg for keyword in node.keywords]):
+            function = f"older_{name}"
+        if function:
+            node.args = [node.func.value, *node.args]
+            node.func = _like(ast.Name(PREFIX + function, ast.Load()), node.func)
         return node
 
 
@@ -553,7 +570,7 @@ def _rewriting(original: Callable) -> Callable:
             return tokens, tree
         if not hasattr(tree, "aten_bridge_sites"):
             tree.aten_bridge_sites = list(_sites_of(tree))
-            _AbsRewriter().visit(tree)
+            _MethodRewriter().visit(tree)
             if tree.aten_bridge_sites:
                 _Rewriter().visit(tree)
         _note(self, tree.aten_bridge_sites)

@@ -1,9 +1,10 @@
 """Methods of tensors: for many names MindSpore has two, its older one and PyTorch's.
 
-Where there is a kernel for PyTorch's, PyNative mode takes it. A graph takes the older one as long
-as that has the arguments' names, so that one line would have two values. Here both have PyTorch's:
-`axis` is another name of `dim`, as in PyTorch; what only the older method has (`ddof`, `initial`)
-goes to that in both modes.
+Where there is a kernel for PyTorch's, PyNative mode takes it, but for calls by the older one's
+keywords (`axis`, `ddof`). A graph takes the older one as long as that has the arguments' names, so
+that one line would have two values. Here both modes take PyTorch's, and the older one for calls by
+its keywords, of which a graph knows nothing: in the functions of programs _graph_writes.py puts
+`OLDER` in their places. Where both methods have one result, `axis` is another name of `dim`.
 
 A graph passes the older method all its parameters, by their positions: those that a call leaves out
 have the defaults that MindSpore's generated Python says. The defaults of the functions here take
@@ -14,7 +15,7 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from mindspore import Tensor
 from mindspore.graph._parse import standard_method
@@ -51,6 +52,17 @@ def _older_of(name: str) -> Callable:
     return getattr(tensor_method, deprecated_tensor_method_map[name])
 
 
+_OLDER_KEYWORDS = frozenset(
+    ("axis", "ddof", "initial", "keep_dims", "keepdims", "return_indices", "where")
+)
+
+
+def is_older(name: str, keywords: Iterable[str | None]) -> bool:
+    """Whether a call of the method is one of MindSpore's older method, by its own keywords."""
+    own = _OLDER_KEYWORDS | ({"dtype"} if name == "count_nonzero" else set())
+    return name in OLDER and not own.isdisjoint(keywords)
+
+
 # ===--- in graphs ---===
 
 _max, _min, _median = (_function_of(name) for name in ("max", "min", "median"))
@@ -60,6 +72,14 @@ _count_nonzero, _nansum = _function_of("count_nonzero"), _function_of("nansum")
 # Of integers in their own dtype: what a graph takes for the method with `dim` has it.
 _cumsum = original_of("cumsum")
 _older_std, _older_var, _older_max, _older_min = map(_older_of, ("std", "var", "max", "min"))
+# What calls by the keywords of MindSpore's older methods call, where that has another result.
+OLDER = {
+    name: _older_of(name)
+    for name in (
+        *("all", "any", "argmax", "argmin", "argsort", "count_nonzero", "cumsum", "max", "min"),
+        *("nansum", "sort", "std", "var"),
+    )
+} | {"cummin": standard_method.cummin}
 _bincount, _unique, _roll, _addmm, _addmv, _addcdiv = map(
     _function_of, ("bincount", "unique", "roll", "addmm", "addmv", "addcdiv")
 )
@@ -287,6 +307,12 @@ def flip(input, dims):
     return _flip(input, dims)
 
 
+def ptp(input, axis=None, keepdims=False):
+    axis = () if axis is None else axis
+    largest = _older_max(input, axis, keepdims)
+    return largest - _older_min(input, axis, keepdims)
+
+
 def diff(input, n=1, dim=-1, prepend=None, append=None, *, axis=None):
     return _diff(input, n, dim if axis is None else axis, prepend, append)
 
@@ -303,7 +329,7 @@ def trace(input, offset=0, axis1=0, axis2=1, dtype=None):
 
 _older_trace = standard_method.trace
 _addcmul, _diff, _flip, _trace = map(_function_of, ("addcmul", "diff", "flip", "trace"))
-for _function in (addcmul, diff, flip, trace):
+for _function in (addcmul, diff, flip, ptp, trace):
     REPLACED.append((getattr(standard_method, _function.__name__), _function))
 
 _norm = _function_of("norm")
@@ -344,20 +370,15 @@ REPLACED.append((standard_method.index_fill, index_fill))
 # ===--- in PyNative mode ---===
 
 _NAMES = {"axis": "dim", "keepdims": "keepdim", "keep_dims": "keepdim"}
-_OWN = {  # of the older method, beside the names above
-    **{name: {"ddof", "keepdims"} for name in ("std", "var")},
-    **{name: {"initial", "where", "return_indices"} for name in ("max", "min")},
-    "count_nonzero": {"keep_dims", "dtype"},
-}
 
 
 def _with_older_names(name: str, function: Callable) -> None:
-    original, own = METHODS.get(name, getattr(Tensor, name)), _OWN.get(name, set())
+    original = METHODS.get(name, getattr(Tensor, name))
     most, known = _accepted(function)
     most = 1 if name in ("std", "var") else most  # the second is the older method's `ddof`
 
     def compute(self, *arguments, **keywords):
-        if len(arguments) > most or own.intersection(keywords):
+        if len(arguments) > most or is_older(name, keywords):
             return original(self, *arguments, **keywords)
         if "axis" in keywords and keywords["axis"] is None:
             del keywords["axis"]
