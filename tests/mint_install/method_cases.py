@@ -196,7 +196,16 @@ OTHER_THAN_PYTORCH: dict[str, tuple[str, ...]] = {
     "x.copysign(u)": ("float32",),
     **dict.fromkeys(("x.bitwise_left_shift(y)", "x.bitwise_right_shift(u)", "~x"), ("int32",)),
     # The older method's keywords.
-    "x.var(axis=0, keepdims=True)": ("float32",),
+    **dict.fromkeys(
+        (
+            *("x.max(axis=1)", "x.min(axis=0)", "x.argmin(axis=0)", "x.sort(axis=0)"),
+            *("x.argsort(axis=0)", "x.count_nonzero(axis=1)"),
+        ),
+        ("float32", "int32"),
+    ),
+    **dict.fromkeys(("x.std(axis=1)", "x.var(axis=0, keepdims=True)"), ("float32",)),
+    "x.nansum(axis=1)": ("int32",),
+    "x.cumsum(axis=1)": ("int32", "bool"),
     # Of integers in their own dtype.
-    **dict.fromkeys(("x.cumsum(1)", "x.cumsum(dim=0)", "x.cumsum(axis=1)"), ("int32",)),
+    **dict.fromkeys(("x.cumsum(1)", "x.cumsum(dim=0)"), ("int32",)),
 }

@@ -4,6 +4,7 @@ The calls are those of method_cases.py.
 """
 
 import re
+import sys
 
 import mindspore as ms
 import numpy as np
@@ -63,6 +64,66 @@ def test_graphs_and_pynative_mode_agree_over_all_methods(functions, dtype):
             differs = dtype in OTHER_THAN_PYTORCH.get(case, ())
             if same(pynative, expected) == differs:
                 faults.append((case, "PyTorch", shown(pynative), shown(expected)))
+    assert not faults, "\n".join(" | ".join(fault) for fault in faults)
+
+
+# What MindSpore has without the library, in both modes.
+OF_OLDER_METHODS = {
+    "x.max(axis=1)": ["float32", [3, 6]],
+    "x.max(axis=(0, 1))": ["float32", 6],
+    "x.max(1, keepdims=True)": ["float32", [[3], [6]]],
+    "x.max(axis=1, initial=4.0)": ["float32", [4, 6]],
+    "x.min(axis=0, keepdims=True)": ["float32", [[3, 1, 2]]],
+    "x.std(axis=1)": ["float32", [(2 / 3) ** 0.5] * 2],
+    "x.std(axis=None)": ["float32", (35 / 12) ** 0.5],
+    "x.std(1, ddof=1)": ["float32", [1, 1]],
+    "x.var(axis=0)": ["float32", [0.25, 6.25, 2.25]],
+    "x.var(keepdims=True)": ["float32", [[35 / 12]]],
+    "x.argmin(axis=1)": ["int32", [1, 0]],
+    "x.argsort(axis=1)": ["int32", [[1, 2, 0], [0, 2, 1]]],
+    "x.sort(axis=1)": [
+        *("float32", [[1, 2, 3], [4, 5, 6]]),
+        *("int32", [[1, 2, 0], [0, 2, 1]]),
+    ],
+    "x.count_nonzero(axis=1)": ["int32", [3, 3]],
+    "x.cummin(axis=0)": ["float32", [[3, 1, 2]] * 2, "int32", [[0, 0, 0]] * 2],
+    "i.nansum(axis=1)": ["int32", [6, 15]],
+    "x.all(axis=())": ["bool", True],
+    "x.ptp()": ["float32", 5],
+    "x.ptp(1)": ["float32", [2, 2]],
+    "x.ptp(axis=0, keepdims=True)": ["float32", [[1, 5, 3]]],
+    "x.ptp(keepdims=True)": ["float32", [[5]]],
+    # Of others than tensors the methods stay theirs, and so do functions of modules.
+    "other.max(x, axis=1)": ["float32", [[4, 2, 3], [5, 7, 6]]],
+    "ops.max(x, axis=1)": ["float32", [3, 6], "int64", [0, 1]],
+    "Other(x).value.max(axis=1)": ["float32", [3, 6]],
+    # By positions, and `dim`, the methods are PyTorch's.
+    "x.max(1)": ["float32", [3, 6], "int64", [0, 1]],
+    "x.std(dim=1)": ["float32", [1, 1]],
+}
+
+
+class Other:
+    def __init__(self, value=None):
+        self.value = value
+
+    def max(self, x, axis):
+        return x + axis
+
+
+def test_calls_by_mindspores_own_keywords_get_its_older_methods(tmp_path_factory):
+    functions = compiled(tmp_path_factory, "calls_by_axis", ("x", "i"), OF_OLDER_METHODS)
+    x = np.array([[3, 1, 2], [4, 6, 5]])
+    given = ms.Tensor(x, ms.float32), ms.Tensor(x, ms.int32)
+    faults = []
+    for (case, results), function in zip(OF_OLDER_METHODS.items(), functions, strict=True):
+        vars(sys.modules[function.__module__]).update(ops=ms.ops, Other=Other, other=Other())
+        kinds, values = results[::2], map(np.asarray, results[1::2])
+        expected = list(zip(kinds, values, strict=True))
+        for mode, call in (("PyNative", function), ("graph", ms.jit(function))):
+            result = ask(lambda call=call: call(*given))
+            if not same(result, expected):
+                faults.append((mode, case, shown(result), shown(expected)))
     assert not faults, "\n".join(" | ".join(fault) for fault in faults)
 
 
