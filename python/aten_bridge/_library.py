@@ -60,7 +60,7 @@ class Library:
 
 
 def exported_functions(path: str) -> list[str]:
-    """The C functions of a library, which is not opened. Raises OSError for what is none."""
+    """The C functions of a library, which is not opened. Raises OSError for another file."""
     version_of(path)
     _check_elf(path)
     with _mapped(path) as content, _headers_of(path):

@@ -229,3 +229,40 @@ def test_the_gradient_of_cumprod_where_elements_are_0(compiled, dim, mode):
     theirs(leaf).sum().backward()
     gradient = ms.grad(in_mode(ours, mode))(ms.Tensor(with_zeros))
     np.testing.assert_allclose(gradient.asnumpy(), leaf.grad.numpy(), rtol=1e-5, atol=1e-6)
+
+
+# ===--- functions that write nothing, and objects of programs ---===
+
+
+@ms.jit_class
+class Shelf:
+    """Its methods have names of a tensor's."""
+
+    def absolute(self):
+        return 7
+
+    def view(self, size):
+        return [size, size]
+
+
+@MODES
+def test_texts_and_objects_of_programs_stay_theirs(compiled, mode):
+    body = """\
+if x.ndim == 7:
+    raise ValueError(f"bad {x.abs()}")
+shelf.view(1)[0] = 5
+return x.abs() + shelf.absolute()"""
+    (ours, _), _, _ = compiled(body, "x")
+    sys.modules[ours.__module__].shelf = Shelf()
+    assert np.array_equal(in_mode(ours, mode)(ms.Tensor(X)).asnumpy(), abs(X) + 7)
+
+
+def test_a_function_in_a_folder_named_as_the_libraries_are(tmp_path, monkeypatch):
+    for name in ("mindspore", "aten_bridge"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / f"of_{name}.py").write_text(
+            "def written(x):\n    x.view(-1).add_(1)\n    return x * 2\n"
+        )
+        monkeypatch.syspath_prepend(tmp_path / name)
+        written = importlib.import_module(f"of_{name}").written
+        assert np.array_equal(ms.jit(written)(ms.Tensor(X)).asnumpy(), (X + 1) * 2)

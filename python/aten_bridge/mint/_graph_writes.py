@@ -14,7 +14,9 @@ import ast
 import functools
 import re
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
+import mindspore
 from mindspore import Tensor, mint
 from mindspore._c_expression import dump_func_graph
 from mindspore.graph import api
@@ -23,6 +25,7 @@ from mindspore.ops import functional as F
 from mindspore.ops.auto_generate import inplace_copy_op, inplace_floor_op
 from mindspore.ops.composite.base import core
 
+import aten_bridge
 from aten_bridge.mint import _in_place, _methods
 from aten_bridge.mint._replace import is_known
 
@@ -79,9 +82,14 @@ def index_put_(x, indices, values, accumulate=False):
 
 
 @core
-def absolute(x):
+def abs_(x):
     """Of complex numbers a graph's method is complex."""
     return mint.abs(x) if _is_tensor(x) else x.abs()
+
+
+@core
+def absolute(x):
+    return mint.abs(x) if _is_tensor(x) else x.absolute()
 
 
 @core
@@ -92,7 +100,9 @@ def _is_tensor(x):
 @core
 def write_back(tensor, view):
     """What has been written to a view in other sizes, of which a graph has a copy."""
-    return inplace_copy_op(tensor, F.reshape(view, tensor.shape))
+    if _is_tensor(tensor):
+        inplace_copy_op(tensor, F.reshape(view, tensor.shape))
+    return tensor
 
 
 @core
@@ -122,7 +132,11 @@ _METHODS = {
 }
 _VIEWS = ("view", "view_as")
 _OLDER = {f"older_{name}": _of_axis(name, older) for name, older in _methods.OLDER.items()}
-_FUNCTIONS = {**_METHODS, **_OLDER, "abs": absolute, "fresh": fresh, "write_back": write_back}
+_FUNCTIONS = {
+    **_METHODS,
+    **_OLDER,
+    **{"abs": abs_, "absolute": absolute, "fresh": fresh, "write_back": write_back},
+}
 
 
 def writes(name: str) -> bool:
@@ -136,9 +150,11 @@ def _method(node: ast.AST) -> str:
 
 
 def _like(node: ast.AST, like: ast.AST) -> ast.AST:
-    """In the place of the other, which errors and MindSpore's tokens refer to."""
+    """The node with the position of the other, to which errors and MindSpore's tokens refer."""
     ast.copy_location(node, like)
-    node.first_token, node.last_token = like.first_token, like.last_token
+    for name in ("first_token", "last_token"):  # parts of an f-string have none
+        if hasattr(like, name):
+            setattr(node, name, getattr(like, name))
     return node
 
 
@@ -219,7 +235,7 @@ class _MethodRewriter(ast.NodeTransformer):
         node = self.generic_visit(node)
         name, function = _method(node), ""
         if name in ("abs", "absolute") and not node.args and not node.keywords:
-            function = "abs"
+            function = name
         elif _methods.is_older(name, [keyword.arg for keyword in node.keywords]):
             function = f"older_{name}"
         if function:
@@ -247,6 +263,7 @@ _COPIES = (
 )
 _CONSTANTS = ("Arange", "Eye", "LinSpaceExt", "Ones", "Range", "Zeros")  # where all is known
 _PARTS = ("NarrowView", "SelectExtView", "SliceExtView")
+_HEADER = re.compile(r"subgraph @([^(]+)\((.*)\) \{")
 _NODE = re.compile(r"^ +(%\w+)\([^)]*\) = (?:PrimFunc_)?(\w+|call @[^(]+|%\w+\[.*?\])\((.*)$")
 
 
@@ -254,7 +271,7 @@ class _Graph:
     """One of the graphs that MindSpore prints, its nodes by their names."""
 
     def __init__(self, header: str, lines: Iterator[str]):
-        self.name, parameters = re.match(r"subgraph @([^(]+)\((.*)\) \{", header).groups()
+        self.name, parameters = _HEADER.match(header).groups()
         self.parameters = re.findall(r"%\w+", parameters)
         self.operators, self.inputs = {}, {}
         self.numbers = {}  # the first of each node, which is a view's dimension
@@ -332,15 +349,19 @@ class _Graph:
             found.update(inputs)
         return found
 
-    def _uses(self, original: str) -> Iterator[tuple[str, int, str]]:
-        """The nodes that compute with the memory, or hand it on, and with which input."""
-        for name in self.operators:
+    @functools.cached_property
+    def _uses(self) -> dict[str, list[tuple[str, int, str]]]:
+        """The nodes that compute with a memory, or hand it on, and with which input.
+
+        Asked for when all writes are known, those of called graphs too.
+        """
+        uses = {}
+        for name, operator in self.operators.items():
             for i, value in enumerate(self.inputs[name]):
                 is_alias = i == 0 and self._is_alias(name) and name not in self.writes
-                if is_alias or self.operators[name] == "UpdateState":
-                    continue
-                if self.memory_of(value, True) == original:
-                    yield name, i, value
+                if not is_alias and operator != "UpdateState":
+                    uses.setdefault(self.memory_of(value, True), []).append((name, i, value))
+        return uses
 
     # What would be lost.
 
@@ -362,7 +383,7 @@ class _Graph:
             original = self.memory_of(target, True)
             kind = self.operators.get(original, "")
             is_constant = kind in _CONSTANTS and all(
-                using in self.writes for using, _, _ in self._uses(original)
+                using in self.writes for using, _, _ in self._uses.get(original, [])
             )
             if (
                 not target.startswith("%")
@@ -377,7 +398,7 @@ class _Graph:
                 kind = graphs[called].returned_copy() if called in graphs else None
                 if kind not in (None, "TensorMove"):
                     yield operator, kind
-            uses = list(self._uses(original))
+            uses = self._uses.get(original, [])
             if self.operators.get(written) in _COPIES:
                 if self._is_used_beside(written, original, uses):
                     yield operator, self.operators[written]
@@ -446,7 +467,7 @@ def _called_by(name: str, graphs: dict[str, _Graph]) -> set[str]:
 def _graphs(text: str) -> dict[str, _Graph]:
     """All, with calls of those that write their parameters among what writes."""
     lines = iter(text.splitlines())
-    graphs = [_Graph(line, lines) for line in lines if line.startswith("subgraph @")]
+    graphs = [_Graph(line, lines) for line in lines if _HEADER.match(line)]
     by_name = {graph.name: graph for graph in graphs}
     has_more = True
     while has_more:
@@ -558,14 +579,21 @@ def check(graph: object) -> None:
 # ===--- MindSpore's compiler ---===
 
 
+_LIBRARIES = tuple(f"{Path(package.__file__).parent}/" for package in (mindspore, aten_bridge))
+
+
 def _is_library(file: str) -> bool:
-    return "/mindspore/" in file or "/aten_bridge/" in file
+    return file.startswith(_LIBRARIES)
 
 
 def _rewriting(original: Callable) -> Callable:
     @functools.wraps(original)
     def parse(self):
         tokens, tree = original(self)
+        # In functions of any file: MindSpore keeps one tree for all that have the same text.
+        names = self.global_namespace.dicts[0]
+        for name, function in _FUNCTIONS.items():
+            names[PREFIX + name] = function
         if tree is None or _is_library(self.filename):
             return tokens, tree
         if not hasattr(tree, "aten_bridge_sites"):
@@ -574,9 +602,6 @@ def _rewriting(original: Callable) -> Callable:
             if tree.aten_bridge_sites:
                 _Rewriter().visit(tree)
         _note(self, tree.aten_bridge_sites)
-        names = self.global_namespace.dicts[0]
-        for name, function in _FUNCTIONS.items():
-            names[PREFIX + name] = function
         return tokens, tree
 
     return parse
@@ -585,14 +610,15 @@ def _rewriting(original: Callable) -> Callable:
 def _checking(original: Callable) -> Callable:
     @functools.wraps(original)
     def compile(self, *arguments, **keywords):
-        compiled = set(api.ms_compile_cache)
+        count = len(api.ms_compile_cache)
         _read_now.clear()
         result = original(self, *arguments, **keywords)
-        phase, is_new = result if isinstance(result, tuple) else (result, result not in compiled)
+        is_one_more = len(api.ms_compile_cache) > count
+        phase, is_new = result if isinstance(result, tuple) else (result, is_one_more)
         if is_new:
             try:
                 check(self._graph_executor.get_func_graph(phase))
-            except RuntimeError:
+            except Exception:
                 cells = [x.compile_cache for x in arguments[:1] if hasattr(x, "compile_cache")]
                 for cache in (api.ms_compile_cache, *cells):
                     cache.discard(phase)

@@ -282,6 +282,7 @@ def sort(input, dim=-1, descending=False, stable=False):
 
 @replaces("topk")
 def topk(input, k, dim=-1, largest=True, sorted=True):
+    dim = -1 if dim is None else dim
     if 0 not in input.shape:
         return _topk(input, k, dim, largest, sorted)
     if k > input.shape[dim]:  # MindSpore has the shape of the input for both results

@@ -107,9 +107,9 @@ def var(input, axis=None, ddof=None, keepdims=None):
 @_in_graphs
 def max_(input, axis=None, keepdims=False, initial=None, where=True, return_indices=None):
     if initial is None and where is True and return_indices is None:
-        if axis is not None:
+        if axis is not None and not isinstance(axis, (tuple, list)):
             return _max(input, axis, keepdims)
-        if not keepdims:
+        if axis is None and not keepdims:
             return _max(input)
     return _older_max(
         input, axis, keepdims, initial=initial, where=where, return_indices=bool(return_indices)
@@ -119,9 +119,9 @@ def max_(input, axis=None, keepdims=False, initial=None, where=True, return_indi
 @_in_graphs
 def min_(input, axis=None, keepdims=False, initial=None, where=True, return_indices=None):
     if initial is None and where is True and return_indices is None:
-        if axis is not None:
+        if axis is not None and not isinstance(axis, (tuple, list)):
             return _min(input, axis, keepdims)
-        if not keepdims:
+        if axis is None and not keepdims:
             return _min(input)
     return _older_min(
         input, axis, keepdims, initial=initial, where=where, return_indices=bool(return_indices)
@@ -157,7 +157,7 @@ def sort(input, axis=-1, descending=False):
 
 @_in_graphs
 def topk(input, k, dim=-1, largest=True, sorted=True):
-    return _topk(input, k, -1 if dim is None else dim, largest, sorted)
+    return _topk(input, k, dim, largest, sorted)
 
 
 @_in_graphs
@@ -303,7 +303,9 @@ for _name in ("cummax", "cummin"):
     _scan(_name)
 
 
-def flip(input, dims):
+def flip(input, *numbers, dims=None):
+    if dims is None:
+        dims = numbers[0] if len(numbers) == 1 else numbers
     return _flip(input, dims)
 
 
@@ -336,7 +338,7 @@ _norm = _function_of("norm")
 
 
 def _norm_or(older: Callable) -> Callable:
-    """Of matrices the older one has other norms: it is left for what is none of vectors."""
+    """Of matrices the older one has other norms: it is left for norms that are not of vectors."""
 
     def norm(input, p=None, dim=None, keepdim=False, *, ord=None, dtype=None):
         p = ord if p is None else p

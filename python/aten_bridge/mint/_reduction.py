@@ -16,6 +16,8 @@ _all, _any, _cumprod, _cumsum = mint.all, mint.any, mint.cumprod, mint.cumsum
 
 @replaces("any")
 def any_(input, dim=None, keepdim=False):
+    if dim is None and keepdim:
+        dim = tuple(range(input.ndim))
     if not isinstance(dim, (tuple, list)):
         return _any(input) if dim is None else _any(input, dim, keepdim)
     for i in dim:
