@@ -93,6 +93,9 @@ OF_OLDER_METHODS = {
     "x.ptp(1)": ["float32", [2, 2]],
     "x.ptp(axis=0, keepdims=True)": ["float32", [[1, 5, 3]]],
     "x.ptp(keepdims=True)": ["float32", [[5]]],
+    "numpy.ptp(x, 1)": ["float32", [2, 2]],
+    "numpy.argmin(x, 1)": ["int32", [1, 0]],
+    "numpy.cumsum(x > 2, 1)": ["int32", [[1, 1, 1], [1, 2, 3]]],
     # Of others than tensors the methods stay theirs, and so do functions of modules.
     "other.max(x, axis=1)": ["float32", [[4, 2, 3], [5, 7, 6]]],
     "ops.max(x, axis=1)": ["float32", [3, 6], "int64", [0, 1]],
@@ -117,7 +120,8 @@ def test_calls_by_mindspores_own_keywords_get_its_older_methods(tmp_path_factory
     given = ms.Tensor(x, ms.float32), ms.Tensor(x, ms.int32)
     faults = []
     for (case, results), function in zip(OF_OLDER_METHODS.items(), functions, strict=True):
-        vars(sys.modules[function.__module__]).update(ops=ms.ops, Other=Other, other=Other())
+        names = {"numpy": ms.numpy, "ops": ms.ops, "Other": Other, "other": Other()}
+        vars(sys.modules[function.__module__]).update(names)
         kinds, values = results[::2], map(np.asarray, results[1::2])
         expected = list(zip(kinds, values, strict=True))
         for mode, call in (("PyNative", function), ("graph", ms.jit(function))):

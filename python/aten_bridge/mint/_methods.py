@@ -17,7 +17,7 @@ import inspect
 import math
 from collections.abc import Callable, Iterable
 
-from mindspore import Tensor
+from mindspore import Tensor, int32, numpy
 from mindspore.graph._parse import standard_method
 from mindspore.graph._parse.deprecated.deprecated_tensor_method import deprecated_tensor_method_map
 from mindspore.ops import tensor_method
@@ -333,6 +333,21 @@ _older_trace = standard_method.trace
 _addcmul, _diff, _flip, _trace = map(_function_of, ("addcmul", "diff", "flip", "trace"))
 for _function in (addcmul, diff, flip, ptp, trace):
     REPLACED.append((getattr(standard_method, _function.__name__), _function))
+
+
+def _numpy_argmin(a, axis=None):
+    """Of mindspore.numpy, which calls the method by positions, and means the older one."""
+    return _argmin_of_numpy(a, axis).astype(int32)
+
+
+def _numpy_cumsum(a, axis=None, dtype=None):
+    if not isinstance(a, Tensor):
+        return _cumsum_of_numpy(a, axis, dtype)  # which refuses it
+    return _older_cumsum(a, axis, dtype)
+
+
+_argmin_of_numpy, _cumsum_of_numpy = numpy.argmin, numpy.cumsum
+REPLACED += [(numpy.argmin, _numpy_argmin), (numpy.cumsum, _numpy_cumsum)]
 
 _norm = _function_of("norm")
 
