@@ -96,6 +96,7 @@ OF_OLDER_METHODS = {
     "numpy.ptp(x, 1)": ["float32", [2, 2]],
     "numpy.argmin(x, 1)": ["int32", [1, 0]],
     "numpy.cumsum(x > 2, 1)": ["int32", [[1, 1, 1], [1, 2, 3]]],
+    "x.expand_dims(axis=1)": ["float32", [[[3, 1, 2]], [[4, 6, 5]]]],
     # Of others than tensors the methods stay theirs, and so do functions of modules.
     "other.max(x, axis=1)": ["float32", [[4, 2, 3], [5, 7, 6]]],
     "ops.max(x, axis=1)": ["float32", [3, 6], "int64", [0, 1]],

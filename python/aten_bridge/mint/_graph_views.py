@@ -143,11 +143,15 @@ def diagonal(x, offset=0, axis1=0, axis2=1):
 
 @in_graphs(
     standard_method.unsqueeze,
-    standard_method.expand_dims,
     tensor_method.deprecated_tensor_unsqueeze,
 )
 def unsqueeze(input, dim):
     return expand_dims_view_op(input, dim)
+
+
+@in_graphs(standard_method.expand_dims)
+def expand_dims(x, axis):
+    return expand_dims_view_op(x, axis)
 
 
 @in_graphs(
