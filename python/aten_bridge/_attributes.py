@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from aten_bridge._function import BOOLS, STRINGS, Bools, Function, Strings
+from aten_bridge._function import Function
 from aten_bridge._library import is_utf8, shown
+from aten_bridge._marshal import BOOLS, STRINGS, Bools, Strings
 
 
 class Uncarriable(Exception):

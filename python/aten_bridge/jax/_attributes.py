@@ -10,8 +10,9 @@ import numpy as np
 
 from aten_bridge import _attributes
 from aten_bridge._attributes import Carrier, check_int
-from aten_bridge._function import Bools, Function
+from aten_bridge._function import Function
 from aten_bridge._library import as_float, is_utf8
+from aten_bridge._marshal import Bools
 from aten_bridge.jax._dtypes import NAMES
 
 # For the library: NONE and ROWS are kNoneAttribute and kRowsPrefix of hosts/jax_attributes.h, EXACT

@@ -20,7 +20,8 @@ from typing import Any
 from mindspore import ops
 
 from aten_bridge.mindspore._aten import Operator, make_operator
-from aten_bridge.mindspore._operator import Kernel, open_function
+from aten_bridge.mindspore._open import open_function
+from aten_bridge.mindspore._operator import Kernel
 
 __all__ = ["Kernel", "Operator", "kernel", "operator"]
 

@@ -7,7 +7,6 @@ import itertools
 import json
 import threading
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
 import mindspore as ms
@@ -23,7 +22,7 @@ from aten_bridge._gradients import (
     missing_gradient,
     outputs_like_inputs,
 )
-from aten_bridge._library import DESCRIBE, as_switch, open_library, shown, split
+from aten_bridge._library import as_switch, shown
 from aten_bridge.mindspore._attributes import check_attributes, check_name, check_names
 from aten_bridge.mindspore._dtypes import TENSOR_TYPES
 from aten_bridge.mindspore._gradient import MissingGradient, make_bprop
@@ -36,12 +35,8 @@ from aten_bridge.mindspore._infer import (
     given_outcome,
     make_outcome,
 )
-from aten_bridge.mindspore._inputs import (
-    Inputs,
-    read_call,
-    read_infer,
-    with_plain_numbers,
-)
+from aten_bridge.mindspore._inputs import Inputs, read_call, read_infer, with_plain_numbers
+from aten_bridge.mindspore._open import open_function
 
 # Written by the module into each operator, for the library and for MindSpore's cache.
 _INPUTS = "aten_bridge_inputs"  # kInputsAttribute of hosts/python_answers.h
@@ -53,20 +48,6 @@ _SERIAL_NUMBER = "aten_bridge_serial_number"
 _serial_numbers = itertools.count()
 
 _MAX_OUTCOMES = 1024  # of one operator
-
-
-def open_function(path_and_name: str | Path) -> Function:
-    """The kernel of a library, as `kernel` names it."""
-    path, name = split(path_and_name)
-    function = Function(open_library(path), name)
-    if function.description is None and function.library.function(name + DESCRIBE) is not None:
-        # Called with what MindSpore passes to others, it would end the process.
-        raise ValueError(
-            f"{function.full_name}: expected a kernel for ops.Custom, got one that HOST "
-            "MINDSPORE_PLUGIN makes of MindSpore's own operator; let MS_OP_PLUGIN_PATH name the "
-            "library and call that operator, or build the kernel with HOST MINDSPORE"
-        )
-    return function
 
 
 class Kernel(ops.Custom):

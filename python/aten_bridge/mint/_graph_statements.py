@@ -1,0 +1,242 @@
+"""What stands for statements and methods in the functions that graphs compile.
+
+MindSpore 2.10's compiler has no view in other sizes and copies instead, and some methods it leaves
+to Python, which writes a copy. Where a function writes so in one statement
+(`x.view(6, 4).add_(1)`), the statement is taken apart here so that the result is copied back; where
+it calls a method that is left to Python, or one of MindSpore's older methods by its keywords, a
+function is called instead.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable
+
+from mindspore import Tensor, mint
+from mindspore.ops import functional as F
+from mindspore.ops.auto_generate import inplace_copy_op, inplace_floor_op
+from mindspore.ops.composite.base import core
+
+from aten_bridge.mint import _in_place, _methods
+from aten_bridge.mint._replace import is_known
+
+PREFIX = "_aten_bridge_"
+
+
+@core
+def floor_(x):
+    return inplace_floor_op(x) if _is_tensor(x) else x.floor_()
+
+
+@core
+def addmm_(x, *arguments, **keywords):
+    if _is_tensor(x):
+        return _in_place.addmm_by_copy(x, *arguments, **keywords)
+    return x.addmm_(*arguments, **keywords)
+
+
+@core
+def copy_(x, src, *arguments, **keywords):
+    if _is_tensor(x) and _is_tensor(src) and src.dtype != x.dtype:
+        return inplace_copy_op(x, src.astype(x.dtype))
+    return x.copy_(src, *arguments, **keywords)
+
+
+@core
+def div_(x, other, *, rounding_mode=None):
+    if rounding_mode is None or not _is_tensor(x):
+        return x.div_(other)
+    return _in_place.div_by_copy(x, other, rounding_mode=rounding_mode)
+
+
+@core
+def fill_diagonal_(x, fill_value, wrap=False):
+    if wrap and _is_tensor(x):
+        return _in_place.fill_diagonal_by_mask(x, fill_value, wrap)
+    return x.fill_diagonal_(fill_value, wrap)
+
+
+@core
+def index_fill_(x, dim, index, value):
+    if _is_tensor(x) and _is_tensor(value):
+        return _in_place.index_fill_by_mask(x, dim, index, value)
+    return x.index_fill_(dim, index, value)
+
+
+@core
+def index_put_(x, indices, values, accumulate=False):
+    if _is_tensor(x) and _in_place.has_rows(x, indices, values):
+        return _in_place.index_put_by_rows(x, indices, values, accumulate)
+    return x.index_put_(indices, values, accumulate)
+
+
+@core
+def abs_(x):
+    """Of complex numbers a graph's method is complex."""
+    return mint.abs(x) if _is_tensor(x) else x.abs()
+
+
+@core
+def absolute(x):
+    return mint.abs(x) if _is_tensor(x) else x.absolute()
+
+
+@core
+def _is_tensor(x):
+    return is_known(x) and isinstance(x, Tensor)
+
+
+@core
+def write_back(tensor, view):
+    """What has been written to a view in other sizes, of which a graph has a copy."""
+    if _is_tensor(tensor):
+        inplace_copy_op(tensor, F.reshape(view, tensor.shape))
+    return tensor
+
+
+@core
+def fresh(x):
+    """A new tensor in each run: MindSpore computes with its value when it compiles."""
+    return mint.clone(x) if is_known(x) and isinstance(x, Tensor) else x
+
+
+def _of_axis(name: str, older: Callable) -> Callable:
+    @core
+    def compute(x, *arguments, **keywords):
+        if _is_tensor(x):
+            return older(x, *arguments, **keywords)
+        return getattr(x, name)(*arguments, **keywords)
+
+    return compute
+
+
+_MAKE_TENSORS = (
+    *("Tensor", "arange", "empty", "eye", "full", "full_like", "linspace", "ones", "ones_like"),
+    *("tensor", "zeros", "zeros_like"),
+)
+# That MindSpore leaves to Python, or differentiates wrongly.
+_METHODS = {
+    **{"addmm_": addmm_, "copy_": copy_, "div_": div_, "fill_diagonal_": fill_diagonal_},
+    **{"floor_": floor_, "index_fill_": index_fill_, "index_put_": index_put_},
+}
+_VIEWS = ("view", "view_as")
+_OLDER = {f"older_{name}": _of_axis(name, older) for name, older in _methods.OLDER.items()}
+FUNCTIONS = {
+    **_METHODS,
+    **_OLDER,
+    **{"abs": abs_, "absolute": absolute, "fresh": fresh, "write_back": write_back},
+}
+
+
+def writes(name: str) -> bool:
+    """Whether the method writes its tensor: add_, __iadd__; not __init__."""
+    return bool(re.fullmatch(r"[a-z]\w*[a-z0-9]_|__i(add|sub|mul|truediv|floordiv|mod)__", name))
+
+
+def method_of(node: ast.AST) -> str:
+    is_call = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
+    return node.func.attr if is_call else ""
+
+
+def _like(node: ast.AST, like: ast.AST) -> ast.AST:
+    """The node with the position of the other, to which errors and MindSpore's tokens refer."""
+    ast.copy_location(node, like)
+    for name in ("first_token", "last_token"):  # parts of an f-string have none
+        if hasattr(like, name):
+            setattr(node, name, getattr(like, name))
+    return node
+
+
+class Rewriter(ast.NodeTransformer):
+    """Of functions that write: takes statements apart that write to views in other sizes."""
+
+    count = 0
+
+    def _view_in(self, node: ast.expr) -> ast.Call | None:
+        """The view in other sizes that the expression is a part of."""
+        while method_of(node) not in _VIEWS:
+            if method_of(node):
+                node = node.func.value
+            elif isinstance(node, (ast.Attribute, ast.Subscript)):
+                node = node.value
+            else:
+                return None
+        return node
+
+    def _apart(self, statement: ast.stmt, place: ast.expr) -> ast.stmt | list[ast.stmt]:
+        """The statement, which writes to the place, between those that name and copy its view."""
+        view = self._view_in(place)
+        if view is None or self._view_in(view.func.value) is not None:
+            return statement
+        self.count += 1
+        tensor = view.func.value
+        base, seen = f"{PREFIX}tensor_{self.count}", f"{PREFIX}view_{self.count}"
+
+        def load(name: str) -> ast.expr:
+            return _like(ast.Name(id=name, ctx=ast.Load()), view)
+
+        def store(name: str, value: ast.expr) -> ast.stmt:
+            target = _like(ast.Name(id=name, ctx=ast.Store()), view)
+            return _like(ast.Assign([target], value), statement)
+
+        statements = [store(base, tensor)]
+        method = _like(ast.Attribute(load(base), view.func.attr, ast.Load()), view.func)
+        call = _like(ast.Call(method, view.args, view.keywords), view)
+        statements += [store(seen, call), _Replacer(view, load(seen)).visit(statement)]
+        back = ast.Call(load(f"{PREFIX}write_back"), [load(base), load(seen)], [])
+        statements.append(_like(ast.Expr(_like(back, view)), statement))
+        return statements
+
+    def visit_Expr(self, node):
+        if writes(method_of(node.value)):
+            node.value = self.visit(node.value)
+            is_own = isinstance(node.value.func, ast.Name)
+            return self._apart(node, node.value.args[0] if is_own else node.value.func.value)
+        return self.generic_visit(node)
+
+    def visit_Assign(self, node):
+        node = self.generic_visit(node)
+        is_part = len(node.targets) == 1 and isinstance(node.targets[0], ast.Subscript)
+        return self._apart(node, node.targets[0].value) if is_part else node
+
+    def visit_AugAssign(self, node):
+        node = self.generic_visit(node)
+        is_part = isinstance(node.target, ast.Subscript)
+        return self._apart(node, node.target.value) if is_part else node
+
+    def visit_Call(self, node):
+        node = self.generic_visit(node)
+        if (method_of(node) or getattr(node.func, "id", "")) in _MAKE_TENSORS:
+            return _like(
+                ast.Call(_like(ast.Name(f"{PREFIX}fresh", ast.Load()), node), [node], []), node
+            )
+        if method_of(node) in _METHODS:
+            function = _like(ast.Name(PREFIX + node.func.attr, ast.Load()), node.func)
+            node.args = [node.func.value, *node.args]
+            node.func = function
+        return node
+
+
+class MethodRewriter(ast.NodeTransformer):
+    """Of all functions: methods that graphs have wrong, or take for others of their names."""
+
+    def visit_Call(self, node):
+        node = self.generic_visit(node)
+        name, function = method_of(node), ""
+        if name in ("abs", "absolute") and not node.args and not node.keywords:
+            function = name
+        elif _methods.is_older(name, [keyword.arg for keyword in node.keywords]):
+            function = f"older_{name}"
+        if function:
+            node.args = [node.func.value, *node.args]
+            node.func = _like(ast.Name(PREFIX + function, ast.Load()), node.func)
+        return node
+
+
+class _Replacer(ast.NodeTransformer):
+    def __init__(self, one: ast.AST, other: ast.AST):
+        self.one, self.other = one, other
+
+    def visit(self, node):
+        return self.other if node is self.one else self.generic_visit(node)
