@@ -13,11 +13,21 @@ from aten_bridge.mint._replace import REPLACED, original_of, replaces
 _avg_pool2d, _pad, _unfold = F.avg_pool2d, F.pad, F.unfold
 
 
+def _stride_or_none(stride):
+    """None, which is the kernel's size, for an empty list.
+
+    A graph compares a number with a list at run time only, and then has branches to join.
+    """
+    if isinstance(stride, (tuple, list)) and len(stride) == 0:
+        return None
+    return stride
+
+
 @replaces("nn.functional.max_pool2d")
 def max_pool2d(
     input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False
 ):
-    stride = None if stride == () or stride == [] else stride  # the kernel's size
+    stride = _stride_or_none(stride)
     pool = MaxPoolWithIndices(kernel_size, stride, padding, dilation, ceil_mode)
     output, indices = pool(input)
     return (output, indices) if return_indices else output
@@ -33,7 +43,7 @@ def avg_pool2d(
     count_include_pad=True,
     divisor_override=None,
 ):
-    stride = None if stride == () or stride == [] else stride
+    stride = _stride_or_none(stride)
     return _avg_pool2d(
         input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
     )
