@@ -153,8 +153,31 @@ inline std::vector<at::Tensor> compute_gradients(const KernelInfo& kernel,
   return results;
 }
 
+/// Takes the graph from the inputs after a call. One of a function that returns its argument, as
+/// aten::lift does, refers to itself, and would keep the host's memory.
+class GraphOfInputs {
+ public:
+  GraphOfInputs(const Arguments& arguments, const std::vector<int>& inputs)
+      : arguments_(arguments), inputs_(inputs) {}
+  ~GraphOfInputs() {
+    for (const int input : inputs_) {
+      const at::Tensor& view = arguments_.operands[input].view;
+      if (view.defined()) {
+        view.unsafeGetTensorImpl()->set_autograd_meta(nullptr);
+      }
+    }
+  }
+  GraphOfInputs(const GraphOfInputs&) = delete;
+  GraphOfInputs& operator=(const GraphOfInputs&) = delete;
+
+ private:
+  const Arguments& arguments_;
+  const std::vector<int>& inputs_;
+};
+
 ATEN_BRIDGE_INLINE void GradientBase::invoke(const Arguments& arguments) const {
   const std::vector<int> inputs = tensor_inputs(info, arguments, forward_inputs_);
+  const GraphOfInputs graph(arguments, inputs);
   if (arguments.results == nullptr) {
     check_gradients(info, arguments, inputs);
   }

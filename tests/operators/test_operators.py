@@ -932,3 +932,13 @@ def test_errors_of_a_run_name_the_operands(cpu):
     text = said(RuntimeError, lambda: take(ms.Tensor(array(3, 2)), ms.Tensor([7])).asnumpy())
     assert "aten::index_select: " in text
     assert "(input 0 'self': float32 [3, 2]; input 1 'index': int64 [1]; output 0: " in text
+
+
+@pytest.mark.parametrize("name", ["aten::lift", "aten::lift_fresh", "aten::alias", "aten::view_as"])
+def test_gradients_of_operators_that_return_their_argument(name):
+    function = operator(name)
+    x = ms.Tensor(np.array([1.5, -2.0], np.float32))
+    more = (x,) if name.endswith("_as") else ()
+    for _ in range(2):
+        gradient = ms.grad(lambda x: (function(x, *more) * x).sum())(x)
+        assert gradient.asnumpy().tolist() == [3, -4]
