@@ -361,7 +361,7 @@ ATEN_BRIDGE_EXPORT(
 
 // Keeps its input, as an author of PyTorch's may: there the memory is its own, elsewhere the
 // host's.
-class Difference {
+class DifferenceToLast {
  public:
   Tensor operator()(const Tensor& x) {
     Tensor result = before_.defined() ? x - before_ : at::zeros_like(x);
@@ -372,7 +372,7 @@ class Difference {
  private:
   Tensor before_;
 };
-ATEN_BRIDGE_EXPORT(Difference, state<Difference()>(), meta([](const Tensor& x) { return x; }));
+ATEN_BRIDGE_EXPORT(Difference, state<DifferenceToLast()>(), meta([](const Tensor& x) { return x; }));
 
 // Results that a host may write to the memory of an input.
 ATEN_BRIDGE_EXPORT(
