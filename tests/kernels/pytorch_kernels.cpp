@@ -372,7 +372,8 @@ class DifferenceToLast {
  private:
   Tensor before_;
 };
-ATEN_BRIDGE_EXPORT(Difference, state<DifferenceToLast()>(), meta([](const Tensor& x) { return x; }));
+ATEN_BRIDGE_EXPORT(Difference, state<DifferenceToLast()>(),
+                   meta([](const Tensor& x) { return x; }));
 
 // Results that a host may write to the memory of an input.
 ATEN_BRIDGE_EXPORT(

@@ -33,14 +33,14 @@ std::string kept(const std::string& operand) {
          "host, got one that the kernel keeps (the tensor or a view of it); keep a clone() instead";
 }
 
-const std::string kOperands =
+const std::string operands_text =
     " (input 0: float32 [1, 2]; input 1: float32 [1, 2]; input 2: float32 [1, 2]; "
     "output 0: float32 [1, 2])";
 
-const std::string kReads =
+const std::string read_error =
     "Keep: expected a tensor of this call, got one that the kernel kept from an earlier call, "
     "whose memory belongs to the host; keep a clone() instead" +
-    kOperands;
+    operands_text;
 
 class LentMemoryTest : public testing::Test {
  protected:
@@ -75,16 +75,16 @@ TEST_F(LentMemoryTest, AComplex128ThatIsKeptIsRefused) {
 TEST_F(LentMemoryTest, WhatWasKeptCannotBeRead) {
   for (const char* how : {"input", "slice", "output"}) {
     EXPECT_NE(keep(how).error(), "");
-    EXPECT_EQ(keep("read").error(), kReads) << how;
-    EXPECT_EQ(keep("read").error(), kReads) << how;
+    EXPECT_EQ(keep("read").error(), read_error) << how;
+    EXPECT_EQ(keep("read").error(), read_error) << how;
   }
   EXPECT_NE(keep("storage").error(), "");
-  EXPECT_EQ(keep("read storage").error(), kReads);
+  EXPECT_EQ(keep("read storage").error(), read_error);
 }
 
 TEST_F(LentMemoryTest, WhatAKernelThatThrewHasKeptCannotBeRead) {
-  EXPECT_EQ(keep("throw").error(), "Keep: on purpose" + kOperands);
-  EXPECT_EQ(keep("read").error(), kReads);
+  EXPECT_EQ(keep("throw").error(), "Keep: on purpose" + operands_text);
+  EXPECT_EQ(keep("read").error(), read_error);
 }
 #endif
 

@@ -208,8 +208,8 @@ class AttributesAsJson final : public AttributeVisitor {
                                                       at::DeviceType device) {
   const KernelInfo& info = kernel.info;
   std::string text =
-      join({"{\"interface\": ", kPythonInterface, ", \"version\": \"", ATEN_BRIDGE_VERSION_MAJOR,
-            ".", ATEN_BRIDGE_VERSION_MINOR, ".", ATEN_BRIDGE_VERSION_PATCH, "\", \"inputs\": ["});
+      join({R"({"interface": )", kPythonInterface, R"(, "version": ")", ATEN_BRIDGE_VERSION_MAJOR,
+            ".", ATEN_BRIDGE_VERSION_MINOR, ".", ATEN_BRIDGE_VERSION_PATCH, R"(", "inputs": [)"});
   for (int i = 0; i < info.inputs; ++i) {
     const Binding& binding = info.bindings[i];
     const OperandCheck* check = find_check(info, Role::kInput, i);
