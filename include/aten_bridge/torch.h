@@ -92,8 +92,7 @@ inline void forbid_data(...) {}  // NOLINT(cert-dcl50-cpp)
 /// Whether the tensor has an object of Python's. After 2.12 PyTorch has one interpreter, and no
 /// longer says in the slot which it is.
 template <class Slot>
-auto has_python_object(Slot* slot, int /*preferred*/)
-    -> decltype(slot->load_pyobj() != nullptr) {
+auto has_python_object(Slot* slot, int /*preferred*/) -> decltype(slot->load_pyobj() != nullptr) {
   return slot->load_pyobj() != nullptr;
 }
 template <class Slot>

@@ -96,7 +96,8 @@ ATEN_BRIDGE_EXPORT(LinalgVectorNorm,
                       OptionalDtype, Tensor& y) {
                      at::linalg_vector_norm_out(y, x, order, dim, keepdim, y.scalar_type());
                    });
-// PyTorch 2.11 reduces all dimensions where there are none, but cannot write that to a tensor that it is given.
+// PyTorch 2.11 reduces all dimensions where there are none, but cannot write that to a tensor that
+// it is given.
 ATEN_BRIDGE_EXPORT(LogSumExp, [](const Tensor& x, IntArrayRef dim, bool keepdim, Tensor& y) {
   if (dim.empty()) {
     y.copy_(at::logsumexp(x.flatten(), 0).view(y.sizes()));

@@ -88,8 +88,8 @@ class ToldResults {
            (kernel.has_meta ? !kernel.is_own_meta : may_be_gradient);
   }
 
-  /// Throws `Error` if the results of a call differ from what its inputs tell. `instance` is what is
-  /// kept for good of the call's attributes; null: nothing, or there are none.
+  /// Throws `Error` if the results of a call differ from what its inputs tell. `instance` is what
+  /// is kept for good of the call's attributes; null: nothing, or there are none.
   [[gnu::always_inline]] void compare(const c10::IValue* inputs, Instance* instance,
                                       const Tensors& results, bool is_gradient) {
     CallDigest digest(instance);
