@@ -366,7 +366,7 @@ def test_a_side_effect_is_had_by_each_call(my, kernel, name):
     if kernel == "Count":
         if "grad" in name or "differentiated" in name:
             return  # has none
-        f = my(kernel, first=list(FIVE_CALLS).index(name) * 1000)
+        f = my(kernel, first=100_000 + list(FIVE_CALLS).index(name) * 1000)
     else:
         f = my(kernel, grad=kernel + "Grad", has_side_effect=kernel == "UntoldNoise" or None)
     calls = functools.partial(FIVE_CALLS[name], f)
