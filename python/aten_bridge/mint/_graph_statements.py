@@ -98,7 +98,7 @@ def write_back(tensor, view):
 @core
 def fresh(x):
     """A new tensor in each run: MindSpore computes with its value when it compiles."""
-    return mint.clone(x) if is_known(x) and isinstance(x, Tensor) else x
+    return mint.clone(x) if _is_tensor(x) else x
 
 
 def _of_axis(name: str, older: Callable) -> Callable:
