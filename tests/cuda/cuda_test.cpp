@@ -557,7 +557,7 @@ TEST_F(CudaOperators, OwnKernelsRun) {
 TEST_F(CudaOperators, ReportsALaunchThatFails) {
   EXPECT_EQ(call("AddOne").attribute("threads", 2000).run_here().error(),
             "AddOne: a launch, or another CUDA call, of this kernel failed: "
-            "cudaErrorInvalidConfiguration (invalid configuration argument)");
+            "cudaErrorInvalidValue (invalid argument)");
   EXPECT_EQ(call("AddOne").run_here().error(), "");
 }
 

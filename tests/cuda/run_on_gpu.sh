@@ -25,10 +25,10 @@ fi
 gpu=$(nvidia-smi --query-gpu=name,driver_version,compute_cap --format=csv,noheader) ||
   { echo "There is no GPU: nvidia-smi failed."; exit 1; }
 architecture=$(head -n 1 <<< "${gpu##*, }" | tr -d '. ')
-limited() {  # runs the command in what is left of the time
+limited() {  # runs the command in what is left of the time, or in 3 minutes
   local left=$((460 - SECONDS))
   [ "$left" -gt 0 ] || return 124
-  timeout -k 5 "$left" "$@"
+  timeout -k 5 "$((left < 180 ? left : 180))" "$@"
 }
 build=build/gpu
 mkdir -p $build
@@ -53,7 +53,7 @@ failed=0
 fail() {
   failed=1
   case $1 in
-    124 | 137) echo "FAILED: the 8 minutes are over" ;;
+    124 | 137) echo "FAILED: stopped, since its 3 minutes are over, or the 8 of the script" ;;
     *) echo "FAILED ($1)" ;;
   esac
 }
@@ -62,10 +62,12 @@ step() {
   shift
   limited "$@" || fail $?
 }
-step "tests" $build/tests/cuda/cuda_test --gtest_brief=1
+step "tests" $build/tests/cuda/cuda_test
 seed=$((RANDOM + 1))
 step "tests, in the order of seed $seed" \
   $build/tests/cuda/cuda_test --gtest_brief=1 --gtest_shuffle --gtest_random_seed=$seed
+step "PyTorch and JAX" env PYTHONPATH=python python3 tests/cuda/gpu_hosts.py \
+  $build/tests/cuda/test_cuda_typed.so
 step "benchmarks" $build/tests/cuda/cuda_benchmark
 if command -v compute-sanitizer > /dev/null; then
   # Its own findings count, and not the tests', some of which notice how slow it is. Left out are

@@ -623,7 +623,7 @@ cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void*
   const std::int64_t threads = std::int64_t{block.x} * block.y * block.z;
   const std::int64_t blocks = std::int64_t{grid.x} * grid.y * grid.z;
   if (threads == 0 || threads > 1024 || blocks == 0) {
-    return done(cudaErrorInvalidConfiguration);
+    return done(cudaErrorInvalidValue);  // as CUDA 13.0 with driver 580 on an H200
   }
   if (resolve(stream).device != current_device) {
     return done(cudaErrorInvalidResourceHandle);
