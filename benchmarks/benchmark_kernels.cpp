@@ -6,7 +6,7 @@
 #include <ATen/ops/leaky_relu_backward.h>
 #include <ATen/ops/zero.h>
 #include <aten_bridge.h>
-#include <aten_bridge/scope.h>
+#include <aten_bridge/tensors/scope.h>
 
 #include <string>
 #include <unordered_map>

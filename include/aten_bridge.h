@@ -22,50 +22,50 @@
 #ifndef ATEN_BRIDGE_H_
 #define ATEN_BRIDGE_H_
 
-#include <aten_bridge/attributes.h>
-#include <aten_bridge/config.h>
-#include <aten_bridge/dtypes.h>
-#include <aten_bridge/errors.h>
-#include <aten_bridge/hosts/mindspore_abi.h>
-#include <aten_bridge/hosts/mindspore_frame.h>
-#include <aten_bridge/slot.h>
+#include <aten_bridge/core/attributes.h>
+#include <aten_bridge/core/config.h>
+#include <aten_bridge/core/dtypes.h>
+#include <aten_bridge/core/errors.h>
+#include <aten_bridge/core/slot.h>
+#include <aten_bridge/hosts/mindspore/abi.h>
+#include <aten_bridge/hosts/mindspore/frame.h>
 
 #ifndef ATEN_BRIDGE_CORE_ONLY
 
-#include <aten_bridge/device_cpu.h>
-#include <aten_bridge/gradient.h>
-#include <aten_bridge/hosts/mindspore_custom.h>
-#include <aten_bridge/kernel.h>
+#include <aten_bridge/hosts/mindspore/custom.h>
+#include <aten_bridge/kernel/gradient.h>
+#include <aten_bridge/kernel/kernel.h>
+#include <aten_bridge/tensors/device_cpu.h>
 
 #include <type_traits>
 #include <utility>
 
 #ifdef ATEN_BRIDGE_CUDA
-#include <aten_bridge/device_cuda.h>
+#include <aten_bridge/tensors/device_cuda.h>
 #endif
 #ifdef ATEN_BRIDGE_MINDSPORE_PLUGIN
-#include <aten_bridge/hosts/mindspore_plugin.h>
+#include <aten_bridge/hosts/mindspore/plugin.h>
 #endif
 #ifdef ATEN_BRIDGE_PYTORCH
-#include <aten_bridge/hosts/pytorch.h>
+#include <aten_bridge/hosts/pytorch/pytorch.h>
 #endif
 #ifdef ATEN_BRIDGE_JAX
-#include <aten_bridge/hosts/jax.h>
+#include <aten_bridge/hosts/jax/jax.h>
 #endif
 
 // Ordinary code, which aten_bridge_add_kernel compiles once for all kernels of a build folder.
 #if !defined(ATEN_BRIDGE_COMPILED) || defined(ATEN_BRIDGE_COMPILES)
-#include <aten_bridge/attribute_fault.h>
-#include <aten_bridge/differentiate.h>
-#include <aten_bridge/hosts/mindspore_hooks.h>
-#include <aten_bridge/hosts/python_answers.h>
-#include <aten_bridge/outputs.h>
-#include <aten_bridge/run.h>
+#include <aten_bridge/call/attribute_fault.h>
+#include <aten_bridge/call/differentiate.h>
+#include <aten_bridge/call/outputs.h>
+#include <aten_bridge/call/run.h>
+#include <aten_bridge/hosts/introspection/answers.h>
+#include <aten_bridge/hosts/mindspore/hooks.h>
 #ifdef ATEN_BRIDGE_PYTORCH
-#include <aten_bridge/hosts/pytorch_registry.h>
+#include <aten_bridge/hosts/pytorch/registry.h>
 #endif
 #ifdef ATEN_BRIDGE_JAX
-#include <aten_bridge/hosts/jax_call.h>
+#include <aten_bridge/hosts/jax/call.h>
 #endif
 #elif defined(ATEN_BRIDGE_HOST)
 #error "A source for a host of its own is built with aten_bridge_add_kernel(... HEADER_ONLY)."

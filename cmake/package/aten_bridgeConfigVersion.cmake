@@ -1,6 +1,6 @@
 # Which versions this one stands in for: those with its minor version that are not newer. The
 # version stands in the header.
-find_file(_aten_bridge_config aten_bridge/config.h NO_CACHE NO_DEFAULT_PATH
+find_file(_aten_bridge_config aten_bridge/core/config.h NO_CACHE NO_DEFAULT_PATH
   NO_CMAKE_FIND_ROOT_PATH REQUIRED
   PATHS ${CMAKE_CURRENT_LIST_DIR}/../../../include ${CMAKE_CURRENT_LIST_DIR}/../../include)
 file(STRINGS ${_aten_bridge_config} PACKAGE_VERSION REGEX "#define ATEN_BRIDGE_VERSION_")

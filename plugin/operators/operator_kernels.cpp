@@ -9,8 +9,8 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/zeros_like.h>
-#include <aten_bridge/exceptions.h>
-#include <aten_bridge/lent_memory.h>
+#include <aten_bridge/call/lent_memory.h>
+#include <aten_bridge/tensors/exceptions.h>
 
 #include <algorithm>
 #include <cmath>

@@ -9,7 +9,7 @@
 #include "operator_schema.h"
 #include "operator_text.h"
 
-#include <aten_bridge/gradient_base.h>
+#include <aten_bridge/interface/gradient_base.h>
 
 #include <atomic>
 #include <cstdint>

@@ -8,7 +8,7 @@
 
 #include "operator_kernels.h"
 
-#include <aten_bridge/hosts/jax_attributes.h>
+#include <aten_bridge/hosts/jax/attributes.h>
 
 #include <algorithm>
 #include <map>

@@ -22,7 +22,7 @@ from aten_bridge._library import (
 )
 from aten_bridge._marshal import Input, Marshalled
 
-_INTERFACE = 1  # kPythonInterface of hosts/python.h
+_INTERFACE = 1  # kPythonInterface of hosts/introspection/introspection.h
 _ATTRIBUTES_ALONE = -1  # kAttributesAlone of the same
 
 
@@ -34,7 +34,7 @@ def _is_rows(value: Any, *types: type) -> bool:
 
 
 def _is_description(fields: Any) -> bool:
-    """Whether JSON is what `describe` of hosts/python.h says."""
+    """Whether JSON is what `describe` of hosts/introspection/introspection.h says."""
     return (
         isinstance(fields, dict)
         and _is_rows(fields.get("inputs"), str, str)

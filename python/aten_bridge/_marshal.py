@@ -8,7 +8,7 @@ from typing import Any
 
 
 class Input(ctypes.Structure):
-    """PythonInput of hosts/python.h."""
+    """PythonInput of hosts/introspection/introspection.h."""
 
     _fields_ = (
         ("text", ctypes.c_char_p),
@@ -18,7 +18,7 @@ class Input(ctypes.Structure):
 
 
 class _Attribute(ctypes.Structure):
-    """PythonAttribute of hosts/python.h."""
+    """PythonAttribute of hosts/introspection/introspection.h."""
 
     _fields_ = (
         ("name", ctypes.c_char_p),

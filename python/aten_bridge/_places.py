@@ -86,5 +86,5 @@ def compiled_library(name: str, variable: str, folder: str, build: str) -> Path:
 
 def version() -> str:
     """The header's version, such as "0.1.0"."""
-    text = (include_dir() / "aten_bridge/config.h").read_text()
+    text = (include_dir() / "aten_bridge/core/config.h").read_text()
     return ".".join(re.findall(r"#define ATEN_BRIDGE_VERSION_\w+ (\d+)", text))

@@ -45,7 +45,7 @@ __all__ = ["Operator", "Operators", "load"]
 _REPORTS = "ATEN_BRIDGE_REPORTS"
 
 
-_SIDE_EFFECT = torch.Tag.nondeterministic_seeded  # of PyTorchRegistry in hosts/pytorch_registry.h
+_SIDE_EFFECT = torch.Tag.nondeterministic_seeded  # of PyTorchRegistry in hosts/pytorch/registry.h
 _with_effects: set[Any] = set()  # operators of which PyTorch knows
 
 

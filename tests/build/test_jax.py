@@ -43,7 +43,7 @@ def test_a_library_for_jax_has_a_handler_for_each_kernel_and_others_have_none(bu
 
 def test_the_structures_are_compared_with_a_jaxlib():
     """Each member that the bridge declares stands in tests/jax/c_api.cpp."""
-    header = (SOURCE / "include/aten_bridge/hosts/jax_abi.h").read_text()
+    header = (SOURCE / "include/aten_bridge/hosts/jax/abi.h").read_text()
     compared = (SOURCE / "tests/jax/c_api.cpp").read_text()
     for name in re.findall(r"^struct (\w+) \{", header, re.M):
         if name != "DTypeOfXla":

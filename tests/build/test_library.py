@@ -171,7 +171,7 @@ def test_directories_that_compile_in_another_way_have_an_object_of_their_own(tmp
 
 
 def test_the_version_stands_once(build):
-    header = (SOURCE / "include/aten_bridge/config.h").read_text()
+    header = (SOURCE / "include/aten_bridge/core/config.h").read_text()
     numbers = re.findall(r"#define ATEN_BRIDGE_VERSION_\w+ (\d+)", header)
     for project in ("pyproject.toml", "plugin/mint/pyproject.toml"):
         text = (SOURCE / project).read_text()

@@ -177,7 +177,7 @@ def test_every_header_with_public_names_is_in_the_reference(module):
 
 def test_a_declaration_is_shown_with_its_overloads_and_without_its_body(module):
     header = module("header")
-    entries = {entry.name: entry for entry in header.entries("aten_bridge/options.h")}
+    entries = {entry.name: entry for entry in header.entries("aten_bridge/kernel/options.h")}
     assert [len(declarations) for declarations, _ in entries["attr"].parts] == [1, 3, 1]
     assert entries["autograd"].parts == [
         (
@@ -189,7 +189,7 @@ def test_a_declaration_is_shown_with_its_overloads_and_without_its_body(module):
             ],
         )
     ]
-    (status, *_) = header.entries("aten_bridge/errors.h")
+    (status, *_) = header.entries("aten_bridge/core/errors.h")
     assert status.parts[0][0][0].startswith("enum class Status : int {\n  kOk = 0,\n")
 
 

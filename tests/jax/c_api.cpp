@@ -1,5 +1,5 @@
 // The bridge's declarations of XLA's structures beside those of a jaxlib: compiled, not run.
-#include <aten_bridge/hosts/jax_abi.h>
+#include <aten_bridge/hosts/jax/abi.h>
 #include <xla/ffi/api/c_api.h>
 
 #include <cstddef>

@@ -1,5 +1,5 @@
-// A host of fewer than a hundred lines, to show what an adapter takes: include/aten_bridge/host.h
-// says what each member is for. It calls
+// A host of fewer than a hundred lines, to show what an adapter takes:
+// include/aten_bridge/call/host.h says what each member is for. It calls
 //
 //   const char* Name(const ToyTensor* tensors, int count);
 //

@@ -30,7 +30,7 @@ def run(*command, check=True, **options):
 
 
 def version():
-    text = (SOURCE / "include/aten_bridge/config.h").read_text()
+    text = (SOURCE / "include/aten_bridge/core/config.h").read_text()
     return ".".join(re.findall(r"#define ATEN_BRIDGE_VERSION_\w+ (\d+)", text))
 
 

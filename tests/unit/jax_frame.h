@@ -2,7 +2,7 @@
 #ifndef ATEN_BRIDGE_TESTS_UNIT_JAX_FRAME_H_
 #define ATEN_BRIDGE_TESTS_UNIT_JAX_FRAME_H_
 
-#include <aten_bridge/hosts/jax_abi.h>
+#include <aten_bridge/hosts/jax/abi.h>
 #include <dlfcn.h>
 
 #include <cstdint>

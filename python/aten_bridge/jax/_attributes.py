@@ -15,8 +15,8 @@ from aten_bridge._library import as_float, is_utf8
 from aten_bridge._marshal import Bools
 from aten_bridge.jax._dtypes import NAMES
 
-# For the library: NONE and ROWS are kNoneAttribute and kRowsPrefix of hosts/jax_attributes.h, EXACT
-# is kExactAttribute of hosts/python_answers.h.
+# For the library: NONE and ROWS are kNoneAttribute and kRowsPrefix of hosts/jax/attributes.h, EXACT
+# is kExactAttribute of hosts/introspection/answers.h.
 NONE = "aten_bridge_none"
 ROWS = "aten_bridge_rows_"
 EXACT = "aten_bridge_exact"

@@ -12,7 +12,7 @@ import jax
 from aten_bridge._function import Function
 from aten_bridge._library import Library, divide, open_newest, version_of
 
-_HANDLER = "Jax"  # what ATEN_BRIDGE_ENTRY_JAX of hosts/jax.h adds to a kernel's name
+_HANDLER = "Jax"  # what ATEN_BRIDGE_ENTRY_JAX of hosts/jax/jax.h adds to a kernel's name
 
 _lock = threading.Lock()
 _registered: dict[tuple[str, str], Library] = {}  # by target and platform, with what has it

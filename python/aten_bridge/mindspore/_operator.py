@@ -39,7 +39,7 @@ from aten_bridge.mindspore._inputs import Inputs, read_call, read_infer, with_pl
 from aten_bridge.mindspore._open import open_function
 
 # Written by the module into each operator, for the library and for MindSpore's cache.
-_INPUTS = "aten_bridge_inputs"  # kInputsAttribute of hosts/python_answers.h
+_INPUTS = "aten_bridge_inputs"  # kInputsAttribute of hosts/introspection/answers.h
 _COUNTED = "aten_bridge_counted"  # kCountedAttribute of the same
 _OUTPUTS = "aten_bridge_outputs"
 _CALL = "aten_bridge_call"

@@ -1,0 +1,84 @@
+// Failures: from an exception to a text.
+//
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef ATEN_BRIDGE_CALL_FAILURE_H_
+#define ATEN_BRIDGE_CALL_FAILURE_H_
+
+#include <aten_bridge/interface/operands.h>
+#include <aten_bridge/tensors/exceptions.h>
+
+#include <exception>
+#include <string>
+
+#pragma GCC visibility push(hidden)
+
+namespace aten_bridge::detail {
+
+/// " (input 0: float32 [2, 2]; output 0: float32 [2, 2])": what a message of ATen's leaves out.
+[[gnu::cold]] inline std::string operands_text(const Operand* operands, int count) {
+  std::string text;
+  for (int i = 0; i < count; ++i) {
+    text.append(i == 0 ? " (" : "; ")
+        .append(operands[i].name.text())
+        .append(": ")
+        .append(operands[i].slot.text());
+  }
+  return count == 0 ? text : text + ")";
+}
+
+struct Failure {
+  Status status;
+  std::string text;
+};
+
+/// What the exception being handled says. Only an `Error` names its operator and operands itself.
+[[gnu::cold]] inline Failure describe_failure(const char* operator_name,
+                                              const std::string& operands) {
+  Failure failure{Status::kUnknown, std::string(operator_name) + ": "};
+  try {
+    throw;
+  } catch (const Error& error) {
+    failure = {error.status(), error.what()};
+  } catch (const c10::Error& error) {
+    const std::string text = exception_text(error, /*may_have_backtrace=*/true);
+    failure.status = text.rfind("CUDA", 0) == 0 ? Status::kCuda : Status::kAten;
+    failure.text += text + operands;
+    if (text.find("stream is capturing") != std::string::npos ||
+        text.find("during capture") != std::string::npos ||
+        text.find("graph capture") != std::string::npos) {
+      failure.text +=
+          "; while a CUDA stream is captured a kernel cannot wait for it: no .item(), no copy to "
+          "the CPU, no result whose shape depends on values";
+    }
+  } catch (const std::exception& error) {
+    failure.status = Status::kException;
+    failure.text += exception_text(error) + operands;
+  } catch (...) {
+    failure.text += join({"the kernel threw an object of type ", exception_type_text(),
+                          ", which is not a std::exception", operands});
+  }
+  return failure;
+}
+
+/// The same with the operands of the call, and `more`, in UTF-8, and recorded for
+/// aten_bridge_last_error(). Does not throw: without memory for the text there is none.
+[[gnu::cold, gnu::noinline]] inline Failure record_failure(const char* operator_name,
+                                                           const Operand* operands, int count,
+                                                           const std::string& more = {}) noexcept {
+  try {
+    Failure failure = describe_failure(operator_name, operands_text(operands, count));
+    failure.text = as_utf8(failure.text + more);
+    last_error_text() = failure.text;
+    return failure;
+  } catch (...) {
+    last_error_text().clear();
+    return {Status::kUnknown, {}};
+  }
+}
+
+}  // namespace aten_bridge::detail
+
+#pragma GCC visibility pop
+
+#endif  // ATEN_BRIDGE_CALL_FAILURE_H_

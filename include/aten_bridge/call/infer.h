@@ -1,0 +1,379 @@
+// Shapes before a call.
+//
+// A meta function sees tensors that have a shape and a dtype and no data. Hosts do not always know
+// these yet. What is not known is tried: a result that is the same whatever is put in its place is
+// known, one that differs is not.
+//
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef ATEN_BRIDGE_CALL_INFER_H_
+#define ATEN_BRIDGE_CALL_INFER_H_
+
+#include <aten_bridge/call/bind.h>
+#include <aten_bridge/call/known_inputs.h>
+#include <aten_bridge/tensors/exceptions.h>
+#include <aten_bridge/tensors/scope.h>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <iterator>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#pragma GCC visibility push(hidden)
+
+namespace aten_bridge::detail {
+
+/// Sizes of an output parameter before the kernel: empty, so that an _out function resizes it, and
+/// nobody else's. One that only writes, as copy_() does, leaves them.
+inline constexpr std::array<int64_t, 12> kUnwritten = {};
+
+/// An output as a meta function tells it.
+struct InferredOutput {
+  DType dtype = DType::kNone;
+  std::vector<int64_t> sizes;
+};
+
+inline constexpr const char* kNotResized =
+    "expected an _out function that gives the output its shape, got a kernel that writes to the "
+    "shape it has; give the kernel a meta function: aten_bridge::meta(function)";
+
+/// Stand-ins for the operands of a call, from inputs of which everything is known.
+class StandIns {
+ public:
+  /// Throws `Error` if the kernel cannot have these inputs.
+  [[gnu::cold]] StandIns(const KernelInfo& kernel, Instance* instance,
+                         const std::vector<KnownInput>& inputs)
+      : operands_(
+            static_cast<std::size_t>(operand_count(kernel, static_cast<int>(inputs.size())))) {
+    Report report(kernel.operator_name);
+    if (!divide_slots(kernel, static_cast<int>(operands_.size()), arguments, report)) {
+      report.raise_if_failed();
+    }
+    arguments.kernel = &kernel;
+    arguments.operands = operands_.data();
+    arguments.instance = instance;
+    at::ScalarType first = at::kFloat;
+    for (std::size_t i = inputs.size(); i-- > 0;) {
+      const KnownInput& input = inputs[i];
+      Operand& operand = operands_[i];
+      operand.name = {Role::kInput, static_cast<int>(i)};
+      operand.slot.data = const_cast<double*>(input.value.data());  // NOLINT: nobody writes to it
+      operand.slot.sizes = input.sizes.data();
+      operand.slot.ndim = static_cast<int>(input.sizes.size());
+      operand.slot.dtype = input.dtype;
+      operand.slot.numel = 1;  // of a number; nobody reads the others
+      if (!input.is_none()) {
+        operand.view = make_meta(input.sizes, scalar_type(input.dtype));
+        first = input.is_number ? first : operand.view.scalar_type();
+      }
+    }
+    for (int i = 0; i < arguments.outputs; ++i) {
+      arguments.output(i).view = make_meta(kUnwritten, first);
+    }
+    fill_list(arguments);
+  }
+
+  [[gnu::cold, gnu::noinline]] ~StandIns() = default;
+  StandIns(const StandIns&) = delete;
+  StandIns& operator=(const StandIns&) = delete;
+
+  Arguments arguments;  // refers to the operands
+
+ private:
+  std::vector<Operand> operands_;
+};
+
+[[gnu::cold]] inline std::vector<InferredOutput> infer_known(
+    const KernelBase& kernel, Instance* instance, const std::vector<KnownInput>& inputs) {
+  const StandIns stand_ins(kernel.info, instance, inputs);
+  std::vector<InferredOutput> outputs;
+  for (const at::Tensor& output : kernel.infer(stand_ins.arguments)) {
+    if (output.defined() && output.sizes() == at::IntArrayRef(kUnwritten)) {
+      raise(Status::kShape,
+            {kernel.info.operator_name, ": output ", outputs.size(), ": ", kNotResized});
+    }
+    const auto* const type =
+        output.defined() ? std::find(std::begin(kScalarTypes) + 1, std::end(kScalarTypes),
+                                     output.scalar_type())
+                         : std::end(kScalarTypes);  // no dtype, nor one that this PyTorch lacks
+    if (type == std::end(kScalarTypes)) {
+      raise(Status::kDtype,
+            {kernel.info.operator_name, ": output ", outputs.size(), ": expected ", dtype_names(),
+             ", got ", tensor_text(output), " from the meta function"});
+    }
+    outputs.push_back({static_cast<DType>(type - std::begin(kScalarTypes)), output.sizes().vec()});
+  }
+  return outputs;
+}
+
+/// What is the same in both.
+[[gnu::cold]] inline void keep_common(std::vector<InferredOutput>& outputs,
+                                      const std::vector<InferredOutput>& others) {
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    std::vector<int64_t>& sizes = outputs[i].sizes;
+    if (sizes.size() != others[i].sizes.size()) {
+      sizes = {kUnknownRank};
+    }
+    for (std::size_t j = 0; j < sizes.size() && sizes[0] != kUnknownRank; ++j) {
+      sizes[j] = sizes[j] == others[i].sizes[j] ? sizes[j] : kUnknownSize;
+    }
+  }
+}
+
+/// The outputs for inputs of which only sizes and numbers are unknown; nothing if the meta function
+/// throws whatever is put in their place, and in `failure` what it threw first.
+[[gnu::cold]] inline std::optional<std::vector<InferredOutput>> infer_over_sizes(
+    const KernelBase& kernel, Instance* instance, const std::vector<KnownInput>& inputs,
+    std::exception_ptr& failure) {
+  std::optional<std::vector<InferredOutput>> outputs;
+  int successes = 0;
+  const auto add = [&](const std::vector<KnownInput>& tried) {
+    try {
+      const std::vector<InferredOutput> found = infer_known(kernel, instance, tried);
+      if (++successes == 1) {
+        outputs = found;
+      } else {
+        keep_common(*outputs, found);
+      }
+      return true;
+    } catch (...) {
+      failure = failure == nullptr ? std::current_exception() : failure;
+      return false;
+    }
+  };
+
+  bool has_worked = false;
+  int64_t works = 0;
+  for (const int64_t candidate : size_candidates(inputs)) {
+    std::vector<KnownInput> tried = inputs;
+    put_candidates(tried, candidate);
+    if (add(tried) && !has_worked) {
+      has_worked = true;
+      works = candidate;
+    }
+  }
+  // One of them alone may be another: the difference of two sizes is not always 0.
+  for (int place = 0; has_worked; ++place) {
+    for (const int64_t another : {2 * works, int64_t{1}}) {
+      std::vector<KnownInput> tried = inputs;
+      if (!put_candidates(tried, works, place, another)) {
+        has_worked = false;
+        break;
+      }
+      add(tried);
+    }
+  }
+  if (successes == 1) {  // which of the sizes depend on it?
+    for (InferredOutput& output : *outputs) {
+      std::fill(output.sizes.begin(), output.sizes.end(), kUnknownSize);
+    }
+  }
+  return outputs;
+}
+
+/// Whether all sizes of the inputs are known, and of the outputs one is not: it depends on a
+/// number.
+[[gnu::cold]] inline bool depends_on_number(const std::vector<KnownInput>& inputs,
+                                            const std::vector<InferredOutput>& outputs) {
+  return std::all_of(inputs.begin(), inputs.end(),
+                     [](const KnownInput& input) { return are_known(input.sizes); }) &&
+         !std::all_of(outputs.begin(), outputs.end(),
+                      [](const InferredOutput& output) { return are_known(output.sizes); });
+}
+
+/// Throws `Error` if the kernel does not have as many inputs.
+[[gnu::cold]] inline void check_count(const KernelInfo& kernel, std::size_t inputs) {
+  Report report(kernel.operator_name);
+  Arguments arguments;
+  divide_slots(kernel, operand_count(kernel, static_cast<int>(inputs)), arguments, report);
+  report.raise_if_failed();
+}
+
+/// Whether these can be sizes of a tensor, as far as they are known.
+inline bool are_sizes(const std::vector<int64_t>& sizes) {
+  return (sizes.size() == 1 && sizes[0] == kUnknownRank) ||
+         std::all_of(sizes.begin(), sizes.end(), [](int64_t size) { return size >= kUnknownSize; });
+}
+
+/// Adds to the report inputs that the kernel does not take, and takes guesses from its checks.
+[[gnu::cold]] inline void check_known(const KernelInfo& kernel, std::vector<KnownInput>& inputs,
+                                      CheckRun& checks, Report& report) {
+  Arguments arguments;
+  const int count = static_cast<int>(inputs.size());
+  if (!divide_slots(kernel, operand_count(kernel, count), arguments, report)) {
+    return;
+  }
+  for (int i = 0; i < count; ++i) {
+    KnownInput& input = inputs[static_cast<std::size_t>(i)];
+    const int parameter = input_parameter(arguments, i);
+    const Binding& binding = kernel.bindings[parameter];
+    const OperandCheck* check = find_check(kernel, Role::kInput, parameter);
+    Operand operand;
+    operand.name = operand_name(check, Role::kInput, i);
+    operand.slot = {input.value.data(), input.sizes.data(),
+                    input.has_rank() ? static_cast<int>(input.sizes.size()) : -1, 1,
+                    input.typed ? input.dtype : DType::kNone};
+    input.is_number = binding.kind == Kind::kNumber;
+    if (!are_sizes(input.sizes)) {
+      report.add(Status::kShape,
+                 {operand.name.text(), ": expected sizes of 0 or more, or -1 where one is not ",
+                  "known, got ", shape_text(input.sizes.data(), operand.slot.ndim)});
+      continue;
+    }
+    if (input.is_number && !input.is_none() && input.has_rank()) {
+      for (const int64_t size : input.sizes) {
+        operand.slot.numel *= size < 0 ? 1 : size;
+      }
+      if (operand.slot.numel != 1) {
+        report.add(Status::kShape,
+                   {operand.name.text(), number_fault(binding.number, operand.slot)});
+        continue;
+      }
+    }
+    if (input.is_none() || input.has_value) {
+      check_operand(binding, check, checks, operand, report);
+      continue;
+    }
+    if (input.typed && scalar_type(input.dtype) == at::ScalarType::Undefined) {
+      report.add(Status::kDtype,
+                 {operand.name.text(), ": expected a dtype of this version of PyTorch, got ",
+                  dtype_name(input.dtype)});
+    }
+    if (check != nullptr) {
+      checks(*check, operand.name, operand.slot);
+      if (!input.typed && input.dtype == DType::kNone) {
+        input.dtype = check->dtypes().any();
+      }
+    }
+  }
+}
+
+/// Adds to the report what the checks of the outputs say.
+[[gnu::cold]] inline void check_inferred(const KernelInfo& kernel,
+                                         const std::vector<InferredOutput>& outputs,
+                                         CheckRun& checks) {
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    const int index = static_cast<int>(i);
+    const InferredOutput& output = outputs[i];
+    const bool has_rank = output.sizes.size() != 1 || output.sizes[0] != kUnknownRank;
+    if (const OperandCheck* check = find_check(kernel, Role::kOutput, index)) {
+      checks(*check, operand_name(check, Role::kOutput, index),
+             {nullptr, output.sizes.data(), has_rank ? static_cast<int>(output.sizes.size()) : -1,
+              0, output.dtype});
+    }
+  }
+}
+
+/// Whether an error of PyTorch's is about an output of `kUnwritten` sizes, which an _out function
+/// would have resized.
+[[gnu::cold]] inline bool is_not_resized(const std::string& text) {
+  return text.find("(0) must match") != std::string::npos ||
+         text.find(shape_text(kUnwritten.data(), kUnwritten.size())) != std::string::npos;
+}
+
+/// What an error of PyTorch's means to who infers shapes: the end of the text, in the author's
+/// words.
+[[gnu::cold]] inline std::string meta_fault(const std::string& text, const std::string& inputs) {
+  if (is_about_data(text)) {
+    return join(
+        {"expected shapes and dtypes to be all that is needed to infer those of the outputs, got "
+         "a kernel or meta function that touches a tensor's data",
+         inputs, "; give the kernel a meta function that does not: aten_bridge::meta(function)"});
+  }
+  if (is_not_resized(text)) {
+    return kNotResized + inputs;
+  }
+  for (const char* name : {"aten::", "convolution_overrideable"}) {
+    const std::size_t begin = text.find(name);
+    if (begin != std::string::npos && (text.find("Meta") != std::string::npos || name[0] == 'c')) {
+      const std::size_t end = text.find_first_of(":' ,", begin + 6);
+      return join(
+          {"expected operators that tell the shapes of their results without data, got ",
+           text.substr(begin, end - begin), inputs,
+           "; import torch, whose Python part knows more of them, or give the kernel a meta "
+           "function: aten_bridge::meta(function)"});
+    }
+  }
+  return text + inputs;
+}
+
+/// The outputs for inputs of which something is not known. Throws what the meta function throws
+/// where nothing that is put in the place of what is unknown pleases it.
+[[gnu::cold]] inline std::vector<InferredOutput> infer_unknown(
+    const KernelBase& kernel, Instance* instance, const std::vector<KnownInput>& inputs) {
+  const bool has_ranks = std::all_of(inputs.begin(), inputs.end(), [](const KnownInput& input) {
+    return input.is_none() || input.has_rank();
+  });
+  const std::vector<std::size_t> ranks =
+      has_ranks ? std::vector<std::size_t>{0} : std::vector<std::size_t>{4, 3, 2, 1, 0, 5};
+  std::exception_ptr failure;
+  for (const std::vector<KnownInput>& typed : dtype_candidates(inputs)) {
+    for (const std::size_t rank : ranks) {
+      std::vector<KnownInput> tried = typed;
+      for (KnownInput& input : tried) {
+        if (!input.has_rank()) {
+          input.sizes.assign(rank, kUnknownSize);
+        }
+      }
+      if (auto outputs = infer_over_sizes(kernel, instance, tried, failure)) {
+        for (InferredOutput& output : *outputs) {
+          output.sizes = has_ranks ? output.sizes : std::vector<int64_t>{kUnknownRank};
+        }
+        return *std::move(outputs);
+      }
+    }
+  }
+  std::rethrow_exception(failure);
+}
+
+/// The outputs' dtypes, and their sizes as far as they are known. `results` is who else can tell
+/// these, as the host that asks calls it; null: as the kernel's own host does.
+[[gnu::cold]] inline std::vector<InferredOutput> infer(const KernelBase& kernel,
+                                                       const Attributes& attributes,
+                                                       std::vector<KnownInput> inputs,
+                                                       const char* results = nullptr) {
+  const std::string name = kernel.info.operator_name;
+  check_pytorch(kernel.info.operator_name);
+  const KernelScope scope(kernel.info.records);
+  Report report(kernel.info.operator_name);
+  CheckRun checks(report);
+  const std::unique_ptr<Instance> instance =
+      kernel.info.has_instance ? kernel.make_instance(attributes, report) : nullptr;
+  check_known(kernel.info, inputs, checks, report);
+  report.raise_if_failed();
+  const bool all_known = std::all_of(inputs.begin(), inputs.end(),
+                                     [](const KnownInput& input) { return input.is_known(); });
+  std::vector<InferredOutput> outputs;
+  try {
+    outputs = all_known ? infer_known(kernel, instance.get(), inputs)
+                        : infer_unknown(kernel, instance.get(), inputs);
+  } catch (const Error&) {
+    throw;
+  } catch (const std::exception& error) {
+    const bool is_pytorchs = dynamic_cast<const c10::Error*>(&error) != nullptr;
+    raise(is_pytorchs ? Status::kAten : Status::kException,
+          {name, ": ", meta_fault(exception_text(error), inputs_text(inputs))});
+  }
+  if (depends_on_number(inputs, outputs)) {
+    raise(Status::kShape, {name, ": expected the numbers on which the shape of the output ",
+                           "depends to be known before the call, got a tensor", inputs_text(inputs),
+                           "; pass a Python number, make it an attribute, or give ",
+                           results == nullptr ? kernel.info.words->results : results});
+  }
+  check_inferred(kernel.info, outputs, checks);
+  report.raise_if_failed();
+  return outputs;
+}
+
+}  // namespace aten_bridge::detail
+
+#pragma GCC visibility pop
+
+#endif  // ATEN_BRIDGE_CALL_INFER_H_

@@ -1,0 +1,155 @@
+// What is known of inputs before a call, and what may be put in the place of what is not.
+//
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef ATEN_BRIDGE_CALL_KNOWN_INPUTS_H_
+#define ATEN_BRIDGE_CALL_KNOWN_INPUTS_H_
+
+#include <aten_bridge/interface/numbers.h>
+#include <aten_bridge/tensors/views.h>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#pragma GCC visibility push(hidden)
+
+namespace aten_bridge::detail {
+
+constexpr int64_t kUnknownSize = -1;
+constexpr int64_t kUnknownRank = -2;  // a shape of this size alone (MindSpore 2.10)
+
+/// Whether none of the sizes is unknown, nor the rank.
+[[gnu::cold, gnu::noinline]] inline bool are_known(const std::vector<int64_t>& sizes) {
+  return std::all_of(sizes.begin(), sizes.end(), [](int64_t size) { return size >= 0; });
+}
+
+/// What is known of an input before a call.
+struct KnownInput {
+  alignas(16) std::array<double, 2> value = {};  // of a number, in the first bytes
+  std::vector<int64_t> sizes = {kUnknownRank};
+  DType dtype = DType::kNone;  // where `typed` is false, a guess or kNone
+  bool typed = false;          // whether the dtype is known; with kNone it is Python's None
+  bool has_value = false;
+  bool is_number = false;  // whether the kernel reads a number from it
+
+  bool is_none() const { return typed && dtype == DType::kNone; }
+  bool has_rank() const { return sizes.size() != 1 || sizes[0] != kUnknownRank; }
+  bool is_known() const {
+    return is_none() || (typed && (!is_number || has_value) && are_known(sizes));
+  }
+};
+
+inline std::vector<KnownInput> unknown_inputs(std::size_t count) {
+  std::vector<KnownInput> inputs;
+  while (inputs.size() < count) {
+    inputs.emplace_back();
+  }
+  return inputs;
+}
+
+/// The inputs with dtypes to be tried for those whose own is not known, the likeliest first: what
+/// the checks say, a guess, float32, and indices, masks and complex numbers among them.
+[[gnu::cold]] inline std::vector<std::vector<KnownInput>> dtype_candidates(
+    std::vector<KnownInput> inputs) {
+  std::vector<std::size_t> open;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    if (!inputs[i].typed) {
+      open.push_back(i);
+      inputs[i].dtype = inputs[i].dtype == DType::kNone ? DType::kFloat32 : inputs[i].dtype;
+      inputs[i].typed = true;
+    }
+  }
+  std::vector<std::vector<KnownInput>> candidates = {inputs};
+  const auto add = [&](const std::vector<std::size_t>& places, DType dtype) {
+    candidates.push_back(inputs);
+    for (const std::size_t place : places) {
+      candidates.back()[place].dtype = dtype;
+    }
+  };
+  for (const DType dtype : {DType::kInt64, DType::kBool, DType::kComplex64}) {
+    for (const std::size_t place : open) {
+      add({place}, dtype);
+    }
+    if (open.size() > 1) {
+      add(open, dtype);
+    }
+  }
+  for (std::size_t i = 0; i < open.size(); ++i) {
+    for (std::size_t j = 0; j < i; ++j) {
+      add({open[i], open[j]}, DType::kInt64);
+    }
+  }
+  return candidates;
+}
+
+/// What may be put in the place of what is not known, sizes and numbers: two that most operators
+/// take and many numbers divide, small ones, and sizes of the other inputs, which may have to
+/// agree. Not 0: meta functions divide by sizes.
+[[gnu::cold]] inline std::vector<int64_t> size_candidates(const std::vector<KnownInput>& inputs) {
+  std::vector<int64_t> candidates = {60, 120, 1, 2, 3};
+  for (const KnownInput& input : inputs) {
+    for (const int64_t size : input.sizes) {
+      if (size > 0 && std::find(candidates.begin(), candidates.end(), size) == candidates.end()) {
+        candidates.push_back(size);
+      }
+    }
+  }
+  return candidates;
+}
+
+/// Writes an integer as a number of the input's dtype.
+[[gnu::cold]] inline void put_number(KnownInput& input, int64_t value) {
+  const at::Tensor number = make_tensor(input.value.data(), at::kCPU, sizeof(input.value),
+                                        /*allocator=*/nullptr, scalar_type(input.dtype), {});
+  number.fill_(value);
+}
+
+/// Puts `candidate` in the place of all that is not known, and `another` in the place of one: the
+/// `place`th, counted from 0. False if there are not so many.
+[[gnu::cold]] inline bool put_candidates(std::vector<KnownInput>& inputs, int64_t candidate,
+                                         int place = -1, int64_t another = 0) {
+  int count = 0;
+  for (KnownInput& input : inputs) {
+    for (int64_t& size : input.sizes) {
+      if (size == kUnknownSize) {
+        size = count++ == place ? another : candidate;
+      }
+    }
+    if (!input.is_known()) {
+      put_number(input, count++ == place ? another : candidate);
+      input.has_value = true;
+    }
+  }
+  return place < count;
+}
+
+/// " (inferring from input 0: float32 [-1, 2]; input 1: None)".
+[[gnu::cold]] inline std::string inputs_text(const std::vector<KnownInput>& inputs) {
+  std::string text;
+  for (const KnownInput& input : inputs) {
+    const int index = static_cast<int>(&input - inputs.data());
+    text.append(text.empty() ? " (inferring from " : "; ")
+        .append(OperandName{Role::kInput, index}.text())
+        .append(": ");
+    if (input.is_none()) {
+      text += "None";
+      continue;
+    }
+    text.append(input.typed ? dtype_name(input.dtype) : "any dtype").append(1, ' ');
+    text += input.has_value ? "number"
+            : input.has_rank()
+                ? shape_text(input.sizes.data(), static_cast<int>(input.sizes.size()))
+                : "of any rank";
+  }
+  return text + (inputs.empty() ? "" : ")");
+}
+
+}  // namespace aten_bridge::detail
+
+#pragma GCC visibility pop
+
+#endif  // ATEN_BRIDGE_CALL_KNOWN_INPUTS_H_

@@ -1,0 +1,223 @@
+// Outputs: how results get into the host's memory, and what a kernel may do to its outputs.
+//
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef ATEN_BRIDGE_CALL_OUTPUTS_H_
+#define ATEN_BRIDGE_CALL_OUTPUTS_H_
+
+#include <aten_bridge/interface/kernel_base.h>
+#include <aten_bridge/interface/operands.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#pragma GCC visibility push(hidden)
+
+namespace aten_bridge::detail {
+
+/// " as out_shape and out_dtype or the meta function say, got ".
+[[gnu::cold]] inline std::string as_allocated(const KernelInfo& kernel) {
+  return join({" as ", kernel.words->results, " or the meta function say, got "});
+}
+
+/// Where the tensor's first element is; null if it has no storage.
+inline const void* first_element(const at::Tensor& tensor) {
+  const c10::Storage& storage = tensor.unsafeGetTensorImpl()->unsafe_storage();
+  return !storage ? nullptr
+                  : static_cast<const char*>(storage.data()) +
+                        tensor.storage_offset() * static_cast<int64_t>(tensor.itemsize());
+}
+
+/// Whether the result is what the output has already, in the same place.
+[[gnu::cold, gnu::noinline]] inline bool is_in_place(const at::Tensor& output,
+                                                     const at::Tensor& result) {
+  return result.has_storage() && first_element(result) == first_element(output) &&
+         result.sizes() == output.sizes() && result.scalar_type() == output.scalar_type() &&
+         result.is_contiguous() && output.is_contiguous() && !result.is_conj() && !result.is_neg();
+}
+
+ATEN_BRIDGE_INLINE bool overlaps_outputs(const Arguments& arguments, const at::Tensor& result) {
+  const auto begin = [](const c10::Storage& storage) {
+    return reinterpret_cast<std::uintptr_t>(storage.data());
+  };
+  const c10::Storage& storage = result.unsafeGetTensorImpl()->unsafe_storage();
+  if (!storage) {  // undefined, or not dense
+    return false;
+  }
+  for (int i = 0; i < arguments.outputs; ++i) {
+    const c10::Storage& output = arguments.output(i).view.unsafeGetTensorImpl()->unsafe_storage();
+    if (begin(storage) < begin(output) + output.nbytes() &&
+        begin(output) < begin(storage) + storage.nbytes()) {
+      return true;
+    }
+  }
+  return false;
+}
+
+/// The results, of which those that copying another one could overwrite are clones.
+[[gnu::cold, gnu::noinline]] inline Tensors separated(const Arguments& arguments,
+                                                      const at::Tensor* results, int count) {
+  Tensors separate;
+  for (int i = 0; i < count; ++i) {
+    const bool stays = !overlaps_outputs(arguments, results[i]) ||
+                       is_in_place(arguments.output(i).view, results[i]);
+    separate.push_back(stays ? results[i] : results[i].clone(at::MemoryFormat::Contiguous));
+  }
+  return separate;
+}
+
+/// Calls `copy` with the results when none of them is in memory that it overwrites, and with
+/// whether some may be in their place.
+template <class Copy>
+void copy_to_outputs(const Arguments& arguments, const at::Tensor* results, int count,
+                     const Copy& copy) {
+  if (std::any_of(results, results + count,
+                  [&](const at::Tensor& result) { return overlaps_outputs(arguments, result); })) {
+    copy(separated(arguments, results, count).data(), /*may_be_in_place=*/true);
+  } else {
+    copy(results, /*may_be_in_place=*/false);
+  }
+}
+
+ATEN_BRIDGE_INLINE void copy_results(const Arguments& arguments, const at::Tensor* results,
+                                     int count) {
+  if (arguments.results != nullptr) {
+    arguments.results->assign(results, results + count);
+    return;
+  }
+  Report report(arguments.kernel->operator_name);
+  for (int i = 0; i < count; ++i) {
+    const at::Tensor& result = results[i];
+    const Operand& operand = arguments.output(i);
+    const at::Tensor& output = operand.view;
+    if (!result.defined() || result.scalar_type() != output.scalar_type() ||
+        result.sizes() != output.sizes()) {
+      report.add(Status::kOutput,
+                 {operand.name.text(), ": expected ", operand.slot.text(),
+                  as_allocated(*arguments.kernel), tensor_text(result), " from the kernel"});
+    } else if (result.device() != output.device()) {
+      report.add(Status::kDevice,
+                 {operand.name.text(), ": expected a tensor on ", output.device().str(),
+                  ", got one on ", result.device().str(), " from the kernel"});
+    }
+  }
+  report.raise_if_failed();
+  copy_to_outputs(arguments, results, count, [&](const at::Tensor* from, bool may_be_in_place) {
+    for (int i = 0; i < count; ++i) {
+      const at::Tensor& output = arguments.output(i).view;
+      if (!may_be_in_place || !is_in_place(output, from[i])) {
+        output.copy_(from[i]);
+      }
+    }
+  });
+}
+
+ATEN_BRIDGE_INLINE void give_results(const Arguments& arguments, at::Tensor* results, int count) {
+  if (arguments.results == nullptr) {
+    copy_results(arguments, results, count);
+    return;
+  }
+  for (int i = 0; i < count; ++i) {
+    arguments.results->push_back(std::move(results[i]));
+  }
+}
+
+ATEN_BRIDGE_INLINE void copy_data_dependent_results(const Arguments& arguments,
+                                                    const at::Tensor* results, int count) {
+  Report report(arguments.kernel->operator_name);
+  for (int i = 0; i < count; ++i) {
+    const at::Tensor& result = results[i];
+    const Operand& operand = arguments.output(i);
+    if (!result.defined() || result.scalar_type() != operand.view.scalar_type() ||
+        result.numel() > operand.slot.numel) {
+      report.add(Status::kOutput,
+                 {operand.name.text(), ": expected ", operand.slot.text(), " or less of it, got ",
+                  tensor_text(result), " from the kernel"});
+    }
+  }
+  report.raise_if_failed();
+  copy_to_outputs(arguments, results, count, [&](const at::Tensor* from, bool /*may_be_in_place*/) {
+    for (int i = 0; i < count; ++i) {
+      const at::Tensor& view = arguments.output(i).view;
+      view.flatten().slice(0, 0, from[i].numel()).copy_(from[i].flatten());
+      if (arguments.result_sizes != nullptr) {
+        arguments.result_sizes->push_back(from[i].sizes().vec());
+      }
+    }
+  });
+}
+
+ATEN_BRIDGE_INLINE void check_returned(const Arguments& arguments,
+                                       const at::Tensor* const* returned, int count) {
+  const Operand* outputs = arguments.operands + arguments.inputs;
+  for (int i = 0; i < count; ++i) {
+    const bool is_output = std::any_of(outputs, outputs + arguments.outputs,
+                                       [&](const Operand& o) { return &o.view == returned[i]; });
+    if (!is_output) {
+      raise(Status::kOutput,
+            {arguments.kernel->operator_name,
+             ": expected the kernel to return its output parameter, got a reference to "
+             "another tensor; return at::Tensor by value, or write the parameter"});
+    }
+  }
+}
+
+/// Whether a kernel kept the contract: the result is in the host's memory, with the sizes and the
+/// dtype that the host allocated it for, row-major. An alias of the view will do.
+[[gnu::noinline]] inline bool output_is_intact(const Operand& output) {
+  const at::Tensor& view = output.view;
+  const Slot& slot = output.slot;
+  return view.defined() && view.layout() == at::kStrided &&
+         view.sizes() == at::IntArrayRef(slot.sizes, static_cast<std::size_t>(slot.ndim)) &&
+         view.scalar_type() == scalar_type(slot.dtype) && view.is_contiguous() &&
+         (slot.numel == 0 || first_element(view) == slot.data) && !view.is_conj() && !view.is_neg();
+}
+
+/// What the kernel did to an output that is not intact.
+[[gnu::cold, gnu::noinline]] inline std::string output_fault(const KernelInfo& kernel,
+                                                             const Operand& output) {
+  const at::Tensor& view = output.view;
+  const Slot& slot = output.slot;
+  const std::string in_memory = ": expected the result in the host's memory, got ";
+  const std::string cure = "; write with an _out function or with copy_()";
+  if (view.unsafeGetTensorImpl() != output.impl) {
+    return join({in_memory, "another tensor assigned to the parameter", cure});
+  }
+  const std::string other =
+      join({": expected ", slot.text(), as_allocated(kernel), tensor_text(view)});
+  if (view.sizes() != at::IntArrayRef(slot.sizes, static_cast<std::size_t>(slot.ndim))) {
+    return join({other, " because the kernel resized it; ", kernel.words->resized});
+  }
+  if (view.scalar_type() != scalar_type(slot.dtype)) {
+    return join({other, " because the kernel changed its dtype; ", kernel.words->changed_dtype});
+  }
+  if (slot.numel > 0 && first_element(view) != slot.data) {
+    return join({in_memory, "other memory because the kernel replaced the tensor's storage", cure});
+  }
+  return join({": expected row-major values, got strides ",
+               shape_text(view.strides().data(), static_cast<int>(view.dim())),
+               view.is_conj() || view.is_neg() ? " and a pending conjugation or negation" : "",
+               " because the kernel changed the tensor's layout", cure});
+}
+
+/// Throws what the kernel did to its outputs.
+[[noreturn, gnu::cold, gnu::noinline]] inline void refuse_outputs(const KernelInfo& kernel,
+                                                                  const Arguments& arguments) {
+  Report report(kernel.operator_name);
+  for (int i = 0; i < arguments.outputs; ++i) {
+    const Operand& output = arguments.output(i);
+    if (!output_is_intact(output)) {
+      report.add(Status::kOutput, {output.name.text(), output_fault(kernel, output)});
+    }
+  }
+  report.raise();
+}
+
+}  // namespace aten_bridge::detail
+
+#pragma GCC visibility pop
+
+#endif  // ATEN_BRIDGE_CALL_OUTPUTS_H_

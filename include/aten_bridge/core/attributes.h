@@ -1,0 +1,219 @@
+// Attributes: where their values come from, and what error texts call them.
+//
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef ATEN_BRIDGE_CORE_ATTRIBUTES_H_
+#define ATEN_BRIDGE_CORE_ATTRIBUTES_H_
+
+#include <aten_bridge/core/errors.h>
+
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#pragma GCC visibility push(hidden)
+
+namespace aten_bridge {
+
+/// What an attribute can be. The Python module has the same numbers.
+enum class AttributeType : std::uint8_t {
+  kBool,
+  kInt,
+  kFloat,
+  kString,
+  kInts,
+  kFloats,
+  kIntLists,
+  kFloatLists,
+  kBools,
+  kStrings,
+  // Types of parameters alone: a host has a number as one of the first three, a dtype as its name.
+  kNumber,  // at::Scalar
+  kDtype,   // at::ScalarType
+};
+
+namespace detail {
+
+// clang-format off
+template <class T> struct AttributeTypeOf;
+template <AttributeType type> using Is = std::integral_constant<AttributeType, type>;
+template <> struct AttributeTypeOf<bool> : Is<AttributeType::kBool> {};
+template <> struct AttributeTypeOf<int64_t> : Is<AttributeType::kInt> {};
+template <> struct AttributeTypeOf<double> : Is<AttributeType::kFloat> {};
+template <> struct AttributeTypeOf<std::string> : Is<AttributeType::kString> {};
+template <> struct AttributeTypeOf<std::vector<bool>> : Is<AttributeType::kBools> {};
+template <> struct AttributeTypeOf<std::vector<int64_t>> : Is<AttributeType::kInts> {};
+template <> struct AttributeTypeOf<std::vector<double>> : Is<AttributeType::kFloats> {};
+template <> struct AttributeTypeOf<std::vector<std::string>> : Is<AttributeType::kStrings> {};
+template <> struct AttributeTypeOf<std::vector<std::vector<int64_t>>>
+    : Is<AttributeType::kIntLists> {};
+template <> struct AttributeTypeOf<std::vector<std::vector<double>>>
+    : Is<AttributeType::kFloatLists> {};
+// clang-format on
+
+}  // namespace detail
+
+/// Where the values of a kernel's attributes come from: a seam between the hosts and all that
+/// stands below.
+class Attributes {
+ public:
+  virtual ~Attributes() = default;
+  virtual bool has(const char* name) const = 0;
+
+  /// What error texts say of one that is not there: how an operator gets it.
+  virtual std::string advice(const char* name) const = 0;
+
+  /// Returns false, and leaves `value` alone, if the attribute is not there or of another type:
+  /// hosts convert nothing, and neither does the bridge.
+  template <class T>
+  bool get(const char* name, T& value) const {
+    return get_as(detail::AttributeTypeOf<T>::value, name, &value);
+  }
+
+ private:
+  /// The same for a value of that type: bool, int64_t, double, std::string, or the std::vector.
+  virtual bool get_as(AttributeType type, const char* name, void* value) const = 0;
+};
+
+}  // namespace aten_bridge
+
+namespace aten_bridge::detail {
+
+/// The double that the shortest decimal for `value` names (of subnormals one of 6 digits): 0.01 for
+/// 0.01f, not 0.00999999977648. Never beyond the largest number of a dtype that `value` is.
+inline double widen(float value) {
+  // The shortest decimals of the largest bfloat16 and float32 lie beyond them.
+  if (std::fabs(value) >= 0x1.fep127F) {
+    return value;
+  }
+  // No two decimals of up to 6 digits are one float. What people write is found here, in 3 ns
+  // instead of 140 by text; quotients of such whole numbers are what strtod() gives.
+  for (const double scale : {1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6}) {
+    const double whole = std::nearbyint(value * scale);
+    if (std::fabs(whole) < 1e6 && static_cast<float>(whole / scale) == value) {
+      return whole / scale;
+    }
+  }
+  char text[32];
+  for (int digits = 6;; ++digits) {  // 9 name every float
+    std::snprintf(text, sizeof(text), "%.*g", digits, static_cast<double>(value));
+    if (digits == 9 || std::strtof(text, nullptr) == value) {
+      return std::strtod(text, nullptr);
+    }
+  }
+}
+
+inline std::vector<double> widen(const std::vector<float>& values) {
+  std::vector<double> wide;
+  wide.reserve(values.size());
+  for (const float value : values) {
+    wide.push_back(widen(value));
+  }
+  return wide;
+}
+
+inline std::vector<std::vector<double>> widen(const std::vector<std::vector<float>>& lists) {
+  std::vector<std::vector<double>> wide;
+  wide.reserve(lists.size());
+  for (const std::vector<float>& list : lists) {
+    wide.push_back(widen(list));
+  }
+  return wide;
+}
+
+/// Takes a list of bools out of one of ints. False if that is none.
+[[gnu::cold]] inline bool to_bools(const std::vector<int64_t>& integers, std::vector<bool>& value) {
+  std::vector<bool> bools(integers.size());
+  for (std::size_t i = 0; i < bools.size(); ++i) {
+    if (integers[i] != 0 && integers[i] != 1) {
+      return false;
+    }
+    bools[i] = integers[i] == 1;
+  }
+  value = std::move(bools);
+  return true;
+}
+
+/// Takes a list of strings out of one, in which each has its length before it: "2:ab0:" is "ab" and
+/// "". False if that is none.
+[[gnu::cold]] inline bool split_strings(const std::string& text,
+                                        std::vector<std::string>& strings) {
+  std::vector<std::string> parts;
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t colon = text.find_first_not_of("0123456789", begin);
+    if (colon == std::string::npos || text[colon] != ':' || colon == begin || colon - begin > 9) {
+      return false;
+    }
+    const std::size_t length = std::strtoul(text.c_str() + begin, nullptr, 10);
+    if (length > text.size() - colon - 1) {
+      return false;
+    }
+    parts.push_back(text.substr(colon + 1, length));
+    begin = colon + 1 + length;
+  }
+  strings = std::move(parts);
+  return true;
+}
+
+inline void append_value(std::string& text, bool value) { text += value ? "True" : "False"; }
+inline void append_value(std::string& text, int64_t value) { text += join({value}); }
+inline void append_value(std::string& text, double value) {
+  char digits[32];
+  std::snprintf(digits, sizeof(digits), "%.9g", value);
+  text += digits;
+}
+inline void append_value(std::string& text, const std::string& value) {
+  text += join({"\"", value, "\""});
+}
+template <class T>
+[[gnu::cold, gnu::noinline]] void append_value(std::string& text, const std::vector<T>& values) {
+  text += '[';
+  for (const T& value : values) {
+    text += &value == values.data() ? "" : ", ";
+    append_value(text, value);
+  }
+  text += ']';
+}
+
+/// Appends the attribute if it is of that type.
+template <class T>
+[[gnu::cold, gnu::noinline]] bool append_if(const Attributes& attributes, const char* name,
+                                            const char* type, std::string& text) {
+  T value{};
+  if (!attributes.get(name, value)) {
+    return false;
+  }
+  text += type;
+  append_value(text, value);
+  return true;
+}
+
+/// What an attribute is, for error texts: "the int 1", "the list of floats [0.5, 1]".
+[[gnu::cold]] inline std::string attribute_text(const Attributes& attributes, const char* name) {
+  std::string text = "the ";
+  const bool is_known = append_if<bool>(attributes, name, "bool ", text) ||
+                        append_if<int64_t>(attributes, name, "int ", text) ||
+                        append_if<double>(attributes, name, "float ", text) ||
+                        append_if<std::string>(attributes, name, "str ", text) ||
+                        append_if<std::vector<int64_t>>(attributes, name, "list of ints ", text) ||
+                        append_if<std::vector<double>>(attributes, name, "list of floats ", text) ||
+                        append_if<std::vector<std::vector<int64_t>>>(
+                            attributes, name, "list of lists of ints ", text) ||
+                        append_if<std::vector<std::vector<double>>>(
+                            attributes, name, "list of lists of floats ", text);
+  return is_known
+             ? text
+             : "something that is none of bool, int, float, str, and lists of ints or of floats";
+}
+
+}  // namespace aten_bridge::detail
+
+#pragma GCC visibility pop
+
+#endif  // ATEN_BRIDGE_CORE_ATTRIBUTES_H_

@@ -1,0 +1,236 @@
+// Errors: what failed, and the texts, which name the operator and every operand that is wrong.
+//
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef ATEN_BRIDGE_CORE_ERRORS_H_
+#define ATEN_BRIDGE_CORE_ERRORS_H_
+
+#include <aten_bridge/core/config.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <type_traits>
+
+#pragma GCC visibility push(hidden)
+
+namespace aten_bridge {
+
+/// Classes of failure: the codes that a kernel returns under ATEN_BRIDGE_ERRORS_RETURN.
+enum class Status : int {
+  kOk = 0,
+  kCount = 1,        ///< more or fewer operands than the kernel has
+  kDtype = 2,        ///< an operand's dtype
+  kShape = 3,        ///< an operand's rank or sizes
+  kDevice = 4,       ///< memory of another device than the kernel was built for
+  kNullPointer = 5,  ///< no memory where there should be some
+  kAttribute = 6,    ///< an attribute is missing or of another type
+  kOutput = 7,       ///< the kernel did not leave its result in the host's buffer
+  kAten = 8,         ///< ATen refused: a c10::Error
+  kCuda = 9,         ///< a CUDA call or launch failed
+  kException = 10,   ///< another std::exception
+  kUnknown = 11,     ///< something thrown that is not a std::exception
+};
+
+}  // namespace aten_bridge
+
+namespace aten_bridge::detail {
+
+/// How a failure reaches a host that knows two ways: by a std::runtime_error or by a `Status`.
+enum class ErrorMode : bool { kThrow, kReturn };
+
+}  // namespace aten_bridge::detail
+
+namespace aten_bridge {
+
+/// What the bridge throws. The text names the operator and every operand that is wrong.
+class Error : public std::runtime_error {
+ public:
+  Error(Status status, const std::string& text) : std::runtime_error(text), status_(status) {}
+  Status status() const noexcept { return status_; }
+
+ private:
+  Status status_;
+};
+
+}  // namespace aten_bridge
+
+namespace aten_bridge::detail {
+
+/// A part of a text: another text, which must outlive it, or a whole number below 2^63.
+class Part {
+ public:
+  // NOLINTBEGIN(*-explicit-*)
+  Part(const char* text) : Part(std::string_view(text)) {}
+  Part(const std::string& text) : text_(text.data()), number_(static_cast<int64_t>(text.size())) {}
+  Part(std::string_view text)
+      : text_(text.empty() ? "" : text.data()), number_(static_cast<int64_t>(text.size())) {}
+  template <class Integer, class = std::enable_if_t<std::is_integral_v<Integer> &&
+                                                    !std::is_same_v<Integer, bool> &&
+                                                    !std::is_same_v<Integer, char>>>
+  Part(Integer number) : number_(static_cast<int64_t>(number)) {}
+  // NOLINTEND(*-explicit-*)
+
+  void append_to(std::string& text) const {
+    if (text_ == nullptr) {
+      text += std::to_string(number_);
+    } else {
+      text.append(text_, static_cast<std::size_t>(number_));
+    }
+  }
+
+ private:
+  const char* text_ = nullptr;  // null: of a number
+  int64_t number_;              // or the size of the text
+};
+
+/// The parts, one after the other.
+[[gnu::cold, gnu::noinline]] inline std::string join(std::initializer_list<Part> parts) {
+  std::string text;
+  for (const Part& part : parts) {
+    part.append_to(text);
+  }
+  return text;
+}
+
+/// The number of bytes of the character that begins the text; 0 if it is not UTF-8.
+[[gnu::cold]] inline std::size_t utf8_character(std::string_view text) {
+  const auto byte = [text](std::size_t i) {
+    return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U;
+  };
+  const unsigned int first = byte(0);
+  const unsigned int second = byte(1);
+  if (first < 0x80) {
+    return 1;
+  }
+  // These are overlong forms, surrogates, and numbers beyond U+10FFFF.
+  if (first < 0xc2 || (first == 0xe0 && second < 0xa0) || (first == 0xed && second > 0x9f) ||
+      (first == 0xf0 && second < 0x90) || (first == 0xf4 && second > 0x8f) || first > 0xf4) {
+    return 0;
+  }
+  const std::size_t size = first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
+  for (std::size_t i = 1; i < size; ++i) {
+    if ((byte(i) & 0xc0) != 0x80) {
+      return 0;
+    }
+  }
+  return size;
+}
+
+/// The text with "\xfc" for each byte that is not UTF-8, such as those of a file's name in Latin-1:
+/// Python raises a UnicodeDecodeError instead of an error whose text is something else.
+[[gnu::cold, gnu::noinline]] inline std::string as_utf8(std::string_view text) {
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  std::string valid;
+  while (!text.empty()) {
+    const std::size_t size = utf8_character(text);
+    if (size == 0) {
+      const auto byte = static_cast<unsigned char>(text[0]);
+      valid.append("\\x").append(1, kDigits[byte >> 4U]).append(1, kDigits[byte & 15U]);
+      text.remove_prefix(1);
+    } else {
+      valid.append(text.substr(0, size));
+      text.remove_prefix(size);
+    }
+  }
+  return valid;
+}
+
+/// Throws an error with the parts as its text, one after the other.
+[[noreturn, gnu::cold, gnu::noinline]] inline void raise(Status status,
+                                                         std::initializer_list<Part> parts) {
+  throw Error(status, join(parts));
+}
+
+}  // namespace aten_bridge::detail
+
+namespace aten_bridge {
+
+/// Collects the faults of one call, so that all of them are reported at once, a line each.
+class Report {
+ public:
+  /// `operator_name` opens every line; it must outlive the report.
+  explicit Report(const char* operator_name) noexcept : operator_name_(operator_name) {}
+
+  /// Adds "<operator name>: <fault>". The first fault gives the report its status.
+  [[gnu::cold, gnu::noinline]] void add(Status status, std::initializer_list<detail::Part> fault) {
+    if (ok()) {
+      status_ = status;
+    }
+    text_ += detail::join({text_.empty() ? "" : "\n", operator_name_, ": ", detail::join(fault)});
+  }
+
+  bool ok() const noexcept { return status_ == Status::kOk; }
+
+  /// Throws `Error` with all that was added.
+  [[noreturn, gnu::cold, gnu::noinline]] void raise() const { throw Error(status_, text_); }
+
+  /// The same if anything was added.
+  void raise_if_failed() const {
+    if (!ok()) {
+      raise();
+    }
+  }
+
+ private:
+  const char* operator_name_;
+  Status status_ = Status::kOk;
+  std::string text_;
+};
+
+/// Whether an operand is read or written. `kSlot` is for kernels that take the operands as they
+/// come and do not say which are inputs.
+enum class Role : std::uint8_t { kInput, kOutput, kSlot };
+
+/// How error texts name an operand: "input 0", "output 1", "slot 2", "input 1 'weight'".
+struct OperandName {
+  Role role = Role::kSlot;
+  int index = 0;
+  const char* label = nullptr;  ///< the author's name for it, from the kernel's checks
+
+  [[gnu::cold, gnu::noinline]] std::string text() const {
+    const char* role_text =
+        role == Role::kInput ? "input " : (role == Role::kOutput ? "output " : "slot ");
+    return label == nullptr ? detail::join({role_text, index})
+                            : detail::join({role_text, index, " '", label, "'"});
+  }
+};
+
+}  // namespace aten_bridge
+
+namespace aten_bridge::detail {
+
+/// Text of the last failure in this thread and this library; empty before the first.
+inline std::string& last_error_text() {
+  thread_local std::string text;
+  return text;
+}
+
+/// "[2, 3]"; "[]" for a scalar.
+[[gnu::cold]] inline std::string shape_text(const int64_t* sizes, int ndim) {
+  std::string text = "[";
+  for (int i = 0; i < ndim; ++i) {
+    text += join({i == 0 ? "" : ", ", sizes[i]});
+  }
+  return text + "]";
+}
+
+/// "1 input", "2 outputs".
+[[gnu::cold]] inline std::string count_text(int64_t count, const char* noun) {
+  return join({count, " ", noun, count == 1 ? "" : "s"});
+}
+
+}  // namespace aten_bridge::detail
+
+/// The full text of the last failure in the calling thread, whatever the host made of it; "" if
+/// there was none. Each kernel library exports its own. Valid until the next failure.
+extern "C" ATEN_BRIDGE_PUBLIC inline const char* aten_bridge_last_error() {
+  return aten_bridge::detail::last_error_text().c_str();
+}
+
+#pragma GCC visibility pop
+
+#endif  // ATEN_BRIDGE_CORE_ERRORS_H_

@@ -1,0 +1,106 @@
+// One operand of a call as memory: all that a view needs, whatever the host.
+//
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef ATEN_BRIDGE_CORE_SLOT_H_
+#define ATEN_BRIDGE_CORE_SLOT_H_
+
+#include <aten_bridge/core/dtypes.h>
+#include <aten_bridge/core/errors.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#pragma GCC visibility push(hidden)
+
+namespace aten_bridge::detail {
+
+/// Ranks over this are taken for garbage; many ATen operators refuse them too.
+inline constexpr int kMaxNdim = 64;
+
+}  // namespace aten_bridge::detail
+
+namespace aten_bridge {
+
+/// One checked operand of a call, whatever the host: all that a view needs.
+struct Slot {
+  void* data = nullptr;            ///< may be null for None and where `numel` is 0
+  const int64_t* sizes = nullptr;  ///< `ndim` sizes of 0 or more; may be null where `ndim` is 0
+  int ndim = 0;
+  int64_t numel = 0;  ///< number of elements; 0 for None
+  DType dtype = DType::kNone;
+  const int64_t* strides = nullptr;  ///< `ndim`, in elements; null: row-major, dense
+  int64_t offset = 0;                ///< of the first element behind `data`, in elements
+
+  bool is_none() const noexcept { return dtype == DType::kNone; }
+
+  /// "float32 [2, 3]" or "None".
+  [[gnu::cold, gnu::noinline]] std::string text() const {
+    return is_none() ? "None"
+                     : std::string(dtype_name(dtype)) + ' ' + detail::shape_text(sizes, ndim);
+  }
+};
+
+/// How an input lies in memory; no strides: row-major, dense.
+struct Layout {
+  std::vector<int64_t> strides;
+  std::size_t offset = 0;
+};
+
+}  // namespace aten_bridge
+
+namespace aten_bridge::detail {
+
+/// ": expected ..., got ..." for a rank that is none, or sizes that are not there; "" for others.
+[[gnu::cold]] inline std::string form_fault(int64_t ndim, const int64_t* sizes) {
+  if (ndim < 0 || ndim > kMaxNdim) {
+    return join({": expected a rank from 0 to ", kMaxNdim, ", got ", ndim});
+  }
+  return ndim == 0 || sizes != nullptr
+             ? ""
+             : join({": expected ", count_text(ndim, "size"), ", got a null shape"});
+}
+
+[[gnu::cold, gnu::noinline]] inline void add_size_fault(const OperandName& name, const Slot& slot,
+                                                        int64_t size, Report& report) {
+  const char* const expected = size < 0 ? "sizes of 0 or more" : "fewer than 2^63 bytes";
+  report.add(Status::kShape, {name.text(), ": expected ", expected, ", got ", slot.text()});
+}
+
+[[gnu::cold, gnu::noinline]] inline void add_null_fault(const OperandName& name, const Slot& slot,
+                                                        Report& report) {
+  report.add(Status::kNullPointer,
+             {name.text(), ": expected a pointer to ", count_text(slot.numel, "element"),
+              ", got null with ", slot.text()});
+}
+
+/// Fills `numel` of a slot that is complete but for it. False, with the report, if the sizes are
+/// none, or if there is no memory for the elements.
+[[gnu::always_inline]] inline bool count_elements(Slot& slot, const OperandName& name,
+                                                  Report& report) {
+  const auto itemsize = static_cast<int64_t>(dtype_itemsize(slot.dtype));
+  bool empty = false;
+  int64_t bytes = itemsize;  // of the tensor with every size of 0 taken as 1, as strides do
+  for (int i = 0; i < slot.ndim; ++i) {
+    const int64_t size = slot.sizes[i];
+    if (size < 0 || __builtin_mul_overflow(bytes, size == 0 ? 1 : size, &bytes)) {
+      add_size_fault(name, slot, size, report);
+      return false;
+    }
+    empty = empty || size == 0;
+  }
+  slot.numel = empty ? 0 : bytes / itemsize;
+  if (slot.data == nullptr && !empty) {
+    add_null_fault(name, slot, report);
+    return false;
+  }
+  return true;
+}
+
+}  // namespace aten_bridge::detail
+
+#pragma GCC visibility pop
+
+#endif  // ATEN_BRIDGE_CORE_SLOT_H_

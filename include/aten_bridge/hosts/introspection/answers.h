@@ -1,0 +1,289 @@
+// What the Python module is told: a kernel's description, and what its outputs would be.
+//
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef ATEN_BRIDGE_HOSTS_INTROSPECTION_ANSWERS_H_
+#define ATEN_BRIDGE_HOSTS_INTROSPECTION_ANSWERS_H_
+
+#include <aten_bridge/call/bind.h>
+#include <aten_bridge/call/failure.h>
+#include <aten_bridge/call/infer.h>
+#include <aten_bridge/hosts/introspection/introspection.h>
+#include <aten_bridge/hosts/mindspore/abi.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <iterator>
+#include <string>
+#include <utility>
+#include <vector>
+
+#pragma GCC visibility push(hidden)
+
+namespace aten_bridge::detail {
+
+// MindSpore 2.10 passes to the infer hooks the shapes, and to another the dtypes, of those inputs
+// that are tensors; not how many they are, nor where None and Python's numbers stand between them.
+// aten_bridge.mindspore, the Python module, adds that as an attribute: "float32;none;#int64=3", one
+// entry for each input, numbers with a # and their value where it is known, of a float32 its bits.
+// Without it a kernel has to trust that there are as many inputs as it takes.
+inline constexpr const char* kInputsAttribute = "aten_bridge_inputs";
+
+// An attribute of the module's too: True where it has counted the inputs.
+inline constexpr const char* kCountedAttribute = "aten_bridge_counted";
+
+/// Splits "a;b;c".
+[[gnu::cold]] inline std::vector<std::string> split(const std::string& text) {
+  std::vector<std::string> parts;
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = std::min(text.find(';', begin), text.size());
+    parts.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return parts;
+}
+
+/// Reads one entry of `kInputsAttribute`. Says whether the hooks are told about the input.
+[[gnu::cold]] inline KnownInput described_input(const std::string& entry, bool& is_tensor) {
+  KnownInput input;
+  const bool is_number = entry.rfind('#', 0) == 0;
+  const std::size_t begin = is_number ? 1 : 0;
+  const std::size_t end = std::min(entry.find('='), entry.size());
+  const DTypeInfo* info = find_dtype(entry.substr(begin, end - begin));
+  input.dtype = info == nullptr ? DType::kNone : info->dtype;
+  input.typed = true;
+  is_tensor = !is_number && !input.is_none();
+  if (!is_tensor) {
+    input.sizes.clear();
+  }
+  input.has_value = end < entry.size();
+  if (input.has_value) {  // an int64; a bool's byte, and a float32, are its first bytes
+    const int64_t integer = std::strtoll(entry.c_str() + end + 1, nullptr, 10);
+    std::memcpy(input.value.data(), &integer, sizeof(integer));
+  }
+  return input;
+}
+
+// An attribute of aten_bridge.jax's: floats are exact there, and `out` tells shapes.
+inline constexpr const char* kExactAttribute = "aten_bridge_exact";
+inline constexpr const char* kResultsOfJax = "out";
+
+/// Attributes as Python has them; floats become float32 on the way, as in MindSpore, unless
+/// kExactAttribute is among them.
+class PythonAttributes final : public Attributes {
+ public:
+  PythonAttributes(const PythonAttribute* attributes, int count)
+      : begin_(attributes), end_(attributes + count), is_exact_(find(kExactAttribute) != end_) {}
+
+  bool has(const char* name) const override { return find(name) != end_; }
+  std::string advice(const char* name) const override { return mindspore_advice(name); }
+  /// The host's word for who tells the shapes of results; null: the kernel's.
+  const char* results() const { return is_exact_ ? kResultsOfJax : nullptr; }
+
+ private:
+  [[gnu::cold]] bool get_as(AttributeType type, const char* name, void* value) const override {
+    const PythonAttribute* found = find(name);
+    if (found == end_ || found->type != static_cast<int>(type)) {
+      return false;
+    }
+    const PythonAttribute& a = *found;
+    switch (type) {
+      case AttributeType::kBool:
+        *static_cast<bool*>(value) = *static_cast<const int64_t*>(a.data) != 0;
+        break;
+      case AttributeType::kInt:
+        *static_cast<int64_t*>(value) = *static_cast<const int64_t*>(a.data);
+        break;
+      case AttributeType::kFloat:
+        *static_cast<double*>(value) = to_double(*static_cast<const double*>(a.data));
+        break;
+      case AttributeType::kString:
+        *static_cast<std::string*>(value) = string(a);
+        break;
+      case AttributeType::kBools: {
+        const std::vector<int64_t> integers = ints(a);
+        static_cast<std::vector<bool>*>(value)->assign(integers.begin(), integers.end());
+        break;
+      }
+      case AttributeType::kInts:
+        *static_cast<std::vector<int64_t>*>(value) = ints(a);
+        break;
+      case AttributeType::kFloats:
+        *static_cast<std::vector<double>*>(value) = floats(a);
+        break;
+      case AttributeType::kStrings:
+        *static_cast<std::vector<std::string>*>(value) = lists<std::string>(a, string);
+        break;
+      case AttributeType::kIntLists:
+        *static_cast<std::vector<std::vector<int64_t>>*>(value) =
+            lists<std::vector<int64_t>>(a, ints);
+        break;
+      case AttributeType::kFloatLists:
+        *static_cast<std::vector<std::vector<double>>*>(value) = lists<std::vector<double>>(
+            a, [this](const PythonAttribute& row) { return floats(row); });
+        break;
+      case AttributeType::kNumber:
+      case AttributeType::kDtype:
+        return false;
+    }
+    return true;
+  }
+
+  const PythonAttribute* find(const char* name) const {
+    return std::find_if(begin_, end_, [&](const PythonAttribute& attribute) {
+      return std::strcmp(attribute.name, name) == 0;
+    });
+  }
+
+  static std::string string(const PythonAttribute& a) {
+    return {static_cast<const char*>(a.data), static_cast<std::size_t>(a.size)};
+  }
+
+  static std::vector<int64_t> ints(const PythonAttribute& a) {
+    const auto* data = static_cast<const int64_t*>(a.data);
+    return {data, data + a.size};
+  }
+
+  std::vector<double> floats(const PythonAttribute& a) const {
+    const auto* data = static_cast<const double*>(a.data);
+    std::vector<double> values(data, data + a.size);
+    std::transform(values.begin(), values.end(), values.begin(),
+                   [this](double value) { return to_double(value); });
+    return values;
+  }
+
+  template <class T, class List>
+  static std::vector<T> lists(const PythonAttribute& a, const List& list) {
+    const auto* data = static_cast<const PythonAttribute*>(a.data);
+    std::vector<T> values;
+    std::transform(data, data + a.size, std::back_inserter(values), list);
+    return values;
+  }
+
+  double to_double(double value) const {
+    return is_exact_ ? value : widen(static_cast<float>(value));
+  }
+
+  const PythonAttribute* begin_;
+  const PythonAttribute* end_;
+  bool is_exact_;
+};
+
+/// Appends `text` to JSON as a string.
+[[gnu::cold]] inline void append_json(std::string& json, const char* text) {
+  json += '"';
+  for (; *text != '\0'; ++text) {
+    if (static_cast<unsigned char>(*text) < ' ') {
+      char escaped[8];
+      std::snprintf(escaped, sizeof(escaped), "\\u%04x", static_cast<unsigned int>(*text));
+      json += escaped;
+    } else {
+      json.append(*text == '"' || *text == '\\' ? "\\" : "").append(1, *text);
+    }
+  }
+  json += '"';
+}
+
+/// Adds the attributes' names and types to a description in JSON.
+class AttributesAsJson final : public AttributeVisitor {
+ public:
+  explicit AttributesAsJson(std::string& json) : json_(json) {}
+
+  [[gnu::cold]] void visit(const AttributeInfo& attribute) override {
+    json_.append(json_.back() == '[' ? "[" : ", [");
+    append_json(json_, attribute.name);
+    json_ += ", ";
+    append_json(json_, attribute.text);
+    json_.append(attribute.is_required ? ", true]" : ", false]");
+  }
+
+ private:
+  std::string& json_;
+};
+
+[[gnu::cold]] ATEN_BRIDGE_INLINE const char* describe(const KernelBase& kernel,
+                                                      at::DeviceType device) {
+  const KernelInfo& info = kernel.info;
+  std::string text =
+      join({R"({"interface": )", kPythonInterface, R"(, "version": ")", ATEN_BRIDGE_VERSION_MAJOR,
+            ".", ATEN_BRIDGE_VERSION_MINOR, ".", ATEN_BRIDGE_VERSION_PATCH, R"(", "inputs": [)"});
+  for (int i = 0; i < info.inputs; ++i) {
+    const Binding& binding = info.bindings[i];
+    const OperandCheck* check = find_check(info, Role::kInput, i);
+    text.append(i == 0 ? "[" : ", [");
+    append_json(text,
+                binding.kind == Kind::kTensorList                                      ? "tensors"
+                : binding.kind == Kind::kNumber && binding.number >= NumberType::kInts ? "value"
+                : binding.kind == Kind::kNumber ? (binding.optional ? "number or None" : "number")
+                                                : (binding.optional ? "tensor or None" : "tensor"));
+    text += ", ";
+    append_json(text, check == nullptr ? "" : check->name());
+    text += ']';
+  }
+  text += join({"], \"outputs\": ", info.outputs});
+  text.append(", \"meta\": ").append(info.has_meta ? "true" : "false");
+  text.append(info.is_gradient ? ", \"gradient\": true" : "");
+  text.append(info.has_side_effect() ? ", \"side_effect\": true" : "");
+  text.append(device == at::kCPU ? "" : R"(, "device": "cuda")");
+  text.append(", \"attributes\": [");
+  AttributesAsJson attributes(text);
+  kernel.visit_attributes(attributes);
+  text += "]}";
+  thread_local std::string kept;
+  kept = std::move(text);
+  return kept.c_str();  // NOLINT(clang-analyzer-cplusplus.InnerPointer)
+}
+
+/// Throws `Error` with all that is wrong with the attributes. Calls no function of the kernel's.
+[[gnu::cold]] inline void check_attributes(const KernelBase& kernel, const Attributes& attributes) {
+  check_pytorch(kernel.info.operator_name);
+  Report report(kernel.info.operator_name);
+  if (kernel.info.has_instance) {
+    kernel.make_instance(attributes, report);
+  }
+  report.raise_if_failed();
+}
+
+[[gnu::cold]] ATEN_BRIDGE_INLINE const char* infer_for_python(
+    const KernelBase& kernel, const PythonInput* inputs, int input_count,
+    const PythonAttribute* attributes, int attribute_count, int* failed) noexcept {
+  thread_local std::string text;
+  try {
+    if (input_count == kAttributesAlone) {
+      check_attributes(kernel, PythonAttributes(attributes, attribute_count));
+      *failed = 0;
+      return "[]";
+    }
+    std::vector<KnownInput> known;
+    for (int i = 0; i < input_count; ++i) {
+      bool is_tensor = false;
+      known.push_back(described_input(inputs[i].text, is_tensor));
+      if (is_tensor) {
+        known.back().sizes.assign(inputs[i].sizes, inputs[i].sizes + inputs[i].ndim);
+      }
+    }
+    text = "[";
+    const PythonAttributes given(attributes, attribute_count);
+    for (const InferredOutput& output : infer(kernel, given, std::move(known), given.results())) {
+      text.append(text.size() == 1 ? "[" : ", [");
+      append_json(text, std::string(dtype_name(output.dtype)).c_str());
+      text += ", " + shape_text(output.sizes.data(), static_cast<int>(output.sizes.size())) + "]";
+    }
+    text += "]";
+    *failed = 0;
+    return text.c_str();  // NOLINT(clang-analyzer-cplusplus.InnerPointer)
+  } catch (...) {
+    record_failure(kernel.info.operator_name, nullptr, 0);
+    *failed = 1;
+    return last_error_text().c_str();  // not another library's aten_bridge_last_error()
+  }
+}
+
+}  // namespace aten_bridge::detail
+
+#pragma GCC visibility pop
+
+#endif  // ATEN_BRIDGE_HOSTS_INTROSPECTION_ANSWERS_H_

@@ -1,0 +1,73 @@
+// What aten_bridge.mindspore and aten_bridge.jax, the Python modules, ask a kernel through ctypes.
+// They have what MindSpore's hooks lack, all inputs with shapes and dtypes at once, and they can
+// report errors in Python.
+//
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef ATEN_BRIDGE_HOSTS_INTROSPECTION_INTROSPECTION_H_
+#define ATEN_BRIDGE_HOSTS_INTROSPECTION_INTROSPECTION_H_
+
+#include <aten_bridge/interface/kernel_base.h>
+
+#include <cstdint>
+
+#pragma GCC visibility push(hidden)
+
+namespace aten_bridge::detail {
+
+/// Of the structures below and of what Describe says: the module refuses another one.
+constexpr int kPythonInterface = 1;
+
+/// One input: a tensor, None, or a number. The module declares the same structures.
+struct PythonInput {
+  const char* text;  // as in `kInputsAttribute`
+  int ndim;
+  const int64_t* sizes;  // of a tensor
+};
+
+struct PythonAttribute {
+  const char* name;
+  int type;          // an AttributeType
+  int64_t size;      // of a list
+  const void* data;  // int64_t (also of bools), double, char, or attributes of a list's own
+};
+
+/// In the place of a number of inputs: who asks wants to know of the attributes only.
+constexpr int kAttributesAlone = -1;
+
+/// What a kernel is, in JSON: {"interface": 1, "version": "0.1.0", "inputs": [["tensor", "x"],
+/// ...], "outputs": 1, "meta": true, "attributes": [["negative_slope", "a float", false], ...]}, of
+/// a gradient kernel "gradient": true, of one whose calls must all be made "side_effect": true, of
+/// one for CUDA "device": "cuda"; an input has its name from its check or "", an attribute whether
+/// the operator must set it. Valid until the thread's next call.
+ATEN_BRIDGE_INLINE const char* describe(const KernelBase& kernel, at::DeviceType device);
+
+/// The outputs in JSON, [["float32", [2, -1]], ...], or, with `*failed`, the text of an error.
+/// Valid until the thread's next call.
+ATEN_BRIDGE_INLINE const char* infer_for_python(const KernelBase& kernel, const PythonInput* inputs,
+                                                int input_count, const PythonAttribute* attributes,
+                                                int attribute_count, int* failed) noexcept;
+
+}  // namespace aten_bridge::detail
+
+#pragma GCC visibility pop
+
+/// What a kernel is, for the module and for tests.
+#define ATEN_BRIDGE_ENTRY_DESCRIBE(Name)                                       \
+  extern "C" ATEN_BRIDGE_PUBLIC const char* Name##Describe() {                 \
+    return ::aten_bridge::detail::describe(aten_bridge_kernel_##Name,          \
+                                           aten_bridge_kernel_##Name.kDevice); \
+  }
+
+/// The functions that the module calls.
+#define ATEN_BRIDGE_ENTRY_PYTHON(Name)                                                             \
+  ATEN_BRIDGE_ENTRY_DESCRIBE(Name)                                                                 \
+  extern "C" ATEN_BRIDGE_PUBLIC const char* Name##Infer(                                           \
+      const ::aten_bridge::detail::PythonInput* inputs, int input_count,                           \
+      const ::aten_bridge::detail::PythonAttribute* attributes, int attribute_count,               \
+      int* failed) {                                                                               \
+    return ::aten_bridge::detail::infer_for_python(aten_bridge_kernel_##Name, inputs, input_count, \
+                                                   attributes, attribute_count, failed);           \
+  }
+
+#endif  // ATEN_BRIDGE_HOSTS_INTROSPECTION_INTROSPECTION_H_

@@ -1,0 +1,53 @@
+// JAX as a host: for each kernel a handler of XLA's FFI, the C function NameJax, which JAX calls
+// once aten_bridge.jax, the Python module, has registered it. This is what a kernel's source has of
+// it.
+//
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef ATEN_BRIDGE_HOSTS_JAX_JAX_H_
+#define ATEN_BRIDGE_HOSTS_JAX_JAX_H_
+
+#include <aten_bridge/hosts/jax/abi.h>
+#include <aten_bridge/interface/kernel_base.h>
+
+#include <atomic>
+
+#pragma GCC visibility push(hidden)
+
+namespace aten_bridge::detail {
+
+class JaxInstances;
+
+/// A kernel of this library as XLA calls it.
+struct KernelOfJax {
+  const KernelBase* kernel;
+  KeptByPlace& (*places)();
+  at::DeviceType device;
+  std::atomic<JaxInstances*> instances{nullptr};  // what is kept for it; made by the first call
+};
+
+/// The kernel that a call means, whose arrays are there; throws `Error` if there is none.
+using FindForJax = KernelOfJax&(const xla::CallFrame& frame);
+
+/// One call of XLA's; null, or the error, which XLA then owns. Of the kernel that `find` says, or,
+/// where that is null, of `kernel`.
+template <class Device>
+xla::Error* call_from_jax(const char* operator_name, FindForJax* find, KernelOfJax* kernel,
+                          const xla::CallFrame* frame) noexcept;
+
+}  // namespace aten_bridge::detail
+
+#pragma GCC visibility pop
+
+/// Also a handler of XLA's.
+#define ATEN_BRIDGE_ENTRY_JAX(Name)                                                    \
+  static ::aten_bridge::detail::KernelOfJax aten_bridge_of_jax_##Name{                 \
+      &aten_bridge_kernel_##Name.kernel, &decltype(aten_bridge_kernel_##Name)::places, \
+      aten_bridge_kernel_##Name.kDevice};                                              \
+  extern "C" ATEN_BRIDGE_PUBLIC void* Name##Jax(const void* frame) {                   \
+    return ::aten_bridge::detail::call_from_jax<ATEN_BRIDGE_DEVICE>(                   \
+        #Name, nullptr, &aten_bridge_of_jax_##Name,                                    \
+        static_cast<const ::aten_bridge::detail::xla::CallFrame*>(frame));             \
+  }
+
+#endif  // ATEN_BRIDGE_HOSTS_JAX_JAX_H_

@@ -1,0 +1,282 @@
+// MindSpore's C++ classes, without PyTorch: what `extra` is, and the numbers of its dtypes.
+//
+// MindSpore is built with the old C++ ABI or with the new one, in which a std::string is another
+// class, and a kernel with the one of its libtorch. `HostString` and `HostStringResult` are what a
+// std::string argument and result look like from either side.
+//
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef ATEN_BRIDGE_HOSTS_MINDSPORE_ABI_H_
+#define ATEN_BRIDGE_HOSTS_MINDSPORE_ABI_H_
+
+#include <aten_bridge/core/attributes.h>
+#include <aten_bridge/core/slot.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <exception>
+#include <iterator>
+#include <memory>
+#include <new>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+#pragma GCC visibility push(hidden)
+
+namespace aten_bridge::detail {
+
+// The header in front of the characters of an old std::string.
+struct OldStringHeader {
+  std::size_t length;
+  std::size_t capacity;
+  int owners;  // beyond the first; negative: must not be shared, a copy has its own characters
+};
+
+// The old ABI's empty strings all point behind this; it is not theirs to free.
+extern "C" __attribute__((weak, visibility("default"))) char
+    _ZNSs4_Rep20_S_empty_rep_storageE[];  // NOLINT: the name is libstdc++'s
+
+/// An argument: the address of it is that of a valid std::string of both ABIs, which differ in
+/// what they read of it.
+class HostString {
+ public:
+  explicit HostString(std::string_view text)
+      : length_(text.size()),
+        capacity_(text.size()),
+        block_(sizeof(OldStringHeader) / sizeof(std::size_t) + text.size() / sizeof(std::size_t) +
+               1) {
+    const OldStringHeader header{length_, capacity_, -1};
+    std::memcpy(block_.data(), &header, sizeof(header));
+    char* chars = reinterpret_cast<char*>(block_.data()) + sizeof(header);
+    std::memcpy(chars, text.data(), text.size());
+    chars_ = chars;
+  }
+  HostString(const HostString&) = delete;
+  HostString& operator=(const HostString&) = delete;
+
+  /// The characters, which a null ends.
+  const char* c_str() const noexcept { return chars_; }
+
+ private:
+  const char* chars_;     // old and new
+  std::size_t length_;    // new
+  std::size_t capacity_;  // new
+  [[maybe_unused]] std::size_t unused_ = 0;
+  std::vector<std::size_t> block_;
+};
+
+/// A result. A function of the old ABI writes one word of it, one of the new ABI two or more.
+class HostStringResult {
+ public:
+  HostStringResult(const HostStringResult&) = delete;  // hence returned in memory, as strings are
+  HostStringResult& operator=(const HostStringResult&) = delete;
+
+  bool is_new() const { return length_ != kUntouched; }
+  std::string text() const { return {chars_, is_new() ? length_ : header()->length}; }
+
+  void free() {
+    if (is_new()) {
+      if (chars_ != reinterpret_cast<char*>(local_)) {
+        ::operator delete(chars_);
+      }
+    } else if (reinterpret_cast<char*>(header()) != _ZNSs4_Rep20_S_empty_rep_storageE &&
+               __atomic_fetch_add(&header()->owners, -1, __ATOMIC_ACQ_REL) <= 0) {
+      ::operator delete(header());
+    }
+  }
+
+  static constexpr std::size_t kUntouched = ~std::size_t{0};
+
+ private:
+  OldStringHeader* header() const { return reinterpret_cast<OldStringHeader*>(chars_) - 1; }
+
+  char* chars_;
+  std::size_t length_;
+  std::size_t local_[2];  // a short new string's characters, or the capacity of a long one
+};
+
+/// The class of MindSpore's `extra`, AotExtra (2.10): the order of its virtual functions and of
+/// its members. A get throws a std::exception if the attribute is not there or of another type.
+/// Visible, or whole-program optimisation would conclude that nobody implements it.
+struct __attribute__((visibility("default"))) AotExtra {
+  virtual ~AotExtra() = default;
+  virtual bool has(HostString& name) = 0;
+  virtual bool get_bool(HostString& name) = 0;
+  virtual int64_t get_int(HostString& name) = 0;
+  virtual float get_float(HostString& name) = 0;
+  virtual HostStringResult get_string(HostString& name) = 0;
+  virtual std::vector<int64_t> get_ints(HostString& name) = 0;
+  virtual std::vector<float> get_floats(HostString& name) = 0;
+  virtual std::vector<std::vector<int64_t>> get_int_lists(HostString& name) = 0;
+  virtual std::vector<std::vector<float>> get_float_lists(HostString& name) = 0;
+
+  std::vector<std::size_t> workspaces;  // bytes of each; the host allocates them for each call
+  void* kernel_data = nullptr;          // the host deletes it, see `Instance`
+};
+
+/// What MindSpore's op plugins are told of the shape of a result that is known after the run only.
+struct PluginShapes {
+  std::vector<std::vector<int64_t>> sizes;
+  std::vector<bool> is_known;
+};
+
+/// The class of the last argument of a kernel of MindSpore's op plugin, KernelInputInfo (2.10), as
+/// `AotExtra` is that of the other door.
+struct __attribute__((visibility("default"))) PluginInputs {
+  virtual ~PluginInputs() = default;
+  virtual bool is_scalar(std::size_t index) = 0;  // a value of Python's, not a tensor
+  virtual std::size_t count() = 0;
+  virtual bool get_bool(std::size_t index) = 0;
+  virtual int64_t get_int(std::size_t index) = 0;
+  virtual double get_float(std::size_t index) = 0;
+  virtual HostStringResult get_string(std::size_t index) = 0;
+  virtual std::vector<int64_t> get_ints(std::size_t index) = 0;
+  virtual std::vector<double> get_floats(std::size_t index) = 0;
+  virtual std::vector<std::vector<int64_t>> get_int_lists(std::size_t index) = 0;
+  virtual std::vector<std::vector<double>> get_float_lists(std::size_t index) = 0;
+  virtual int type_id(std::size_t index) = 0;
+  virtual std::optional<Layout> layout(std::size_t index) = 0;  // of none: row-major, dense
+  virtual PluginShapes* shapes() = 0;
+  virtual void set_shapes(std::unique_ptr<PluginShapes> shapes) = 0;
+
+  std::vector<std::size_t> workspaces;
+};
+
+/// How an operator gets an attribute.
+inline std::string mindspore_advice(const char* name) {
+  return join({"set it where the operator is made, as in add_prim_attr(\"", name, "\", ...)"});
+}
+
+/// The attributes behind MindSpore's `extra`; none behind null (hosts before about 1.9).
+class MindSporeAttributes final : public Attributes {
+ public:
+  explicit MindSporeAttributes(void* extra) : extra_(static_cast<AotExtra*>(extra)) {}
+
+  bool has(const char* name) const override {
+    bool found = false;
+    return read(name, found, &AotExtra::has) && found;
+  }
+  std::string advice(const char* name) const override { return mindspore_advice(name); }
+
+ private:
+  [[gnu::cold]] bool get_as(AttributeType type, const char* name, void* value) const override {
+    switch (type) {
+      case AttributeType::kBool:
+        return read(name, *static_cast<bool*>(value), &AotExtra::get_bool);
+      case AttributeType::kInt:
+        return read(name, *static_cast<int64_t*>(value), &AotExtra::get_int);
+      case AttributeType::kFloat:
+        return read(name, *static_cast<double*>(value), &AotExtra::get_float);
+      case AttributeType::kString:
+        return read(name, *static_cast<std::string*>(value), &AotExtra::get_string);
+      case AttributeType::kInts:
+        return read(name, *static_cast<std::vector<int64_t>*>(value), &AotExtra::get_ints);
+      case AttributeType::kFloats:
+        return read(name, *static_cast<std::vector<double>*>(value), &AotExtra::get_floats);
+      case AttributeType::kIntLists:
+        return read(name, *static_cast<std::vector<std::vector<int64_t>>*>(value),
+                    &AotExtra::get_int_lists);
+      case AttributeType::kFloatLists:
+        return read(name, *static_cast<std::vector<std::vector<double>>*>(value),
+                    &AotExtra::get_float_lists);
+      // MindSpore has no functions for these two: aten_bridge.mindspore, the Python module, passes
+      // bools as ints, and strs as one of them.
+      case AttributeType::kBools: {
+        std::vector<int64_t> integers;
+        return read(name, integers, &AotExtra::get_ints) &&
+               to_bools(integers, *static_cast<std::vector<bool>*>(value));
+      }
+      case AttributeType::kStrings: {
+        std::string text;
+        return read(name, text, &AotExtra::get_string) &&
+               split_strings(text, *static_cast<std::vector<std::string>*>(value));
+      }
+      case AttributeType::kNumber:
+      case AttributeType::kDtype:
+        return false;
+    }
+    return false;
+  }
+
+  // no_sanitize: the dynamic type of `extra` is a class of the host's, unknown here.
+  template <class T, class R>
+  [[gnu::cold]] __attribute__((no_sanitize("vptr"))) bool read(
+      const char* name, T& value, R (AotExtra::*getter)(HostString&)) const {
+    if (extra_ == nullptr) {
+      return false;
+    }
+    HostString host_name(name);
+    try {
+      if constexpr (std::is_same_v<R, HostStringResult>) {
+        alignas(HostStringResult) unsigned char memory[sizeof(HostStringResult)];
+        std::memset(memory, 0xff, sizeof(memory));  // kUntouched
+        // What memory held before an object's birth does not count, so that the compiler would
+        // drop the memset.
+        asm volatile("" : : "r"(memory) : "memory");
+        auto* result = new (memory) HostStringResult((extra_->*getter)(host_name));
+        value = result->text();
+        result->free();
+      } else if constexpr (std::is_same_v<R, T>) {
+        value = (extra_->*getter)(host_name);
+      } else {
+        value = widen((extra_->*getter)(host_name));
+      }
+      return true;
+    } catch (const std::exception&) {
+      return false;
+    }
+  }
+
+  AotExtra* extra_;
+};
+
+/// MindSpore's TypeIds that are the same in all its versions; 0 elsewhere. In the order of `DType`.
+inline constexpr int kTypeIds[] = {0,  30, 37, 32, 38, 33, 39, 34, 40,
+                                   35, 42, 0,  43, 44, 0,  0,  0,  0};
+
+// Those of 2.10 for the others: bfloat16, complex64, complex128, float8e4m3fn, float8e5m2.
+inline constexpr int kNewTypeIds[] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 45, 0, 0, 51, 52, 46, 47};
+
+/// The dtype with that TypeId of 2.10; kNone for none.
+inline DType dtype_of_new_id(int64_t id) {
+  for (std::size_t i = 1; id > 0 && i < std::size(kTypeIds); ++i) {
+    if (kTypeIds[i] == id || kNewTypeIds[i] == id) {
+      return static_cast<DType>(i);
+    }
+  }
+  return DType::kNone;
+}
+
+[[gnu::cold]] inline int type_id(DType dtype, const std::string& name) {
+  const int id = kTypeIds[static_cast<std::size_t>(dtype)];
+  if (id == 0) {
+    raise(
+        Status::kDtype,
+        {name, ": expected bool, an integer, float16, float32 or float64, got ", dtype_name(dtype),
+         ", whose number differs between versions of MindSpore; make the operator with ",
+         "aten_bridge.mindspore.kernel, or give out_dtype"});
+  }
+  return id;
+}
+
+[[gnu::cold]] inline DType dtype_of_id(int id, const std::string& name) {
+  for (std::size_t i = 1; i < std::size(kTypeIds); ++i) {
+    if (kTypeIds[i] == id) {
+      return static_cast<DType>(i);
+    }
+  }
+  raise(Status::kDtype,
+        {name, ": expected bool, an integer, float16, float32 or float64, got MindSpore's ",
+         "type ", id, ", whose number differs between its versions; make the operator with ",
+         "aten_bridge.mindspore.kernel, or give out_dtype"});
+}
+
+}  // namespace aten_bridge::detail
+
+#pragma GCC visibility pop
+
+#endif  // ATEN_BRIDGE_HOSTS_MINDSPORE_ABI_H_

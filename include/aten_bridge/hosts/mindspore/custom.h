@@ -1,0 +1,137 @@
+// MindSpore's ops.Custom: `extra` has attributes; how many of the operands are inputs is not told.
+// Its hooks are asked before the first call, and for shapes and dtypes.
+//
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef ATEN_BRIDGE_HOSTS_MINDSPORE_CUSTOM_H_
+#define ATEN_BRIDGE_HOSTS_MINDSPORE_CUSTOM_H_
+
+#include <aten_bridge/hosts/introspection/introspection.h>
+#include <aten_bridge/hosts/mindspore/abi.h>
+#include <aten_bridge/hosts/mindspore/call.h>
+#include <aten_bridge/kernel/kernel.h>
+
+#include <cstdint>
+#include <type_traits>
+#include <vector>
+
+#pragma GCC visibility push(hidden)
+
+namespace aten_bridge::detail {
+
+class MindSporeCustom : public MindSporeCall {
+ public:
+  static constexpr Words kWords =
+      words("the arguments of the call, out_shape and out_dtype with the kernel");
+
+  template <class K>
+  struct Requirements {
+    static_assert(K::kFacts.outputs > 0 || K::kFacts.lists_outputs || K::kFacts.takes_frame,
+                  "aten_bridge: a kernel has at least one output: an at::Tensor& parameter, which "
+                  "is not const, or a result. MindSpore does not call an operator that has none.");
+    static_assert(reads_numbers_only(K::kBindings),
+                  "aten_bridge: only bool, int64_t, double, at::Scalar and std::optional of these "
+                  "are read from an input; a parameter of another type takes an attribute: add "
+                  "aten_bridge::attr(\"name\") for it.");
+    static_assert(!K::kFacts.is_data_dependent,
+                  "aten_bridge: aten_bridge::data_dependent() is for kernels of a plugin that "
+                  "return their results.");
+  };
+
+  using MindSporeCall::MindSporeCall;
+
+  /// MindSpore 2.10 has an `extra` for each operator and its inputs' shapes, in both modes.
+  std::uint64_t place(int count) const {
+    return extra() == nullptr
+               ? MindSporeCall::place(count)
+               : static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(extra()));
+  }
+
+  MindSporeAttributes attributes() const { return MindSporeAttributes(extra()); }
+
+  /// Null where the host has called no Init (hosts before about 1.9), or Init met an error.
+  /// no_sanitize: the dynamic type of `extra` is a class of the host's, unknown here.
+  __attribute__((no_sanitize("vptr"))) Instance* instance() const {
+    return extra() == nullptr
+               ? nullptr
+               : static_cast<Instance*>(static_cast<AotExtra*>(extra())->kernel_data);
+  }
+};
+
+/// An error leaves a hook as a std::runtime_error whatever the kernel's `ErrorMode`: there is no
+/// code to return, and hosts with infer hooks catch.
+ATEN_BRIDGE_INLINE std::vector<std::vector<int64_t>> infer_sizes(const KernelBase& kernel,
+                                                                 const int* ndims, int64_t** shapes,
+                                                                 void* extra);
+ATEN_BRIDGE_INLINE std::vector<int> infer_types(const KernelBase& kernel,
+                                                const std::vector<int>& types, void* extra);
+
+/// Prepares what the host keeps for the kernel: its attributes, and how much memory its workspaces
+/// take. Leaves errors alone, since the host would drop their text: the first call meets them
+/// again. Keeps no shape, since one Init may serve calls of several, and sees -1 for a size and -2
+/// for a rank that are not known yet.
+ATEN_BRIDGE_INLINE int init(const KernelBase& kernel, const int* ndims, int64_t** shapes,
+                            const char** dtypes, void* extra) noexcept;
+
+/// What the hooks of a kernel return: MindSpore 2.10 has other types for one output than for
+/// several.
+template <bool kSeveral>
+struct Inferred {
+  using Sizes =
+      std::conditional_t<kSeveral, std::vector<std::vector<int64_t>>, std::vector<int64_t>>;
+  using Types = std::conditional_t<kSeveral, std::vector<int>, int>;
+
+  static Sizes sizes(const KernelBase& kernel, const int* ndims, int64_t** shapes, void* extra) {
+    if constexpr (kSeveral) {
+      return infer_sizes(kernel, ndims, shapes, extra);
+    } else {
+      return infer_sizes(kernel, ndims, shapes, extra).front();
+    }
+  }
+
+  static Types types(const KernelBase& kernel, const std::vector<int>& types, void* extra) {
+    if constexpr (kSeveral) {
+      return infer_types(kernel, types, extra);
+    } else {
+      return infer_types(kernel, types, extra).front();
+    }
+  }
+};
+
+}  // namespace aten_bridge::detail
+
+#pragma GCC visibility pop
+
+// clang warns of C functions that return C++ classes, as the infer hooks do.
+#ifdef __clang__
+#define ATEN_BRIDGE_RETURNS_CLASSES(...)                                                           \
+  _Pragma("clang diagnostic push") _Pragma("clang diagnostic ignored \"-Wreturn-type-c-linkage\"") \
+      __VA_ARGS__ _Pragma("clang diagnostic pop")
+#else
+#define ATEN_BRIDGE_RETURNS_CLASSES(...) __VA_ARGS__
+#endif
+
+/// What the hooks of an exported kernel return.
+#define ATEN_BRIDGE_INFERRED(Name) \
+  ::aten_bridge::detail::Inferred< \
+      decltype(aten_bridge_kernel_##Name.kernel)::kFacts.has_several_outputs()>
+
+/// The kernel's C function, MindSpore's hooks, and those of aten_bridge.mindspore, the Python
+/// module.
+#define ATEN_BRIDGE_ENTRY_MINDSPORE_CUSTOM(Name)                                                   \
+  ATEN_BRIDGE_ENTRY_MINDSPORE_CALL(Name)                                                           \
+  extern "C" ATEN_BRIDGE_PUBLIC int Name##Init(int* ndims, int64_t** shapes, const char** dtypes,  \
+                                               void* extra) {                                      \
+    return ::aten_bridge::detail::init(aten_bridge_kernel_##Name, ndims, shapes, dtypes, extra);   \
+  }                                                                                                \
+  ATEN_BRIDGE_RETURNS_CLASSES(                                                                     \
+      extern "C" ATEN_BRIDGE_PUBLIC ATEN_BRIDGE_INFERRED(Name)::Sizes Name##InferShape(            \
+          int* ndims, int64_t** shapes, void* extra) {                                             \
+        return ATEN_BRIDGE_INFERRED(Name)::sizes(aten_bridge_kernel_##Name, ndims, shapes, extra); \
+      } extern "C" ATEN_BRIDGE_PUBLIC ATEN_BRIDGE_INFERRED(Name)::Types                            \
+          Name##InferType(std::vector<int> types, void* extra) {                                   \
+            return ATEN_BRIDGE_INFERRED(Name)::types(aten_bridge_kernel_##Name, types, extra);     \
+          })                                                                                       \
+  ATEN_BRIDGE_ENTRY_PYTHON(Name)
+
+#endif  // ATEN_BRIDGE_HOSTS_MINDSPORE_CUSTOM_H_

@@ -1,0 +1,261 @@
+// MindSpore's calling convention, without PyTorch. It calls
+//
+//   extern "C" int Name(int nparam, void** params, int* ndims, int64_t** shapes,
+//                       const char** dtypes, void* stream, void* extra);
+//
+// and takes 0 for success. `CallFrame` says what the parameters are.
+//
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef ATEN_BRIDGE_HOSTS_MINDSPORE_FRAME_H_
+#define ATEN_BRIDGE_HOSTS_MINDSPORE_FRAME_H_
+
+#include <aten_bridge/core/slot.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <string>
+
+#pragma GCC visibility push(hidden)
+
+namespace aten_bridge {
+
+/// The seven arguments of one call of MindSpore's AOT interface. Owns nothing; valid during the
+/// call.
+///
+/// `params` holds the data pointers of the inputs, then of the outputs, then of the workspaces;
+/// `nparam` counts all three. `ndims`, `shapes` and `dtypes` describe inputs and outputs only:
+/// what lies behind is not readable (MindSpore 2.10). The number of workspaces is read from
+/// `extra`.
+class CallFrame {
+ public:
+  static constexpr int kMaxNdim = detail::kMaxNdim;
+
+  /// Throws `Error`, with `operator_name` in its text, if the arguments contradict each other.
+  /// The name must outlive the frame. No operand is looked at yet.
+  CallFrame(const char* operator_name, int nparam, void** params, int* ndims, int64_t** shapes,
+            const char** dtypes, void* stream, void* extra)
+      : operator_name_(operator_name),
+        params_(params),
+        ndims_(ndims),
+        shapes_(shapes),
+        dtypes_(dtypes),
+        stream_(stream) {
+    // Behind the pointer to its virtual table, `extra` has a std::vector of the workspaces' sizes
+    // (MindSpore 2.10). Hosts before about 1.9 pass null and have no workspaces.
+    if (extra != nullptr) {
+      std::memcpy(static_cast<void*>(&workspaces_), static_cast<const char*>(extra) + sizeof(void*),
+                  sizeof(workspaces_));
+    }
+    // On addresses: a foreign `extra` may hold anything here.
+    const auto begin = reinterpret_cast<std::uintptr_t>(workspaces_.begin);
+    const auto end = reinterpret_cast<std::uintptr_t>(workspaces_.end);
+    const std::uintptr_t count = (end - begin) / sizeof(std::size_t);
+    if (nparam >= 0 && end >= begin && (end - begin) % sizeof(std::size_t) == 0 &&
+        count <= static_cast<std::size_t>(nparam)) {
+      size_ = nparam - static_cast<int>(count);
+    }
+    if (size_ < 0 || (nparam > 0 && params == nullptr) ||
+        (size_ > 0 && (ndims == nullptr || shapes == nullptr || dtypes == nullptr))) {
+      refuse_arguments(nparam);
+    }
+  }
+
+  const char* operator_name() const noexcept { return operator_name_; }
+
+  /// Number of inputs and outputs together.
+  int size() const noexcept { return size_; }
+
+  /// The host's stream: null on the CPU; on CUDA a cudaStream_t, of which null is a valid one.
+  void* stream() const noexcept { return stream_; }
+
+  /// Number of inputs where the host tells; else -1.
+  int input_count() const noexcept { return input_count_; }
+
+  /// For hosts that tell how many inputs there are, and how each lies in memory. `layouts` has an
+  /// entry for each, and must outlive the frame.
+  void set_inputs(int count, const Layout* layouts) noexcept {
+    input_count_ = count;
+    layouts_ = layouts;
+  }
+
+  /// The host's memory of the operand at `index`, below `size()`, and its sizes.
+  void* data(int index) const noexcept { return params_[index]; }
+  const int64_t* sizes(int index) const noexcept { return shapes_[index]; }
+  int ndim(int index) const noexcept { return ndims_[index]; }
+
+  /// The number of the CUDA device that the operands are on; -1 for the memory of the CPU.
+  int cuda_device() const noexcept { return cuda_device_; }
+
+  /// For who has looked at the operands: those of a kernel are looked at before it runs.
+  void set_cuda_device(int device) noexcept { cuda_device_ = device; }
+
+  int workspace_count() const noexcept {
+    return static_cast<int>(workspaces_.end - workspaces_.begin);
+  }
+
+  /// Memory of workspace `index`, of `workspace_bytes(index)` bytes, with no initial value.
+  void* workspace(int index) const noexcept { return params_[size_ + index]; }
+  std::size_t workspace_bytes(int index) const noexcept { return workspaces_.begin[index]; }
+
+  /// Whether the operand at `index`, below `size()`, is a row-major tensor of that dtype and those
+  /// sizes. May say no where the host has another name for the dtype.
+  [[nodiscard]] bool is_again(int index, DType dtype, const int64_t* sizes,
+                              int ndim) const noexcept {
+    if (ndims_[index] != ndim || dtypes_[index] == nullptr ||
+        !is_text(dtypes_[index], dtype_name(dtype).data())) {
+      return false;
+    }
+    if (index < input_count_ && (!layouts_[index].strides.empty() || layouts_[index].offset != 0)) {
+      return false;
+    }
+    const int64_t* const given = shapes_[index];
+    if (ndim > 0 && given == nullptr) {
+      return false;
+    }
+    for (int i = 0; i < ndim; ++i) {
+      if (given[i] != sizes[i]) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  /// Reads the operand at `index`, below `size()`, into `slot`, and touches no data; faster where
+  /// `slot` has the dtype already, as one that is used again. Returns false after adding what is
+  /// wrong with the operand, under `name`, to `report`.
+  [[nodiscard, gnu::noinline]] bool read(int index, const OperandName& name, Slot& slot,
+                                         Report& report) const {
+    const char* dtype = dtypes_[index];
+    const detail::DTypeInfo* info =
+        dtype == nullptr ? nullptr : detail::find_dtype(dtype, slot.dtype);
+    slot.data = params_[index];
+    slot.sizes = shapes_[index];
+    slot.ndim = ndims_[index];
+    slot.numel = 0;
+    slot.dtype = info == nullptr ? DType::kNone : info->dtype;
+    slot.strides = nullptr;
+    slot.offset = 0;
+    std::size_t strides = 0;
+    if (index < input_count_) {
+      const Layout& layout = layouts_[index];
+      strides = layout.strides.size();
+      slot.strides = strides == 0 ? nullptr : layout.strides.data();
+      slot.offset = static_cast<int64_t>(layout.offset);
+    }
+
+    const bool has_sizes =
+        slot.ndim >= 0 && slot.ndim <= kMaxNdim && (slot.ndim == 0 || slot.sizes != nullptr);
+    if (!has_sizes || info == nullptr) {
+      add_form_fault(name, dtype, slot, report);
+      return false;
+    }
+    if (slot.is_none()) {
+      return true;
+    }
+    if (!detail::count_elements(slot, name, report)) {
+      return false;
+    }
+    if (slot.numel == 1) {  // whatever its strides are
+      slot.data = static_cast<char*>(slot.data) + slot.offset * info->itemsize;
+      slot.strides = nullptr;
+      slot.offset = 0;
+    }
+    if (slot.strides != nullptr && strides != static_cast<std::size_t>(slot.ndim)) {
+      add_stride_fault(name, strides, slot, report);
+      return false;
+    }
+    return true;
+  }
+
+ private:
+  /// Throws what is wrong with the call's arguments.
+  [[noreturn, gnu::cold, gnu::noinline]] void refuse_arguments(int nparam) const {
+    Report report(operator_name_);
+    if (nparam < 0) {
+      report.add(Status::kCount, {"expected 0 or more slots, got ", nparam});
+    } else if (size_ < 0) {
+      report.add(Status::kCount, {"expected `extra` to list the workspaces of a call with ",
+                                  detail::count_text(nparam, "slot"),
+                                  ", got something else than MindSpore 2.10 passes"});
+    } else {
+      if (params_ == nullptr) {
+        report.add(Status::kNullPointer,
+                   {"expected pointers to the operands, got a null `params`"});
+      }
+      if (size_ > 0 && (ndims_ == nullptr || shapes_ == nullptr || dtypes_ == nullptr)) {
+        report.add(Status::kNullPointer,
+                   {"expected `ndims`, `shapes` and `dtypes`, got a null pointer"});
+      }
+    }
+    report.raise();
+  }
+
+  /// As std::strcmp() says it, which costs 91 instructions for "float32", called (glibc 2.36).
+  static bool is_text(const char* text, const char* expected) noexcept {
+    for (std::size_t i = 0; text[i] == expected[i]; ++i) {
+      if (text[i] == '\0') {
+        return true;
+      }
+    }
+    return false;
+  }
+
+  [[gnu::cold, gnu::noinline]] static void add_form_fault(const OperandName& name,
+                                                          const char* dtype, const Slot& slot,
+                                                          Report& report) {
+    const std::string fault = detail::form_fault(slot.ndim, slot.sizes);
+    if (!fault.empty()) {
+      report.add(Status::kShape, {name.text(), fault});
+    } else {
+      report.add(Status::kDtype, {name.text(), dtype_fault(dtype, slot)});
+    }
+  }
+
+  [[gnu::cold, gnu::noinline]] static void add_stride_fault(const OperandName& name,
+                                                            std::size_t strides, const Slot& slot,
+                                                            Report& report) {
+    report.add(Status::kShape, {name.text(), ": expected ", detail::count_text(slot.ndim, "stride"),
+                                ", got ", strides, " with ", slot.text()});
+  }
+
+  /// ": expected ..., got ..." for a dtype that is not in the tables.
+  [[gnu::cold]] static std::string dtype_fault(const char* dtype, const Slot& slot) {
+    const std::string shape = " with shape " + detail::shape_text(slot.sizes, slot.ndim);
+    if (dtype == nullptr) {
+      return detail::join({": expected a dtype, got null", shape});
+    }
+    if (std::strcmp(dtype, "string") == 0) {
+      return ": expected a tensor, got \"string\", a str";
+    }
+    if (std::strcmp(dtype, "typetype") == 0) {
+      return ": expected a tensor, got \"typetype\", a dtype";
+    }
+    return detail::join({": expected ", detail::dtype_names(), ", got \"", dtype, "\"", shape});
+  }
+
+  /// A std::vector<std::size_t> of the host's, whichever C++ ABI it was built with.
+  struct Workspaces {
+    const std::size_t* begin = nullptr;
+    const std::size_t* end = nullptr;
+  };
+
+  const char* operator_name_;
+  void** params_;
+  int* ndims_;
+  int64_t** shapes_;
+  const char** dtypes_;
+  void* stream_;
+  Workspaces workspaces_;
+  int size_ = -1;  // until the constructor knows
+  int cuda_device_ = -1;
+  int input_count_ = -1;
+  const Layout* layouts_ = nullptr;
+};
+
+}  // namespace aten_bridge
+
+#pragma GCC visibility pop
+
+#endif  // ATEN_BRIDGE_HOSTS_MINDSPORE_FRAME_H_

@@ -1,0 +1,244 @@
+// Instances: what a kernel keeps for each set of attributes, as PyTorch's dispatcher brings them.
+//
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef ATEN_BRIDGE_HOSTS_PYTORCH_INSTANCES_H_
+#define ATEN_BRIDGE_HOSTS_PYTORCH_INSTANCES_H_
+
+#include <ATen/core/ivalue.h>
+#include <aten_bridge/hosts/pytorch/schema.h>
+#include <aten_bridge/interface/kernel_base.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#pragma GCC visibility push(hidden)
+
+namespace aten_bridge::detail {
+
+/// The attributes of a call: arguments of an operator, in the order of its schema.
+class StackAttributes final : public Attributes {
+ public:
+  StackAttributes(const std::vector<SchemaAttribute>& attributes, const c10::IValue* values)
+      : attributes_(attributes), values_(values) {}
+
+  bool has(const char* name) const override {
+    const c10::IValue* value = find(name).first;
+    return value != nullptr && !value->isNone();
+  }
+  std::string advice(const char* name) const override {
+    return join({"pass ", name, "= in the call"});
+  }
+
+ private:
+  [[gnu::cold]] std::pair<const c10::IValue*, AttributeType> find(const char* name) const {
+    for (std::size_t i = 0; i < attributes_.size(); ++i) {
+      if (attributes_[i].name == name) {
+        return {&values_[i], attributes_[i].type};
+      }
+    }
+    return {nullptr, AttributeType::kBool};
+  }
+
+  template <class T>
+  static bool set(void* value, bool is_of_type, const T& get) {
+    if (is_of_type) {
+      *static_cast<std::decay_t<decltype(get())>*>(value) = get();
+    }
+    return is_of_type;
+  }
+
+  [[gnu::cold]] bool get_as(AttributeType type, const char* name, void* value) const override {
+    const auto [given, declared] = find(name);
+    if (given == nullptr) {
+      return false;
+    }
+    const c10::IValue& v = *given;
+    const auto list_of = [&](const auto& is_of_type) {
+      if (!v.isList()) {
+        return false;
+      }
+      for (const c10::IValue& element : v.toListRef()) {
+        if (!is_of_type(element)) {
+          return false;
+        }
+      }
+      return true;
+    };
+    switch (type) {
+      case AttributeType::kBool:
+        return set(value, v.isBool(), [&] { return v.toBool(); });
+      case AttributeType::kInt:
+        return set(value, v.isInt(), [&] { return v.toInt(); });
+      case AttributeType::kFloat:
+        return set(value, v.isDouble(), [&] { return v.toDouble(); });
+      case AttributeType::kString:
+        if (declared == AttributeType::kDtype && v.isInt()) {
+          return set(value, true, [&] { return scalar_type_text(v.toScalarType()); });
+        }
+        return set(value, v.isString(), [&] { return v.toStringRef(); });
+      case AttributeType::kInts:
+        return set(value, v.isIntList(), [&] { return v.toIntVector(); });
+      case AttributeType::kFloats:
+        return set(value, v.isDoubleList(), [&] { return v.toDoubleVector(); });
+      case AttributeType::kBools:
+        return set(value, v.isBoolList(), [&] {
+          const auto list = v.toBoolList();
+          return std::vector<bool>(list.begin(), list.end());
+        });
+      case AttributeType::kStrings:
+        return set(value, list_of([](const c10::IValue& e) { return e.isString(); }),
+                   [&] { return v.to<std::vector<std::string>>(); });
+      case AttributeType::kIntLists:
+        return set(value, list_of([](const c10::IValue& e) { return e.isIntList(); }),
+                   [&] { return v.to<std::vector<std::vector<int64_t>>>(); });
+      case AttributeType::kFloatLists:
+        return set(value, list_of([](const c10::IValue& e) { return e.isDoubleList(); }),
+                   [&] { return v.to<std::vector<std::vector<double>>>(); });
+      case AttributeType::kNumber:
+      case AttributeType::kDtype:
+        return false;
+    }
+    return false;
+  }
+
+  const std::vector<SchemaAttribute>& attributes_;
+  const c10::IValue* values_;
+};
+
+inline bool is_same_other(const c10::IValue& a, const c10::IValue& b);
+
+/// Whether two values of an attribute are the same, floats to the bit.
+[[gnu::always_inline]] inline bool is_same_value(const c10::IValue& a, const c10::IValue& b) {
+  if (a.isDouble() && b.isDouble()) {
+    const double x = a.toDouble();
+    const double y = b.toDouble();
+    return std::memcmp(&x, &y, sizeof(double)) == 0;
+  }
+  if (a.isInt() && b.isInt()) {
+    return a.toInt() == b.toInt();
+  }
+  return is_same_other(a, b);
+}
+
+inline bool is_same_other(const c10::IValue& a, const c10::IValue& b) {
+  if (a.isList() && b.isList()) {
+    const auto& x = a.toListRef();
+    const auto& y = b.toListRef();
+    if (x.size() == 0 && y.size() == 0) {  // a list of floats is none of ints
+      return *a.toList().elementType() == *b.toList().elementType();
+    }
+    return x.size() == y.size() && std::equal(x.begin(), x.end(), y.begin(), is_same_value);
+  }
+  return a.tagKind() == b.tagKind() && (a.isNone() || a == b);
+}
+
+/// An operator's instances. Threads may ask at once; only where one is new do they wait.
+class PyTorchInstances {
+ public:
+  /// The one for these attributes, if it is kept for good; else null.
+  [[gnu::always_inline]] Instance* find_kept(const c10::IValue* values) const {
+    const Kept* const kept = find(values);
+    return kept == nullptr ? nullptr : kept->instance.get();
+  }
+
+  /// The one for these attributes, of which `owner` has a share where it is not kept for good; of a
+  /// kernel without attributes and state, null.
+  Instance* of(const KernelBase& kernel, const std::vector<SchemaAttribute>& attributes,
+               const c10::IValue* values, std::shared_ptr<Instance>& owner) {
+    if (!kernel.info.has_instance) {
+      return nullptr;
+    }
+    if (Instance* kept = find_kept(values)) {
+      return kept;
+    }
+    owner = find_or_make(kernel, attributes, values);
+    return owner.get();
+  }
+
+ private:
+  struct Kept {
+    std::vector<c10::IValue> values;
+    std::shared_ptr<Instance> instance;
+    const Kept* before = nullptr;
+
+    bool is_of(const c10::IValue* others) const {
+      for (std::size_t i = 0; i < values.size(); ++i) {
+        if (!is_same_value(values[i], others[i])) {
+          return false;
+        }
+      }
+      return true;
+    }
+  };
+  // Programs have a few sets of attributes, which are kept for good; further ones replace each
+  // other, or one that changes in each step would fill the memory. A state is kept for good: a call
+  // with the same attributes must meet it again.
+  static constexpr std::size_t kMost = 64;
+
+  [[gnu::always_inline]] const Kept* find(const c10::IValue* values) const {
+    const Kept* kept = last_.load(std::memory_order_acquire);
+    while (kept != nullptr && !kept->is_of(values)) {
+      kept = kept->before;
+    }
+    return kept;
+  }
+
+  [[gnu::cold, gnu::noinline]] std::shared_ptr<Instance> find_or_make(
+      const KernelBase& kernel, const std::vector<SchemaAttribute>& attributes,
+      const c10::IValue* values) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (const Kept* kept = find(values)) {  // another thread was first
+      return kept->instance;
+    }
+    for (const Kept& kept : further_) {
+      if (kept.is_of(values)) {
+        return kept.instance;
+      }
+    }
+    return make(kernel, attributes, values);
+  }
+
+  std::shared_ptr<Instance> make(const KernelBase& kernel,
+                                 const std::vector<SchemaAttribute>& attributes,
+                                 const c10::IValue* values) {
+    Report report(kernel.info.operator_name);
+    Kept kept;
+    kept.instance = kernel.make_instance(StackAttributes(attributes, values), report);
+    report.raise_if_failed();
+    for (std::size_t i = 0; i < attributes.size(); ++i) {
+      // A list is the caller's, who may change it.
+      kept.values.push_back(values[i].isList() ? values[i].deepcopy() : values[i]);
+    }
+    if (kept_.size() < kMost || kernel.info.has_state) {
+      kept.before = last_.load(std::memory_order_relaxed);
+      last_.store(&kept_.emplace_back(std::move(kept)), std::memory_order_release);
+      return kept_.back().instance;
+    }
+    if (further_.size() >= kMost) {
+      further_.pop_front();
+    }
+    return further_.emplace_back(std::move(kept)).instance;
+  }
+
+  std::atomic<const Kept*> last_{nullptr};  // of `kept_`
+  std::mutex mutex_;                        // of what follows
+  std::deque<Kept> kept_;
+  std::deque<Kept> further_;
+};
+
+}  // namespace aten_bridge::detail
+
+#pragma GCC visibility pop
+
+#endif  // ATEN_BRIDGE_HOSTS_PYTORCH_INSTANCES_H_

@@ -1,0 +1,210 @@
+// Operands from values of PyTorch's dispatcher, and tensors for results.
+//
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef ATEN_BRIDGE_HOSTS_PYTORCH_OPERANDS_H_
+#define ATEN_BRIDGE_HOSTS_PYTORCH_OPERANDS_H_
+
+#include <ATen/EmptyTensor.h>
+#include <ATen/core/ivalue.h>
+#include <ATen/ops/empty.h>
+#include <aten_bridge/call/outputs.h>
+#include <aten_bridge/interface/operands.h>
+#include <aten_bridge/tensors/torch.h>
+#include <c10/util/SmallVector.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <iterator>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#pragma GCC visibility push(hidden)
+
+namespace aten_bridge::detail {
+
+/// What a call is for.
+enum class Purpose : std::uint8_t {
+  kRun,
+  kInfer,  // shapes and dtypes alone: tensors are without data, and sizes may be symbols
+  kTrace,  // the body's operators, by PyTorch
+};
+
+/// The bridge's names of PyTorch's dtypes, by their numbers.
+constexpr auto dtypes_by_scalar_type() {
+  std::array<DType, static_cast<std::size_t>(at::ScalarType::NumOptions) + 1> dtypes = {};
+  for (std::size_t i = 1; i < std::size(kScalarTypes); ++i) {
+    if (kScalarTypes[i] != at::ScalarType::Undefined) {
+      dtypes[static_cast<std::size_t>(kScalarTypes[i])] = static_cast<DType>(i);
+    }
+  }
+  return dtypes;
+}
+inline constexpr auto kDTypesByScalarType = dtypes_by_scalar_type();
+
+/// The bridge's name of PyTorch's dtype; kNone for one that it has not.
+inline DType dtype_of(at::ScalarType type) {
+  return kDTypesByScalarType[static_cast<std::size_t>(type)];
+}
+
+/// Whether a tensor's memory is what loops over data need.
+[[gnu::always_inline]] inline bool is_plain(const at::Tensor& tensor) {
+  constexpr c10::DispatchKeySet kPending =
+      c10::DispatchKeySet({c10::DispatchKey::Conjugate, c10::DispatchKey::Negative});
+  return tensor.is_contiguous() && !tensor.key_set().has_any(kPending);
+}
+
+/// The same elements in such memory.
+inline at::Tensor to_plain(const at::Tensor& tensor) {
+  return tensor.resolve_conj().resolve_neg().contiguous();
+}
+
+/// A number of the dispatcher's as the operand that a kernel reads it from.
+inline void take_number(Operand& operand, const c10::IValue& value) {
+  Slot& slot = operand.slot;
+  const auto put = [&](auto number, DType dtype) {
+    std::memcpy(operand.number, &number, sizeof(number));
+    slot.dtype = dtype;
+  };
+  slot.data = operand.number;
+  slot.numel = 1;
+  if (value.isBool()) {
+    put(value.toBool(), DType::kBool);
+  } else if (value.isInt()) {
+    put(value.toInt(), DType::kInt64);
+  } else if (value.isDouble()) {
+    put(value.toDouble(), DType::kFloat64);
+  } else if (value.isComplexDouble()) {
+    put(value.toComplexDouble(), DType::kComplex128);
+  } else {
+    TORCH_CHECK(value.isNone(), operand.name.text(), ": expected a number, got ", value.tagKind());
+    slot.numel = 0;
+  }
+}
+
+[[gnu::cold]] inline void add_device_fault(const OperandName& name, const at::Tensor& tensor,
+                                           c10::Device expected, Report& report) {
+  report.add(Status::kDevice, {name.text(), ": expected a tensor on ", expected.str(), ", got ",
+                               tensor_text(tensor), " on ", tensor.device().str()});
+}
+
+/// at::empty(), on the CPU without the dispatcher.
+inline at::Tensor make_empty(at::IntArrayRef sizes, const at::TensorOptions& options) {
+  if (options.device().is_cpu()) {
+    return at::detail::empty_cpu(sizes, c10::typeMetaToScalarType(options.dtype()));
+  }
+  return at::empty(sizes, options);
+}
+
+/// Whether both are, or may be, in the same memory.
+[[gnu::always_inline]] inline bool shares_memory(const at::Tensor& a, const at::Tensor& b) {
+  const c10::Storage& of_a = a.unsafeGetTensorImpl()->unsafe_storage();
+  const c10::Storage& of_b = b.unsafeGetTensorImpl()->unsafe_storage();
+  return a.is_same(b) || (of_a && of_b && of_a.is_alias_of(of_b));
+}
+
+/// Whether an error of PyTorch's is about a tensor whose sizes are symbols, and of which somebody
+/// asked numbers. Only a tensor of Python's can make them such (PyTorch 2.11).
+[[gnu::cold]] inline bool asks_for_numbers(const std::string& text) {
+  return text.find("symbolic s") != std::string::npos ||  // sizes, shapes, strides
+         (text.find("interpreter") != std::string::npos &&
+          text.find("INTERNAL ASSERT") != std::string::npos);
+}
+
+/// Sizes of tensors that have symbols for some.
+using KeptSizes = std::vector<std::unique_ptr<std::vector<int64_t>>>;
+
+[[gnu::noinline]] inline void describe_symbols(Slot& slot, const at::Tensor& tensor,
+                                               KeptSizes& kept) {
+  kept.push_back(std::make_unique<std::vector<int64_t>>());
+  for (const c10::SymInt& size : tensor.sym_sizes()) {
+    kept.back()->push_back(size.maybe_as_int().value_or(-1));
+  }
+  slot.ndim = static_cast<int>(tensor.dim());
+  slot.sizes = kept.back()->data();
+  slot.numel = 1;
+}
+
+/// What checks and error texts know of a tensor. A size that is a symbol is not known.
+[[gnu::always_inline]] inline void describe(Operand& operand, bool has_data, KeptSizes& kept) {
+  Slot& slot = operand.slot;
+  const at::Tensor& tensor = operand.view;
+  const c10::TensorImpl* impl = tensor.unsafeGetTensorImpl();
+  slot.dtype = dtype_of(tensor.scalar_type());
+  if (impl->has_symbolic_sizes_strides()) {
+    describe_symbols(slot, tensor, kept);
+  } else {
+    const at::IntArrayRef sizes = impl->sizes();
+    slot.ndim = static_cast<int>(sizes.size());
+    slot.sizes = sizes.data();
+    slot.numel = impl->numel();
+  }
+  if (has_data) {
+    slot.data = const_cast<void*>(first_element(tensor));  // NOLINT: as a view's
+  }
+}
+
+/// Makes the caller's tensor an operand's, without a share in it.
+[[gnu::always_inline]] inline void borrow(Operand& operand, const at::Tensor& tensor) {
+  c10::MaybeOwnedTraits<at::Tensor>::assignBorrow(operand.view, tensor);
+  operand.is_borrowed = true;
+}
+
+[[gnu::always_inline]] inline void give_back(Operand& operand) {
+  if (operand.is_borrowed) {
+    c10::MaybeOwnedTraits<at::Tensor>::destroyBorrow(operand.view);
+    operand.is_borrowed = false;
+  }
+}
+
+/// Makes a tensor the operand's own.
+inline void own(Operand& operand, at::Tensor tensor) {
+  give_back(operand);
+  operand.view = std::move(tensor);
+}
+
+/// Gives the inputs sizes that are numbers, by PyTorch's guards; false if all have such.
+[[gnu::cold, gnu::noinline]] inline bool make_sizes_numbers(Arguments& arguments, KeptSizes& kept) {
+  bool is_any = false;
+  for (int i = 0; i < arguments.inputs; ++i) {
+    Operand& operand = arguments.operands[i];
+    if (!operand.view.defined() ||
+        !operand.view.unsafeGetTensorImpl()->has_symbolic_sizes_strides()) {
+      continue;
+    }
+    is_any = true;
+    std::vector<int64_t> sizes;
+    for (const c10::SymInt& size : operand.view.sym_sizes()) {
+      sizes.push_back(size.guard_int(__FILE__, __LINE__));
+    }
+    own(operand, at::empty(sizes, operand.view.options()));
+    describe(operand, /*has_data=*/false, kept);
+  }
+  arguments.list.clear();
+  fill_list(arguments);
+  return is_any;
+}
+
+/// Copies the sizes of the outputs to where no body changes them.
+inline void keep_sizes(const Arguments& arguments, c10::SmallVectorImpl<int64_t>& kept) {
+  for (int i = 0; i < arguments.outputs; ++i) {
+    const Slot& slot = arguments.output(i).slot;
+    kept.append(slot.sizes, slot.sizes + slot.ndim);
+  }
+  const int64_t* sizes = kept.data();
+  for (int i = 0; i < arguments.outputs; ++i) {
+    Slot& slot = arguments.output(i).slot;
+    slot.sizes = sizes;
+    sizes += slot.ndim;
+  }
+}
+
+}  // namespace aten_bridge::detail
+
+#pragma GCC visibility pop
+
+#endif  // ATEN_BRIDGE_HOSTS_PYTORCH_OPERANDS_H_

@@ -1,0 +1,49 @@
+// PyTorch's dispatcher as a host: a kernel is the operator torch.ops.<namespace>.<name> from when
+// its library is opened, whoever opens it. This is what a kernel's source has of it.
+//
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef ATEN_BRIDGE_HOSTS_PYTORCH_PYTORCH_H_
+#define ATEN_BRIDGE_HOSTS_PYTORCH_PYTORCH_H_
+
+#include <aten_bridge/interface/kernel_base.h>
+
+#pragma GCC visibility push(hidden)
+
+namespace aten_bridge::detail {
+
+/// What a device does before a kernel's state is made, and after it.
+using AroundState = void (*)(const char* operator_name, void* stream, bool is_made);
+
+/// A kernel of this library as it becomes an operator.
+struct KernelOfPyTorch {
+  const KernelBase* kernel;
+  const char* name_space;
+  at::DeviceType device;
+  AroundState around_state;
+};
+
+/// Makes a kernel an operator. What cannot be one is left out: a kernel over a CallFrame, and one
+/// whose name another library has taken. Of the latter, and of what fails, there is a line on
+/// stderr, and aten_bridge_pytorch_faults() tells it. Throws nothing: a library is being opened.
+ATEN_BRIDGE_INLINE void register_with_pytorch(const KernelOfPyTorch& kernel) noexcept;
+
+/// Registers a kernel where a library's own objects are made.
+struct RegisterWithPyTorch {
+  template <class Exported>
+  RegisterWithPyTorch(const Exported& exported, const char* name_space) {
+    register_with_pytorch(
+        {&exported.kernel, name_space, Exported::kDevice, Exported::kAroundState});
+  }
+};
+
+}  // namespace aten_bridge::detail
+
+#pragma GCC visibility pop
+
+/// Also an operator of PyTorch's.
+#define ATEN_BRIDGE_ENTRY_PYTORCH(Name)                                                  \
+  static const ::aten_bridge::detail::RegisterWithPyTorch aten_bridge_of_pytorch_##Name( \
+      aten_bridge_kernel_##Name, ATEN_BRIDGE_NAMESPACE);
+
+#endif  // ATEN_BRIDGE_HOSTS_PYTORCH_PYTORCH_H_

@@ -1,0 +1,368 @@
+// Registration: the kernels of a library become operators of PyTorch's.
+//
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef ATEN_BRIDGE_HOSTS_PYTORCH_REGISTRY_H_
+#define ATEN_BRIDGE_HOSTS_PYTORCH_REGISTRY_H_
+
+#include <ATen/core/enum_tag.h>
+#include <aten_bridge/hosts/pytorch/autocast.h>
+#include <aten_bridge/hosts/pytorch/autograd.h>
+#include <aten_bridge/hosts/pytorch/operator.h>
+
+#include <dlfcn.h>
+#include <link.h>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#pragma GCC visibility push(hidden)
+
+namespace aten_bridge::detail {
+
+/// The operators of this library. It is never destroyed: PyTorch may call to the end.
+class PyTorchRegistry {
+ public:
+  static PyTorchRegistry& get() {
+    static auto* const registry = new PyTorchRegistry;  // NOLINT: see above
+    return *registry;
+  }
+
+  /// Throws what is wrong.
+  [[gnu::cold]] void add(const KernelOfPyTorch& kernel, bool replaces) {
+    auto made = std::make_unique<PyTorchOperator>(kernel);
+    auto& dispatcher = c10::Dispatcher::singleton();
+    for (const c10::OperatorName& name : made->names()) {
+      c10::FunctionSchema schema = made->schema(name);
+      if (const auto other = dispatcher.findSchema(name)) {
+        if (is_taken(*other, schema, kernel) && !replaces) {
+          add_refused(kernel, made->qualified_name, {});
+          return;
+        }
+      } else {
+        schemas_.push_back(
+            dispatcher.registerDef(std::move(schema), "aten_bridge", tags(made->info())));
+      }
+    }
+    PyTorchOperator& op = *made.release();  // the dispatcher refers to it for good
+    op.handle.emplace(find_schema(op.names().front()));
+    implement_all(op, replaces);
+    const std::lock_guard<std::mutex> lock(mutex_);
+    operators_.push_back(&op);
+  }
+
+  /// A kernel that is no operator, since its name is `taken` or for what `fault` says.
+  [[gnu::cold]] void add_refused(const KernelOfPyTorch& kernel, const std::string& taken,
+                                 const std::string& fault) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    refused_.push_back(kernel);
+    std::string& text = fault.empty() ? taken_ : faults_;
+    text.append(text.empty()    ? ""
+                : fault.empty() ? ", "
+                                : "\n")
+        .append(fault.empty() ? taken : fault);
+    // aten_bridge.torch raises it.
+    if (std::getenv("ATEN_BRIDGE_REPORTS") == nullptr) {
+      std::fprintf(stderr, "aten_bridge: %s\n",
+                   fault.empty() ? taken_fault(taken).c_str() : fault.c_str());
+    }
+  }
+
+  /// All faults, a line each; "" if there is none.
+  [[gnu::cold]] std::string faults() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return taken_.empty()    ? faults_
+           : faults_.empty() ? taken_fault(taken_)
+                             : join({taken_fault(taken_), "\n", faults_});
+  }
+
+  /// Registers what was refused in the place of what there is, and what is registered once more:
+  /// another library may have replaced it.
+  [[gnu::cold]] void replace() {
+    std::vector<KernelOfPyTorch> refused;
+    std::vector<PyTorchOperator*> registered;
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      registered = operators_;
+      refused.swap(refused_);
+      faults_.clear();
+      taken_.clear();
+    }
+    for (PyTorchOperator* op : registered) {
+      const std::lock_guard<std::mutex> lock(registering_);
+      implement_all(*op, /*replaces=*/true);
+    }
+    for (const KernelOfPyTorch& kernel : refused) {
+      register_kernel(kernel, /*replaces=*/true);
+    }
+  }
+
+  [[gnu::cold]] void register_kernel(const KernelOfPyTorch& kernel, bool replaces) noexcept {
+    const char* const name = kernel.kernel->info.operator_name;
+    try {
+      const std::lock_guard<std::mutex> lock(registering_);
+      try {
+        check_pytorch(name);
+        add(kernel, replaces);
+      } catch (const Error& error) {
+        add_refused(kernel, {}, as_utf8(error.what()));
+      } catch (const std::exception& error) {
+        add_refused(kernel, {}, as_utf8(join({name, ": ", exception_text(error)})));
+      }
+    } catch (...) {  // no memory for a text
+    }
+  }
+
+  /// Gives up what is implemented of an operator on a device, for a library that replaces it.
+  [[gnu::cold]] void release(const std::string& qualified_name, at::DeviceType device) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    for (PyTorchOperator* op : operators_) {
+      if (qualified_name == op->qualified_name && device == op->kernel.device) {
+        op->implementations.clear();
+      }
+    }
+  }
+
+  PyTorchOperator* find(const std::string& kernel_name, at::DeviceType device) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    for (PyTorchOperator* op : operators_) {
+      if (kernel_name == op->info().operator_name && op->kernel.device == device) {
+        return op;
+      }
+    }
+    return nullptr;
+  }
+
+  /// "my_ops::leaky_relu LeakyRelu default out", a line for each, with its overloads.
+  [[gnu::cold]] std::string names() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    std::string text;
+    for (const PyTorchOperator* op : operators_) {
+      text += join({text.empty() ? "" : "\n", op->qualified_name, " ", op->info().operator_name});
+      for (const c10::OperatorName& name : op->names()) {
+        text += PyTorchOperator::is_out(name) ? " out" : " default";
+      }
+    }
+    return text;
+  }
+
+ private:
+  PyTorchRegistry() = default;
+
+  [[gnu::cold]] static std::vector<at::Tag> tags(const KernelInfo& info) {
+    std::vector<at::Tag> tags;
+#if TORCH_VERSION_MAJOR > 2 || TORCH_VERSION_MINOR >= 2
+    tags.push_back(at::Tag::pt2_compliant_tag);
+#endif
+    if (info.has_side_effect()) {  // no other tag keeps a call where its result is not used
+      tags.push_back(at::Tag::nondeterministic_seeded);
+    }
+    return tags;
+  }
+
+  static c10::OperatorHandle find_schema(const c10::OperatorName& name) {
+    return c10::Dispatcher::singleton().findSchemaOrThrow(name.name.c_str(),
+                                                          name.overload_name.c_str());
+  }
+
+  static c10::DispatchKey key_of(at::DeviceType device) {
+    return device == at::kCUDA ? c10::DispatchKey::CUDA : c10::DispatchKey::CPU;
+  }
+
+  [[gnu::cold]] static std::string taken_fault(const std::string& names) {
+    return join({"expected operators that no other library has, got ", names,
+                 ", which another one registered before and which stay as they are; ",
+                 "load(path, replace=True) of aten_bridge.torch takes these, another NAMESPACE ",
+                 "keeps both"});
+  }
+
+  /// Whether another library has this operator for this device. Throws `Error` if it has another
+  /// under the name.
+  [[gnu::cold]] static bool is_taken(const c10::OperatorHandle& other,
+                                     const c10::FunctionSchema& schema,
+                                     const KernelOfPyTorch& kernel) {
+    const std::string of_other = c10::toString(other.schema());
+    const std::string own = c10::toString(schema);
+    if (of_other != own) {
+      raise(Status::kAttribute,
+            {kernel.kernel->info.operator_name, ": expected the schema of the operator ",
+             "that the process has already, ", of_other, ", got ", own,
+             "; start a new process for it, or build one of the libraries with another ",
+             "NAMESPACE"});
+    }
+    const bool has_side_effect = kernel.kernel->info.has_side_effect();
+    if (other.hasTag(at::Tag::nondeterministic_seeded) != has_side_effect) {
+      raise(Status::kAttribute,
+            {kernel.kernel->info.operator_name, ": expected an operator ",
+             has_side_effect ? "without" : "with", " side effects, as the process has already of ",
+             "the name, got one ", has_side_effect ? "with" : "without",
+             "; start a new process for it, or build one of the libraries with another ",
+             "NAMESPACE"});
+    }
+    return other.hasKernelForDispatchKey(key_of(kernel.device)) ||
+           other.hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd);
+  }
+
+  [[gnu::cold]] static void implement_all(PyTorchOperator& op, bool replaces) {
+    if (replaces) {
+      release_everywhere(op);
+    }
+    for (const c10::OperatorName& name : op.names()) {
+      implement(op, name);
+    }
+  }
+
+  /// Has each library of the process, this one too, give up what it implements of the operator on
+  /// the same device.
+  [[gnu::cold]] static void release_everywhere(const PyTorchOperator& op) {
+    std::vector<std::string> libraries;
+    dl_iterate_phdr(
+        [](dl_phdr_info* info, std::size_t /*size*/, void* to) {
+          static_cast<std::vector<std::string>*>(to)->emplace_back(info->dlpi_name);
+          return 0;
+        },
+        &libraries);
+    for (const std::string& library : libraries) {
+      void* const opened =
+          library.empty() ? nullptr : dlopen(library.c_str(), RTLD_LAZY | RTLD_NOLOAD);
+      if (opened == nullptr) {
+        continue;
+      }
+      using Release = void (*)(const char* qualified_name, int device);
+      if (void* const release = dlsym(opened, "aten_bridge_pytorch_release")) {
+        reinterpret_cast<Release>(release)(op.qualified_name.c_str(),
+                                           static_cast<int>(op.kernel.device));
+      }
+      dlclose(opened);
+    }
+  }
+
+  template <class Function, class... Argument>
+  [[gnu::cold]] static void implement_key(const c10::OperatorName& name, c10::DispatchKey key,
+                                          PyTorchOperator& op, Argument... arguments) {
+    op.implementations.push_back(c10::Dispatcher::singleton().registerImpl(
+        name, key,
+        c10::KernelFunction::makeFromBoxedFunctor(std::make_unique<Function>(op, arguments...)), {},
+        nullptr, "aten_bridge"));
+  }
+
+  [[gnu::cold]] static void implement(PyTorchOperator& op, const c10::OperatorName& name) {
+    const KernelInfo& info = op.info();
+    const OperatorOptions& options = info.options;
+    const bool is_out = PyTorchOperator::is_out(name);
+    const auto handle = find_schema(name);
+    // What is the same for all devices may be there, of a library for another one. Where that is
+    // replaced by one that lacks it, nobody steps in.
+    const auto is_there = [&](c10::DispatchKey key) { return handle.hasKernelForDispatchKey(key); };
+    const auto call = [&](c10::DispatchKey key, Purpose purpose) {
+      implement_key<PyTorchFunction>(name, key, op, purpose, is_out);
+    };
+    if (options.is_composite) {
+      call(c10::DispatchKey::CompositeImplicitAutograd, Purpose::kTrace);
+    } else {
+      call(key_of(op.kernel.device), Purpose::kRun);
+      if (options.is_private_use && !is_there(c10::DispatchKey::PrivateUse1)) {
+        call(c10::DispatchKey::PrivateUse1, Purpose::kRun);
+      }
+      if ((info.has_meta || op.may_be_gradient) && !is_there(c10::DispatchKey::Meta)) {
+        call(c10::DispatchKey::Meta, Purpose::kInfer);
+      }
+      if (!is_there(c10::DispatchKey::Autograd)) {
+        implement_key<PyTorchAutograd>(name, c10::DispatchKey::Autograd, op, is_out);
+      }
+    }
+    const auto pass = [&](c10::DispatchKey key) {
+      op.implementations.push_back(c10::Dispatcher::singleton().registerImpl(
+          name, key, c10::KernelFunction::makeFallthrough(), {}, nullptr, "aten_bridge"));
+    };
+    // PyTorch's own way with these reads a result that there is not; the call resolves them.
+    if (is_out && !is_there(c10::DispatchKey::Conjugate)) {
+      pass(c10::DispatchKey::Conjugate);
+      pass(c10::DispatchKey::Negative);
+    }
+    if (options.is_cast && !is_out) {
+      for (const at::DeviceType device : {op.kernel.device, at::DeviceType::PrivateUse1}) {
+        if (!is_there(PyTorchAutocast::key_of(device))) {
+          implement_key<PyTorchAutocast>(name, PyTorchAutocast::key_of(device), op, device);
+        }
+      }
+    }
+  }
+
+  std::mutex registering_;
+  std::mutex mutex_;  // of what follows
+  std::vector<PyTorchOperator*> operators_;
+  std::vector<c10::RegistrationHandleRAII> schemas_;
+  std::vector<KernelOfPyTorch> refused_;
+  std::string taken_;   // names
+  std::string faults_;  // lines
+};
+
+inline PyTorchOperator* PyTorchOperator::gradient() const {
+  PyTorchOperator* found = gradient_.load(std::memory_order_acquire);
+  if (found == nullptr) {
+    found =
+        PyTorchRegistry::get().find(join({info().operator_name, kGradientSuffix}), kernel.device);
+    gradient_.store(found, std::memory_order_release);
+  }
+  return found;
+}
+
+inline bool PyTorchOperator::is_of_a_kernel() const {
+  if (is_gradient_.load(std::memory_order_relaxed)) {
+    return true;
+  }
+  std::string name = info().operator_name;
+  name.resize(name.size() - kGradientSuffix.size());
+  const bool is_found = PyTorchRegistry::get().find(name, kernel.device) != nullptr;
+  is_gradient_.store(is_found, std::memory_order_relaxed);
+  return is_found;
+}
+
+ATEN_BRIDGE_INLINE void register_with_pytorch(const KernelOfPyTorch& kernel) noexcept {
+  if (!kernel.kernel->info.takes_frame) {
+    PyTorchRegistry::get().register_kernel(kernel, /*replaces=*/false);
+  }
+}
+
+}  // namespace aten_bridge::detail
+
+#pragma GCC visibility pop
+
+/// What of the library's kernels did not become an operator of PyTorch's, a line each; "" if all
+/// did. With `replace`, those whose names are taken are registered now in the place of others.
+/// Valid until the thread's next call.
+extern "C" ATEN_BRIDGE_PUBLIC inline const char* aten_bridge_pytorch_faults(int replace) {
+  auto& registry = aten_bridge::detail::PyTorchRegistry::get();
+  if (replace != 0) {
+    registry.replace();
+  }
+  thread_local std::string text;
+  text = registry.faults();
+  return text.c_str();
+}
+
+/// Gives up the operator of that name on a device of that number, which another library takes over.
+extern "C" ATEN_BRIDGE_PUBLIC inline void aten_bridge_pytorch_release(const char* qualified_name,
+                                                                      int device) {
+  aten_bridge::detail::PyTorchRegistry::get().release(qualified_name,
+                                                      static_cast<at::DeviceType>(device));
+}
+
+/// The library's operators: "my_ops::leaky_relu LeakyRelu default out", a line each, with their
+/// overloads. Valid until the thread's next call.
+extern "C" ATEN_BRIDGE_PUBLIC inline const char* aten_bridge_pytorch_operators() {
+  thread_local std::string text;
+  text = aten_bridge::detail::PyTorchRegistry::get().names();
+  return text.c_str();
+}
+
+#endif  // ATEN_BRIDGE_HOSTS_PYTORCH_REGISTRY_H_

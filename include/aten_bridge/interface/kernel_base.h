@@ -1,0 +1,159 @@
+// The waist: all that ordinary code knows of a kernel.
+//
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef ATEN_BRIDGE_INTERFACE_KERNEL_BASE_H_
+#define ATEN_BRIDGE_INTERFACE_KERNEL_BASE_H_
+
+#include <aten_bridge/core/attributes.h>
+#include <aten_bridge/interface/checks.h>
+#include <aten_bridge/interface/operands.h>
+
+#include <cstdint>
+#include <memory>
+
+#pragma GCC visibility push(hidden)
+
+namespace aten_bridge::detail {
+
+/// What a host calls things, for error texts.
+struct Words {
+  const char* results;        ///< who says how large results are: "out_shape and out_dtype"
+  const char* resized;        ///< the cure where a kernel resized its output
+  const char* changed_dtype;  ///< the cure where it changed its dtype
+  const char* operands;       ///< what to compare with the kernel where the count is another
+};
+
+/// What a kernel's author says of its operator, for hosts that have operators of their own names,
+/// transformations and devices.
+struct OperatorOptions {
+  const char* name = nullptr;    // null: made of the kernel's
+  bool is_composite = false;     // the host's own operators are all that it is made of
+  bool is_private_use = false;   // also for a device that is not PyTorch's own
+  bool has_side_effect = false;  // two equal calls are two, and one that nobody reads is one
+  bool is_cast = false;          // under autocast its floating-point inputs are
+  at::ScalarType cast_to = at::ScalarType::Undefined;  // Undefined: autocast's own dtype
+};
+
+/// Of which operator and host a kernel is.
+struct KernelOrigin {
+  const char* operator_name = nullptr;
+  ErrorMode error_mode = ErrorMode::kThrow;
+  const Words* words = nullptr;  // of its host
+  OperatorOptions options = {};
+};
+
+/// What a kernel's type says of it.
+struct KernelFacts {
+  const Binding* bindings = nullptr;  // of its input parameters
+  int check_count = 0;
+  int inputs = 0;  // parameters; an at::TensorList counts as one
+  int outputs = 0;
+  int list_begin = -1;         // which of the inputs is the at::TensorList; -1: there is none
+  bool lists_outputs = false;  // there is an output more for each tensor of the list
+  int workspaces = 0;
+  bool takes_frame = false;   // the kernel gets the host's call as it is, and there are no bindings
+  bool has_instance = false;  // attributes or state
+  bool has_meta = false;
+  bool is_gradient = false;        // the outputs are the gradients of the inputs that are tensors
+  bool records = false;            // a graph for autograd
+  bool is_data_dependent = false;  // the sizes of the results are known after the call
+  bool returns_results = false;    // in the place of writing outputs
+  bool is_own_meta = false;        // the function itself tells shapes and dtypes
+  bool has_state = false;
+  bool changes_state = false;  // operator() of the state is not const
+
+  constexpr bool has_several_outputs() const { return outputs > 1 || lists_outputs; }
+};
+
+/// What ordinary code needs to know about a kernel.
+struct KernelInfo : KernelOrigin, KernelFacts {
+  const OperandCheck* checks = nullptr;  // of some of its inputs and outputs
+
+  /// Whether a host must make each call: neither one of two that are equal, nor none where nobody
+  /// reads the results.
+  constexpr bool has_side_effect() const { return options.has_side_effect || changes_state; }
+};
+
+/// An attribute of a kernel.
+struct AttributeInfo {
+  const char* name;
+  const char* text;  // what error texts call its type, such as "a list of ints"
+  AttributeType type;
+  bool is_optional;      // a std::optional
+  bool is_required;      // without a default
+  const void* fallback;  // the default, of the type; null: none, or that of no value
+};
+
+/// Sees a kernel's attributes, one by one.
+class AttributeVisitor {
+ public:
+  AttributeVisitor() = default;
+  AttributeVisitor(const AttributeVisitor&) = delete;
+  AttributeVisitor& operator=(const AttributeVisitor&) = delete;
+
+  virtual void visit(const AttributeInfo& attribute) = 0;
+
+ protected:
+  ~AttributeVisitor() = default;
+};
+
+/// A kernel whatever its function. It stays where it is made: `info` points into it.
+class KernelBase {
+ public:
+  KernelBase(const KernelBase&) = delete;
+  KernelBase& operator=(const KernelBase&) = delete;
+
+  KernelInfo info;
+
+  /// Calls the kernel's function.
+  virtual void invoke(const Arguments& arguments) const = 0;
+
+  /// Reads the attributes, each once; adds those that are wrong to the report.
+  virtual std::unique_ptr<Instance> make_instance(const Attributes& attributes,
+                                                  Report& report) const = 0;
+
+  /// The outputs as meta tensors, from inputs and outputs that are meta tensors.
+  virtual Tensors infer(const Arguments& arguments) const = 0;
+
+  /// Writes how many elements the workspaces have, and how large one of them is.
+  virtual void measure_workspaces(const Arguments& arguments, int64_t* elements,
+                                  ElementLayout* layouts) const = 0;
+
+  virtual void visit_attributes(AttributeVisitor& visitor) const = 0;
+
+ protected:
+  explicit constexpr KernelBase(const KernelInfo& kernel_info) : info(kernel_info) {}
+  ~KernelBase() = default;  // nobody deletes a kernel
+};
+
+//===--- what a kernel calls of ordinary code ---===//
+
+/// Adds to the report that an attribute is not there, or not what was `expected`.
+ATEN_BRIDGE_INLINE void add_attribute_fault(const Attributes& attributes, const char* name,
+                                            const char* expected, Report& report);
+
+/// Whether the tensor's memory overlaps that of an output, as that of a view of an input whose
+/// memory the host reuses. ATen cannot see it, since each operand has a storage of its own.
+ATEN_BRIDGE_INLINE bool overlaps_outputs(const Arguments& arguments, const at::Tensor& result);
+
+/// Copies what a kernel returned to the host's buffers, after a check of dtypes and shapes.
+ATEN_BRIDGE_INLINE void copy_results(const Arguments& arguments, const at::Tensor* results,
+                                     int count);
+
+/// The same; to a host that takes them as they are, it moves them.
+ATEN_BRIDGE_INLINE void give_results(const Arguments& arguments, at::Tensor* results, int count);
+
+/// Copies what a kernel returned to the begin of the host's buffers, which have room for more.
+ATEN_BRIDGE_INLINE void copy_data_dependent_results(const Arguments& arguments,
+                                                    const at::Tensor* results, int count);
+
+/// What a kernel returns by reference is one of its output parameters; anything else would be lost.
+ATEN_BRIDGE_INLINE void check_returned(const Arguments& arguments,
+                                       const at::Tensor* const* returned, int count);
+
+}  // namespace aten_bridge::detail
+
+#pragma GCC visibility pop
+
+#endif  // ATEN_BRIDGE_INTERFACE_KERNEL_BASE_H_

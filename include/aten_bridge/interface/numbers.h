@@ -1,0 +1,247 @@
+// Numbers: the one element of an input, as the kernel asks for it.
+//
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef ATEN_BRIDGE_INTERFACE_NUMBERS_H_
+#define ATEN_BRIDGE_INTERFACE_NUMBERS_H_
+
+#include <aten_bridge/core/attributes.h>
+#include <aten_bridge/interface/operands.h>
+#include <aten_bridge/tensors/views.h>
+
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <iterator>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#pragma GCC visibility push(hidden)
+
+namespace aten_bridge::detail {
+
+/// The one element of an input, before it becomes what the kernel asks for.
+struct Number {
+  enum class Type : std::uint8_t { kBool, kInt, kBigInt, kReal, kComplex };
+  Type type = Type::kInt;
+  int64_t integer = 0;                 // of kBool and kInt
+  c10::complex<double> real = {0, 0};  // of kBigInt (2^63 and more, rounded), kReal and kComplex
+};
+
+template <class T>
+T load(const void* data) {
+  T value;
+  std::memcpy(&value, data, sizeof(T));  // of any alignment
+  return value;
+}
+
+/// `slot` has one element.
+inline Number read_number(const Slot& slot) {
+  const auto integer = [](int64_t value) { return Number{Number::Type::kInt, value, {}}; };
+  const auto real = [](double value) { return Number{Number::Type::kReal, 0, {value, 0}}; };
+  switch (slot.dtype) {
+    case DType::kBool:
+      return {Number::Type::kBool, load<std::uint8_t>(slot.data) != 0, {}};
+    case DType::kUInt8:
+      return integer(load<std::uint8_t>(slot.data));
+    case DType::kInt8:
+      return integer(load<std::int8_t>(slot.data));
+    case DType::kUInt16:
+      return integer(load<std::uint16_t>(slot.data));
+    case DType::kInt16:
+      return integer(load<std::int16_t>(slot.data));
+    case DType::kUInt32:
+      return integer(load<std::uint32_t>(slot.data));
+    case DType::kInt32:
+      return integer(load<std::int32_t>(slot.data));
+    case DType::kUInt64: {
+      const auto value = load<std::uint64_t>(slot.data);
+      return value >> 63 == 0 ? integer(static_cast<int64_t>(value))
+                              : Number{Number::Type::kBigInt, 0, {static_cast<double>(value), 0}};
+    }
+    case DType::kInt64:
+      return integer(load<int64_t>(slot.data));
+    case DType::kFloat16:
+      return real(load<c10::Half>(slot.data));
+    case DType::kBFloat16:
+      return real(load<c10::BFloat16>(slot.data));
+    case DType::kFloat32:
+      return real(load<float>(slot.data));
+    case DType::kFloat64:
+      return real(load<double>(slot.data));
+    case DType::kComplex64:
+      return {Number::Type::kComplex, 0, load<c10::complex<float>>(slot.data)};
+    case DType::kComplex128:
+      return {Number::Type::kComplex, 0, load<c10::complex<double>>(slot.data)};
+    case DType::kFloat8E4M3FN:
+      return real(load<c10::Float8_e4m3fn>(slot.data));
+    case DType::kFloat8E5M2:
+      return real(load<c10::Float8_e5m2>(slot.data));
+    case DType::kNone:
+      break;
+  }
+  return {};
+}
+
+/// Converts without loss of more than a double's precision. False if that is not possible.
+inline bool convert(const Number& number, int64_t& value) {
+  const double real = number.real.real();
+  switch (number.type) {
+    case Number::Type::kBool:
+    case Number::Type::kInt:
+      value = number.integer;
+      return true;
+    case Number::Type::kReal:
+      if (real >= -0x1p63 && real < 0x1p63 && real == std::trunc(real)) {
+        value = static_cast<int64_t>(real);
+        return true;
+      }
+      return false;
+    default:
+      return false;
+  }
+}
+
+inline bool convert(const Number& number, bool& value) {
+  int64_t integer = 0;
+  const bool fits = convert(number, integer) && (integer == 0 || integer == 1);
+  value = integer == 1;
+  return fits;
+}
+
+inline bool convert(const Number& number, double& value) {
+  value =
+      number.type <= Number::Type::kInt ? static_cast<double>(number.integer) : number.real.real();
+  return number.type != Number::Type::kComplex;
+}
+
+inline bool convert(const Number& number, at::Scalar& value) {
+  switch (number.type) {
+    case Number::Type::kBool:
+      value = number.integer != 0;
+      return true;
+    case Number::Type::kInt:
+      value = number.integer;
+      return true;
+    case Number::Type::kReal:
+      value = number.real.real();
+      return true;
+    case Number::Type::kComplex:
+      value = number.real;
+      return true;
+    default:
+      return false;
+  }
+}
+
+/// The dtype that an input names; kNone for none.
+inline DType read_dtype(const Slot& slot) {
+  int64_t number = 0;
+  const bool is_dtype = slot.numel == 1 && convert(read_number(slot), number) && number > 0 &&
+                        number < static_cast<int64_t>(std::size(kDTypes));
+  return is_dtype ? static_cast<DType>(number) : DType::kNone;
+}
+
+/// Where an element of a list is, which may be a view: `slot` has up to one dimension.
+inline char* element_of_list(const Slot& slot, int64_t index) {
+  const int64_t stride = slot.strides == nullptr || slot.ndim == 0 ? 1 : slot.strides[0];
+  return static_cast<char*>(slot.data) +
+         (slot.offset + index * stride) * static_cast<int64_t>(dtype_itemsize(slot.dtype));
+}
+
+/// Reads a list of int64_t or of double.
+template <class List>
+List list_as(const Slot& slot) {
+  List list;
+  list.reserve(static_cast<std::size_t>(slot.numel));
+  for (int64_t i = 0; i < slot.numel; ++i) {
+    if constexpr (std::is_same_v<typename List::value_type, int64_t>) {
+      list.push_back(load<int64_t>(element_of_list(slot, i)));
+    } else {
+      Slot element = slot;
+      element.data = element_of_list(slot, i);
+      double value = 0;
+      convert(read_number(element), value);
+      list.push_back(slot.dtype == DType::kFloat32 ? widen(static_cast<float>(value)) : value);
+    }
+  }
+  return list;
+}
+
+template <class T>
+T number_as(const Slot& slot) {
+  T value{};
+  if constexpr (std::is_same_v<T, std::vector<int64_t>> || std::is_same_v<T, std::vector<double>>) {
+    value = list_as<T>(slot);
+  } else if constexpr (std::is_same_v<T, at::ScalarType>) {
+    value = scalar_type(read_dtype(slot));
+  } else {
+    convert(read_number(slot), value);
+  }
+  return value;
+}
+
+/// "" or how the slot is not such a number: ": expected ..., got ...".
+[[gnu::cold]] inline std::string number_fault(NumberType type, const Slot& slot) {
+  if (type >= NumberType::kInts) {
+    return join({": expected ",
+                 type == NumberType::kInts    ? "a list of ints"
+                 : type == NumberType::kReals ? "a list of floats"
+                                              : "the number of a dtype",
+                 ", got ", slot.text()});
+  }
+  const char* expected = type == NumberType::kBool   ? "a bool, 0 or 1"
+                         : type == NumberType::kInt  ? "an integer that an int64 can hold"
+                         : type == NumberType::kReal ? "a real number"
+                                                     : "a number that an at::Scalar can hold";
+  if (slot.numel != 1) {
+    return join({": expected ", expected, " as one element, got ", slot.text()});
+  }
+  const Number number = read_number(slot);
+  const char* format = number.type == Number::Type::kComplex ? "%.17g%+.17gj" : "%.17g";
+  char text[80];
+  if (number.type <= Number::Type::kInt) {
+    std::snprintf(text, sizeof(text), "%lld", static_cast<long long>(number.integer));  // NOLINT
+  } else {
+    std::snprintf(text, sizeof(text), format, number.real.real(), number.real.imag());
+  }
+  return join({": expected ", expected, ", got the ", dtype_name(slot.dtype), " ", text});
+}
+
+inline bool is_number(NumberType type, const Slot& slot) {
+  bool flag = false;
+  int64_t integer = 0;
+  double real = 0;
+  at::Scalar any;
+  if (type == NumberType::kInts) {
+    return slot.dtype == DType::kInt64 && slot.ndim <= 1;
+  }
+  if (type == NumberType::kReals) {
+    return slot.ndim <= 1 && slot.dtype != DType::kComplex64 && slot.dtype != DType::kComplex128;
+  }
+  if (type == NumberType::kDtype) {
+    return read_dtype(slot) != DType::kNone;
+  }
+  if (slot.numel != 1) {
+    return false;
+  }
+  const Number number = read_number(slot);
+  switch (type) {
+    case NumberType::kBool:
+      return convert(number, flag);
+    case NumberType::kInt:
+      return convert(number, integer);
+    case NumberType::kReal:
+      return convert(number, real);
+    default:
+      return convert(number, any);
+  }
+}
+
+}  // namespace aten_bridge::detail
+
+#pragma GCC visibility pop
+
+#endif  // ATEN_BRIDGE_INTERFACE_NUMBERS_H_

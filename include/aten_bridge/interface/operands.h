@@ -1,0 +1,276 @@
+// Operands: the inputs, outputs and workspaces of a call, and all that a kernel's arguments are
+// made of.
+//
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef ATEN_BRIDGE_INTERFACE_OPERANDS_H_
+#define ATEN_BRIDGE_INTERFACE_OPERANDS_H_
+
+#include <aten_bridge/core/slot.h>
+#include <aten_bridge/tensors/views.h>
+#include <c10/util/SmallVector.h>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <type_traits>
+#include <vector>
+
+#pragma GCC visibility push(hidden)
+
+namespace aten_bridge {
+class OperandCheck;
+}
+
+namespace aten_bridge::detail {
+
+struct KernelInfo;
+
+/// What a parameter, or a result, of a kernel is.
+enum class Kind : std::uint8_t {
+  kTensor,          // an input
+  kOptionalTensor,  // an input that may be None
+  kTensorList,      // any number of inputs
+  kOutput,
+  kValue,      // an attribute while there are aten_bridge::attr options, then a number:
+  kAttribute,  //
+  kNumber,     // the one element of an input
+  kWorkspace,
+  kFrame,  // the host's call as it comes
+};
+
+/// The values that an input can be read as; kNone for types that are none. Lists and dtypes are
+/// inputs of few hosts; a dtype is the number of a `DType`.
+enum class NumberType : std::uint8_t { kNone, kBool, kInt, kReal, kAny, kInts, kReals, kDtype };
+
+/// One input or output of a kernel.
+struct Binding {
+  Kind kind = Kind::kOutput;
+  NumberType number = NumberType::kNone;
+  bool optional = false;  // may be None
+
+  friend constexpr bool operator!=(const Binding& a, const Binding& b) {
+    return a.kind != b.kind || a.number != b.number || a.optional != b.optional;
+  }
+};
+
+/// One operand during a call: the host's memory and the tensor that the kernel works on.
+struct Operand {
+  OperandName name;
+  const OperandCheck* check = nullptr;
+  Slot slot;        // of this call: says nothing of `view` before set_view() or renew()
+  at::Tensor view;  // none of a number, which is read from the slot
+  // Of `view` before the body, all written by set_view():
+  const c10::TensorImpl* impl = nullptr;
+  const c10::StorageImpl* storage = nullptr;
+  const void* data = nullptr;
+  std::size_t bytes = 0;  // of the storage
+  c10::DispatchKeySet keys;
+  caffe2::TypeMeta type;
+  DType dtype = DType::kNone;
+  bool is_plain = false;                 // see is_plain()
+  bool is_settled = false;               // after the body: see settle()
+  bool is_again = false;                 // as in the last call, but for the memory
+  bool is_borrowed = false;              // `view` has no share in its tensor, which others keep
+  alignas(16) unsigned char number[16];  // of one whose element is fetched from a device
+};
+
+/// Tensors during a call; of up to four no list is allocated.
+using Tensors = c10::SmallVector<at::Tensor, 4>;
+
+/// The operands of a kernel's calls in one thread. Between the calls their views are kept, so that
+/// the next one has only to point them at other memory.
+struct KeptOperands {
+  [[gnu::noinline]] KeptOperands() = default;
+  [[gnu::noinline]] ~KeptOperands() = default;
+  KeptOperands(const KeptOperands&) = delete;
+  KeptOperands& operator=(const KeptOperands&) = delete;
+
+  std::uint64_t place = 0;             // whose calls they are of
+  const KernelInfo* kernel = nullptr;  // of the last call
+  int count = 0;                       // of its operands
+  bool in_use = false;
+  std::vector<Operand> operands;
+  Tensors list;  // for an at::TensorList; empty between the calls
+};
+
+/// The operands of a thread's calls of a kernel, by a number that the host has for each place of a
+/// network, which has shapes of its own. Four places that fall together keep theirs. A fifth takes
+/// over those of the one whose call is the longest ago, and makes other views of them, which costs
+/// time alone.
+class KeptByPlace {
+ public:
+  [[gnu::noinline]] KeptByPlace() = default;
+  [[gnu::noinline]] ~KeptByPlace() = default;
+  KeptByPlace(const KeptByPlace&) = delete;
+  KeptByPlace& operator=(const KeptByPlace&) = delete;
+
+  KeptOperands& of(std::uint64_t place) {
+    constexpr std::uint64_t kSpread = 0x9e3779b97f4a7c15;
+    const std::size_t index = place * kSpread >> (64 - kBits);
+    KeptOperands* const last = table_ == nullptr ? nullptr : (*table_)[index].front().get();
+    return last != nullptr && last->place == place ? *last : find(index, place);
+  }
+
+ private:
+  // Of 100 places at random addresses 68 are alone, and in 1 of 100 networks five fall together.
+  static constexpr int kBits = 8;
+  using Together = std::array<std::unique_ptr<KeptOperands>, 4>;  // the last one called in front
+  using Table = std::array<Together, 1U << kBits>;
+
+  [[gnu::noinline]] KeptOperands& find(std::size_t index, std::uint64_t place) {
+    if (table_ == nullptr) {
+      table_ = std::make_unique<Table>();
+    }
+    Together& together = (*table_)[index];
+    auto* found = together.begin();
+    while (found != together.end() - 1 && *found != nullptr && (*found)->place != place) {
+      ++found;
+    }
+    std::rotate(together.begin(), found, found + 1);
+    std::unique_ptr<KeptOperands>& kept = together.front();
+    if (kept == nullptr) {
+      kept = std::make_unique<KeptOperands>();
+    }
+    kept->place = place;  // also of those that an outer call has in use, see run()
+    return *kept;
+  }
+
+  std::unique_ptr<Table> table_;  // not in the thread's own memory, of which there is little
+};
+
+/// What the host keeps for one operator of a graph. A host may delete it as a class of its own
+/// (MindSpore 2.10 as AotKernelData), through the destructor, which must therefore be the first
+/// virtual function.
+class Instance {
+ public:
+  explicit Instance(const void* attributes) : attributes_(attributes) {}
+  virtual ~Instance() = default;
+  Instance(const Instance&) = delete;
+  Instance& operator=(const Instance&) = delete;
+
+  /// A std::tuple of their values, of the kernel's own types.
+  const void* attributes() const { return attributes_; }
+
+ private:
+  const void* attributes_;
+};
+
+/// Memory that a kernel uses during the call.
+struct Memory {
+  void* data = nullptr;
+  std::size_t bytes = 0;
+  c10::DataPtr owner;  // where it is not the host's
+};
+
+/// The workspaces of a call; of up to two no list is allocated.
+using Memories = c10::SmallVector<Memory, 2>;
+
+/// What a kernel gets in the place of an operand's memory that is not is_aligned().
+struct AlignedCopy {
+  [[gnu::cold, gnu::noinline]] ~AlignedCopy() = default;  // else it is in the end of each call
+
+  void* of_host = nullptr;
+  std::size_t bytes = 0;
+  c10::DataPtr copy;                  // and behind it the same again, as it was before the body
+  std::unique_ptr<AlignedCopy> next;  // of the same call
+};
+
+/// All that a kernel's arguments are made from: those of a call, or stand-ins without data.
+struct Arguments {
+  Operand* operands = nullptr;  // inputs, then outputs, in the host's order
+  int inputs = 0;
+  int outputs = 0;
+  int list_begin = -1;  // of the inputs that an at::TensorList takes; -1: there is none
+  int list_size = 0;
+  Tensors list;
+  std::unique_ptr<AlignedCopy> copies;
+  Instance* instance = nullptr;
+  Memory* workspaces = nullptr;
+  const KernelInfo* kernel = nullptr;
+  const void* frame = nullptr;  // the host's, for a kernel that takes it as it comes
+  void* stream = nullptr;       // the host's
+  void (*around_state)(const char* operator_name, void* stream,
+                       bool is_made) = nullptr;               // of the device
+  std::vector<std::vector<int64_t>>* result_sizes = nullptr;  // to be filled, where they are found
+  // To be filled with what the kernel returns, where the host has no memory for it.
+  Tensors* results = nullptr;
+
+  /// The operand of input parameter `index`; of an at::TensorList, the first.
+  Operand& input(int index) const {
+    return operands[list_begin >= 0 && index > list_begin ? index + list_size - 1 : index];
+  }
+  Operand& output(int index) const { return operands[inputs + index]; }
+  int size() const { return inputs + outputs; }
+};
+
+/// The bytes of one element of a workspace, and what is added so that the first can be aligned.
+struct ElementLayout {
+  std::size_t size = 0;
+  std::size_t slack = 0;
+};
+
+/// The parameter that takes input `index`; all tensors of an at::TensorList have the same.
+inline int input_parameter(const Arguments& arguments, int index) {
+  return arguments.list_begin < 0 || index < arguments.list_begin
+             ? index
+             : std::max(arguments.list_begin, index - arguments.list_size + 1);
+}
+
+inline void fill_list(Arguments& arguments) {
+  if (arguments.list_size == 0) {
+    return;
+  }
+  arguments.list.reserve(static_cast<std::size_t>(arguments.list_size));
+  for (int i = 0; i < arguments.list_size; ++i) {
+    arguments.list.push_back(arguments.operands[arguments.list_begin + i].view);
+  }
+}
+
+/// The inputs of a call as meta tensors; undefined for None.
+[[gnu::cold]] inline Tensors meta_inputs(const Arguments& arguments) {
+  Tensors inputs;
+  for (int i = 0; i < arguments.inputs; ++i) {
+    const Slot& slot = arguments.operands[i].slot;
+    const at::IntArrayRef sizes(slot.sizes, static_cast<std::size_t>(slot.ndim));
+    inputs.push_back(slot.is_none() ? at::Tensor() : make_meta(sizes, scalar_type(slot.dtype)));
+  }
+  return inputs;
+}
+
+}  // namespace aten_bridge::detail
+
+namespace aten_bridge {
+
+/// Memory without an initial value that a kernel asked for with an aten_bridge::workspace option.
+/// Aligned for T; valid during the call.
+template <class T>
+class Workspace {
+ public:
+  static_assert(std::is_trivial_v<T>, "aten_bridge: a Workspace holds plain values.");
+  Workspace(void* data, std::size_t size) : data_(static_cast<T*>(data)), size_(size) {}
+
+  T* data() const { return data_; }
+  std::size_t size() const { return size_; }  ///< in elements
+  T* begin() const { return data_; }
+  T* end() const { return data_ + size_; }
+
+  /// Throws c10::Error if `index` is not below `size()`.
+  T& at(std::size_t index) const {
+    TORCH_CHECK_INDEX(index < size_, "expected an index below ", size_, ", got ", index);
+    return data_[index];
+  }
+  T& operator[](std::size_t index) const { return data_[index]; }
+
+ private:
+  T* data_;
+  std::size_t size_;
+};
+
+}  // namespace aten_bridge
+
+#pragma GCC visibility pop
+
+#endif  // ATEN_BRIDGE_INTERFACE_OPERANDS_H_

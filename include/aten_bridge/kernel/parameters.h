@@ -1,0 +1,320 @@
+// Parameters: from the types of a function's parameters to the operands of a call.
+//
+// Templates only list what a signature asks for (`Parameter`, `Plan`) and spread what a call brings
+// over the arguments (`argument`). Decoding, checking and reporting is ordinary code for all
+// kernels, so that a library with many kernels stays small.
+//
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef ATEN_BRIDGE_KERNEL_PARAMETERS_H_
+#define ATEN_BRIDGE_KERNEL_PARAMETERS_H_
+
+#include <aten_bridge/interface/numbers.h>
+#include <aten_bridge/interface/operands.h>
+#include <aten_bridge/kernel/values.h>
+#include <c10/util/ArrayRef.h>
+#include <c10/util/SmallVector.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#pragma GCC visibility push(hidden)
+
+namespace aten_bridge::detail {
+
+/// How a parameter of type P binds. For instance `const at::Tensor&` takes the next input, and what
+/// it gets is that input's view.
+template <class P>
+struct Parameter {
+  static constexpr Kind kKind = Kind::kValue;
+};
+
+template <>
+struct Parameter<const at::Tensor&> {
+  static constexpr Kind kKind = Kind::kTensor;
+  static const at::Tensor& get(const Arguments& arguments, int index) {
+    return arguments.input(index).view;
+  }
+};
+template <>
+struct Parameter<at::Tensor> : Parameter<const at::Tensor&> {};
+
+template <class Optional>
+struct OptionalInput {
+  static constexpr Kind kKind = Kind::kOptionalTensor;
+  static Optional get(const Arguments& arguments, int index) {
+    const at::Tensor& view = arguments.input(index).view;
+    return view.defined() ? Optional(view) : Optional();
+  }
+};
+template <>
+struct Parameter<const std::optional<at::Tensor>&> : OptionalInput<std::optional<at::Tensor>> {};
+template <>
+struct Parameter<std::optional<at::Tensor>> : OptionalInput<std::optional<at::Tensor>> {};
+
+template <>
+struct Parameter<at::TensorList> {
+  static constexpr Kind kKind = Kind::kTensorList;
+  static at::TensorList get(const Arguments& arguments, int /*index*/) { return arguments.list; }
+};
+
+template <>
+struct Parameter<at::Tensor&> {
+  static constexpr Kind kKind = Kind::kOutput;
+  static at::Tensor& get(const Arguments& arguments, int index) {
+    return arguments.output(index).view;
+  }
+};
+
+template <class T>
+inline constexpr ElementLayout kElementLayout = {};
+// All hosts align their memory for plain numbers (MindSpore 2.10 to 16 bytes).
+template <class T>
+inline constexpr ElementLayout kElementLayout<Workspace<T>> = {
+    sizeof(T), alignof(T) > alignof(std::max_align_t) ? alignof(T) - 1 : 0};
+
+template <class T>
+struct Parameter<Workspace<T>> {
+  static constexpr Kind kKind = Kind::kWorkspace;
+  static Workspace<T> get(const Arguments& arguments, int index) {
+    const Memory& memory = arguments.workspaces[index];
+    constexpr ElementLayout kLayout = kElementLayout<Workspace<T>>;
+    void* data = memory.data;
+    std::size_t bytes = memory.bytes;
+    if (kLayout.slack > 0) {
+      data = std::align(alignof(T), bytes - kLayout.slack, data, bytes);
+    }
+    return {data, (memory.bytes - kLayout.slack) / sizeof(T)};
+  }
+};
+template <class T>
+struct Parameter<const Workspace<T>&> : Parameter<Workspace<T>> {};
+
+/// What a std::optional or a std::vector is made of.
+template <class T>
+struct ElementOf {
+  using Type = T;
+};
+template <class T>
+struct ElementOf<std::optional<T>> : ElementOf<T> {};
+template <class T>
+struct ElementOf<std::vector<T>> : ElementOf<T> {};
+
+/// One parameter of a kernel, so that what a compiler says of it names its number and its type.
+template <std::size_t kNumber, class P>
+struct KernelParameter {
+  using Element = typename ElementOf<Plain<P>>::Type;
+  static constexpr bool kIsInteger = std::is_integral_v<Element> &&
+                                     !std::is_same_v<Element, int64_t> &&
+                                     !std::is_same_v<Element, bool>;
+  static constexpr bool kIsFloat = std::is_same_v<Element, float>;
+
+  static_assert(
+      !kIsInteger,
+      "aten_bridge: the integers of a kernel are int64_t, its parameter number kNumber of "
+      "KernelParameter<kNumber, type> has another one; write int64_t.");
+  static_assert(!kIsFloat,
+                "aten_bridge: the floating-point numbers of a kernel are double, its parameter "
+                "number kNumber of KernelParameter<kNumber, type> is a float; write double.");
+  static_assert(kIsInteger || kIsFloat || Parameter<P>::kKind != Kind::kValue ||
+                    (Value<Plain<P>>::kSupported &&
+                     (!std::is_reference_v<P> || std::is_const_v<std::remove_reference_t<P>>)),
+                "aten_bridge: a kernel's parameters are const at::Tensor& or at::Tensor for an "
+                "input, const std::optional<at::Tensor>& for an input that may be None, "
+                "at::TensorList for any number of inputs, at::Tensor& for an output, "
+                "aten_bridge::Workspace<T> for a workspace, and for attributes and numbers bool, "
+                "int64_t (not int), double (not float), at::Scalar, at::ScalarType, std::string, "
+                "std::vector of int64_t, double, bool or std::string, std::vector of the first two "
+                "of these, at::IntArrayRef, and std::optional of these; or const "
+                "aten_bridge::CallFrame& alone.");
+};
+
+template <class Indices, class... P>
+struct KernelParameters;
+template <std::size_t... I, class... P>
+struct KernelParameters<std::index_sequence<I...>, P...> : KernelParameter<I + 1, P>... {};
+
+/// Where the argument of a parameter comes from: its kind, and its number within that kind.
+struct Place {
+  Kind kind = Kind::kFrame;
+  int index = 0;
+};
+
+/// What a list of parameters takes from a call when the first `attributes` of its values are
+/// attributes. Numbers are inputs.
+template <class... P>
+struct Plan : KernelParameters<std::index_sequence_for<P...>, P...> {
+  static constexpr int kParameters = sizeof...(P);
+
+  static constexpr int count([[maybe_unused]] Kind kind) {
+    return (0 + ... + (Parameter<P>::kKind == kind ? 1 : 0));
+  }
+
+  static constexpr std::array<Place, sizeof...(P)> places(int attributes) {
+    constexpr Kind kKinds[] = {Parameter<P>::kKind..., Kind::kFrame};
+    std::array<Place, sizeof...(P)> places = {};
+    int inputs = 0;
+    int outputs = 0;
+    int values = 0;
+    int workspaces = 0;
+    for (std::size_t i = 0; i < kParameters; ++i) {
+      switch (kKinds[i]) {
+        case Kind::kValue:
+          places[i] = values < attributes ? Place{Kind::kAttribute, values}
+                                          : Place{Kind::kNumber, inputs++};
+          ++values;
+          break;
+        case Kind::kOutput:
+          places[i] = {kKinds[i], outputs++};
+          break;
+        case Kind::kWorkspace:
+          places[i] = {kKinds[i], workspaces++};
+          break;
+        case Kind::kFrame:
+          break;
+        default:
+          places[i] = {kKinds[i], inputs++};
+      }
+    }
+    return places;
+  }
+
+  /// How many inputs there are; an at::TensorList is one.
+  static constexpr int inputs(int attributes) {
+    const int numbers = count(Kind::kValue) - attributes;
+    return count(Kind::kTensor) + count(Kind::kOptionalTensor) + count(Kind::kTensorList) +
+           (numbers > 0 ? numbers : 0);
+  }
+
+  /// Which of the inputs is the at::TensorList; -1: none.
+  static constexpr int list_begin(int attributes) {
+    for (const Place& place : places(attributes)) {
+      if (place.kind == Kind::kTensorList) {
+        return place.index;
+      }
+    }
+    return -1;
+  }
+
+  /// Of the inputs, in their order. `N` is their number.
+  template <std::size_t N>
+  static constexpr std::array<Binding, N> bindings(int attributes) {
+    constexpr NumberType kNumbers[] = {Value<Plain<P>>::kNumber..., NumberType::kNone};
+    constexpr bool kOptional[] = {kIsOptional<Plain<P>>..., false};
+    const auto from = places(attributes);
+    std::array<Binding, N> bindings = {};
+    for (std::size_t i = 0, input = 0; i < kParameters; ++i) {
+      const Kind kind = from[i].kind;
+      if (kind == Kind::kTensor || kind == Kind::kOptionalTensor || kind == Kind::kTensorList ||
+          kind == Kind::kNumber) {
+        bindings[input++] = {kind, kNumbers[i], kOptional[i]};
+      }
+    }
+    return bindings;
+  }
+
+  /// Of the elements of each workspace. `N` is their number.
+  template <std::size_t N>
+  static constexpr std::array<ElementLayout, N> element_layouts() {
+    constexpr ElementLayout kLayouts[] = {kElementLayout<Plain<P>>..., ElementLayout()};
+    std::array<ElementLayout, N> layouts = {};
+    std::size_t count = 0;
+    for (const ElementLayout& layout : kLayouts) {
+      if (layout.size > 0) {
+        layouts[count++] = layout;
+      }
+    }
+    return layouts;
+  }
+
+  /// std::tuple of how the values are kept, in their order.
+  using Values = decltype(std::tuple_cat(
+      std::declval<
+          std::conditional_t<Parameter<P>::kKind == Kind::kValue,
+                             std::tuple<typename Value<Plain<P>>::Held>, std::tuple<>>>()...));
+};
+
+/// The first N types of a std::tuple.
+template <class Tuple, class Indices>
+struct FirstOf;
+template <class Tuple, std::size_t... I>
+struct FirstOf<Tuple, std::index_sequence<I...>> {
+  using Type = std::tuple<std::tuple_element_t<I, Tuple>...>;
+};
+template <class Tuple, std::size_t N>
+using First = typename FirstOf<Tuple, std::make_index_sequence<N>>::Type;
+
+/// The list in an input for a parameter that only refers to it: lives as long as the call. Up to
+/// eight elements need no memory of the heap's.
+template <class View, class Element>
+struct ViewedList {
+  explicit ViewedList(const Slot& slot)
+      : is_none(slot.is_none()), held(is_none ? Held() : list_as<Held>(slot)) {}
+  operator View() const {  // NOLINT(*-explicit-*)
+    return is_none ? View() : View(at::ArrayRef<Element>(held));
+  }
+
+  using Held = c10::SmallVector<Element, 8>;
+  bool is_none;
+  Held held;
+};
+
+/// The same of a number: PyTorch before 2.2 has an optional of its own.
+template <class View>
+struct ViewedNumber {
+  explicit ViewedNumber(const Slot& slot) {
+    if constexpr (kIsOptional<View>) {
+      if (!slot.is_none()) {
+        held = number_as<typename Held::value_type>(slot);
+      }
+    } else {
+      held = number_as<Held>(slot);
+    }
+  }
+  operator View() const { return Value<View>::get(held); }  // NOLINT(*-explicit-*)
+
+  using Held = typename Value<View>::Held;
+  Held held{};
+};
+
+/// The argument for a parameter of type P; `AttributeTuple` is what the call's instance keeps.
+template <class P, class AttributeTuple, Kind kind, int index>
+decltype(auto) argument(const Arguments& arguments) {
+  if constexpr (kind == Kind::kAttribute) {
+    return Value<Plain<P>>::get(
+        std::get<index>(*static_cast<const AttributeTuple*>(arguments.instance->attributes())));
+  } else if constexpr (kind == Kind::kNumber) {
+    static_assert(Value<Plain<P>>::kNumber != NumberType::kNone,
+                  "aten_bridge: only bool, int64_t, double, at::Scalar and std::optional of these "
+                  "are read from an input; a parameter of another type takes an attribute: add "
+                  "aten_bridge::attr(\"name\") for it.");
+    using Held = typename Value<Plain<P>>::Held;
+    const Slot& slot = arguments.input(index).slot;
+    if constexpr (std::is_constructible_v<Plain<P>, at::IntArrayRef>) {
+      return ViewedList<Plain<P>, int64_t>{slot};
+    } else if constexpr (std::is_constructible_v<Plain<P>, at::ArrayRef<double>>) {
+      return ViewedList<Plain<P>, double>{slot};
+    } else if constexpr (!std::is_same_v<Held, Plain<P>>) {  // a view of the value
+      return ViewedNumber<Plain<P>>{slot};
+    } else if constexpr (kIsOptional<Plain<P>>) {
+      return slot.is_none() ? Held() : Held(number_as<typename Held::value_type>(slot));
+    } else {
+      return number_as<Held>(slot);
+    }
+  } else {
+    return Parameter<P>::get(arguments, index);
+  }
+}
+
+}  // namespace aten_bridge::detail
+
+#pragma GCC visibility pop
+
+#endif  // ATEN_BRIDGE_KERNEL_PARAMETERS_H_

@@ -1,0 +1,252 @@
+// Values: the types that attributes can have, and how one is read.
+//
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef ATEN_BRIDGE_KERNEL_VALUES_H_
+#define ATEN_BRIDGE_KERNEL_VALUES_H_
+
+#include <aten_bridge/core/attributes.h>
+#include <aten_bridge/interface/kernel_base.h>
+#include <aten_bridge/interface/operands.h>
+#include <aten_bridge/tensors/torch.h>
+#include <aten_bridge/tensors/views.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#pragma GCC visibility push(hidden)
+
+namespace aten_bridge::detail {
+
+template <class>
+inline constexpr bool kNever = false;
+
+template <class T>
+using Plain = std::remove_cv_t<std::remove_reference_t<T>>;
+
+// clang-format off
+template <> struct AttributeTypeOf<at::Scalar> : Is<AttributeType::kNumber> {};
+template <> struct AttributeTypeOf<at::ScalarType> : Is<AttributeType::kDtype> {};
+// clang-format on
+
+/// A type that attributes, and some that numbers, can be: how it is kept (`Held`) and handed over
+/// (`get`), and what error texts call it.
+template <class T>
+struct Value {
+  static constexpr bool kSupported = false;
+  static constexpr NumberType kNumber = NumberType::kNone;
+  using Held = char;
+};
+
+template <class T, NumberType number = NumberType::kNone>
+struct OwnValue {
+  static constexpr bool kSupported = true;
+  static constexpr AttributeType kType = AttributeTypeOf<T>::value;
+  static constexpr NumberType kNumber = number;
+  using Held = T;
+  static const T& get(const T& held) { return held; }
+};
+
+// clang-format off
+template <> struct Value<bool> : OwnValue<bool, NumberType::kBool> {
+  static constexpr const char* kText = "a bool"; };
+template <> struct Value<int64_t> : OwnValue<int64_t, NumberType::kInt> {
+  static constexpr const char* kText = "an int"; };
+template <> struct Value<double> : OwnValue<double, NumberType::kReal> {
+  static constexpr const char* kText = "a float, such as 1.0"; };
+template <> struct Value<at::Scalar> : OwnValue<at::Scalar, NumberType::kAny> {
+  static constexpr const char* kText = "a number"; };
+template <> struct Value<std::string> : OwnValue<std::string> {
+  static constexpr const char* kText = "a str"; };
+template <> struct Value<at::ScalarType> : OwnValue<at::ScalarType, NumberType::kDtype> {
+  static constexpr const char* kText = "the name of a dtype, such as \"float32\""; };
+template <> struct Value<std::vector<bool>> : OwnValue<std::vector<bool>> {
+  static constexpr const char* kText = "a list of bools"; };
+template <> struct Value<std::vector<std::string>> : OwnValue<std::vector<std::string>> {
+  static constexpr const char* kText = "a list of strs"; };
+template <> struct Value<std::vector<int64_t>>
+    : OwnValue<std::vector<int64_t>, NumberType::kInts> {
+  static constexpr const char* kText = "a list of ints"; };
+template <> struct Value<std::vector<double>>
+    : OwnValue<std::vector<double>, NumberType::kReals> {
+  static constexpr const char* kText = "a list of floats, such as [1.0, 2.0]"; };
+template <> struct Value<std::vector<std::vector<int64_t>>>
+    : OwnValue<std::vector<std::vector<int64_t>>> {
+  static constexpr const char* kText = "a list of lists of ints"; };
+template <> struct Value<std::vector<std::vector<double>>>
+    : OwnValue<std::vector<std::vector<double>>> {
+  static constexpr const char* kText = "a list of lists of floats, such as [[1.0], [2.0, 3.0]]"; };
+// clang-format on
+
+/// A type that only refers to a value of type T.
+template <class View, class T>
+struct ViewedValue : Value<T> {
+  static View get(const T& held) { return held; }
+};
+template <>
+struct Value<std::string_view> : ViewedValue<std::string_view, std::string> {};
+template <>
+struct Value<at::IntArrayRef> : ViewedValue<at::IntArrayRef, std::vector<int64_t>> {};
+template <>
+struct Value<at::ArrayRef<double>> : ViewedValue<at::ArrayRef<double>, std::vector<double>> {};
+
+template <class T>
+struct Value<std::optional<T>> : Value<T> {
+  using Held = std::optional<typename Value<T>::Held>;
+  static std::optional<T> get(const Held& held) {
+    return held.has_value() ? std::optional<T>(Value<T>::get(*held)) : std::nullopt;
+  }
+};
+template <>
+struct Value<at::OptionalIntArrayRef> : Value<std::optional<std::vector<int64_t>>> {
+  static at::OptionalIntArrayRef get(const Held& held) {
+    return held.has_value() ? at::OptionalIntArrayRef(*held) : at::OptionalIntArrayRef();
+  }
+};
+
+template <class T>
+inline constexpr bool kIsOptional = false;
+template <class T>
+inline constexpr bool kIsOptional<std::optional<T>> = true;
+template <>
+inline constexpr bool kIsOptional<at::OptionalIntArrayRef> = true;
+
+struct NoDefault {};
+
+/// Default of an attribute: a list, of whatever the attribute has.
+struct EmptyList {
+  template <class T>
+  operator std::vector<T>() const {  // NOLINT(*-explicit-*)
+    return {};
+  }
+};
+
+/// Default of an attribute: a list of bools, of strings, of ints, or of floats.
+template <class T>
+using DefaultElement = std::conditional_t<
+    std::is_same_v<T, bool>, bool,
+    std::conditional_t<std::is_convertible_v<T, std::string>, std::string,
+                       std::conditional_t<std::is_integral_v<T>, int64_t, double>>>;
+template <class T>
+using DefaultList = std::vector<DefaultElement<T>>;
+
+/// An aten_bridge::attr option.
+template <class Default>
+struct Attr {
+  const char* name;
+  Default fallback;
+};
+
+/// Whether an operator must set the attribute.
+template <class Held, class AttrOption>
+inline constexpr bool kIsRequired =
+    std::is_same_v<AttrOption, Attr<NoDefault>> && !kIsOptional<Held>;
+
+/// Whether a default fits: no float for an int, no number for a bool.
+template <class Held, class Default>
+constexpr bool default_fits() {
+  if constexpr (std::is_same_v<Default, NoDefault> || std::is_same_v<Held, Default>) {
+    return true;
+  } else if constexpr (kIsOptional<Held> && !std::is_same_v<Default, std::nullopt_t>) {
+    return default_fits<typename Held::value_type, Default>();
+  } else if constexpr (std::is_same_v<Held, bool>) {
+    return std::is_same_v<Default, bool>;
+  } else if constexpr (std::is_same_v<Held, int64_t>) {
+    return std::is_integral_v<Default> && !std::is_same_v<Default, bool>;
+  } else if constexpr (std::is_same_v<Held, double>) {
+    return std::is_arithmetic_v<Default> && !std::is_same_v<Default, bool>;
+  } else {
+    return std::is_convertible_v<Default, Held>;
+  }
+}
+
+/// What is seen of an attribute.
+template <class Held, class Default>
+[[gnu::cold]] void visit_attribute(const Attr<Default>& attr, AttributeVisitor& visitor) {
+  AttributeInfo info{attr.name,
+                     Value<Held>::kText,
+                     Value<Held>::kType,
+                     kIsOptional<Held>,
+                     kIsRequired<Held, Attr<Default>>,
+                     nullptr};
+  if constexpr (std::is_same_v<Default, NoDefault> || std::is_same_v<Default, std::nullopt_t>) {
+    visitor.visit(info);
+  } else if constexpr (kIsOptional<Held>) {
+    const Held fallback = attr.fallback;
+    info.fallback = fallback.has_value() ? &*fallback : nullptr;
+    visitor.visit(info);
+  } else {
+    const Held fallback = attr.fallback;
+    info.fallback = &fallback;
+    visitor.visit(info);
+  }
+}
+
+template <class T>
+bool get_attribute(const Attributes& attributes, const char* name, T& value) {
+  return attributes.get(name, value);
+}
+
+inline bool get_attribute(const Attributes& attributes, const char* name, at::ScalarType& value) {
+  std::string text;
+  const DTypeInfo* info = attributes.get(name, text) ? find_dtype(text) : nullptr;
+  value = info == nullptr ? at::ScalarType::Undefined : scalar_type(info->dtype);
+  return value != at::ScalarType::Undefined;
+}
+
+inline bool get_attribute(const Attributes& attributes, const char* name, at::Scalar& value) {
+  bool flag = false;
+  int64_t integer = 0;
+  double real = 0;
+  if (attributes.get(name, real)) {
+    value = real;
+  } else if (attributes.get(name, integer)) {
+    value = integer;
+  } else if (attributes.get(name, flag)) {
+    value = flag;
+  } else {
+    return false;
+  }
+  return true;
+}
+
+template <class T>
+bool get_attribute(const Attributes& attributes, const char* name, std::optional<T>& value) {
+  T given{};
+  const bool found = get_attribute(attributes, name, given);
+  value = std::move(given);
+  return found;
+}
+
+/// The value of an attribute or its default; without either adds to the report.
+template <class Held, class Default>
+Held read_attribute(const Attributes& attributes, const Attr<Default>& attr, Report& report) {
+  static_assert(default_fits<Held, Default>(),
+                "aten_bridge: the default of an attribute has the type of its parameter: a number "
+                "where that is a double, an integer, a bool, a string, at::kFloat for a dtype, "
+                "{1, 2} for a list of ints, {1.0, 2.0} of floats.");
+  if (kIsRequired<Held, Attr<Default>> || attributes.has(attr.name)) {
+    Held value{};
+    if (!get_attribute(attributes, attr.name, value)) {
+      add_attribute_fault(attributes, attr.name, Value<Held>::kText, report);
+    }
+    return value;
+  }
+  if constexpr (std::is_same_v<Default, NoDefault>) {
+    return Held{};
+  } else {
+    Held value = attr.fallback;
+    return value;
+  }
+}
+
+}  // namespace aten_bridge::detail
+
+#pragma GCC visibility pop
+
+#endif  // ATEN_BRIDGE_KERNEL_VALUES_H_

@@ -1,0 +1,132 @@
+// Views: tensors over memory that they do not own, and tensors without data.
+//
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef ATEN_BRIDGE_TENSORS_VIEWS_H_
+#define ATEN_BRIDGE_TENSORS_VIEWS_H_
+
+#include <aten_bridge/core/slot.h>
+#include <aten_bridge/tensors/torch.h>
+#include <c10/core/CPUAllocator.h>
+#include <c10/core/ScalarTypeToTypeMeta.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#pragma GCC visibility push(hidden)
+
+namespace aten_bridge {
+
+/// PyTorch's name of a dtype; Undefined for kNone and for what this libtorch does not have.
+inline at::ScalarType scalar_type(DType dtype) noexcept {
+  return detail::kScalarTypes[static_cast<std::size_t>(dtype)];
+}
+
+}  // namespace aten_bridge
+
+namespace aten_bridge::detail {
+
+/// The host's name of a dtype where it has one: "float32", not "Float".
+[[gnu::cold]] inline std::string scalar_type_text(at::ScalarType type) {
+  for (const DTypeInfo& info : kDTypes) {
+    if (info.dtype != DType::kNone && scalar_type(info.dtype) == type) {
+      return std::string(info.name);
+    }
+  }
+  return c10::toString(type);
+}
+
+/// "float32 [2, 3]" or "an undefined tensor".
+[[gnu::cold]] inline std::string tensor_text(const at::Tensor& tensor) {
+  return !tensor.defined() ? "an undefined tensor"
+                           : scalar_type_text(tensor.scalar_type()) + ' ' +
+                                 shape_text(tensor.sizes().data(), static_cast<int>(tensor.dim()));
+}
+
+/// A row-major tensor over memory that it does not own. With an allocator, resizing it beyond
+/// `bytes` gives it memory of its own. Not at::from_blob, whose storage cannot be resized.
+inline at::Tensor make_tensor(void* data, c10::Device device, std::size_t bytes,
+                              c10::Allocator* allocator, at::ScalarType type,
+                              at::IntArrayRef sizes) {
+  const auto key = device.is_cpu()    ? c10::DispatchKey::CPU
+                   : device.is_cuda() ? c10::DispatchKey::CUDA
+                                      : c10::DispatchKey::Meta;
+  c10::Storage storage(c10::Storage::use_byte_size_t(), bytes, c10::DataPtr(data, device),
+                       allocator, /*resizable=*/allocator != nullptr);
+  at::Tensor tensor = at::detail::make_tensor<c10::TensorImpl>(
+      std::move(storage), c10::DispatchKeySet(key), c10::scalarTypeToTypeMeta(type));
+  tensor.unsafeGetTensorImpl()->set_sizes_contiguous(sizes);
+  return tensor;
+}
+
+/// The bytes from the operand's data to the end of its last element.
+inline std::size_t slot_bytes(const Slot& slot) {
+  int64_t elements = slot.numel;
+  if (slot.strides != nullptr && slot.numel > 0) {
+    elements = slot.offset + 1;
+    for (int i = 0; i < slot.ndim; ++i) {
+      elements += (slot.sizes[i] - 1) * slot.strides[i];
+    }
+  }
+  return static_cast<std::size_t>(elements) * dtype_itemsize(slot.dtype);
+}
+
+/// Whether ATen can use the operand's memory. Of a complex128 the compiler takes both halves at
+/// once, at a multiple of 16 bytes; an array of NumPy's may begin at 8 behind one. All others it
+/// takes as they lie.
+inline bool is_aligned(const Slot& slot) {
+  return slot.dtype != DType::kComplex128 || slot.numel == 0 ||
+         reinterpret_cast<std::uintptr_t>(slot.data) % alignof(c10::complex<double>) == 0;
+}
+
+[[gnu::cold]] inline void add_alignment_fault(const OperandName& name, const Slot& slot,
+                                              Report& report) {
+  report.add(Status::kDtype, {name.text(), ": expected ", slot.text(),
+                              " at a multiple of 16 bytes, got an address that is none"});
+}
+
+/// A tensor over the operand's memory, undefined for None. Adds to `report` a dtype that this
+/// libtorch does not have.
+///
+/// Without an allocator, ATen refuses to resize the tensor beyond the host's buffer. An output of
+/// ATEN_BRIDGE_EXPORT has one and so moves to memory of its own: it is found out after the body, by
+/// a check that can name the sizes.
+template <bool kMayBeStrided>
+[[gnu::noinline]] at::Tensor make_view(const Slot& slot, const OperandName& name,
+                                       c10::Device device, c10::Allocator* allocator,
+                                       Report& report) {
+  if (slot.is_none()) {
+    return {};
+  }
+  const at::ScalarType type = scalar_type(slot.dtype);
+  if (type == at::ScalarType::Undefined) {
+    report.add(Status::kDtype,
+               {name.text(), ": expected a dtype of this version of PyTorch, got ", slot.text()});
+    return {};
+  }
+  const at::IntArrayRef sizes(slot.sizes, static_cast<std::size_t>(slot.ndim));
+  at::Tensor view = make_tensor(slot.data, device, slot_bytes(slot), allocator, type, sizes);
+  if constexpr (kMayBeStrided) {
+    if (slot.strides != nullptr) {
+      view.unsafeGetTensorImpl()->set_sizes_and_strides(
+          sizes, at::IntArrayRef(slot.strides, sizes.size()), slot.offset);
+    }
+  }
+  return view;
+}
+
+/// A tensor without data; who asks for its data meets an error.
+[[gnu::cold]] inline at::Tensor make_meta(at::IntArrayRef sizes, at::ScalarType type) {
+  at::Tensor tensor = make_tensor(nullptr, at::kMeta, 0, c10::GetCPUAllocator(), type, sizes);
+  forbid_data(tensor.storage().unsafeGetStorageImpl(),
+              "expected a tensor with data, got a meta tensor", 0);
+  return tensor;
+}
+
+}  // namespace aten_bridge::detail
+
+#pragma GCC visibility pop
+
+#endif  // ATEN_BRIDGE_TENSORS_VIEWS_H_

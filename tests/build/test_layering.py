@@ -1,0 +1,153 @@
+"""The header's layers are its folders, and includes go down; one file is made of all of them."""
+
+import re
+
+import pytest
+from conftest import SOURCE, compile_only, run
+
+INCLUDE = SOURCE / "include"
+HEADERS = sorted(
+    path
+    for path in (INCLUDE / "aten_bridge").rglob("*.h")
+    if not path.name.startswith("testing")  # the simulated host, which includes none of them
+)
+MOST_LINES = 450
+
+# The folders, each with those that its headers may include besides their own.
+LAYERS = {
+    "core": [],
+    "tensors": ["core"],
+    "interface": ["core", "tensors"],
+    "kernel": ["core", "tensors", "interface"],
+    "call": ["core", "tensors", "interface"],
+    "hosts/introspection": ["core", "tensors", "interface", "call", "hosts/mindspore"],
+    "hosts/mindspore": ["core", "tensors", "interface", "kernel", "call", "hosts/introspection"],
+    "hosts/pytorch": ["core", "tensors", "interface", "call"],
+    "hosts/jax": ["core", "tensors", "interface", "call"],
+}
+# Sources that include headers of the bridge's own, besides <aten_bridge.h>.
+SOURCES = [*(SOURCE / "plugin").rglob("*.[ch]*"), *(SOURCE / "cmake").rglob("*.cpp")]
+
+
+def name_of(header):
+    return header.relative_to(INCLUDE / "aten_bridge").with_suffix("").as_posix()
+
+
+def layer_of(name):
+    return name.rpartition("/")[0]
+
+
+def code_of(path):
+    return re.sub(r"//.*", "", path.read_text())
+
+
+def includes_of(path):
+    return re.findall(r"#include <aten_bridge/(.*)\.h>", path.read_text())
+
+
+def test_every_folder_is_a_layer():
+    assert {layer_of(name_of(header)) for header in HEADERS} == set(LAYERS)
+
+
+def test_every_header_is_in_the_table():
+    text = (SOURCE / "docs/inside.md").read_text()
+    table = text.partition("## Headers")[2].partition("\n## ")[0]
+    lines = re.findall(r"^\| (`.*?`) \|", table, re.M)
+    in_table = re.findall(r"`(.*?)\.h`", "\n".join(lines))
+    assert sorted(in_table) == sorted(map(name_of, HEADERS))
+
+
+def test_a_host_is_as_short_as_is_said():
+    said = "in fewer than a hundred lines"
+    for page in (SOURCE / "docs/inside.md", INCLUDE / "aten_bridge/call/host.h"):
+        assert said in page.read_text()
+    assert len((SOURCE / "tests/kernels/toy_host.h").read_text().splitlines()) < 100
+
+
+@pytest.mark.parametrize("header", HEADERS, ids=name_of)
+def test_includes_only_go_down(header):
+    layer = layer_of(name_of(header))
+    assert {layer_of(name) for name in includes_of(header)} <= {layer, *LAYERS[layer]}
+
+
+@pytest.mark.parametrize("source", SOURCES, ids=lambda path: str(path.relative_to(SOURCE)))
+def test_sources_of_the_plugins_include_whole_layers(source):
+    """The kernels of a plugin see what a user's see; only operators by name are made below that."""
+    layers = {layer_of(name) for name in includes_of(source)}
+    below = {"tensors", "interface", "call", "hosts/jax"}
+    assert layers <= (below if source.parent.name == "operators" else set())
+
+
+def test_no_header_includes_the_umbrella():
+    for header in HEADERS:
+        assert not re.search(r'#include ("|<aten_bridge\.h>)', header.read_text()), header.name
+
+
+def test_no_two_headers_include_each_other():
+    included = {name_of(header): includes_of(header) for header in HEADERS}
+    done = set()
+
+    def visit(name, path):
+        assert name not in path, f"{' -> '.join(path)} -> {name}"
+        if name not in done:
+            for below in included[name]:
+                visit(below, [*path, name])
+            done.add(name)
+
+    for name in included:
+        visit(name, [])
+
+
+def test_only_hosts_know_the_name_of_a_framework():
+    for header in HEADERS:
+        if not name_of(header).startswith("hosts/"):
+            assert not re.search("mindspore|jax|xla", code_of(header), re.I), header.name
+
+
+@pytest.mark.parametrize("header", HEADERS, ids=name_of)
+def test_a_header_says_what_it_is_for_and_is_not_too_large(header):
+    text = header.read_text()
+    assert re.match(r"// [A-Z].*[^ ]\n", text)
+    assert f"#ifndef ATEN_BRIDGE_{re.sub('[^a-z_]', '_', name_of(header)).upper()}_H_\n" in text
+    assert text.count("\n") <= MOST_LINES
+
+
+def test_every_header_compiles_alone(tmp_path):
+    """PyTorch's headers are read once, before it: what is missing is one of the bridge's own.
+
+    As sources of aten_bridge_add_kernel have them: elsewhere a source has what is declared inline.
+    """
+    (tmp_path / "pytorch.h").write_text("#include <ATen/core/Tensor.h>\n")
+    flags = ["-std=c++17", "-fPIC", "-DATEN_BRIDGE_COMPILED=0"]
+    done = compile_only(
+        "g++", tmp_path / "pytorch.h", *flags, "-x", "c++-header", "-o", tmp_path / "pytorch.h.gch"
+    )
+    assert done.returncode == 0, done.stdout
+    for header in HEADERS:
+        name = name_of(header)
+        if name == "tensors/device_cuda":
+            continue
+        source = tmp_path / "header.cpp"
+        source.write_text(f"#include <aten_bridge/{name}.h>\n")
+        ahead = [] if layer_of(name) == "core" else ["-include", tmp_path / "pytorch.h"]
+        done = compile_only("g++", source, *flags, *ahead, "-fsyntax-only")
+        assert done.returncode == 0, f"{name}: {done.stdout}"
+
+
+def test_one_file_has_all_of_it(build, tmp_path):
+    """Made by the build; a kernel of it alone shows the same functions."""
+    header = build / "single/aten_bridge.h"
+    assert not re.search("^#include <aten_bridge", header.read_text(), re.M)
+    (tmp_path / "aten_bridge.h").write_text(header.read_text())
+    source = SOURCE / "examples/leaky_relu/leaky_relu.cpp"
+    shown = []
+    for include in (tmp_path, INCLUDE):
+        library = tmp_path / f"{len(shown)}.so"
+        done = compile_only(
+            "g++", source, "-std=c++17", "-O2", "-fPIC", "-shared", "-o", library, include=include
+        )
+        assert done.returncode == 0, done.stdout
+        symbols = run("nm", "--dynamic", "--defined-only", library).stdout.splitlines()
+        shown.append(sorted(line.split()[-1] for line in symbols))
+    assert shown[0] == shown[1]
+    assert "LeakyRelu" in shown[0]
