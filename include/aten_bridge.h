@@ -26,7 +26,7 @@
 #include <aten_bridge/core/config.h>
 #include <aten_bridge/core/dtypes.h>
 #include <aten_bridge/core/errors.h>
-#include <aten_bridge/core/slot.h>
+#include <aten_bridge/core/operand_desc.h>
 #include <aten_bridge/hosts/mindspore/abi.h>
 #include <aten_bridge/hosts/mindspore/frame.h>
 
@@ -119,9 +119,9 @@
 namespace aten_bridge::detail {
 
 /// A kernel of a library, of which the host's C functions are made.
-template <class K, class Device, class Host>
+template <class K, class Device, class HostCall>
 struct Exported {
-  static_assert(std::is_empty_v<typename Host::template Requirements<K>>,
+  static_assert(std::is_empty_v<typename HostCall::template Requirements<K>>,
                 "a host's Requirements are static_asserts alone");
 
   K kernel;
@@ -132,20 +132,20 @@ struct Exported {
   operator const KernelBase&() const { return kernel; }  // NOLINT(*-explicit-*)
 
   /// A call of the host.
-  template <class... OfHost>
-  typename Host::Result call(OfHost... of_host) const {
-    return run<Device, Host>(kernel, places, of_host...);
+  template <class... HostArgument>
+  typename HostCall::Result call(HostArgument... host_arguments) const {
+    return run<Device, HostCall>(kernel, call_sites, host_arguments...);
   }
 
   /// The thread's, of all kernels of this type, which take operands of the same kinds.
-  static KeptByPlace& places() {
-    thread_local KeptByPlace* kept = nullptr;  // found sooner than what has a destructor
-    return kept == nullptr ? *(kept = make_places()) : *kept;
+  static CallSiteCache& call_sites() {
+    thread_local CallSiteCache* kept = nullptr;  // found sooner than what has a destructor
+    return kept == nullptr ? *(kept = make_call_sites()) : *kept;
   }
 
  private:
-  [[gnu::cold, gnu::noinline]] static KeptByPlace* make_places() {
-    thread_local KeptByPlace kept;
+  [[gnu::cold, gnu::noinline]] static CallSiteCache* make_call_sites() {
+    thread_local CallSiteCache kept;
     return &kept;
   }
 };
@@ -159,13 +159,13 @@ constexpr void check_one_function() {
                 "export a lambda that calls it, or rename it.");
 }
 
-template <class Device, class Host, class... Argument>
+template <class Device, class HostCall, class... Argument>
 constexpr auto export_kernel(const char* operator_name, ErrorMode error_mode,
                              Argument&&... arguments) {
   check_one_function<(sizeof...(Argument) > 0)>();
-  const KernelOrigin origin{operator_name, error_mode, &Host::kWords};
+  const KernelOrigin origin{operator_name, error_mode, &HostCall::kMessages};
   using K = decltype(make_kernel(origin, std::forward<Argument>(arguments)...));
-  return Exported<K, Device, Host>{make_kernel(origin, std::forward<Argument>(arguments)...)};
+  return Exported<K, Device, HostCall>{make_kernel(origin, std::forward<Argument>(arguments)...)};
 }
 
 #ifdef __clang__
@@ -180,13 +180,13 @@ constexpr auto export_gradient_kernel(const char* /*name*/, ErrorMode /*error_mo
 }
 #endif
 
-template <class Device, class Host, class... Argument>
+template <class Device, class HostCall, class... Argument>
 constexpr auto export_gradient_kernel(const char* operator_name, ErrorMode error_mode,
                                       Argument&&... arguments) {
   check_one_function<(sizeof...(Argument) > 0)>();
-  const KernelOrigin origin{operator_name, error_mode, &Host::kWords};
+  const KernelOrigin origin{operator_name, error_mode, &HostCall::kMessages};
   using K = decltype(make_gradient_kernel(origin, std::forward<Argument>(arguments)...));
-  return Exported<K, Device, Host>{
+  return Exported<K, Device, HostCall>{
       make_gradient_kernel(origin, std::forward<Argument>(arguments)...)};
 }
 

@@ -59,7 +59,7 @@ std::vector<at::Tensor> ms_ext_tensors(CallFrame frame, const std::vector<int>* 
     }
   }
   Device current(frame.operator_name(), frame.stream());
-  locate_slots(frame, current, indices);
+  locate_operands(frame, current, indices);
   enter(frame, current);
   return indices == nullptr ? tensors(frame) : tensors(frame, *indices);
 }

@@ -14,13 +14,13 @@
 namespace aten_bridge::detail {
 
 template int run<ATEN_BRIDGE_DEVICE, ATEN_BRIDGE_HOST>(const KernelBase& kernel,
-                                                       KeptByPlace& (*places)(), int nparam,
+                                                       CallSiteCache& (*call_sites)(), int nparam,
                                                        void** params, int* ndims, int64_t** shapes,
                                                        const char** dtypes, void* stream,
                                                        void* extra);
 #ifdef ATEN_BRIDGE_JAX
 template xla::Error* call_from_jax<ATEN_BRIDGE_DEVICE>(const char* operator_name, FindForJax* find,
-                                                       KernelOfJax* kernel,
+                                                       JaxKernel* kernel,
                                                        const xla::CallFrame* frame) noexcept;
 #endif
 

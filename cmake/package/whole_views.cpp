@@ -223,7 +223,7 @@ class WholeTensor {
   KernelTensor* tensor() { return &tensor_; }
 
   /// What a kernel has written to the copy goes where it was meant to.
-  void write_back() {
+  void flush_aligned_copies() {
     if (!whole_.is_same(view_)) {
       view_.copy_(whole_);
     }
@@ -261,7 +261,7 @@ class WholeTensor {
   const KernelTensors whole_outputs = make_whole(outputs);
   const bool done = launch(kernel, whole_inputs, workspaces, whole_outputs, stream);
   for (std::size_t i = input_count; i < copies.size(); ++i) {
-    copies[i]->write_back();
+    copies[i]->flush_aligned_copies();
   }
   return done;
 }
@@ -299,7 +299,7 @@ bool launch_own(KernelMod* kernel, const KernelTensors& inputs, const KernelTens
   return launch_whole(found->second, kernel, inputs, workspaces, outputs, stream);
 }
 
-//===--- Binding the entries anew ---===//
+//===--- ParameterInfo the entries anew ---===//
 
 #if defined(__x86_64__)
 constexpr auto kAbsoluteAddress = R_X86_64_64;
@@ -401,7 +401,7 @@ bool find_in_table() {
 }
 
 /// The entries to bind, of all of MindSpore's libraries.
-struct Binding {
+struct ParameterInfo {
   struct Entry {
     std::byte* place;
     bool is_read_only;
@@ -415,7 +415,7 @@ struct Binding {
       const Relocations relocations(*library);
       relocations.for_each_place_of(kGetKernelModType, [&](std::byte* type) {
         const auto address = reinterpret_cast<ElfW(Addr)>(type + launch_behind_type);
-        static_cast<Binding*>(binding)->add(
+        static_cast<ParameterInfo*>(binding)->add(
             {type + launch_behind_type,
              address >= relocations.read_only_begin && address < relocations.read_only_end});
       });
@@ -457,9 +457,9 @@ struct Binding {
 std::atomic<bool> is_bound = false;
 
 bool bind() {
-  Binding binding;
+  ParameterInfo binding;
   return mindspore.find() && has_known_layout() && find_in_table() &&
-         dl_iterate_phdr(Binding::find_in_library, &binding) == 0 && binding.bind();
+         dl_iterate_phdr(ParameterInfo::find_in_library, &binding) == 0 && binding.bind();
 }
 
 }  // namespace

@@ -26,11 +26,11 @@ namespace aten_bridge::operators {
 namespace {
 
 using detail::join;
-using detail::Kind;
 using detail::kMaxNdim;
-using detail::NumberType;
 using detail::Operand;
+using detail::ParameterKind;
 using detail::raise;
+using detail::ScalarInputType;
 
 using Stack = std::vector<c10::IValue>;
 
@@ -149,16 +149,16 @@ class DropsSeenByPython {
 
 /// Copies a result that an operator left in memory of its own into that of the host, as
 /// aten::mse_loss.out does (PyTorch 2.11). One of another size stays: the call is refused.
-void bring_home(Operand& output, const c10::OperatorHandle& of) {
-  const Slot& slot = output.slot;
+void copy_into_output(Operand& output, const c10::OperatorHandle& of) {
+  const OperandDesc& desc = output.desc;
   const at::Tensor result = output.view;
-  if (slot.numel == 0 || result.const_data_ptr() == slot.data ||
-      result.sizes() != at::IntArrayRef(slot.sizes, static_cast<std::size_t>(slot.ndim)) ||
-      result.scalar_type() != detail::kScalarTypes[static_cast<std::size_t>(slot.dtype)]) {
+  if (desc.numel == 0 || result.const_data_ptr() == desc.data ||
+      result.sizes() != at::IntArrayRef(desc.sizes, static_cast<std::size_t>(desc.ndim)) ||
+      result.scalar_type() != detail::kScalarTypes[static_cast<std::size_t>(desc.dtype)]) {
     return;
   }
   Report report(of.operator_name().name.c_str());
-  output.view = detail::make_view</*kMayBeStrided=*/false>(slot, output.name, result.device(),
+  output.view = detail::make_view</*kMayBeStrided=*/false>(desc, output.name, result.device(),
                                                            /*allocator=*/nullptr, report);
   report.raise_if_failed();
   output.view.copy_(result);
@@ -239,10 +239,10 @@ Operator::Operator(const c10::OperatorHandle& handle, const TextAttributes& attr
     const bool is_any = is_open && inputs < 0;
     const int count = !is_list || is_any ? 1 : lengths_[i];
     for (int j = 0; j < count; ++j) {
-      bindings_.push_back({is_any                 ? Kind::kTensorList
-                           : argument.is_optional ? Kind::kOptionalTensor
-                                                  : Kind::kTensor,
-                           NumberType::kNone, argument.is_optional});
+      bindings_.push_back({is_any                 ? ParameterKind::kTensorList
+                           : argument.is_optional ? ParameterKind::kOptionalTensor
+                                                  : ParameterKind::kTensor,
+                           ScalarInputType::kNone, argument.is_optional});
       checks_.push_back(input(argument.name.c_str()));
     }
   }
@@ -345,7 +345,7 @@ bool Operator::call_out(const Arguments& arguments) const {
   out->callBoxed(&in_use.stack);
   in_use.stack.clear();
   for (int i = 0; i < arguments.outputs; ++i) {
-    bring_home(arguments.output(i), *out);
+    copy_into_output(arguments.output(i), *out);
     resolve_in_place(arguments.output(i).view);
   }
   return true;
@@ -382,11 +382,11 @@ void Operator::visit_attributes(detail::AttributeVisitor& visitor) const {
 
 namespace {
 
-detail::KernelInfo make_info(const Operator& of, int outputs) {
-  detail::KernelInfo info{};
+detail::KernelDescriptor make_info(const Operator& of, int outputs) {
+  detail::KernelDescriptor info{};
   info.operator_name = of.schema().name.c_str();
   info.error_mode = detail::ErrorMode::kThrow;
-  info.words = &detail::MindSporeCustom::kWords;
+  info.messages = &detail::MindSporeCustom::kMessages;
   info.bindings = of.bindings().data();
   info.checks = of.checks().data();
   info.check_count = static_cast<int>(of.checks().size());
@@ -401,9 +401,9 @@ detail::KernelInfo make_info(const Operator& of, int outputs) {
 
 /// The stand-ins of a call with memory full of `value`, so that an operator without a meta kernel
 /// can be run on them.
-class FilledStandIns {
+class MaterialisedArguments {
  public:
-  FilledStandIns(const Arguments& metas, const at::Scalar& value)
+  MaterialisedArguments(const Arguments& metas, const at::Scalar& value)
       : operands_(static_cast<std::size_t>(metas.inputs)) {
     for (int i = 0; i < metas.inputs; ++i) {
       const at::Tensor& meta = metas.operands[i].view;
@@ -419,8 +419,8 @@ class FilledStandIns {
     arguments.instance = metas.instance;
     arguments.kernel = metas.kernel;
   }
-  FilledStandIns(const FilledStandIns&) = delete;
-  FilledStandIns& operator=(const FilledStandIns&) = delete;
+  MaterialisedArguments(const MaterialisedArguments&) = delete;
+  MaterialisedArguments& operator=(const MaterialisedArguments&) = delete;
 
   Arguments arguments;
 
@@ -480,12 +480,12 @@ Tensors infer_by_running(const Operator& of, const Arguments& metas) {
   const KeptGenerator generator;
   std::optional<Tensors> of_zeros;
   try {
-    of_zeros = of.call(FilledStandIns(metas, 0).arguments);
+    of_zeros = of.call(MaterialisedArguments(metas, 0).arguments);
   } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch)
   }
   Tensors of_ones;
   try {
-    of_ones = of.call(FilledStandIns(metas, 1).arguments);
+    of_ones = of.call(MaterialisedArguments(metas, 1).arguments);
   } catch (const std::exception& error) {
     if (of_zeros.has_value()) {
       return *std::move(of_zeros);
@@ -533,7 +533,7 @@ void throw_as_kernel_does(const Operator& of, const Arguments& metas) {
   const bool is_internal = of.schema().name.rfind("aten::_", 0) == 0;  // checks less
   if (is_atens(of) && !is_internal && is_small(metas)) {
     const KeptGenerator generator;
-    static_cast<void>(of.call(FilledStandIns(metas, 0).arguments));
+    static_cast<void>(of.call(MaterialisedArguments(metas, 0).arguments));
   }
 }
 
@@ -674,7 +674,7 @@ class GradientKernel final : public KernelOf<detail::GradientBase> {
         forward_(forward),
         bindings_(forward.info.bindings, forward.info.bindings + forward.info.inputs) {
     bindings_.insert(bindings_.end(), static_cast<std::size_t>(forward.info.outputs),
-                     {Kind::kTensor, NumberType::kNone, /*optional=*/true});
+                     {ParameterKind::kTensor, ScalarInputType::kNone, /*optional=*/true});
     info.bindings = bindings_.data();
     info.inputs = static_cast<int>(bindings_.size());
     info.outputs = forward.info.inputs;
@@ -688,7 +688,7 @@ class GradientKernel final : public KernelOf<detail::GradientBase> {
   }
 
   const Forward& forward_;
-  std::vector<Binding> bindings_;
+  std::vector<ParameterInfo> bindings_;
 };
 
 /// The sizes of the results, which are computed for them.
@@ -746,14 +746,14 @@ class CountedKernel final : public KernelOf<KernelBase> {
           std::equal(result.sizes().begin(), result.sizes().end(), output.view.sizes().begin(),
                      [](int64_t a, int64_t b) { return a <= b; });
       if (!fits) {
-        report.add(Status::kOutput,
-                   {output.name.text(), ": expected ", output.slot.text(), " or less of it, as ",
-                    arguments.kernel->words->results, " say, got ", detail::tensor_text(result)});
+        report.add(Status::kOutput, {output.name.text(), ": expected ", output.desc.text(),
+                                     " or less of it, as ", arguments.kernel->messages->results,
+                                     " say, got ", detail::tensor_text(result)});
         continue;
       }
       if (sizes.view.scalar_type() != at::kLong || sizes.view.numel() != result.dim()) {
         report.add(Status::kOutput, {sizes.name.text(), ": expected int64 [", result.dim(),
-                                     "] for the sizes of a result, got ", sizes.slot.text()});
+                                     "] for the sizes of a result, got ", sizes.desc.text()});
         continue;
       }
       const bool is_shared = detail::overlaps_outputs(arguments, result);
@@ -891,7 +891,7 @@ const KernelBase& find_kernel(const std::string& text, int inputs) {
   }
   const TextAttributes attributes(text);
   const KernelBase* kernel = &make_kernel(made, attributes, attributes.inputs());
-  const detail::KernelInfo& info = kernel->info;
+  const detail::KernelDescriptor& info = kernel->info;
   if (attributes.inputs() < 0 && info.list_begin < 0 && inputs >= 0 && inputs < info.inputs) {
     kernel = &make_kernel(made, attributes, inputs);
   }
@@ -904,7 +904,7 @@ const KernelBase& find_kernel(const std::string& text, int inputs) {
 
 const KernelBase& OperatorInstance::kernel(int operands) {
   const KernelBase* last = kernel_.load(std::memory_order_relaxed);
-  const detail::KernelInfo& info = last->info;
+  const detail::KernelDescriptor& info = last->info;
   if (info.is_gradient || info.list_begin >= 0 || info.inputs + info.outputs == operands) {
     return *last;
   }

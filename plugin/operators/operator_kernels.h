@@ -23,9 +23,9 @@
 namespace aten_bridge::operators {
 
 using detail::Arguments;
-using detail::Binding;
 using detail::Instance;
 using detail::KernelBase;
+using detail::ParameterInfo;
 using detail::Tensors;
 
 /// How often operators were taken away from the dispatcher: what is kept of one holds while this
@@ -65,7 +65,7 @@ class Operator {
   const Schema& schema() const { return schema_; }
   /// What another one has that is not the same operator.
   std::string key() const;
-  const std::vector<Binding>& bindings() const { return bindings_; }
+  const std::vector<ParameterInfo>& bindings() const { return bindings_; }
   const std::vector<OperandCheck>& checks() const { return checks_; }
   int list_begin() const { return list_begin_; }
 
@@ -90,9 +90,9 @@ class Operator {
   std::string text_;                                            // of the schema
   bool depends_on_values_;
   Schema schema_;
-  std::vector<int> lengths_;          // of each argument that is a list; -1: of any length
-  std::vector<Binding> bindings_;     // of its inputs
-  std::vector<OperandCheck> checks_;  // their names
+  std::vector<int> lengths_;             // of each argument that is a list; -1: of any length
+  std::vector<ParameterInfo> bindings_;  // of its inputs
+  std::vector<OperandCheck> checks_;     // their names
   int list_begin_ = -1;
 };
 

@@ -31,8 +31,8 @@ using detail::MindSporeAttributes;
 using detail::MindSporeCustom;
 
 /// The thread's, of all operators.
-detail::KeptByPlace& places() {
-  thread_local detail::KeptByPlace kept;
+detail::CallSiteCache& call_sites() {
+  thread_local detail::CallSiteCache kept;
   return kept;
 }
 
@@ -99,25 +99,24 @@ std::string_view text_of(const detail::xla::Attributes& attributes) {
 }
 
 /// The operator that XLA calls; it lives for ever. Throws `Error`.
-detail::KernelOfJax& find_for_jax(const detail::xla::CallFrame& frame) {
+detail::JaxKernel& find_for_jax(const detail::xla::CallFrame& frame) {
   struct Last {
     std::string text;
     std::uint64_t epoch = 0;
-    detail::KernelOfJax* kernel = nullptr;
+    detail::JaxKernel* kernel = nullptr;
   };
   thread_local Last last;
   const std::string_view text = text_of(frame.attributes);
   const std::uint64_t epoch = dispatcher_epoch();
   if (last.kernel == nullptr || last.epoch != epoch || last.text != text) {
     static auto* const mutex = new std::mutex;
-    static auto* const found =
-        new std::map<const KernelBase*, std::unique_ptr<detail::KernelOfJax>>;
+    static auto* const found = new std::map<const KernelBase*, std::unique_ptr<detail::JaxKernel>>;
     std::string kept(text);
     const KernelBase& kernel = find_kernel(kept);
     const std::lock_guard<std::mutex> lock(*mutex);
-    std::unique_ptr<detail::KernelOfJax>& of_jax = (*found)[&kernel];
+    std::unique_ptr<detail::JaxKernel>& of_jax = (*found)[&kernel];
     if (of_jax == nullptr) {
-      of_jax.reset(new detail::KernelOfJax{&kernel, &places, CpuDevice::kType});
+      of_jax.reset(new detail::JaxKernel{&kernel, &call_sites, CpuDevice::kType});
     }
     last = {std::move(kept), epoch, of_jax.get()};
   }
@@ -167,7 +166,7 @@ void append_quoted(std::string& json, const std::string& text) {
     const auto find = [&]() -> const KernelBase& { return kernel_of_call(extra, nparam); };        \
     return with_kernel(find, [&](const KernelBase& kernel) {                                       \
       return aten_bridge::detail::run<CpuDevice, MindSporeCustom>(                                 \
-          kernel, &places, nparam, params, ndims, shapes, dtypes, stream, extra);                  \
+          kernel, &call_sites, nparam, params, ndims, shapes, dtypes, stream, extra);              \
     });                                                                                            \
   }                                                                                                \
   extern "C" ATEN_BRIDGE_PUBLIC int Name##Init(int* ndims, int64_t** shapes, const char** dtypes,  \

@@ -25,17 +25,16 @@ struct ToyTensor {
 
 namespace {  // hidden, as all of the bridge
 
-class ToyHost : public aten_bridge::detail::HostDefaults {
+class ToyHost : public aten_bridge::detail::HostCallDefaults {
  public:
   using Result = const char*;
-  static constexpr aten_bridge::detail::Words kWords = {
+  static constexpr aten_bridge::detail::HostMessages kMessages = {
       "the toy's tensors", "give it an output of that shape", "give it an output of that dtype",
       "the tensors with the kernel"};
 
   template <class K>
   struct Requirements {
-    static_assert(!K::kFacts.takes_frame,
-                  "the toy has no call that a kernel could take as it comes");
+    static_assert(!K::kTraits.is_raw, "the toy has no call that a kernel could take as it comes");
   };
 
   ToyHost(const char* /*operator_name*/, const ToyTensor* tensors, int count)
@@ -44,7 +43,7 @@ class ToyHost : public aten_bridge::detail::HostDefaults {
   int size() const { return count_; }
   static void* stream() { return nullptr; }
 
-  bool read(int i, const aten_bridge::OperandName& name, aten_bridge::Slot& slot,
+  bool read(int i, const aten_bridge::OperandName& name, aten_bridge::OperandDesc& desc,
             aten_bridge::Report& report) const {
     const ToyTensor& tensor = tensors_[i];
     const aten_bridge::detail::DTypeInfo* info = aten_bridge::detail::find_dtype(tensor.dtype);
@@ -53,14 +52,14 @@ class ToyHost : public aten_bridge::detail::HostDefaults {
                  {name.text(), ": expected a dtype of the toy's, got \"", tensor.dtype, "\""});
       return false;
     }
-    slot = {tensor.data, tensor.sizes, tensor.ndim, 1, info->dtype};
+    desc = {tensor.data, tensor.sizes, tensor.ndim, 1, info->dtype};
     for (int d = 0; d < tensor.ndim; ++d) {
-      slot.numel *= tensor.sizes[d];
+      desc.numel *= tensor.sizes[d];
     }
     return true;
   }
 
-  bool is_again(int i, aten_bridge::DType dtype, const int64_t* sizes, int ndim) const {
+  bool matches_cached(int i, aten_bridge::DType dtype, const int64_t* sizes, int ndim) const {
     const ToyTensor& tensor = tensors_[i];
     return tensor.dtype == aten_bridge::dtype_name(dtype) && tensor.ndim == ndim &&
            std::equal(sizes, sizes + ndim, tensor.sizes);

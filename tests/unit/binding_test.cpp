@@ -1,4 +1,4 @@
-// Binding: every kind of kernel that ATEN_BRIDGE_EXPORT takes, and the calls that do not fit.
+// ParameterInfo: every kind of kernel that ATEN_BRIDGE_EXPORT takes, and the calls that do not fit.
 #include <gtest/gtest.h>
 
 #include <cmath>

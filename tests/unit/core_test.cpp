@@ -24,10 +24,10 @@ namespace {
 using aten_bridge::CallFrame;
 using aten_bridge::DType;
 using aten_bridge::Error;
+using aten_bridge::OperandDesc;
 using aten_bridge::OperandName;
 using aten_bridge::Report;
 using aten_bridge::Role;
-using aten_bridge::Slot;
 using aten_bridge::Status;
 using aten_bridge::detail::as_utf8;
 
@@ -159,8 +159,8 @@ class CallFrameTest : public testing::Test {
   // Reads operand 0 after a test has changed it.
   Failure fault_of_first() {
     Report report("Op");
-    Slot slot;
-    const bool sound = frame(2).read(0, {Role::kInput, 0}, slot, report);
+    OperandDesc desc;
+    const bool sound = frame(2).read(0, {Role::kInput, 0}, desc, report);
     EXPECT_EQ(sound, report.ok());
     return error_of([&] { report.raise_if_failed(); });
   }
@@ -183,42 +183,42 @@ TEST_F(CallFrameTest, ReadsWhatTheHostPasses) {
   EXPECT_STREQ(call.operator_name(), "Op");
 
   Report report("Op");
-  Slot slot;
-  ASSERT_TRUE(call.read(0, {Role::kInput, 0}, slot, report));
-  EXPECT_EQ(slot.data, values);
-  EXPECT_EQ(slot.sizes, sizes);
-  EXPECT_EQ(slot.ndim, 2);
-  EXPECT_EQ(slot.numel, 6);
-  EXPECT_EQ(slot.dtype, DType::kFloat32);
-  EXPECT_EQ(slot.text(), "float32 [2, 3]");
+  OperandDesc desc;
+  ASSERT_TRUE(call.read(0, {Role::kInput, 0}, desc, report));
+  EXPECT_EQ(desc.data, values);
+  EXPECT_EQ(desc.sizes, sizes);
+  EXPECT_EQ(desc.ndim, 2);
+  EXPECT_EQ(desc.numel, 6);
+  EXPECT_EQ(desc.dtype, DType::kFloat32);
+  EXPECT_EQ(desc.text(), "float32 [2, 3]");
 }
 
 TEST_F(CallFrameTest, ScalarHasANullShapeAndOneElement) {
   Report report("Op");
-  Slot slot;
-  ASSERT_TRUE(frame(2).read(1, {Role::kInput, 1}, slot, report));
-  EXPECT_EQ(slot.ndim, 0);
-  EXPECT_EQ(slot.numel, 1);
-  EXPECT_EQ(slot.text(), "int64 []");
+  OperandDesc desc;
+  ASSERT_TRUE(frame(2).read(1, {Role::kInput, 1}, desc, report));
+  EXPECT_EQ(desc.ndim, 0);
+  EXPECT_EQ(desc.numel, 1);
+  EXPECT_EQ(desc.text(), "int64 []");
 }
 
 TEST_F(CallFrameTest, EmptyTensorMayHaveANullPointer) {
   sizes[1] = 0;
   params[0] = nullptr;
   Report report("Op");
-  Slot slot;
-  ASSERT_TRUE(frame(2).read(0, {Role::kInput, 0}, slot, report));
-  EXPECT_EQ(slot.numel, 0);
+  OperandDesc desc;
+  ASSERT_TRUE(frame(2).read(0, {Role::kInput, 0}, desc, report));
+  EXPECT_EQ(desc.numel, 0);
 }
 
 TEST_F(CallFrameTest, NoneIsAnOperandOfItsOwn) {
   dtypes[1] = "none";
   params[1] = nullptr;
   Report report("Op");
-  Slot slot;
-  ASSERT_TRUE(frame(2).read(1, {Role::kInput, 1}, slot, report));
-  EXPECT_TRUE(slot.is_none());
-  EXPECT_EQ(slot.text(), "None");
+  OperandDesc desc;
+  ASSERT_TRUE(frame(2).read(1, {Role::kInput, 1}, desc, report));
+  EXPECT_TRUE(desc.is_none());
+  EXPECT_EQ(desc.text(), "None");
 }
 
 TEST_F(CallFrameTest, WorkspacesAreNotCountedAsOperands) {

@@ -24,7 +24,7 @@
 namespace aten_bridge::detail {
 
 /// The check of a parameter; null if there is none.
-inline const OperandCheck* find_check(const KernelInfo& kernel, Role role, int parameter) {
+inline const OperandCheck* find_check(const KernelDescriptor& kernel, Role role, int parameter) {
   if (kernel.is_gradient && role == Role::kOutput) {
     return nullptr;  // the checks are those of the forward kernel
   }
@@ -50,14 +50,14 @@ inline OperandName operand_name(const OperandCheck* check, Role role, int index)
 
 /// Takes `count` for the number of inputs and outputs, and divides them. False, with the report,
 /// if the kernel does not have as many.
-inline bool divide_slots(const KernelInfo& kernel, int count, Arguments& arguments,
-                         Report& report) {
+inline bool count_operands(const KernelDescriptor& kernel, int count, Arguments& arguments,
+                           Report& report) {
   const bool has_list = kernel.list_begin >= 0;
   const int fixed = kernel.inputs + kernel.outputs - (has_list ? 1 : 0);
-  const int each = kernel.lists_outputs ? 2 : 1;  // slots of a tensor of the list
+  const int each = kernel.lists_outputs ? 2 : 1;  // operands of a tensor of the list
   if (has_list ? count < fixed || (count - fixed) % each != 0 : count != fixed) {
     add_count_fault(has_list, fixed - kernel.outputs, kernel.outputs, count_text(count, "slot"),
-                    kernel.words->operands, report);
+                    kernel.messages->operands, report);
     return false;
   }
   arguments.list_begin = kernel.list_begin;
@@ -71,13 +71,13 @@ inline bool divide_slots(const KernelInfo& kernel, int count, Arguments& argumen
 /// inputs. There may be more outputs than it has: where an operator is made of others,
 /// MindSpore 2.10 now and then gives one of them the outputs of all, its own first (3 in 100 calls
 /// of mint.div with a rounding mode, whose part Trunc got 2).
-inline bool take_told_counts(const KernelInfo& kernel, int inputs, int outputs,
-                             Arguments& arguments, Report& report) {
+inline bool count_told_operands(const KernelDescriptor& kernel, int inputs, int outputs,
+                                Arguments& arguments, Report& report) {
   const bool has_list = kernel.list_begin >= 0;
   const int fixed = kernel.inputs - (has_list ? 1 : 0);
   if ((has_list ? inputs < fixed : inputs != fixed) || outputs < kernel.outputs) {
     add_count_fault(has_list, fixed, kernel.outputs, join({inputs, " and ", outputs}),
-                    kernel.words->operands, report);
+                    kernel.messages->operands, report);
     return false;
   }
   arguments.list_begin = kernel.list_begin;
@@ -88,14 +88,14 @@ inline bool take_told_counts(const KernelInfo& kernel, int inputs, int outputs,
 }
 
 /// The same where the host tells how many of all are inputs, and the others are its outputs.
-inline bool take_exact_counts(const KernelInfo& kernel, int inputs, int count, Arguments& arguments,
-                              Report& report) {
+inline bool count_exact_operands(const KernelDescriptor& kernel, int inputs, int count,
+                                 Arguments& arguments, Report& report) {
   const bool has_list = kernel.list_begin >= 0;
   const int fixed = kernel.inputs - (has_list ? 1 : 0);
   const int listed = kernel.lists_outputs ? inputs - fixed : 0;
   if ((has_list ? inputs < fixed : inputs != fixed) || count - inputs != kernel.outputs + listed) {
     add_count_fault(has_list, fixed, kernel.outputs, join({inputs, " and ", count - inputs}),
-                    kernel.words->operands, report);
+                    kernel.messages->operands, report);
     return false;
   }
   arguments.list_begin = kernel.list_begin;
@@ -106,30 +106,30 @@ inline bool take_exact_counts(const KernelInfo& kernel, int inputs, int count, A
 }
 
 /// How many operands there are where so many are inputs.
-inline int operand_count(const KernelInfo& kernel, int inputs) {
+inline int operand_count(const KernelDescriptor& kernel, int inputs) {
   const int listed = kernel.lists_outputs ? std::max(0, inputs - kernel.inputs + 1) : 0;
   return inputs + kernel.outputs + listed;
 }
 
 /// Adds what is wrong with an input or output for its parameter.
-[[gnu::noinline]] inline void check_operand(const Binding& binding, const OperandCheck* check,
+[[gnu::noinline]] inline void check_operand(const ParameterInfo& binding, const OperandCheck* check,
                                             CheckRun& checks, const Operand& operand,
                                             Report& report) {
-  const Slot& slot = operand.slot;
-  if (slot.is_none()) {
+  const OperandDesc& desc = operand.desc;
+  if (desc.is_none()) {
     if (!binding.optional) {
       report.add(Status::kDtype,
                  {operand.name.text(), ": expected a ",
-                  binding.kind == Kind::kNumber ? "number" : "tensor", ", got None"});
+                  binding.kind == ParameterKind::kNumber ? "number" : "tensor", ", got None"});
     }
     return;
   }
-  if (binding.kind == Kind::kNumber && !is_number(binding.number, slot)) {
-    report.add(slot.numel == 1 ? Status::kDtype : Status::kShape,
-               {operand.name.text(), number_fault(binding.number, slot)});
+  if (binding.kind == ParameterKind::kNumber && !is_number(binding.number, desc)) {
+    report.add(desc.numel == 1 ? Status::kDtype : Status::kShape,
+               {operand.name.text(), number_fault(binding.number, desc)});
   }
   if (check != nullptr) {
-    checks(*check, operand.name, slot);
+    checks(*check, operand.name, desc);
   }
 }
 
@@ -147,17 +147,18 @@ inline bool can_repoint(const Operand& operand) {
          impl->autograd_meta() == nullptr && !impl->is_wrapped_number();
 }
 
-/// Whether the tensor has the slot's sizes and offset, and these strides; null: it is row-major.
-[[gnu::always_inline]] inline bool has_layout(const c10::TensorImpl& tensor, const Slot& slot,
+/// Whether the tensor has the operand's sizes and offset, and these strides; null: it is row-major.
+[[gnu::always_inline]] inline bool has_layout(const c10::TensorImpl& tensor,
+                                              const OperandDesc& desc,
                                               const int64_t* wanted_strides) {
   const int64_t* const sizes = tensor.sizes().data();
   const int64_t* const strides = tensor.strides().data();
-  if (tensor.dim() != slot.ndim || tensor.storage_offset() != slot.offset) {
+  if (tensor.dim() != desc.ndim || tensor.storage_offset() != desc.offset) {
     return false;
   }
   int64_t stride = 1;
-  for (int64_t i = slot.ndim; i-- > 0;) {
-    if (sizes[i] != slot.sizes[i] ||
+  for (int64_t i = desc.ndim; i-- > 0;) {
+    if (sizes[i] != desc.sizes[i] ||
         strides[i] != (wanted_strides == nullptr ? stride : wanted_strides[i])) {
       return false;
     }
@@ -168,58 +169,60 @@ inline bool can_repoint(const Operand& operand) {
 
 /// After the body: whether the view is as it was made, and nobody else has it. Then nobody can
 /// touch it before the next call, whose operand has only to be compared with it.
-[[gnu::always_inline]] inline bool settle(Operand& operand) {
-  operand.is_settled = operand.is_plain && can_repoint(operand) &&
-                       operand.impl->dtype() == operand.type &&
-                       operand.storage->nbytes() == operand.bytes &&
-                       has_layout(*operand.impl, operand.slot, /*wanted_strides=*/nullptr);
-  return operand.is_settled;
+[[gnu::always_inline]] inline bool mark_reusable(Operand& operand) {
+  operand.is_reusable = operand.has_reusable_layout && can_repoint(operand) &&
+                        operand.impl->dtype() == operand.type &&
+                        operand.storage->nbytes() == operand.bytes &&
+                        has_layout(*operand.impl, operand.desc, /*wanted_strides=*/nullptr);
+  return operand.is_reusable;
 }
 
 /// Whether the operand at `index` is that of the last call again, perhaps elsewhere in memory: then
 /// its view has only to be pointed there.
-template <class Host>
-[[gnu::always_inline]] inline bool is_again(const Host& host, int index, const Operand& operand) {
-  return operand.is_settled &&
-         host.is_again(index, operand.dtype, operand.impl->sizes().data(), operand.slot.ndim) &&
-         (host.data(index) != nullptr || operand.slot.numel == 0);
+template <class HostCall>
+[[gnu::always_inline]] inline bool matches_cached(const HostCall& host, int index,
+                                                  const Operand& operand) {
+  return operand.is_reusable &&
+         host.matches_cached(index, operand.dtype, operand.impl->sizes().data(),
+                             operand.desc.ndim) &&
+         (host.data(index) != nullptr || operand.desc.numel == 0);
 }
 
-/// The slot of an operand that is_again(): what it was like, at this call's memory.
-template <class Host>
-void renew(const Host& host, int index, Operand& operand) {
-  operand.slot.data = host.data(index);
-  operand.slot.sizes = host.sizes(index);
+/// The operand of an operand that matches_cached(): what it was like, at this call's memory.
+template <class HostCall>
+void refresh(const HostCall& host, int index, Operand& operand) {
+  operand.desc.data = host.data(index);
+  operand.desc.sizes = host.sizes(index);
 }
 
 /// Points the storage of the operand's view at its memory.
 inline void repoint(Operand& operand, c10::Device device) {
-  if (operand.data != operand.slot.data) {
-    operand.data = operand.slot.data;
+  if (operand.data != operand.desc.data) {
+    operand.data = operand.desc.data;
     operand.view.unsafeGetTensorImpl()
         ->unsafe_storage()
         .unsafeGetStorageImpl()
-        ->set_data_ptr_noswap(c10::DataPtr(operand.slot.data, device));
+        ->set_data_ptr_noswap(c10::DataPtr(operand.desc.data, device));
   }
 }
 
-/// Whether the slot's view may be settled: row-major from its data on, and not of complex128, of
+/// Whether the operand's view may be settled: row-major from its data on, and not of complex128, of
 /// which each call's memory has to be looked at.
-inline bool is_plain(const Slot& slot) {
-  return !slot.is_none() && slot.dtype != DType::kComplex128 && slot.strides == nullptr &&
-         slot.offset == 0;
+inline bool has_reusable_layout(const OperandDesc& desc) {
+  return !desc.is_none() && desc.dtype != DType::kComplex128 && desc.strides == nullptr &&
+         desc.offset == 0;
 }
 
 /// Points the operand's view at its memory, or makes a new one.
 template <bool kMayBeStrided>
 [[gnu::noinline]] void set_view(Operand& operand, c10::Device device, c10::Allocator* allocator,
                                 Report& report) {
-  const Slot& slot = operand.slot;
-  const at::ScalarType type = scalar_type(slot.dtype);
-  operand.is_plain = is_plain(slot);
+  const OperandDesc& desc = operand.desc;
+  const at::ScalarType type = scalar_type(desc.dtype);
+  operand.has_reusable_layout = has_reusable_layout(desc);
   if (type == at::ScalarType::Undefined || !operand.view.defined() || !can_repoint(operand) ||
       operand.impl->device() != device) {
-    operand.view = make_view<kMayBeStrided>(slot, operand.name, device, allocator, report);
+    operand.view = make_view<kMayBeStrided>(desc, operand.name, device, allocator, report);
     operand.impl = operand.view.unsafeGetTensorImpl();
     if (operand.view.defined()) {
       operand.storage = operand.impl->unsafe_storage().unsafeGetStorageImpl();
@@ -227,27 +230,27 @@ template <bool kMayBeStrided>
       operand.keys = operand.impl->key_set();
       operand.type = operand.impl->dtype();
     }
-    operand.data = slot.data;
-    operand.dtype = operand.view.defined() ? slot.dtype : DType::kNone;
+    operand.data = desc.data;
+    operand.dtype = operand.view.defined() ? desc.dtype : DType::kNone;
     return;
   }
-  operand.dtype = slot.dtype;
+  operand.dtype = desc.dtype;
   c10::TensorImpl* impl = operand.view.unsafeGetTensorImpl();
   c10::StorageImpl* storage = impl->unsafe_storage().unsafeGetStorageImpl();
   repoint(operand, device);
-  operand.bytes = slot_bytes(slot);
+  operand.bytes = desc_bytes(desc);
   storage->set_nbytes(operand.bytes);
   operand.type = c10::scalarTypeToTypeMeta(type);
   if (impl->dtype() != operand.type) {
     impl->set_storage_and_dtype(c10::Storage(impl->unsafe_storage()), operand.type);
   }
-  if (!has_layout(*impl, slot, slot.strides)) {
-    const at::IntArrayRef sizes(slot.sizes, static_cast<std::size_t>(slot.ndim));
-    impl->set_storage_offset(slot.offset);
-    if (!kMayBeStrided || slot.strides == nullptr) {
+  if (!has_layout(*impl, desc, desc.strides)) {
+    const at::IntArrayRef sizes(desc.sizes, static_cast<std::size_t>(desc.ndim));
+    impl->set_storage_offset(desc.offset);
+    if (!kMayBeStrided || desc.strides == nullptr) {
       impl->set_sizes_contiguous(sizes);
     } else {
-      impl->set_sizes_and_strides(sizes, at::IntArrayRef(slot.strides, sizes.size()));
+      impl->set_sizes_and_strides(sizes, at::IntArrayRef(desc.strides, sizes.size()));
     }
   }
 }
@@ -255,35 +258,35 @@ template <bool kMayBeStrided>
 /// Gives the kernel a copy of the memory of an operand that is not is_aligned().
 [[gnu::cold, gnu::noinline]] inline void align(Arguments& arguments, Operand& operand) {
   auto aligned = std::make_unique<AlignedCopy>();
-  aligned->of_host = operand.slot.data;
-  aligned->bytes = slot_bytes(operand.slot);
+  aligned->host_data = operand.desc.data;
+  aligned->bytes = desc_bytes(operand.desc);
   aligned->copy = c10::GetCPUAllocator()->allocate(2 * aligned->bytes);
   auto* const copy = static_cast<char*>(aligned->copy.get());
-  std::memcpy(copy, aligned->of_host, aligned->bytes);
-  std::memcpy(copy + aligned->bytes, aligned->of_host, aligned->bytes);
+  std::memcpy(copy, aligned->host_data, aligned->bytes);
+  std::memcpy(copy + aligned->bytes, aligned->host_data, aligned->bytes);
   aligned->next = std::move(arguments.copies);
   arguments.copies = std::move(aligned);
-  operand.slot.data = copy;
+  operand.desc.data = copy;
 }
 
 /// After the body: the elements that it wrote to copies go to the host's memory. Others do not:
 /// they may be nobody's to write, or have been written through another operand.
-[[gnu::cold, gnu::noinline]] inline void write_back(const AlignedCopy* copies) {
+[[gnu::cold, gnu::noinline]] inline void flush_aligned_copies(const AlignedCopy* copies) {
   constexpr std::size_t kElement = sizeof(c10::complex<double>);
   for (; copies != nullptr; copies = copies->next.get()) {
     const auto* const now = static_cast<const char*>(copies->copy.get());
     const char* const before = now + copies->bytes;
     for (std::size_t i = 0; i < copies->bytes; i += kElement) {
       if (std::memcmp(now + i, before + i, kElement) != 0) {
-        std::memcpy(static_cast<char*>(copies->of_host) + i, now + i, kElement);
+        std::memcpy(static_cast<char*>(copies->host_data) + i, now + i, kElement);
       }
     }
   }
 }
 
 /// Makes room for the operands of a kernel, and names them.
-[[gnu::cold, gnu::noinline]] inline void prepare(const KernelInfo& kernel,
-                                                 const Arguments& arguments, KeptOperands& kept) {
+[[gnu::cold, gnu::noinline]] inline void prepare(const KernelDescriptor& kernel,
+                                                 const Arguments& arguments, OperandCache& kept) {
   kept.kernel = &kernel;
   kept.count = arguments.size();
   kept.operands.resize(static_cast<std::size_t>(arguments.size()));
@@ -294,42 +297,42 @@ template <bool kMayBeStrided>
     Operand& operand = kept.operands[static_cast<std::size_t>(i)];
     operand.check = kernel.check_count == 0 ? nullptr : find_check(kernel, role, parameter);
     operand.name = operand_name(operand.check, role, is_input ? i : parameter);
-    operand.is_settled = false;
+    operand.is_reusable = false;
   }
 }
 
 /// Fills the operands of a call that has another than the last one, or a number; adds to the report
 /// all that are wrong.
-template <class Host, class Device>
-[[gnu::noinline]] void bind_anew(const KernelInfo& kernel, const Host& host, Device& device,
-                                 Arguments& arguments, Report& report) {
+template <class HostCall, class Device>
+[[gnu::noinline]] void bind_slow(const KernelDescriptor& kernel, const HostCall& host,
+                                 Device& device, Arguments& arguments, Report& report) {
   CheckRun checks(report);
-  constexpr Binding kOutputBinding;
+  constexpr ParameterInfo kOutputBinding;
   const int size = arguments.size();
-  const auto binding_of = [&](int i) -> const Binding& {
+  const auto binding_of = [&](int i) -> const ParameterInfo& {
     return i < arguments.inputs ? kernel.bindings[input_parameter(arguments, i)] : kOutputBinding;
   };
   for (int i = 0; i < size; ++i) {
     Operand& operand = arguments.operands[i];
-    const Binding& binding = binding_of(i);
-    const bool is_number = binding.kind == Kind::kNumber;
-    if (!operand.is_again && !host.read(i, operand.name, operand.slot, report)) {
+    const ParameterInfo& binding = binding_of(i);
+    const bool is_number = binding.kind == ParameterKind::kNumber;
+    if (!operand.matches_cached && !host.read(i, operand.name, operand.desc, report)) {
       continue;
     }
-    if (!(is_number ? device.fetch(operand.slot, operand.number, operand.name, report)
-                    : device.locate(operand.slot, operand.name, report))) {
+    if (!(is_number ? device.fetch(operand.desc, operand.number, operand.name, report)
+                    : device.locate(operand.desc, operand.name, report))) {
       continue;
     }
     if (is_number) {
       host.refine(i, binding, operand);
-    } else if (!is_aligned(operand.slot)) {
+    } else if (!is_aligned(operand.desc)) {
       if constexpr (Device::kType == at::kCPU) {
         align(arguments, operand);
       } else {
-        add_alignment_fault(operand.name, operand.slot, report);
+        add_alignment_fault(operand.name, operand.desc, report);
       }
     }
-    if (operand.slot.is_none() || is_number || operand.check != nullptr) {
+    if (operand.desc.is_none() || is_number || operand.check != nullptr) {
       check_operand(binding, operand.check, checks, operand, report);
     }
   }
@@ -337,32 +340,32 @@ template <class Host, class Device>
   device.enter();
   for (int i = 0; i < size; ++i) {
     Operand& operand = arguments.operands[i];
-    if (binding_of(i).kind == Kind::kNumber) {
+    if (binding_of(i).kind == ParameterKind::kNumber) {
       operand.view.reset();
-    } else if (operand.is_again && operand.impl->device() == device.device()) {
+    } else if (operand.matches_cached && operand.impl->device() == device.device()) {
       repoint(operand, device.device());
     } else {
-      set_view<Host::kStridesInputs>(operand, device.device(), Device::allocator(), report);
+      set_view<HostCall::kStridesInputs>(operand, device.device(), Device::allocator(), report);
     }
   }
   report.raise_if_failed();
 }
 
 /// Fills the operands from the call; adds to the report all that are wrong.
-template <class Host, class Device>
-[[gnu::always_inline]] inline void bind_operands(const KernelInfo& kernel, const Host& host,
-                                                 Device& device, Arguments& arguments,
-                                                 Report& report) {
+template <class HostCall, class Device>
+[[gnu::always_inline]] inline void bind_operands(const KernelDescriptor& kernel,
+                                                 const HostCall& host, Device& device,
+                                                 Arguments& arguments, Report& report) {
   Operand* const begin = arguments.operands;
   Operand* const end = begin + arguments.size();
   bool are_again = true;
   int i = 0;
   for (Operand* operand = begin; operand != end; ++operand, ++i) {
-    operand->is_again = is_again(host, i, *operand);
-    operand->is_settled = false;
-    are_again = are_again && operand->is_again;
-    if (operand->is_again) {
-      renew(host, i, *operand);
+    operand->matches_cached = matches_cached(host, i, *operand);
+    operand->is_reusable = false;
+    are_again = are_again && operand->matches_cached;
+    if (operand->matches_cached) {
+      refresh(host, i, *operand);
     }
   }
   if (are_again && report.ok() && !device.is_one_of_several()) {  // nothing to locate or enter
@@ -370,7 +373,7 @@ template <class Host, class Device>
       repoint(*operand, device.device());
     }
   } else {
-    bind_anew(kernel, host, device, arguments, report);
+    bind_slow(kernel, host, device, arguments, report);
   }
   fill_list(arguments);
 }

@@ -20,12 +20,12 @@
 namespace aten_bridge::detail {
 
 /// Which of the inputs are tensors, or may be, among those of the first `parameters`.
-inline std::vector<int> tensor_inputs(const KernelInfo& kernel, const Arguments& arguments,
+inline std::vector<int> tensor_inputs(const KernelDescriptor& kernel, const Arguments& arguments,
                                       int parameters) {
   std::vector<int> inputs;
   for (int i = 0; i < arguments.inputs; ++i) {
     const int parameter = input_parameter(arguments, i);
-    if (parameter < parameters && kernel.bindings[parameter].kind != Kind::kNumber) {
+    if (parameter < parameters && kernel.bindings[parameter].kind != ParameterKind::kNumber) {
       inputs.push_back(i);
     }
   }
@@ -33,17 +33,17 @@ inline std::vector<int> tensor_inputs(const KernelInfo& kernel, const Arguments&
 }
 
 /// Each gradient has the dtype and shape of its input.
-inline void check_gradients(const KernelInfo& kernel, const Arguments& arguments,
+inline void check_gradients(const KernelDescriptor& kernel, const Arguments& arguments,
                             const std::vector<int>& inputs) {
   Report report(kernel.operator_name);
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const Operand& input = arguments.operands[inputs[i]];
     const Operand& output = arguments.output(static_cast<int>(i));
-    if (!input.slot.is_none() && (output.view.scalar_type() != input.view.scalar_type() ||
+    if (!input.desc.is_none() && (output.view.scalar_type() != input.view.scalar_type() ||
                                   output.view.sizes() != input.view.sizes())) {
       report.add(Status::kOutput,
-                 {output.name.text(), ": expected ", input.slot.text(), " as ", input.name.text(),
-                  ", whose gradient it is, got ", output.slot.text()});
+                 {output.name.text(), ": expected ", input.desc.text(), " as ", input.name.text(),
+                  ", whose gradient it is, got ", output.desc.text()});
     }
   }
   report.raise_if_failed();
@@ -51,7 +51,7 @@ inline void check_gradients(const KernelInfo& kernel, const Arguments& arguments
 
 /// Throws `Error` where the function wrote its inputs, which is called twice, or where autograd
 /// knows nothing of what it gives: silent zeros would be taken for gradients.
-inline void check_recorded(const KernelInfo& kernel, const Arguments& arguments,
+inline void check_recorded(const KernelDescriptor& kernel, const Arguments& arguments,
                            const std::vector<int>& inputs, const std::vector<at::Tensor>& results) {
   Report report(kernel.operator_name);
   for (int i = 0; i < arguments.inputs; ++i) {
@@ -84,7 +84,7 @@ inline void check_recorded(const KernelInfo& kernel, const Arguments& arguments,
 
 /// What autograd finds for each of the inputs; undefined where that is zeros. Behind the inputs of
 /// the first `parameters` are the gradients of the results.
-inline std::vector<at::Tensor> compute_gradients(const KernelInfo& kernel,
+inline std::vector<at::Tensor> compute_gradients(const KernelDescriptor& kernel,
                                                  const Arguments& arguments, int parameters,
                                                  const std::vector<int>& inputs,
                                                  const std::vector<at::Tensor>& results,
@@ -102,7 +102,7 @@ inline std::vector<at::Tensor> compute_gradients(const KernelInfo& kernel,
         operand.view.sizes() != result.sizes()) {
       report.add(Status::kShape,
                  {operand.name.text(), ": expected ", tensor_text(result), " as output ", i,
-                  ", whose gradient it is, got ", operand.slot.text()});
+                  ", whose gradient it is, got ", operand.desc.text()});
     }
     outputs.push_back(result);
     given.push_back(operand.view);

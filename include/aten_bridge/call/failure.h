@@ -22,7 +22,7 @@ namespace aten_bridge::detail {
     text.append(i == 0 ? " (" : "; ")
         .append(operands[i].name.text())
         .append(": ")
-        .append(operands[i].slot.text());
+        .append(operands[i].desc.text());
   }
   return count == 0 ? text : text + ")";
 }

@@ -4,21 +4,21 @@
 // it as a template argument, and is made of the operator's name and of whatever the host's C
 // function gets:
 //
-//   class MyHost : public HostDefaults {
+//   class MyHost : public HostCallDefaults {
 //    public:
 //     using Result = int;                       // what the host's C function returns
-//     static constexpr Words kWords = {...};    // what the host calls things, for error texts
-//     template <class K>
-//     struct Requirements {};                   // static_asserts on kernels that it cannot call
+//     static constexpr HostMessages kMessages = {...};    // what the host calls things, for error
+//     texts template <class K> struct Requirements {};                   // static_asserts on
+//     kernels that it cannot call
 //
 //     MyHost(const char* operator_name, ...);   // throws Error
 //
 //     int size() const;                         // inputs and outputs together
 //     void* stream() const;                     // null on the CPU
 //     // Reads operand `i`; false, with the report, if it is wrong.
-//     bool read(int i, const OperandName& name, Slot& slot, Report& report) const;
+//     bool read(int i, const OperandName& name, OperandDesc& desc, Report& report) const;
 //     // Whether it is row-major, and of that dtype and those sizes.
-//     bool is_again(int i, DType dtype, const int64_t* sizes, int ndim) const;
+//     bool matches_cached(int i, DType dtype, const int64_t* sizes, int ndim) const;
 //     void* data(int i) const;            // its memory and sizes, which outlive the object
 //     const int64_t* sizes(int i) const;
 //
@@ -26,8 +26,8 @@
 //     static Result fail(const Failure& failure, ErrorMode mode);  // or throws
 //   };
 //
-// and of what HostDefaults has, where it differs. `ATEN_BRIDGE_EXPORT` makes the C function of it:
-// `Exported::call(...)` passes its arguments to the constructor.
+// and of what HostCallDefaults has, where it differs. `ATEN_BRIDGE_EXPORT` makes the C function of
+// it: `Exported::call(...)` passes its arguments to the constructor.
 //
 // tests/kernels/toy_host.h is such an adapter, in fewer than a hundred lines. A source for a host
 // of its own defines ATEN_BRIDGE_HOST and ATEN_BRIDGE_ENTRY(Name) before it includes aten_bridge.h,
@@ -69,7 +69,7 @@ class NoAttributes final : public Attributes {
 };
 
 /// What a host is that says nothing else.
-class HostDefaults {
+class HostCallDefaults {
  public:
   static constexpr bool kCountsInputs = false;   ///< has `int input_count() const`
   static constexpr bool kCountsOutputs = false;  ///< and all others are the kernel's outputs
@@ -79,14 +79,15 @@ class HostDefaults {
 
   /// What is known of a kernel; for hosts with words of their own, in the place of the library's
   /// first one.
-  template <class... OfHost>
-  static const KernelInfo& info(const KernelBase& kernel, const OfHost&... /*of_host*/) {
+  template <class... HostArgument>
+  static const KernelDescriptor& info(const KernelBase& kernel,
+                                      const HostArgument&... /*host_arguments*/) {
     return kernel.info;
   }
 
   /// A number for each place of a network that calls a kernel: the views of its last call are kept.
   /// `count` operands are those of the kernel; there may be no others to look at.
-  static std::uint64_t place(int /*count*/) { return 0; }
+  static std::uint64_t call_site(int /*count*/) { return 0; }
 
   /// The attributes, and what the host keeps of them over its calls; null: nothing.
   static NoAttributes attributes() { return {}; }
@@ -97,7 +98,7 @@ class HostDefaults {
   static HostMemory host_workspace(int /*index*/) { return {}; }
 
   /// Completes an input that a number is read from.
-  static void refine(int /*input*/, const Binding& /*binding*/, Operand& /*operand*/) {}
+  static void refine(int /*input*/, const ParameterInfo& /*binding*/, Operand& /*operand*/) {}
 
   /// Where the sizes go that are known after the run only; null: nobody asks for them.
   static std::vector<std::vector<int64_t>>* result_sizes() { return nullptr; }
@@ -112,15 +113,16 @@ class HostDefaults {
 
   /// The call as a kernel can take it that does with it what it likes, on its device.
   template <class Device>
-  static const void* take_frame(Device& /*device*/) {
+  static const void* make_frame(Device& /*device*/) {
     return nullptr;
   }
 };
 
 /// One call of a kernel, as ordinary code (run.h); `of_host` is what the host's C function got, and
-/// `places()` are kept between the calls.
-template <class Device, class Host, class... OfHost>
-typename Host::Result run(const KernelBase& kernel, KeptByPlace& (*places)(), OfHost... of_host);
+/// `call_sites()` are kept between the calls.
+template <class Device, class HostCall, class... HostArgument>
+typename HostCall::Result run(const KernelBase& kernel, CallSiteCache& (*call_sites)(),
+                              HostArgument... host_arguments);
 
 }  // namespace aten_bridge::detail
 

@@ -45,15 +45,15 @@ inline constexpr const char* kNotResized =
     "shape it has; give the kernel a meta function: aten_bridge::meta(function)";
 
 /// Stand-ins for the operands of a call, from inputs of which everything is known.
-class StandIns {
+class MetaArguments {
  public:
   /// Throws `Error` if the kernel cannot have these inputs.
-  [[gnu::cold]] StandIns(const KernelInfo& kernel, Instance* instance,
-                         const std::vector<KnownInput>& inputs)
+  [[gnu::cold]] MetaArguments(const KernelDescriptor& kernel, Instance* instance,
+                              const std::vector<AbstractValue>& inputs)
       : operands_(
             static_cast<std::size_t>(operand_count(kernel, static_cast<int>(inputs.size())))) {
     Report report(kernel.operator_name);
-    if (!divide_slots(kernel, static_cast<int>(operands_.size()), arguments, report)) {
+    if (!count_operands(kernel, static_cast<int>(operands_.size()), arguments, report)) {
       report.raise_if_failed();
     }
     arguments.kernel = &kernel;
@@ -61,14 +61,14 @@ class StandIns {
     arguments.instance = instance;
     at::ScalarType first = at::kFloat;
     for (std::size_t i = inputs.size(); i-- > 0;) {
-      const KnownInput& input = inputs[i];
+      const AbstractValue& input = inputs[i];
       Operand& operand = operands_[i];
       operand.name = {Role::kInput, static_cast<int>(i)};
-      operand.slot.data = const_cast<double*>(input.value.data());  // NOLINT: nobody writes to it
-      operand.slot.sizes = input.sizes.data();
-      operand.slot.ndim = static_cast<int>(input.sizes.size());
-      operand.slot.dtype = input.dtype;
-      operand.slot.numel = 1;  // of a number; nobody reads the others
+      operand.desc.data = const_cast<double*>(input.value.data());  // NOLINT: nobody writes to it
+      operand.desc.sizes = input.sizes.data();
+      operand.desc.ndim = static_cast<int>(input.sizes.size());
+      operand.desc.dtype = input.dtype;
+      operand.desc.numel = 1;  // of a number; nobody reads the others
       if (!input.is_none()) {
         operand.view = make_meta(input.sizes, scalar_type(input.dtype));
         first = input.is_number ? first : operand.view.scalar_type();
@@ -80,9 +80,9 @@ class StandIns {
     fill_list(arguments);
   }
 
-  [[gnu::cold, gnu::noinline]] ~StandIns() = default;
-  StandIns(const StandIns&) = delete;
-  StandIns& operator=(const StandIns&) = delete;
+  [[gnu::cold, gnu::noinline]] ~MetaArguments() = default;
+  MetaArguments(const MetaArguments&) = delete;
+  MetaArguments& operator=(const MetaArguments&) = delete;
 
   Arguments arguments;  // refers to the operands
 
@@ -91,8 +91,8 @@ class StandIns {
 };
 
 [[gnu::cold]] inline std::vector<InferredOutput> infer_known(
-    const KernelBase& kernel, Instance* instance, const std::vector<KnownInput>& inputs) {
-  const StandIns stand_ins(kernel.info, instance, inputs);
+    const KernelBase& kernel, Instance* instance, const std::vector<AbstractValue>& inputs) {
+  const MetaArguments stand_ins(kernel.info, instance, inputs);
   std::vector<InferredOutput> outputs;
   for (const at::Tensor& output : kernel.infer(stand_ins.arguments)) {
     if (output.defined() && output.sizes() == at::IntArrayRef(kUnwritten)) {
@@ -129,12 +129,12 @@ class StandIns {
 
 /// The outputs for inputs of which only sizes and numbers are unknown; nothing if the meta function
 /// throws whatever is put in their place, and in `failure` what it threw first.
-[[gnu::cold]] inline std::optional<std::vector<InferredOutput>> infer_over_sizes(
-    const KernelBase& kernel, Instance* instance, const std::vector<KnownInput>& inputs,
+[[gnu::cold]] inline std::optional<std::vector<InferredOutput>> probe_sizes(
+    const KernelBase& kernel, Instance* instance, const std::vector<AbstractValue>& inputs,
     std::exception_ptr& failure) {
   std::optional<std::vector<InferredOutput>> outputs;
   int successes = 0;
-  const auto add = [&](const std::vector<KnownInput>& tried) {
+  const auto add = [&](const std::vector<AbstractValue>& tried) {
     try {
       const std::vector<InferredOutput> found = infer_known(kernel, instance, tried);
       if (++successes == 1) {
@@ -152,8 +152,8 @@ class StandIns {
   bool has_worked = false;
   int64_t works = 0;
   for (const int64_t candidate : size_candidates(inputs)) {
-    std::vector<KnownInput> tried = inputs;
-    put_candidates(tried, candidate);
+    std::vector<AbstractValue> tried = inputs;
+    substitute_unknowns(tried, candidate);
     if (add(tried) && !has_worked) {
       has_worked = true;
       works = candidate;
@@ -162,8 +162,8 @@ class StandIns {
   // One of them alone may be another: the difference of two sizes is not always 0.
   for (int place = 0; has_worked; ++place) {
     for (const int64_t another : {2 * works, int64_t{1}}) {
-      std::vector<KnownInput> tried = inputs;
-      if (!put_candidates(tried, works, place, another)) {
+      std::vector<AbstractValue> tried = inputs;
+      if (!substitute_unknowns(tried, works, place, another)) {
         has_worked = false;
         break;
       }
@@ -180,19 +180,19 @@ class StandIns {
 
 /// Whether all sizes of the inputs are known, and of the outputs one is not: it depends on a
 /// number.
-[[gnu::cold]] inline bool depends_on_number(const std::vector<KnownInput>& inputs,
+[[gnu::cold]] inline bool depends_on_number(const std::vector<AbstractValue>& inputs,
                                             const std::vector<InferredOutput>& outputs) {
   return std::all_of(inputs.begin(), inputs.end(),
-                     [](const KnownInput& input) { return are_known(input.sizes); }) &&
+                     [](const AbstractValue& input) { return are_known(input.sizes); }) &&
          !std::all_of(outputs.begin(), outputs.end(),
                       [](const InferredOutput& output) { return are_known(output.sizes); });
 }
 
 /// Throws `Error` if the kernel does not have as many inputs.
-[[gnu::cold]] inline void check_count(const KernelInfo& kernel, std::size_t inputs) {
+[[gnu::cold]] inline void check_count(const KernelDescriptor& kernel, std::size_t inputs) {
   Report report(kernel.operator_name);
   Arguments arguments;
-  divide_slots(kernel, operand_count(kernel, static_cast<int>(inputs)), arguments, report);
+  count_operands(kernel, operand_count(kernel, static_cast<int>(inputs)), arguments, report);
   report.raise_if_failed();
 }
 
@@ -203,37 +203,38 @@ inline bool are_sizes(const std::vector<int64_t>& sizes) {
 }
 
 /// Adds to the report inputs that the kernel does not take, and takes guesses from its checks.
-[[gnu::cold]] inline void check_known(const KernelInfo& kernel, std::vector<KnownInput>& inputs,
-                                      CheckRun& checks, Report& report) {
+[[gnu::cold]] inline void check_known(const KernelDescriptor& kernel,
+                                      std::vector<AbstractValue>& inputs, CheckRun& checks,
+                                      Report& report) {
   Arguments arguments;
   const int count = static_cast<int>(inputs.size());
-  if (!divide_slots(kernel, operand_count(kernel, count), arguments, report)) {
+  if (!count_operands(kernel, operand_count(kernel, count), arguments, report)) {
     return;
   }
   for (int i = 0; i < count; ++i) {
-    KnownInput& input = inputs[static_cast<std::size_t>(i)];
+    AbstractValue& input = inputs[static_cast<std::size_t>(i)];
     const int parameter = input_parameter(arguments, i);
-    const Binding& binding = kernel.bindings[parameter];
+    const ParameterInfo& binding = kernel.bindings[parameter];
     const OperandCheck* check = find_check(kernel, Role::kInput, parameter);
     Operand operand;
     operand.name = operand_name(check, Role::kInput, i);
-    operand.slot = {input.value.data(), input.sizes.data(),
+    operand.desc = {input.value.data(), input.sizes.data(),
                     input.has_rank() ? static_cast<int>(input.sizes.size()) : -1, 1,
                     input.typed ? input.dtype : DType::kNone};
-    input.is_number = binding.kind == Kind::kNumber;
+    input.is_number = binding.kind == ParameterKind::kNumber;
     if (!are_sizes(input.sizes)) {
       report.add(Status::kShape,
                  {operand.name.text(), ": expected sizes of 0 or more, or -1 where one is not ",
-                  "known, got ", shape_text(input.sizes.data(), operand.slot.ndim)});
+                  "known, got ", shape_text(input.sizes.data(), operand.desc.ndim)});
       continue;
     }
     if (input.is_number && !input.is_none() && input.has_rank()) {
       for (const int64_t size : input.sizes) {
-        operand.slot.numel *= size < 0 ? 1 : size;
+        operand.desc.numel *= size < 0 ? 1 : size;
       }
-      if (operand.slot.numel != 1) {
+      if (operand.desc.numel != 1) {
         report.add(Status::kShape,
-                   {operand.name.text(), number_fault(binding.number, operand.slot)});
+                   {operand.name.text(), number_fault(binding.number, operand.desc)});
         continue;
       }
     }
@@ -247,7 +248,7 @@ inline bool are_sizes(const std::vector<int64_t>& sizes) {
                   dtype_name(input.dtype)});
     }
     if (check != nullptr) {
-      checks(*check, operand.name, operand.slot);
+      checks(*check, operand.name, operand.desc);
       if (!input.typed && input.dtype == DType::kNone) {
         input.dtype = check->dtypes().any();
       }
@@ -256,7 +257,7 @@ inline bool are_sizes(const std::vector<int64_t>& sizes) {
 }
 
 /// Adds to the report what the checks of the outputs say.
-[[gnu::cold]] inline void check_inferred(const KernelInfo& kernel,
+[[gnu::cold]] inline void check_inferred(const KernelDescriptor& kernel,
                                          const std::vector<InferredOutput>& outputs,
                                          CheckRun& checks) {
   for (std::size_t i = 0; i < outputs.size(); ++i) {
@@ -307,22 +308,22 @@ inline bool are_sizes(const std::vector<int64_t>& sizes) {
 /// The outputs for inputs of which something is not known. Throws what the meta function throws
 /// where nothing that is put in the place of what is unknown pleases it.
 [[gnu::cold]] inline std::vector<InferredOutput> infer_unknown(
-    const KernelBase& kernel, Instance* instance, const std::vector<KnownInput>& inputs) {
-  const bool has_ranks = std::all_of(inputs.begin(), inputs.end(), [](const KnownInput& input) {
+    const KernelBase& kernel, Instance* instance, const std::vector<AbstractValue>& inputs) {
+  const bool has_ranks = std::all_of(inputs.begin(), inputs.end(), [](const AbstractValue& input) {
     return input.is_none() || input.has_rank();
   });
   const std::vector<std::size_t> ranks =
       has_ranks ? std::vector<std::size_t>{0} : std::vector<std::size_t>{4, 3, 2, 1, 0, 5};
   std::exception_ptr failure;
-  for (const std::vector<KnownInput>& typed : dtype_candidates(inputs)) {
+  for (const std::vector<AbstractValue>& typed : dtype_candidates(inputs)) {
     for (const std::size_t rank : ranks) {
-      std::vector<KnownInput> tried = typed;
-      for (KnownInput& input : tried) {
+      std::vector<AbstractValue> tried = typed;
+      for (AbstractValue& input : tried) {
         if (!input.has_rank()) {
           input.sizes.assign(rank, kUnknownSize);
         }
       }
-      if (auto outputs = infer_over_sizes(kernel, instance, tried, failure)) {
+      if (auto outputs = probe_sizes(kernel, instance, tried, failure)) {
         for (InferredOutput& output : *outputs) {
           output.sizes = has_ranks ? output.sizes : std::vector<int64_t>{kUnknownRank};
         }
@@ -337,7 +338,7 @@ inline bool are_sizes(const std::vector<int64_t>& sizes) {
 /// these, as the host that asks calls it; null: as the kernel's own host does.
 [[gnu::cold]] inline std::vector<InferredOutput> infer(const KernelBase& kernel,
                                                        const Attributes& attributes,
-                                                       std::vector<KnownInput> inputs,
+                                                       std::vector<AbstractValue> inputs,
                                                        const char* results = nullptr) {
   const std::string name = kernel.info.operator_name;
   check_pytorch(kernel.info.operator_name);
@@ -349,7 +350,7 @@ inline bool are_sizes(const std::vector<int64_t>& sizes) {
   check_known(kernel.info, inputs, checks, report);
   report.raise_if_failed();
   const bool all_known = std::all_of(inputs.begin(), inputs.end(),
-                                     [](const KnownInput& input) { return input.is_known(); });
+                                     [](const AbstractValue& input) { return input.is_known(); });
   std::vector<InferredOutput> outputs;
   try {
     outputs = all_known ? infer_known(kernel, instance.get(), inputs)
@@ -365,7 +366,7 @@ inline bool are_sizes(const std::vector<int64_t>& sizes) {
     raise(Status::kShape, {name, ": expected the numbers on which the shape of the output ",
                            "depends to be known before the call, got a tensor", inputs_text(inputs),
                            "; pass a Python number, make it an attribute, or give ",
-                           results == nullptr ? kernel.info.words->results : results});
+                           results == nullptr ? kernel.info.messages->results : results});
   }
   check_inferred(kernel.info, outputs, checks);
   report.raise_if_failed();

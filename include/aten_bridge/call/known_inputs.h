@@ -28,7 +28,7 @@ constexpr int64_t kUnknownRank = -2;  // a shape of this size alone (MindSpore 2
 }
 
 /// What is known of an input before a call.
-struct KnownInput {
+struct AbstractValue {
   alignas(16) std::array<double, 2> value = {};  // of a number, in the first bytes
   std::vector<int64_t> sizes = {kUnknownRank};
   DType dtype = DType::kNone;  // where `typed` is false, a guess or kNone
@@ -43,8 +43,8 @@ struct KnownInput {
   }
 };
 
-inline std::vector<KnownInput> unknown_inputs(std::size_t count) {
-  std::vector<KnownInput> inputs;
+inline std::vector<AbstractValue> unknown_values(std::size_t count) {
+  std::vector<AbstractValue> inputs;
   while (inputs.size() < count) {
     inputs.emplace_back();
   }
@@ -53,8 +53,8 @@ inline std::vector<KnownInput> unknown_inputs(std::size_t count) {
 
 /// The inputs with dtypes to be tried for those whose own is not known, the likeliest first: what
 /// the checks say, a guess, float32, and indices, masks and complex numbers among them.
-[[gnu::cold]] inline std::vector<std::vector<KnownInput>> dtype_candidates(
-    std::vector<KnownInput> inputs) {
+[[gnu::cold]] inline std::vector<std::vector<AbstractValue>> dtype_candidates(
+    std::vector<AbstractValue> inputs) {
   std::vector<std::size_t> open;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     if (!inputs[i].typed) {
@@ -63,10 +63,10 @@ inline std::vector<KnownInput> unknown_inputs(std::size_t count) {
       inputs[i].typed = true;
     }
   }
-  std::vector<std::vector<KnownInput>> candidates = {inputs};
-  const auto add = [&](const std::vector<std::size_t>& places, DType dtype) {
+  std::vector<std::vector<AbstractValue>> candidates = {inputs};
+  const auto add = [&](const std::vector<std::size_t>& call_sites, DType dtype) {
     candidates.push_back(inputs);
-    for (const std::size_t place : places) {
+    for (const std::size_t place : call_sites) {
       candidates.back()[place].dtype = dtype;
     }
   };
@@ -89,9 +89,10 @@ inline std::vector<KnownInput> unknown_inputs(std::size_t count) {
 /// What may be put in the place of what is not known, sizes and numbers: two that most operators
 /// take and many numbers divide, small ones, and sizes of the other inputs, which may have to
 /// agree. Not 0: meta functions divide by sizes.
-[[gnu::cold]] inline std::vector<int64_t> size_candidates(const std::vector<KnownInput>& inputs) {
+[[gnu::cold]] inline std::vector<int64_t> size_candidates(
+    const std::vector<AbstractValue>& inputs) {
   std::vector<int64_t> candidates = {60, 120, 1, 2, 3};
-  for (const KnownInput& input : inputs) {
+  for (const AbstractValue& input : inputs) {
     for (const int64_t size : input.sizes) {
       if (size > 0 && std::find(candidates.begin(), candidates.end(), size) == candidates.end()) {
         candidates.push_back(size);
@@ -102,7 +103,7 @@ inline std::vector<KnownInput> unknown_inputs(std::size_t count) {
 }
 
 /// Writes an integer as a number of the input's dtype.
-[[gnu::cold]] inline void put_number(KnownInput& input, int64_t value) {
+[[gnu::cold]] inline void put_number(AbstractValue& input, int64_t value) {
   const at::Tensor number = make_tensor(input.value.data(), at::kCPU, sizeof(input.value),
                                         /*allocator=*/nullptr, scalar_type(input.dtype), {});
   number.fill_(value);
@@ -110,10 +111,10 @@ inline std::vector<KnownInput> unknown_inputs(std::size_t count) {
 
 /// Puts `candidate` in the place of all that is not known, and `another` in the place of one: the
 /// `place`th, counted from 0. False if there are not so many.
-[[gnu::cold]] inline bool put_candidates(std::vector<KnownInput>& inputs, int64_t candidate,
-                                         int place = -1, int64_t another = 0) {
+[[gnu::cold]] inline bool substitute_unknowns(std::vector<AbstractValue>& inputs, int64_t candidate,
+                                              int place = -1, int64_t another = 0) {
   int count = 0;
-  for (KnownInput& input : inputs) {
+  for (AbstractValue& input : inputs) {
     for (int64_t& size : input.sizes) {
       if (size == kUnknownSize) {
         size = count++ == place ? another : candidate;
@@ -128,9 +129,9 @@ inline std::vector<KnownInput> unknown_inputs(std::size_t count) {
 }
 
 /// " (inferring from input 0: float32 [-1, 2]; input 1: None)".
-[[gnu::cold]] inline std::string inputs_text(const std::vector<KnownInput>& inputs) {
+[[gnu::cold]] inline std::string inputs_text(const std::vector<AbstractValue>& inputs) {
   std::string text;
-  for (const KnownInput& input : inputs) {
+  for (const AbstractValue& input : inputs) {
     const int index = static_cast<int>(&input - inputs.data());
     text.append(text.empty() ? " (inferring from " : "; ")
         .append(OperandName{Role::kInput, index}.text())

@@ -52,7 +52,7 @@ namespace aten_bridge::detail {
   // with it.
   for (Operand* operand = operands; operand != operands + count; ++operand) {
     operand->view.reset();
-    operand->is_settled = false;
+    operand->is_reusable = false;
   }
   for (const Suspect& suspect : suspects) {
     // Another thread may have done its work for the kernel, and be about to drop what it has: it
@@ -84,13 +84,13 @@ namespace aten_bridge::detail {
   } catch (const std::exception&) {
     for (Operand* operand = operands; operand != operands + count; ++operand) {
       operand->view.reset();
-      operand->is_settled = false;
+      operand->is_reusable = false;
     }
   }
 }
 
 /// Throws which operands the kernel keeps.
-[[gnu::cold, gnu::noinline]] inline void refuse_kept(const KernelInfo& kernel,
+[[gnu::cold, gnu::noinline]] inline void refuse_kept(const KernelDescriptor& kernel,
                                                      const Arguments& arguments) {
   Report report(kernel.operator_name);
   drop_views(arguments.operands, arguments.size(), &report);

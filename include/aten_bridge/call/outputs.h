@@ -19,8 +19,8 @@
 namespace aten_bridge::detail {
 
 /// " as out_shape and out_dtype or the meta function say, got ".
-[[gnu::cold]] inline std::string as_allocated(const KernelInfo& kernel) {
-  return join({" as ", kernel.words->results, " or the meta function say, got "});
+[[gnu::cold]] inline std::string as_allocated(const KernelDescriptor& kernel) {
+  return join({" as ", kernel.messages->results, " or the meta function say, got "});
 }
 
 /// Where the tensor's first element is; null if it has no storage.
@@ -96,7 +96,7 @@ ATEN_BRIDGE_INLINE void copy_results(const Arguments& arguments, const at::Tenso
     if (!result.defined() || result.scalar_type() != output.scalar_type() ||
         result.sizes() != output.sizes()) {
       report.add(Status::kOutput,
-                 {operand.name.text(), ": expected ", operand.slot.text(),
+                 {operand.name.text(), ": expected ", operand.desc.text(),
                   as_allocated(*arguments.kernel), tensor_text(result), " from the kernel"});
     } else if (result.device() != output.device()) {
       report.add(Status::kDevice,
@@ -115,7 +115,7 @@ ATEN_BRIDGE_INLINE void copy_results(const Arguments& arguments, const at::Tenso
   });
 }
 
-ATEN_BRIDGE_INLINE void give_results(const Arguments& arguments, at::Tensor* results, int count) {
+ATEN_BRIDGE_INLINE void move_results(const Arguments& arguments, at::Tensor* results, int count) {
   if (arguments.results == nullptr) {
     copy_results(arguments, results, count);
     return;
@@ -132,9 +132,9 @@ ATEN_BRIDGE_INLINE void copy_data_dependent_results(const Arguments& arguments,
     const at::Tensor& result = results[i];
     const Operand& operand = arguments.output(i);
     if (!result.defined() || result.scalar_type() != operand.view.scalar_type() ||
-        result.numel() > operand.slot.numel) {
+        result.numel() > operand.desc.numel) {
       report.add(Status::kOutput,
-                 {operand.name.text(), ": expected ", operand.slot.text(), " or less of it, got ",
+                 {operand.name.text(), ": expected ", operand.desc.text(), " or less of it, got ",
                   tensor_text(result), " from the kernel"});
     }
   }
@@ -169,32 +169,32 @@ ATEN_BRIDGE_INLINE void check_returned(const Arguments& arguments,
 /// dtype that the host allocated it for, row-major. An alias of the view will do.
 [[gnu::noinline]] inline bool output_is_intact(const Operand& output) {
   const at::Tensor& view = output.view;
-  const Slot& slot = output.slot;
+  const OperandDesc& desc = output.desc;
   return view.defined() && view.layout() == at::kStrided &&
-         view.sizes() == at::IntArrayRef(slot.sizes, static_cast<std::size_t>(slot.ndim)) &&
-         view.scalar_type() == scalar_type(slot.dtype) && view.is_contiguous() &&
-         (slot.numel == 0 || first_element(view) == slot.data) && !view.is_conj() && !view.is_neg();
+         view.sizes() == at::IntArrayRef(desc.sizes, static_cast<std::size_t>(desc.ndim)) &&
+         view.scalar_type() == scalar_type(desc.dtype) && view.is_contiguous() &&
+         (desc.numel == 0 || first_element(view) == desc.data) && !view.is_conj() && !view.is_neg();
 }
 
 /// What the kernel did to an output that is not intact.
-[[gnu::cold, gnu::noinline]] inline std::string output_fault(const KernelInfo& kernel,
+[[gnu::cold, gnu::noinline]] inline std::string output_fault(const KernelDescriptor& kernel,
                                                              const Operand& output) {
   const at::Tensor& view = output.view;
-  const Slot& slot = output.slot;
+  const OperandDesc& desc = output.desc;
   const std::string in_memory = ": expected the result in the host's memory, got ";
   const std::string cure = "; write with an _out function or with copy_()";
   if (view.unsafeGetTensorImpl() != output.impl) {
     return join({in_memory, "another tensor assigned to the parameter", cure});
   }
   const std::string other =
-      join({": expected ", slot.text(), as_allocated(kernel), tensor_text(view)});
-  if (view.sizes() != at::IntArrayRef(slot.sizes, static_cast<std::size_t>(slot.ndim))) {
-    return join({other, " because the kernel resized it; ", kernel.words->resized});
+      join({": expected ", desc.text(), as_allocated(kernel), tensor_text(view)});
+  if (view.sizes() != at::IntArrayRef(desc.sizes, static_cast<std::size_t>(desc.ndim))) {
+    return join({other, " because the kernel resized it; ", kernel.messages->resized});
   }
-  if (view.scalar_type() != scalar_type(slot.dtype)) {
-    return join({other, " because the kernel changed its dtype; ", kernel.words->changed_dtype});
+  if (view.scalar_type() != scalar_type(desc.dtype)) {
+    return join({other, " because the kernel changed its dtype; ", kernel.messages->changed_dtype});
   }
-  if (slot.numel > 0 && first_element(view) != slot.data) {
+  if (desc.numel > 0 && first_element(view) != desc.data) {
     return join({in_memory, "other memory because the kernel replaced the tensor's storage", cure});
   }
   return join({": expected row-major values, got strides ",
@@ -204,7 +204,7 @@ ATEN_BRIDGE_INLINE void check_returned(const Arguments& arguments,
 }
 
 /// Throws what the kernel did to its outputs.
-[[noreturn, gnu::cold, gnu::noinline]] inline void refuse_outputs(const KernelInfo& kernel,
+[[noreturn, gnu::cold, gnu::noinline]] inline void refuse_outputs(const KernelDescriptor& kernel,
                                                                   const Arguments& arguments) {
   Report report(kernel.operator_name);
   for (int i = 0; i < arguments.outputs; ++i) {

@@ -25,7 +25,7 @@ namespace aten_bridge::detail {
 /// Takes the operands for a call, and gives them back, without their views unless these are kept.
 class OperandsInUse {
  public:
-  OperandsInUse(KeptOperands& kept, Arguments& arguments) : kept_(kept), arguments_(arguments) {
+  OperandsInUse(OperandCache& kept, Arguments& arguments) : kept_(kept), arguments_(arguments) {
     kept_.in_use = true;
     if (has_list()) {
       arguments_.list = std::move(kept_.list);  // with its memory
@@ -49,14 +49,15 @@ class OperandsInUse {
  private:
   bool has_list() const { return arguments_.list_begin >= 0; }
 
-  KeptOperands& kept_;
+  OperandCache& kept_;
   Arguments& arguments_;
   bool keeps_views_ = false;
 };
 
 /// A kernel without outputs writes its inputs: the host's outputs must be these.
-template <class Host>
-[[gnu::cold]] void check_in_place(const KernelInfo& kernel, const Host& host, int inputs) {
+template <class HostCall>
+[[gnu::cold]] void check_in_place(const KernelDescriptor& kernel, const HostCall& host,
+                                  int inputs) {
   Report report(kernel.operator_name);
   for (int i = inputs; i < host.size(); ++i) {
     bool is_input = false;
@@ -76,11 +77,11 @@ template <class Host>
 /// the same memory: ATen cannot see it, since each view has a storage of its own.
 [[gnu::noinline]] inline void separate_from_first(const Arguments& arguments) {
   const auto begin = [](const Operand& operand) {
-    return reinterpret_cast<std::uintptr_t>(operand.slot.data) +
-           static_cast<std::size_t>(operand.slot.offset) * dtype_itemsize(operand.slot.dtype);
+    return reinterpret_cast<std::uintptr_t>(operand.desc.data) +
+           static_cast<std::size_t>(operand.desc.offset) * dtype_itemsize(operand.desc.dtype);
   };
   const auto end = [](const Operand& operand) {
-    return reinterpret_cast<std::uintptr_t>(operand.slot.data) + slot_bytes(operand.slot);
+    return reinterpret_cast<std::uintptr_t>(operand.desc.data) + desc_bytes(operand.desc);
   };
   const Operand& first = arguments.operands[0];
   for (int i = 1; i < arguments.inputs; ++i) {
@@ -97,23 +98,23 @@ template <class Host>
 }
 
 /// Takes the numbers of inputs and outputs as the host tells them.
-template <class Host>
-bool take_operands(const KernelInfo& kernel, const Host& host, Arguments& arguments,
+template <class HostCall>
+bool take_operands(const KernelDescriptor& kernel, const HostCall& host, Arguments& arguments,
                    Report& report) {
-  if constexpr (Host::kCountsOutputs) {
-    return take_exact_counts(kernel, host.input_count(), host.size(), arguments, report);
-  } else if constexpr (Host::kCountsInputs) {
+  if constexpr (HostCall::kCountsOutputs) {
+    return count_exact_operands(kernel, host.input_count(), host.size(), arguments, report);
+  } else if constexpr (HostCall::kCountsInputs) {
     const int inputs = host.input_count();
-    return take_told_counts(kernel, inputs, host.size() - inputs, arguments, report);
+    return count_told_operands(kernel, inputs, host.size() - inputs, arguments, report);
   } else {
-    return divide_slots(kernel, host.size(), arguments, report);
+    return count_operands(kernel, host.size(), arguments, report);
   }
 }
 
 /// What the host keeps for this kernel, or, where it keeps nothing, or could not make it, the same
 /// for this call alone.
-template <class Host>
-Instance* find_instance(const KernelBase& kernel, const Host& host,
+template <class HostCall>
+Instance* find_instance(const KernelBase& kernel, const HostCall& host,
                         std::unique_ptr<Instance>& temporary, Report& report) {
   if (!kernel.info.has_instance) {
     return nullptr;
@@ -127,8 +128,8 @@ Instance* find_instance(const KernelBase& kernel, const Host& host,
 
 /// After the body: checks the outputs, that the kernel keeps no operand, and settles the operands,
 /// whose views are kept unless the kernel records a graph.
-[[gnu::always_inline]] inline void check_and_settle(const KernelInfo& kernel,
-                                                    Arguments& arguments) {
+[[gnu::always_inline]] inline void check_operands_after(const KernelDescriptor& kernel,
+                                                        Arguments& arguments) {
   if (arguments.list_begin >= 0) {
     arguments.list.clear();  // which has the views of its tensors
   }
@@ -136,8 +137,8 @@ Instance* find_instance(const KernelBase& kernel, const Host& host,
   const Operand* const end = arguments.operands + arguments.size();
   bool are_kept = false;
   for (Operand* operand = arguments.operands; operand != end; ++operand) {
-    const bool is_settled = !kernel.records && settle(*operand);
-    if (!is_settled) {
+    const bool is_reusable = !kernel.records && mark_reusable(*operand);
+    if (!is_reusable) {
       if (operand >= outputs && !output_is_intact(*operand)) {
         refuse_outputs(kernel, arguments);
       }
@@ -149,16 +150,16 @@ Instance* find_instance(const KernelBase& kernel, const Host& host,
   }
 }
 
-template <class Device, class Host, class... OfHost>
-[[gnu::hot]] typename Host::Result run(const KernelBase& kernel, KeptByPlace& (*places)(),
-                                       OfHost... of_host) {
-  const KernelInfo& info = Host::info(kernel, of_host...);
-  std::unique_ptr<KeptOperands> nested;
+template <class Device, class HostCall, class... HostArgument>
+[[gnu::hot]] typename HostCall::Result run(const KernelBase& kernel, CallSiteCache& (*call_sites)(),
+                                           HostArgument... host_arguments) {
+  const KernelDescriptor& info = HostCall::info(kernel, host_arguments...);
+  std::unique_ptr<OperandCache> nested;
   Arguments arguments;
   int bound = 0;
   try {
     check_pytorch(info.operator_name);
-    Host host(info.operator_name, of_host...);
+    HostCall host(info.operator_name, host_arguments...);
     const KernelScope scope(info.records);
     Device device(info.operator_name, host.stream(), info.records);
     arguments.kernel = &info;
@@ -166,23 +167,24 @@ template <class Device, class Host, class... OfHost>
     arguments.around_state = &Device::around_state;
     std::unique_ptr<Instance> temporary;
     Report report(info.operator_name);
-    if (!info.takes_frame) {
+    if (!info.is_raw) {
       arguments.instance = find_instance(kernel, host, temporary, report);
       if (!take_operands(info, host, arguments, report)) {
         report.raise_if_failed();
       }
     }
-    KeptOperands* kept_of_place = &places().of(info.takes_frame ? 0 : host.place(arguments.size()));
+    OperandCache* kept_of_place =
+        &call_sites().of(info.is_raw ? 0 : host.call_site(arguments.size()));
     if (kept_of_place->in_use) {  // by a kernel that calls itself, or another of its type
-      nested = std::make_unique<KeptOperands>();
+      nested = std::make_unique<OperandCache>();
       kept_of_place = nested.get();
     }
-    KeptOperands& kept = *kept_of_place;
+    OperandCache& kept = *kept_of_place;
     OperandsInUse in_use(kept, arguments);
-    if (info.takes_frame) {
-      arguments.frame = host.take_frame(device);
+    if (info.is_raw) {
+      arguments.frame = host.make_frame(device);
     } else {
-      if constexpr (Host::kWritesInputs) {
+      if constexpr (HostCall::kWritesInputs) {
         if (info.outputs == 0) {
           check_in_place(info, host, arguments.inputs);
         }
@@ -193,7 +195,7 @@ template <class Device, class Host, class... OfHost>
       arguments.operands = kept.operands.data();
       bind_operands(info, host, device, arguments, report);
       bound = arguments.size();
-      if constexpr (Host::kWritesInputs) {
+      if constexpr (HostCall::kWritesInputs) {
         if (info.outputs == 0 && arguments.inputs > 1) {
           separate_from_first(arguments);
         }
@@ -203,26 +205,26 @@ template <class Device, class Host, class... OfHost>
     if (info.workspaces > 0) {
       invoke_with_workspaces(kernel, device, host, arguments);
     } else {
-      Host::invoke(kernel, arguments);
+      HostCall::invoke(kernel, arguments);
     }
     device.finish();
-    check_and_settle(info, arguments);
+    check_operands_after(info, arguments);
     if (!info.records) {  // what autograd records is over when the call is
       in_use.keep_views();
     }
     if (arguments.copies != nullptr) {
-      write_back(arguments.copies.get());
+      flush_aligned_copies(arguments.copies.get());
     }
-    if constexpr (Host::kSizesAfterRun) {
+    if constexpr (HostCall::kSizesAfterRun) {
       if (info.is_data_dependent) {
         host.publish_sizes();
       }
     }
-    return Host::succeed();
+    return HostCall::succeed();
   } catch (...) {
-    return Host::fail(record_failure(info.operator_name, arguments.operands, bound,
-                                     Device::leftover() + Host::advice()),
-                      info.error_mode);
+    return HostCall::fail(record_failure(info.operator_name, arguments.operands, bound,
+                                         Device::leftover() + HostCall::advice()),
+                          info.error_mode);
   }
 }
 

@@ -17,7 +17,7 @@
 namespace aten_bridge::detail {
 
 /// The bytes of workspace `index`; throws `Error` if they are not to be had.
-inline std::size_t workspace_bytes(const KernelInfo& kernel, int index, int64_t elements,
+inline std::size_t workspace_bytes(const KernelDescriptor& kernel, int index, int64_t elements,
                                    const ElementLayout& layout) {
   int64_t bytes = 0;
   if (elements < 0 || __builtin_mul_overflow(elements, static_cast<int64_t>(layout.size), &bytes) ||
@@ -48,8 +48,8 @@ inline c10::SmallVector<std::size_t, 2> measure_workspaces(const KernelBase& ker
 
 /// The host's memory where it is large enough, PyTorch's elsewhere: the host asks for sizes once,
 /// and calls with other shapes may follow.
-template <class Device, class Host>
-Memories take_workspaces(const KernelBase& kernel, const Device& device, const Host& host,
+template <class Device, class HostCall>
+Memories take_workspaces(const KernelBase& kernel, const Device& device, const HostCall& host,
                          const Arguments& arguments) {
   const auto bytes = measure_workspaces(kernel, arguments);
   Memories workspaces;
@@ -72,12 +72,12 @@ Memories take_workspaces(const KernelBase& kernel, const Device& device, const H
 
 /// Calls the kernel's function with memory that is there during the call. Out of line: what has no
 /// workspaces does not pay for them.
-template <class Device, class Host>
+template <class Device, class HostCall>
 [[gnu::noinline]] void invoke_with_workspaces(const KernelBase& kernel, const Device& device,
-                                              const Host& host, Arguments& arguments) {
+                                              const HostCall& host, Arguments& arguments) {
   Memories workspaces = take_workspaces(kernel, device, host, arguments);
   arguments.workspaces = workspaces.data();
-  Host::invoke(kernel, arguments);
+  HostCall::invoke(kernel, arguments);
 }
 
 }  // namespace aten_bridge::detail

@@ -9,7 +9,7 @@
 #ifndef ATEN_BRIDGE_INTERFACE_CHECKS_H_
 #define ATEN_BRIDGE_INTERFACE_CHECKS_H_
 
-#include <aten_bridge/core/slot.h>
+#include <aten_bridge/core/operand_desc.h>
 #include <aten_bridge/tensors/views.h>
 
 #include <array>
@@ -180,18 +180,18 @@ class CheckRun {
 
   /// Adds to the report how the operand differs from `check`. A size of -1, a rank of -1 and a
   /// dtype of kNone are not known.
-  void operator()(const OperandCheck& check, const OperandName& name, const Slot& slot) {
-    if (!check.dtypes_.empty() && slot.dtype != DType::kNone &&
-        !check.dtypes_.contains(slot.dtype)) {
-      add_dtype_fault(check, name, slot);
+  void operator()(const OperandCheck& check, const OperandName& name, const OperandDesc& desc) {
+    if (!check.dtypes_.empty() && desc.dtype != DType::kNone &&
+        !check.dtypes_.contains(desc.dtype)) {
+      add_dtype_fault(check, name, desc);
     }
-    if (slot.ndim < 0) {
+    if (desc.ndim < 0) {
       return;
     }
-    if (slot.ndim < check.least_ndim_ || slot.ndim > check.most_ndim_) {
-      add_rank_fault(check, name, slot);
+    if (desc.ndim < check.least_ndim_ || desc.ndim > check.most_ndim_) {
+      add_rank_fault(check, name, desc);
     } else if (check.has_sizes_) {
-      match_sizes(check, name, slot);
+      match_sizes(check, name, desc);
     }
   }
 
@@ -202,11 +202,11 @@ class CheckRun {
     OperandName operand;
   };
 
-  [[gnu::cold]] static std::string described(const Slot& slot) {
-    return slot.dtype == DType::kNone ? detail::shape_text(slot.sizes, slot.ndim) : slot.text();
+  [[gnu::cold]] static std::string described(const OperandDesc& desc) {
+    return desc.dtype == DType::kNone ? detail::shape_text(desc.sizes, desc.ndim) : desc.text();
   }
 
-  void match_sizes(const OperandCheck& check, const OperandName& name, const Slot& slot) {
+  void match_sizes(const OperandCheck& check, const OperandName& name, const OperandDesc& desc) {
     const auto* begin = check.sizes_.data();
     const auto* end = begin + check.size_count_;
     const auto* rest = end;
@@ -221,35 +221,37 @@ class CheckRun {
     }
     const int front = static_cast<int>(rest - begin);
     const int back = rest == end ? 0 : static_cast<int>(end - rest) - 1;
-    bool fits = rest == end ? slot.ndim == front : slot.ndim >= front + back;
+    bool fits = rest == end ? desc.ndim == front : desc.ndim >= front + back;
     std::string because;
     if (fits) {
       for (int i = 0; i < front; ++i) {
-        fits = match_size(begin[i], slot.sizes[i], name, because) && fits;
+        fits = match_size(begin[i], desc.sizes[i], name, because) && fits;
       }
       for (int i = 0; i < back; ++i) {
-        fits = match_size(rest[1 + i], slot.sizes[slot.ndim - back + i], name, because) && fits;
+        fits = match_size(rest[1 + i], desc.sizes[desc.ndim - back + i], name, because) && fits;
       }
     }
     if (!fits) {
-      add_sizes_fault(check, name, slot, because);
+      add_sizes_fault(check, name, desc, because);
     }
   }
 
   [[gnu::cold, gnu::noinline]] void add_dtype_fault(const OperandCheck& check,
-                                                    const OperandName& name, const Slot& slot) {
+                                                    const OperandName& name,
+                                                    const OperandDesc& desc) {
     report_.add(Status::kDtype, {name.text(), ": expected ", check.dtypes_.text(), ", got \"",
-                                 dtype_name(slot.dtype), "\" with shape ",
-                                 detail::shape_text(slot.sizes, slot.ndim)});
+                                 dtype_name(desc.dtype), "\" with shape ",
+                                 detail::shape_text(desc.sizes, desc.ndim)});
   }
 
   [[gnu::cold, gnu::noinline]] void add_rank_fault(const OperandCheck& check,
-                                                   const OperandName& name, const Slot& slot) {
+                                                   const OperandName& name,
+                                                   const OperandDesc& desc) {
     const int least = check.least_ndim_;
     const int most = check.most_ndim_;
     const std::string ranks = least == most ? detail::join({"rank ", least})
                                             : detail::join({"a rank from ", least, " to ", most});
-    report_.add(Status::kShape, {name.text(), ": expected ", ranks, ", got ", described(slot)});
+    report_.add(Status::kShape, {name.text(), ": expected ", ranks, ", got ", described(desc)});
   }
 
   [[gnu::cold]] static std::string pattern(const OperandCheck& check) {
@@ -261,10 +263,11 @@ class CheckRun {
   }
 
   [[gnu::cold, gnu::noinline]] void add_sizes_fault(const OperandCheck& check,
-                                                    const OperandName& name, const Slot& slot,
+                                                    const OperandName& name,
+                                                    const OperandDesc& desc,
                                                     const std::string& because) {
     report_.add(Status::kShape, {name.text(), ": expected sizes ", pattern(check), because,
-                                 ", got ", described(slot)});
+                                 ", got ", described(desc)});
   }
 
   [[gnu::cold, gnu::noinline]] void add_pattern_fault(const OperandCheck& check,

@@ -27,7 +27,7 @@ class GradientBase : public KernelBase {
   ATEN_BRIDGE_INLINE Tensors infer(const Arguments& arguments) const final;
 
  protected:
-  constexpr GradientBase(const KernelInfo& kernel_info, int forward_inputs, bool of_function)
+  constexpr GradientBase(const KernelDescriptor& kernel_info, int forward_inputs, bool of_function)
       : KernelBase(kernel_info), forward_inputs_(forward_inputs), of_function_(of_function) {}
   ~GradientBase() = default;
 

@@ -17,7 +17,7 @@
 namespace aten_bridge::detail {
 
 /// What a host calls things, for error texts.
-struct Words {
+struct HostMessages {
   const char* results;        ///< who says how large results are: "out_shape and out_dtype"
   const char* resized;        ///< the cure where a kernel resized its output
   const char* changed_dtype;  ///< the cure where it changed its dtype
@@ -39,20 +39,20 @@ struct OperatorOptions {
 struct KernelOrigin {
   const char* operator_name = nullptr;
   ErrorMode error_mode = ErrorMode::kThrow;
-  const Words* words = nullptr;  // of its host
+  const HostMessages* messages = nullptr;  // of its host
   OperatorOptions options = {};
 };
 
 /// What a kernel's type says of it.
-struct KernelFacts {
-  const Binding* bindings = nullptr;  // of its input parameters
+struct KernelTraits {
+  const ParameterInfo* bindings = nullptr;  // of its input parameters
   int check_count = 0;
   int inputs = 0;  // parameters; an at::TensorList counts as one
   int outputs = 0;
   int list_begin = -1;         // which of the inputs is the at::TensorList; -1: there is none
   bool lists_outputs = false;  // there is an output more for each tensor of the list
   int workspaces = 0;
-  bool takes_frame = false;   // the kernel gets the host's call as it is, and there are no bindings
+  bool is_raw = false;        // the kernel gets the host's call as it is, and there are no bindings
   bool has_instance = false;  // attributes or state
   bool has_meta = false;
   bool is_gradient = false;        // the outputs are the gradients of the inputs that are tensors
@@ -67,7 +67,7 @@ struct KernelFacts {
 };
 
 /// What ordinary code needs to know about a kernel.
-struct KernelInfo : KernelOrigin, KernelFacts {
+struct KernelDescriptor : KernelOrigin, KernelTraits {
   const OperandCheck* checks = nullptr;  // of some of its inputs and outputs
 
   /// Whether a host must make each call: neither one of two that are equal, nor none where nobody
@@ -104,7 +104,7 @@ class KernelBase {
   KernelBase(const KernelBase&) = delete;
   KernelBase& operator=(const KernelBase&) = delete;
 
-  KernelInfo info;
+  KernelDescriptor info;
 
   /// Calls the kernel's function.
   virtual void invoke(const Arguments& arguments) const = 0;
@@ -123,7 +123,7 @@ class KernelBase {
   virtual void visit_attributes(AttributeVisitor& visitor) const = 0;
 
  protected:
-  explicit constexpr KernelBase(const KernelInfo& kernel_info) : info(kernel_info) {}
+  explicit constexpr KernelBase(const KernelDescriptor& kernel_info) : info(kernel_info) {}
   ~KernelBase() = default;  // nobody deletes a kernel
 };
 
@@ -142,7 +142,7 @@ ATEN_BRIDGE_INLINE void copy_results(const Arguments& arguments, const at::Tenso
                                      int count);
 
 /// The same; to a host that takes them as they are, it moves them.
-ATEN_BRIDGE_INLINE void give_results(const Arguments& arguments, at::Tensor* results, int count);
+ATEN_BRIDGE_INLINE void move_results(const Arguments& arguments, at::Tensor* results, int count);
 
 /// Copies what a kernel returned to the begin of the host's buffers, which have room for more.
 ATEN_BRIDGE_INLINE void copy_data_dependent_results(const Arguments& arguments,

@@ -37,48 +37,48 @@ T load(const void* data) {
   return value;
 }
 
-/// `slot` has one element.
-inline Number read_number(const Slot& slot) {
+/// `desc` has one element.
+inline Number read_number(const OperandDesc& desc) {
   const auto integer = [](int64_t value) { return Number{Number::Type::kInt, value, {}}; };
   const auto real = [](double value) { return Number{Number::Type::kReal, 0, {value, 0}}; };
-  switch (slot.dtype) {
+  switch (desc.dtype) {
     case DType::kBool:
-      return {Number::Type::kBool, load<std::uint8_t>(slot.data) != 0, {}};
+      return {Number::Type::kBool, load<std::uint8_t>(desc.data) != 0, {}};
     case DType::kUInt8:
-      return integer(load<std::uint8_t>(slot.data));
+      return integer(load<std::uint8_t>(desc.data));
     case DType::kInt8:
-      return integer(load<std::int8_t>(slot.data));
+      return integer(load<std::int8_t>(desc.data));
     case DType::kUInt16:
-      return integer(load<std::uint16_t>(slot.data));
+      return integer(load<std::uint16_t>(desc.data));
     case DType::kInt16:
-      return integer(load<std::int16_t>(slot.data));
+      return integer(load<std::int16_t>(desc.data));
     case DType::kUInt32:
-      return integer(load<std::uint32_t>(slot.data));
+      return integer(load<std::uint32_t>(desc.data));
     case DType::kInt32:
-      return integer(load<std::int32_t>(slot.data));
+      return integer(load<std::int32_t>(desc.data));
     case DType::kUInt64: {
-      const auto value = load<std::uint64_t>(slot.data);
+      const auto value = load<std::uint64_t>(desc.data);
       return value >> 63 == 0 ? integer(static_cast<int64_t>(value))
                               : Number{Number::Type::kBigInt, 0, {static_cast<double>(value), 0}};
     }
     case DType::kInt64:
-      return integer(load<int64_t>(slot.data));
+      return integer(load<int64_t>(desc.data));
     case DType::kFloat16:
-      return real(load<c10::Half>(slot.data));
+      return real(load<c10::Half>(desc.data));
     case DType::kBFloat16:
-      return real(load<c10::BFloat16>(slot.data));
+      return real(load<c10::BFloat16>(desc.data));
     case DType::kFloat32:
-      return real(load<float>(slot.data));
+      return real(load<float>(desc.data));
     case DType::kFloat64:
-      return real(load<double>(slot.data));
+      return real(load<double>(desc.data));
     case DType::kComplex64:
-      return {Number::Type::kComplex, 0, load<c10::complex<float>>(slot.data)};
+      return {Number::Type::kComplex, 0, load<c10::complex<float>>(desc.data)};
     case DType::kComplex128:
-      return {Number::Type::kComplex, 0, load<c10::complex<double>>(slot.data)};
+      return {Number::Type::kComplex, 0, load<c10::complex<double>>(desc.data)};
     case DType::kFloat8E4M3FN:
-      return real(load<c10::Float8_e4m3fn>(slot.data));
+      return real(load<c10::Float8_e4m3fn>(desc.data));
     case DType::kFloat8E5M2:
-      return real(load<c10::Float8_e5m2>(slot.data));
+      return real(load<c10::Float8_e5m2>(desc.data));
     case DType::kNone:
       break;
   }
@@ -137,69 +137,69 @@ inline bool convert(const Number& number, at::Scalar& value) {
 }
 
 /// The dtype that an input names; kNone for none.
-inline DType read_dtype(const Slot& slot) {
+inline DType read_dtype(const OperandDesc& desc) {
   int64_t number = 0;
-  const bool is_dtype = slot.numel == 1 && convert(read_number(slot), number) && number > 0 &&
+  const bool is_dtype = desc.numel == 1 && convert(read_number(desc), number) && number > 0 &&
                         number < static_cast<int64_t>(std::size(kDTypes));
   return is_dtype ? static_cast<DType>(number) : DType::kNone;
 }
 
-/// Where an element of a list is, which may be a view: `slot` has up to one dimension.
-inline char* element_of_list(const Slot& slot, int64_t index) {
-  const int64_t stride = slot.strides == nullptr || slot.ndim == 0 ? 1 : slot.strides[0];
-  return static_cast<char*>(slot.data) +
-         (slot.offset + index * stride) * static_cast<int64_t>(dtype_itemsize(slot.dtype));
+/// Where an element of a list is, which may be a view: `desc` has up to one dimension.
+inline char* element_of_list(const OperandDesc& desc, int64_t index) {
+  const int64_t stride = desc.strides == nullptr || desc.ndim == 0 ? 1 : desc.strides[0];
+  return static_cast<char*>(desc.data) +
+         (desc.offset + index * stride) * static_cast<int64_t>(dtype_itemsize(desc.dtype));
 }
 
 /// Reads a list of int64_t or of double.
 template <class List>
-List list_as(const Slot& slot) {
+List list_as(const OperandDesc& desc) {
   List list;
-  list.reserve(static_cast<std::size_t>(slot.numel));
-  for (int64_t i = 0; i < slot.numel; ++i) {
+  list.reserve(static_cast<std::size_t>(desc.numel));
+  for (int64_t i = 0; i < desc.numel; ++i) {
     if constexpr (std::is_same_v<typename List::value_type, int64_t>) {
-      list.push_back(load<int64_t>(element_of_list(slot, i)));
+      list.push_back(load<int64_t>(element_of_list(desc, i)));
     } else {
-      Slot element = slot;
-      element.data = element_of_list(slot, i);
+      OperandDesc element = desc;
+      element.data = element_of_list(desc, i);
       double value = 0;
       convert(read_number(element), value);
-      list.push_back(slot.dtype == DType::kFloat32 ? widen(static_cast<float>(value)) : value);
+      list.push_back(desc.dtype == DType::kFloat32 ? widen(static_cast<float>(value)) : value);
     }
   }
   return list;
 }
 
 template <class T>
-T number_as(const Slot& slot) {
+T number_as(const OperandDesc& desc) {
   T value{};
   if constexpr (std::is_same_v<T, std::vector<int64_t>> || std::is_same_v<T, std::vector<double>>) {
-    value = list_as<T>(slot);
+    value = list_as<T>(desc);
   } else if constexpr (std::is_same_v<T, at::ScalarType>) {
-    value = scalar_type(read_dtype(slot));
+    value = scalar_type(read_dtype(desc));
   } else {
-    convert(read_number(slot), value);
+    convert(read_number(desc), value);
   }
   return value;
 }
 
-/// "" or how the slot is not such a number: ": expected ..., got ...".
-[[gnu::cold]] inline std::string number_fault(NumberType type, const Slot& slot) {
-  if (type >= NumberType::kInts) {
+/// "" or how the operand is not such a number: ": expected ..., got ...".
+[[gnu::cold]] inline std::string number_fault(ScalarInputType type, const OperandDesc& desc) {
+  if (type >= ScalarInputType::kInts) {
     return join({": expected ",
-                 type == NumberType::kInts    ? "a list of ints"
-                 : type == NumberType::kReals ? "a list of floats"
-                                              : "the number of a dtype",
-                 ", got ", slot.text()});
+                 type == ScalarInputType::kInts    ? "a list of ints"
+                 : type == ScalarInputType::kReals ? "a list of floats"
+                                                   : "the number of a dtype",
+                 ", got ", desc.text()});
   }
-  const char* expected = type == NumberType::kBool   ? "a bool, 0 or 1"
-                         : type == NumberType::kInt  ? "an integer that an int64 can hold"
-                         : type == NumberType::kReal ? "a real number"
-                                                     : "a number that an at::Scalar can hold";
-  if (slot.numel != 1) {
-    return join({": expected ", expected, " as one element, got ", slot.text()});
+  const char* expected = type == ScalarInputType::kBool   ? "a bool, 0 or 1"
+                         : type == ScalarInputType::kInt  ? "an integer that an int64 can hold"
+                         : type == ScalarInputType::kReal ? "a real number"
+                                                          : "a number that an at::Scalar can hold";
+  if (desc.numel != 1) {
+    return join({": expected ", expected, " as one element, got ", desc.text()});
   }
-  const Number number = read_number(slot);
+  const Number number = read_number(desc);
   const char* format = number.type == Number::Type::kComplex ? "%.17g%+.17gj" : "%.17g";
   char text[80];
   if (number.type <= Number::Type::kInt) {
@@ -207,33 +207,33 @@ T number_as(const Slot& slot) {
   } else {
     std::snprintf(text, sizeof(text), format, number.real.real(), number.real.imag());
   }
-  return join({": expected ", expected, ", got the ", dtype_name(slot.dtype), " ", text});
+  return join({": expected ", expected, ", got the ", dtype_name(desc.dtype), " ", text});
 }
 
-inline bool is_number(NumberType type, const Slot& slot) {
+inline bool is_number(ScalarInputType type, const OperandDesc& desc) {
   bool flag = false;
   int64_t integer = 0;
   double real = 0;
   at::Scalar any;
-  if (type == NumberType::kInts) {
-    return slot.dtype == DType::kInt64 && slot.ndim <= 1;
+  if (type == ScalarInputType::kInts) {
+    return desc.dtype == DType::kInt64 && desc.ndim <= 1;
   }
-  if (type == NumberType::kReals) {
-    return slot.ndim <= 1 && slot.dtype != DType::kComplex64 && slot.dtype != DType::kComplex128;
+  if (type == ScalarInputType::kReals) {
+    return desc.ndim <= 1 && desc.dtype != DType::kComplex64 && desc.dtype != DType::kComplex128;
   }
-  if (type == NumberType::kDtype) {
-    return read_dtype(slot) != DType::kNone;
+  if (type == ScalarInputType::kDtype) {
+    return read_dtype(desc) != DType::kNone;
   }
-  if (slot.numel != 1) {
+  if (desc.numel != 1) {
     return false;
   }
-  const Number number = read_number(slot);
+  const Number number = read_number(desc);
   switch (type) {
-    case NumberType::kBool:
+    case ScalarInputType::kBool:
       return convert(number, flag);
-    case NumberType::kInt:
+    case ScalarInputType::kInt:
       return convert(number, integer);
-    case NumberType::kReal:
+    case ScalarInputType::kReal:
       return convert(number, real);
     default:
       return convert(number, any);

@@ -6,7 +6,7 @@
 #ifndef ATEN_BRIDGE_INTERFACE_OPERANDS_H_
 #define ATEN_BRIDGE_INTERFACE_OPERANDS_H_
 
-#include <aten_bridge/core/slot.h>
+#include <aten_bridge/core/operand_desc.h>
 #include <aten_bridge/tensors/views.h>
 #include <c10/util/SmallVector.h>
 
@@ -26,10 +26,10 @@ class OperandCheck;
 
 namespace aten_bridge::detail {
 
-struct KernelInfo;
+struct KernelDescriptor;
 
 /// What a parameter, or a result, of a kernel is.
-enum class Kind : std::uint8_t {
+enum class ParameterKind : std::uint8_t {
   kTensor,          // an input
   kOptionalTensor,  // an input that may be None
   kTensorList,      // any number of inputs
@@ -43,15 +43,24 @@ enum class Kind : std::uint8_t {
 
 /// The values that an input can be read as; kNone for types that are none. Lists and dtypes are
 /// inputs of few hosts; a dtype is the number of a `DType`.
-enum class NumberType : std::uint8_t { kNone, kBool, kInt, kReal, kAny, kInts, kReals, kDtype };
+enum class ScalarInputType : std::uint8_t {
+  kNone,
+  kBool,
+  kInt,
+  kReal,
+  kAny,
+  kInts,
+  kReals,
+  kDtype
+};
 
 /// One input or output of a kernel.
-struct Binding {
-  Kind kind = Kind::kOutput;
-  NumberType number = NumberType::kNone;
+struct ParameterInfo {
+  ParameterKind kind = ParameterKind::kOutput;
+  ScalarInputType number = ScalarInputType::kNone;
   bool optional = false;  // may be None
 
-  friend constexpr bool operator!=(const Binding& a, const Binding& b) {
+  friend constexpr bool operator!=(const ParameterInfo& a, const ParameterInfo& b) {
     return a.kind != b.kind || a.number != b.number || a.optional != b.optional;
   }
 };
@@ -60,8 +69,8 @@ struct Binding {
 struct Operand {
   OperandName name;
   const OperandCheck* check = nullptr;
-  Slot slot;        // of this call: says nothing of `view` before set_view() or renew()
-  at::Tensor view;  // none of a number, which is read from the slot
+  OperandDesc desc;  // of this call: says nothing of `view` before set_view() or refresh()
+  at::Tensor view;   // none of a number, which is read from the operand
   // Of `view` before the body, all written by set_view():
   const c10::TensorImpl* impl = nullptr;
   const c10::StorageImpl* storage = nullptr;
@@ -70,9 +79,9 @@ struct Operand {
   c10::DispatchKeySet keys;
   caffe2::TypeMeta type;
   DType dtype = DType::kNone;
-  bool is_plain = false;                 // see is_plain()
-  bool is_settled = false;               // after the body: see settle()
-  bool is_again = false;                 // as in the last call, but for the memory
+  bool has_reusable_layout = false;      // see has_reusable_layout()
+  bool is_reusable = false;              // after the body: see mark_reusable()
+  bool matches_cached = false;           // as in the last call, but for the memory
   bool is_borrowed = false;              // `view` has no share in its tensor, which others keep
   alignas(16) unsigned char number[16];  // of one whose element is fetched from a device
 };
@@ -82,15 +91,15 @@ using Tensors = c10::SmallVector<at::Tensor, 4>;
 
 /// The operands of a kernel's calls in one thread. Between the calls their views are kept, so that
 /// the next one has only to point them at other memory.
-struct KeptOperands {
-  [[gnu::noinline]] KeptOperands() = default;
-  [[gnu::noinline]] ~KeptOperands() = default;
-  KeptOperands(const KeptOperands&) = delete;
-  KeptOperands& operator=(const KeptOperands&) = delete;
+struct OperandCache {
+  [[gnu::noinline]] OperandCache() = default;
+  [[gnu::noinline]] ~OperandCache() = default;
+  OperandCache(const OperandCache&) = delete;
+  OperandCache& operator=(const OperandCache&) = delete;
 
-  std::uint64_t place = 0;             // whose calls they are of
-  const KernelInfo* kernel = nullptr;  // of the last call
-  int count = 0;                       // of its operands
+  std::uint64_t place = 0;                   // whose calls they are of
+  const KernelDescriptor* kernel = nullptr;  // of the last call
+  int count = 0;                             // of its operands
   bool in_use = false;
   std::vector<Operand> operands;
   Tensors list;  // for an at::TensorList; empty between the calls
@@ -100,39 +109,39 @@ struct KeptOperands {
 /// network, which has shapes of its own. Four places that fall together keep theirs. A fifth takes
 /// over those of the one whose call is the longest ago, and makes other views of them, which costs
 /// time alone.
-class KeptByPlace {
+class CallSiteCache {
  public:
-  [[gnu::noinline]] KeptByPlace() = default;
-  [[gnu::noinline]] ~KeptByPlace() = default;
-  KeptByPlace(const KeptByPlace&) = delete;
-  KeptByPlace& operator=(const KeptByPlace&) = delete;
+  [[gnu::noinline]] CallSiteCache() = default;
+  [[gnu::noinline]] ~CallSiteCache() = default;
+  CallSiteCache(const CallSiteCache&) = delete;
+  CallSiteCache& operator=(const CallSiteCache&) = delete;
 
-  KeptOperands& of(std::uint64_t place) {
+  OperandCache& of(std::uint64_t place) {
     constexpr std::uint64_t kSpread = 0x9e3779b97f4a7c15;
     const std::size_t index = place * kSpread >> (64 - kBits);
-    KeptOperands* const last = table_ == nullptr ? nullptr : (*table_)[index].front().get();
+    OperandCache* const last = table_ == nullptr ? nullptr : (*table_)[index].front().get();
     return last != nullptr && last->place == place ? *last : find(index, place);
   }
 
  private:
   // Of 100 places at random addresses 68 are alone, and in 1 of 100 networks five fall together.
   static constexpr int kBits = 8;
-  using Together = std::array<std::unique_ptr<KeptOperands>, 4>;  // the last one called in front
-  using Table = std::array<Together, 1U << kBits>;
+  using Bucket = std::array<std::unique_ptr<OperandCache>, 4>;  // the last one called in front
+  using Table = std::array<Bucket, 1U << kBits>;
 
-  [[gnu::noinline]] KeptOperands& find(std::size_t index, std::uint64_t place) {
+  [[gnu::noinline]] OperandCache& find(std::size_t index, std::uint64_t place) {
     if (table_ == nullptr) {
       table_ = std::make_unique<Table>();
     }
-    Together& together = (*table_)[index];
+    Bucket& together = (*table_)[index];
     auto* found = together.begin();
     while (found != together.end() - 1 && *found != nullptr && (*found)->place != place) {
       ++found;
     }
     std::rotate(together.begin(), found, found + 1);
-    std::unique_ptr<KeptOperands>& kept = together.front();
+    std::unique_ptr<OperandCache>& kept = together.front();
     if (kept == nullptr) {
-      kept = std::make_unique<KeptOperands>();
+      kept = std::make_unique<OperandCache>();
     }
     kept->place = place;  // also of those that an outer call has in use, see run()
     return *kept;
@@ -172,7 +181,7 @@ using Memories = c10::SmallVector<Memory, 2>;
 struct AlignedCopy {
   [[gnu::cold, gnu::noinline]] ~AlignedCopy() = default;  // else it is in the end of each call
 
-  void* of_host = nullptr;
+  void* host_data = nullptr;
   std::size_t bytes = 0;
   c10::DataPtr copy;                  // and behind it the same again, as it was before the body
   std::unique_ptr<AlignedCopy> next;  // of the same call
@@ -189,7 +198,7 @@ struct Arguments {
   std::unique_ptr<AlignedCopy> copies;
   Instance* instance = nullptr;
   Memory* workspaces = nullptr;
-  const KernelInfo* kernel = nullptr;
+  const KernelDescriptor* kernel = nullptr;
   const void* frame = nullptr;  // the host's, for a kernel that takes it as it comes
   void* stream = nullptr;       // the host's
   void (*around_state)(const char* operator_name, void* stream,
@@ -233,9 +242,9 @@ inline void fill_list(Arguments& arguments) {
 [[gnu::cold]] inline Tensors meta_inputs(const Arguments& arguments) {
   Tensors inputs;
   for (int i = 0; i < arguments.inputs; ++i) {
-    const Slot& slot = arguments.operands[i].slot;
-    const at::IntArrayRef sizes(slot.sizes, static_cast<std::size_t>(slot.ndim));
-    inputs.push_back(slot.is_none() ? at::Tensor() : make_meta(sizes, scalar_type(slot.dtype)));
+    const OperandDesc& desc = arguments.operands[i].desc;
+    const at::IntArrayRef sizes(desc.sizes, static_cast<std::size_t>(desc.ndim));
+    inputs.push_back(desc.is_none() ? at::Tensor() : make_meta(sizes, scalar_type(desc.dtype)));
   }
   return inputs;
 }

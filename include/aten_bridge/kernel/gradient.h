@@ -22,7 +22,7 @@ namespace aten_bridge::detail {
 
 template <class Forward>
 class GradientKernel final : public GradientBase {
-  static_assert(Forward::kFacts.returns_results || Forward::kFacts.lists_outputs,
+  static_assert(Forward::kTraits.returns_results || Forward::kTraits.lists_outputs,
                 "aten_bridge: a gradient is that of a function that returns its results; for one "
                 "that writes its at::Tensor& parameters, write the gradient by hand and export it "
                 "with ATEN_BRIDGE_EXPORT.");
@@ -30,30 +30,34 @@ class GradientKernel final : public GradientBase {
                 "aten_bridge: a state that changes from call to call has no gradient kernel by "
                 "autograd, which would have a state of its own; make operator() const, or write "
                 "the gradient by hand.");
-  static_assert(!Forward::kFacts.lists_outputs,
+  static_assert(!Forward::kTraits.lists_outputs,
                 "aten_bridge: the gradient of a function of an at::TensorList has no gradient "
                 "kernel; write one by hand.");
 
-  static constexpr bool kHasList = Forward::kFacts.list_begin >= 0;
+  static constexpr bool kHasList = Forward::kTraits.list_begin >= 0;
 
   static constexpr int tensors() {
     int count = 0;
-    for (const Binding& binding : Forward::kBindings) {
-      count += binding.kind == Kind::kTensor || binding.kind == Kind::kOptionalTensor ? 1 : 0;
+    for (const ParameterInfo& binding : Forward::kBindings) {
+      count +=
+          binding.kind == ParameterKind::kTensor || binding.kind == ParameterKind::kOptionalTensor
+              ? 1
+              : 0;
     }
     return count;
   }
   static_assert(tensors() > 0 || kHasList,
                 "aten_bridge: a gradient needs an input that is a tensor.");
 
-  static constexpr int kInputs = Forward::kFacts.inputs + Forward::kFacts.outputs;
+  static constexpr int kInputs = Forward::kTraits.inputs + Forward::kTraits.outputs;
 
   static constexpr auto bindings() {
-    constexpr std::size_t kForwardInputs = Forward::kFacts.inputs;
-    std::array<Binding, static_cast<std::size_t>(kInputs)> all = {};
+    constexpr std::size_t kForwardInputs = Forward::kTraits.inputs;
+    std::array<ParameterInfo, static_cast<std::size_t>(kInputs)> all = {};
     for (std::size_t i = 0; i < all.size(); ++i) {
       all[i] = i < kForwardInputs ? Forward::kBindings[i]
-                                  : Binding{Kind::kTensor, NumberType::kNone, /*optional=*/true};
+                                  : ParameterInfo{ParameterKind::kTensor, ScalarInputType::kNone,
+                                                  /*optional=*/true};
     }
     return all;
   }
@@ -61,8 +65,8 @@ class GradientKernel final : public GradientBase {
  public:
   static constexpr auto kBindings = bindings();
   static constexpr bool kChanges = false;
-  static constexpr KernelFacts kFacts = [] {
-    KernelFacts facts = Forward::kFacts;
+  static constexpr KernelTraits kTraits = [] {
+    KernelTraits facts = Forward::kTraits;
     facts.bindings = kBindings.data();
     facts.inputs = kInputs;
     facts.outputs = tensors();
@@ -78,8 +82,8 @@ class GradientKernel final : public GradientBase {
   /// `make_forward` returns the kernel that is differentiated.
   template <class MakeForward>
   explicit constexpr GradientKernel(const MakeForward& make_forward)
-      : GradientBase(KernelInfo{{}, kFacts}, Forward::kFacts.inputs,
-                     /*of_function=*/!Forward::kFacts.is_gradient),
+      : GradientBase(KernelDescriptor{{}, kTraits}, Forward::kTraits.inputs,
+                     /*of_function=*/!Forward::kTraits.is_gradient),
         forward_(make_forward()) {
     static_cast<KernelOrigin&>(info) = forward_.info;
     info.options.name = nullptr;  // which are those of the forward kernel

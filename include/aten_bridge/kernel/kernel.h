@@ -54,31 +54,31 @@ template <class F, class AttrTuple, class MetaTuple, class WorkspaceTuple, class
           bool kRecords, bool kDataDependent>
 class Kernel final : public KernelBase {
   using Function = typename Body<F>::Function;
-  using PlanType = typename Function::PlanType;
-  using AttributePlan = typename Body<F>::AttributePlan;
+  using ParameterPackType = typename Function::ParameterPackType;
+  using AttributePack = typename Body<F>::AttributePack;
   using ResultType = typename Function::ResultType;
 
   static constexpr bool kHasState = Body<F>::kHasState;
   static constexpr int kAttributes = static_cast<int>(std::tuple_size_v<AttrTuple>);
-  static_assert(kAttributes <= AttributePlan::count(Kind::kValue),
+  static_assert(kAttributes <= AttributePack::count(ParameterKind::kValue),
                 "aten_bridge: there are more aten_bridge::attr options than parameters of types "
                 "that attributes have.");
-  static_assert(!kHasState || kAttributes == AttributePlan::count(Kind::kValue),
+  static_assert(!kHasState || kAttributes == AttributePack::count(ParameterKind::kValue),
                 "aten_bridge: each value that the state is made from is an attribute: add an "
                 "aten_bridge::attr option for it.");
-  using AttributeTuple = First<typename AttributePlan::Values, std::tuple_size_v<AttrTuple>>;
+  using AttributeTuple = First<typename AttributePack::Values, std::tuple_size_v<AttrTuple>>;
   using FunctionAttributes = std::conditional_t<kHasState, std::tuple<>, AttributeTuple>;
   using InstanceType = KernelInstance<AttributeTuple, typename Body<F>::Object>;
 
   static constexpr std::size_t kChecks = std::tuple_size_v<CheckTuple>;
 
-  static constexpr bool kTakesFrame = PlanType::count(Kind::kFrame) > 0;
-  static constexpr int kInputs = PlanType::inputs(std::tuple_size_v<FunctionAttributes>);
+  static constexpr bool kTakesFrame = ParameterPackType::count(ParameterKind::kFrame) > 0;
+  static constexpr int kInputs = ParameterPackType::inputs(std::tuple_size_v<FunctionAttributes>);
   static constexpr int kResults = Result<ResultType>::kCount;
-  static constexpr int kOutputs = PlanType::count(Kind::kOutput) + kResults;
-  static constexpr int kWorkspaces = PlanType::count(Kind::kWorkspace);
+  static constexpr int kOutputs = ParameterPackType::count(ParameterKind::kOutput) + kResults;
+  static constexpr int kWorkspaces = ParameterPackType::count(ParameterKind::kWorkspace);
 
-  static_assert(!kTakesFrame || PlanType::kParameters == 1,
+  static_assert(!kTakesFrame || ParameterPackType::kParameters == 1,
                 "aten_bridge: a kernel over a CallFrame has no other parameter.");
   static_assert(!kTakesFrame || std::is_void_v<ResultType>,
                 "aten_bridge: a kernel over a CallFrame returns void.");
@@ -88,7 +88,7 @@ class Kernel final : public KernelBase {
   static_assert(kResults == 0 || kOutputs == kResults,
                 "aten_bridge: a kernel either writes its at::Tensor& parameters or returns its "
                 "results, not both.");
-  static_assert(PlanType::count(Kind::kTensorList) <= 1,
+  static_assert(ParameterPackType::count(ParameterKind::kTensorList) <= 1,
                 "aten_bridge: a kernel has at most one at::TensorList: nothing says where one ends "
                 "and the next begins.");
   static_assert(kWorkspaces == std::tuple_size_v<WorkspaceTuple>,
@@ -103,17 +103,17 @@ class Kernel final : public KernelBase {
 
  public:
   static constexpr auto kBindings =
-      PlanType::template bindings<kInputs>(std::tuple_size_v<FunctionAttributes>);
+      ParameterPackType::template bindings<kInputs>(std::tuple_size_v<FunctionAttributes>);
   static constexpr bool kChanges = Body<F>::kChanges;
-  static constexpr KernelFacts kFacts = [] {
-    KernelFacts facts;
+  static constexpr KernelTraits kTraits = [] {
+    KernelTraits facts;
     facts.bindings = kBindings.data();
     facts.check_count = static_cast<int>(kChecks);
     facts.inputs = kInputs;
     facts.outputs = kOutputs;
-    facts.list_begin = PlanType::list_begin(std::tuple_size_v<FunctionAttributes>);
+    facts.list_begin = ParameterPackType::list_begin(std::tuple_size_v<FunctionAttributes>);
     facts.workspaces = kWorkspaces;
-    facts.takes_frame = kTakesFrame;
+    facts.is_raw = kTakesFrame;
     facts.has_instance = kHasState || kAttributes > 0;
     facts.has_meta = std::tuple_size_v<MetaTuple> != 0;
     facts.records = kRecords;
@@ -127,7 +127,7 @@ class Kernel final : public KernelBase {
 
   constexpr Kernel(const KernelOrigin& origin, F function, AttrTuple attrs, MetaTuple meta,
                    WorkspaceTuple workspaces, const CheckTuple& checks)
-      : KernelBase(KernelInfo{origin, kFacts}),
+      : KernelBase(KernelDescriptor{origin, kTraits}),
         function_(std::move(function)),
         attrs_(std::move(attrs)),
         meta_(std::move(meta)),
@@ -154,7 +154,7 @@ class Kernel final : public KernelBase {
         if constexpr (kDataDependent) {
           copy_data_dependent_results(arguments, results.data(), kResults);
         } else {
-          give_results(arguments, results.data(), kResults);
+          move_results(arguments, results.data(), kResults);
         }
       }
     });
@@ -177,7 +177,7 @@ class Kernel final : public KernelBase {
   }
 
   Tensors infer([[maybe_unused]] const Arguments& arguments) const override {
-    if constexpr (kFacts.is_own_meta) {
+    if constexpr (kTraits.is_own_meta) {
       static_assert(!kHasState && kWorkspaces == 0,
                     "aten_bridge: a kernel with state or workspaces touches data, so that "
                     "aten_bridge::meta() needs a function: aten_bridge::meta(function).");
@@ -197,7 +197,7 @@ class Kernel final : public KernelBase {
       return infer_by(std::get<0>(meta_).function, arguments);
     } else {
       raise(Status::kShape,
-            {info.operator_name, ": expected ", info.words->results,
+            {info.operator_name, ": expected ", info.messages->results,
              " where the operator is made, or a kernel with a meta function, got "
              "neither; add aten_bridge::meta(function) or aten_bridge::meta() to the "
              "kernel's export"});
@@ -208,7 +208,7 @@ class Kernel final : public KernelBase {
                           [[maybe_unused]] int64_t* elements,
                           [[maybe_unused]] ElementLayout* layouts) const override {
     if constexpr (kWorkspaces > 0) {
-      constexpr auto kLayouts = PlanType::template element_layouts<kWorkspaces>();
+      constexpr auto kLayouts = ParameterPackType::template element_layouts<kWorkspaces>();
       std::copy(kLayouts.begin(), kLayouts.end(), layouts);
       std::apply(
           [&](const auto&... option) {
@@ -274,12 +274,12 @@ class Kernel final : public KernelBase {
   /// Whether a meta function, or one for a workspace, takes what this kernel takes.
   template <class G>
   static constexpr bool takes_the_same() {
-    using Other = typename Signature<G>::PlanType;
+    using Other = typename Signature<G>::ParameterPackType;
     constexpr std::size_t kValues = std::min<std::size_t>(std::tuple_size_v<typename Other::Values>,
                                                           std::tuple_size_v<AttributeTuple>);
     constexpr int kOtherInputs = Other::inputs(kAttributes);
-    if constexpr (Other::count(Kind::kOutput) + Other::count(Kind::kWorkspace) +
-                          Other::count(Kind::kFrame) ==
+    if constexpr (Other::count(ParameterKind::kOutput) + Other::count(ParameterKind::kWorkspace) +
+                          Other::count(ParameterKind::kFrame) ==
                       0 &&
                   kOtherInputs <= kInputs &&
                   std::is_same_v<First<typename Other::Values, kValues>,
@@ -369,9 +369,9 @@ constexpr auto make_kernel(const KernelOrigin& origin, F&& function, const Optio
 
 /// Whether no input is read as a list or a dtype.
 template <std::size_t N>
-constexpr bool reads_numbers_only(const std::array<Binding, N>& bindings) {
-  for (const Binding& binding : bindings) {  // NOLINT: std::all_of is not constexpr in C++17
-    if (binding.number >= NumberType::kInts && binding.kind == Kind::kNumber) {
+constexpr bool reads_numbers_only(const std::array<ParameterInfo, N>& bindings) {
+  for (const ParameterInfo& binding : bindings) {  // NOLINT: std::all_of is not constexpr in C++17
+    if (binding.number >= ScalarInputType::kInts && binding.kind == ParameterKind::kNumber) {
       return false;
     }
   }

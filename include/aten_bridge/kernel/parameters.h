@@ -1,8 +1,8 @@
 // Parameters: from the types of a function's parameters to the operands of a call.
 //
-// Templates only list what a signature asks for (`Parameter`, `Plan`) and spread what a call brings
-// over the arguments (`argument`). Decoding, checking and reporting is ordinary code for all
-// kernels, so that a library with many kernels stays small.
+// Templates only list what a signature asks for (`Parameter`, `ParameterPack`) and spread what a
+// call brings over the arguments (`argument`). Decoding, checking and reporting is ordinary code
+// for all kernels, so that a library with many kernels stays small.
 //
 // SPDX-License-Identifier: Apache-2.0
 
@@ -33,12 +33,12 @@ namespace aten_bridge::detail {
 /// it gets is that input's view.
 template <class P>
 struct Parameter {
-  static constexpr Kind kKind = Kind::kValue;
+  static constexpr ParameterKind kKind = ParameterKind::kValue;
 };
 
 template <>
 struct Parameter<const at::Tensor&> {
-  static constexpr Kind kKind = Kind::kTensor;
+  static constexpr ParameterKind kKind = ParameterKind::kTensor;
   static const at::Tensor& get(const Arguments& arguments, int index) {
     return arguments.input(index).view;
   }
@@ -48,7 +48,7 @@ struct Parameter<at::Tensor> : Parameter<const at::Tensor&> {};
 
 template <class Optional>
 struct OptionalInput {
-  static constexpr Kind kKind = Kind::kOptionalTensor;
+  static constexpr ParameterKind kKind = ParameterKind::kOptionalTensor;
   static Optional get(const Arguments& arguments, int index) {
     const at::Tensor& view = arguments.input(index).view;
     return view.defined() ? Optional(view) : Optional();
@@ -61,13 +61,13 @@ struct Parameter<std::optional<at::Tensor>> : OptionalInput<std::optional<at::Te
 
 template <>
 struct Parameter<at::TensorList> {
-  static constexpr Kind kKind = Kind::kTensorList;
+  static constexpr ParameterKind kKind = ParameterKind::kTensorList;
   static at::TensorList get(const Arguments& arguments, int /*index*/) { return arguments.list; }
 };
 
 template <>
 struct Parameter<at::Tensor&> {
-  static constexpr Kind kKind = Kind::kOutput;
+  static constexpr ParameterKind kKind = ParameterKind::kOutput;
   static at::Tensor& get(const Arguments& arguments, int index) {
     return arguments.output(index).view;
   }
@@ -82,7 +82,7 @@ inline constexpr ElementLayout kElementLayout<Workspace<T>> = {
 
 template <class T>
 struct Parameter<Workspace<T>> {
-  static constexpr Kind kKind = Kind::kWorkspace;
+  static constexpr ParameterKind kKind = ParameterKind::kWorkspace;
   static Workspace<T> get(const Arguments& arguments, int index) {
     const Memory& memory = arguments.workspaces[index];
     constexpr ElementLayout kLayout = kElementLayout<Workspace<T>>;
@@ -123,7 +123,7 @@ struct KernelParameter {
   static_assert(!kIsFloat,
                 "aten_bridge: the floating-point numbers of a kernel are double, its parameter "
                 "number kNumber of KernelParameter<kNumber, type> is a float; write double.");
-  static_assert(kIsInteger || kIsFloat || Parameter<P>::kKind != Kind::kValue ||
+  static_assert(kIsInteger || kIsFloat || Parameter<P>::kKind != ParameterKind::kValue ||
                     (Value<Plain<P>>::kSupported &&
                      (!std::is_reference_v<P> || std::is_const_v<std::remove_reference_t<P>>)),
                 "aten_bridge: a kernel's parameters are const at::Tensor& or at::Tensor for an "
@@ -142,62 +142,62 @@ template <std::size_t... I, class... P>
 struct KernelParameters<std::index_sequence<I...>, P...> : KernelParameter<I + 1, P>... {};
 
 /// Where the argument of a parameter comes from: its kind, and its number within that kind.
-struct Place {
-  Kind kind = Kind::kFrame;
+struct ArgumentSource {
+  ParameterKind kind = ParameterKind::kFrame;
   int index = 0;
 };
 
 /// What a list of parameters takes from a call when the first `attributes` of its values are
 /// attributes. Numbers are inputs.
 template <class... P>
-struct Plan : KernelParameters<std::index_sequence_for<P...>, P...> {
+struct ParameterPack : KernelParameters<std::index_sequence_for<P...>, P...> {
   static constexpr int kParameters = sizeof...(P);
 
-  static constexpr int count([[maybe_unused]] Kind kind) {
+  static constexpr int count([[maybe_unused]] ParameterKind kind) {
     return (0 + ... + (Parameter<P>::kKind == kind ? 1 : 0));
   }
 
-  static constexpr std::array<Place, sizeof...(P)> places(int attributes) {
-    constexpr Kind kKinds[] = {Parameter<P>::kKind..., Kind::kFrame};
-    std::array<Place, sizeof...(P)> places = {};
+  static constexpr std::array<ArgumentSource, sizeof...(P)> sources(int attributes) {
+    constexpr ParameterKind kKinds[] = {Parameter<P>::kKind..., ParameterKind::kFrame};
+    std::array<ArgumentSource, sizeof...(P)> sources = {};
     int inputs = 0;
     int outputs = 0;
     int values = 0;
     int workspaces = 0;
     for (std::size_t i = 0; i < kParameters; ++i) {
       switch (kKinds[i]) {
-        case Kind::kValue:
-          places[i] = values < attributes ? Place{Kind::kAttribute, values}
-                                          : Place{Kind::kNumber, inputs++};
+        case ParameterKind::kValue:
+          sources[i] = values < attributes ? ArgumentSource{ParameterKind::kAttribute, values}
+                                           : ArgumentSource{ParameterKind::kNumber, inputs++};
           ++values;
           break;
-        case Kind::kOutput:
-          places[i] = {kKinds[i], outputs++};
+        case ParameterKind::kOutput:
+          sources[i] = {kKinds[i], outputs++};
           break;
-        case Kind::kWorkspace:
-          places[i] = {kKinds[i], workspaces++};
+        case ParameterKind::kWorkspace:
+          sources[i] = {kKinds[i], workspaces++};
           break;
-        case Kind::kFrame:
+        case ParameterKind::kFrame:
           break;
         default:
-          places[i] = {kKinds[i], inputs++};
+          sources[i] = {kKinds[i], inputs++};
       }
     }
-    return places;
+    return sources;
   }
 
   /// How many inputs there are; an at::TensorList is one.
   static constexpr int inputs(int attributes) {
-    const int numbers = count(Kind::kValue) - attributes;
-    return count(Kind::kTensor) + count(Kind::kOptionalTensor) + count(Kind::kTensorList) +
-           (numbers > 0 ? numbers : 0);
+    const int numbers = count(ParameterKind::kValue) - attributes;
+    return count(ParameterKind::kTensor) + count(ParameterKind::kOptionalTensor) +
+           count(ParameterKind::kTensorList) + (numbers > 0 ? numbers : 0);
   }
 
   /// Which of the inputs is the at::TensorList; -1: none.
   static constexpr int list_begin(int attributes) {
-    for (const Place& place : places(attributes)) {
-      if (place.kind == Kind::kTensorList) {
-        return place.index;
+    for (const ArgumentSource& source : sources(attributes)) {
+      if (source.kind == ParameterKind::kTensorList) {
+        return source.index;
       }
     }
     return -1;
@@ -205,15 +205,15 @@ struct Plan : KernelParameters<std::index_sequence_for<P...>, P...> {
 
   /// Of the inputs, in their order. `N` is their number.
   template <std::size_t N>
-  static constexpr std::array<Binding, N> bindings(int attributes) {
-    constexpr NumberType kNumbers[] = {Value<Plain<P>>::kNumber..., NumberType::kNone};
+  static constexpr std::array<ParameterInfo, N> bindings(int attributes) {
+    constexpr ScalarInputType kNumbers[] = {Value<Plain<P>>::kNumber..., ScalarInputType::kNone};
     constexpr bool kOptional[] = {kIsOptional<Plain<P>>..., false};
-    const auto from = places(attributes);
-    std::array<Binding, N> bindings = {};
+    const auto from = sources(attributes);
+    std::array<ParameterInfo, N> bindings = {};
     for (std::size_t i = 0, input = 0; i < kParameters; ++i) {
-      const Kind kind = from[i].kind;
-      if (kind == Kind::kTensor || kind == Kind::kOptionalTensor || kind == Kind::kTensorList ||
-          kind == Kind::kNumber) {
+      const ParameterKind kind = from[i].kind;
+      if (kind == ParameterKind::kTensor || kind == ParameterKind::kOptionalTensor ||
+          kind == ParameterKind::kTensorList || kind == ParameterKind::kNumber) {
         bindings[input++] = {kind, kNumbers[i], kOptional[i]};
       }
     }
@@ -237,7 +237,7 @@ struct Plan : KernelParameters<std::index_sequence_for<P...>, P...> {
   /// std::tuple of how the values are kept, in their order.
   using Values = decltype(std::tuple_cat(
       std::declval<
-          std::conditional_t<Parameter<P>::kKind == Kind::kValue,
+          std::conditional_t<Parameter<P>::kKind == ParameterKind::kValue,
                              std::tuple<typename Value<Plain<P>>::Held>, std::tuple<>>>()...));
 };
 
@@ -255,8 +255,8 @@ using First = typename FirstOf<Tuple, std::make_index_sequence<N>>::Type;
 /// eight elements need no memory of the heap's.
 template <class View, class Element>
 struct ViewedList {
-  explicit ViewedList(const Slot& slot)
-      : is_none(slot.is_none()), held(is_none ? Held() : list_as<Held>(slot)) {}
+  explicit ViewedList(const OperandDesc& desc)
+      : is_none(desc.is_none()), held(is_none ? Held() : list_as<Held>(desc)) {}
   operator View() const {  // NOLINT(*-explicit-*)
     return is_none ? View() : View(at::ArrayRef<Element>(held));
   }
@@ -269,13 +269,13 @@ struct ViewedList {
 /// The same of a number: PyTorch before 2.2 has an optional of its own.
 template <class View>
 struct ViewedNumber {
-  explicit ViewedNumber(const Slot& slot) {
+  explicit ViewedNumber(const OperandDesc& desc) {
     if constexpr (kIsOptional<View>) {
-      if (!slot.is_none()) {
-        held = number_as<typename Held::value_type>(slot);
+      if (!desc.is_none()) {
+        held = number_as<typename Held::value_type>(desc);
       }
     } else {
-      held = number_as<Held>(slot);
+      held = number_as<Held>(desc);
     }
   }
   operator View() const { return Value<View>::get(held); }  // NOLINT(*-explicit-*)
@@ -285,28 +285,28 @@ struct ViewedNumber {
 };
 
 /// The argument for a parameter of type P; `AttributeTuple` is what the call's instance keeps.
-template <class P, class AttributeTuple, Kind kind, int index>
+template <class P, class AttributeTuple, ParameterKind kind, int index>
 decltype(auto) argument(const Arguments& arguments) {
-  if constexpr (kind == Kind::kAttribute) {
+  if constexpr (kind == ParameterKind::kAttribute) {
     return Value<Plain<P>>::get(
         std::get<index>(*static_cast<const AttributeTuple*>(arguments.instance->attributes())));
-  } else if constexpr (kind == Kind::kNumber) {
-    static_assert(Value<Plain<P>>::kNumber != NumberType::kNone,
+  } else if constexpr (kind == ParameterKind::kNumber) {
+    static_assert(Value<Plain<P>>::kNumber != ScalarInputType::kNone,
                   "aten_bridge: only bool, int64_t, double, at::Scalar and std::optional of these "
                   "are read from an input; a parameter of another type takes an attribute: add "
                   "aten_bridge::attr(\"name\") for it.");
     using Held = typename Value<Plain<P>>::Held;
-    const Slot& slot = arguments.input(index).slot;
+    const OperandDesc& desc = arguments.input(index).desc;
     if constexpr (std::is_constructible_v<Plain<P>, at::IntArrayRef>) {
-      return ViewedList<Plain<P>, int64_t>{slot};
+      return ViewedList<Plain<P>, int64_t>{desc};
     } else if constexpr (std::is_constructible_v<Plain<P>, at::ArrayRef<double>>) {
-      return ViewedList<Plain<P>, double>{slot};
+      return ViewedList<Plain<P>, double>{desc};
     } else if constexpr (!std::is_same_v<Held, Plain<P>>) {  // a view of the value
-      return ViewedNumber<Plain<P>>{slot};
+      return ViewedNumber<Plain<P>>{desc};
     } else if constexpr (kIsOptional<Plain<P>>) {
-      return slot.is_none() ? Held() : Held(number_as<typename Held::value_type>(slot));
+      return desc.is_none() ? Held() : Held(number_as<typename Held::value_type>(desc));
     } else {
-      return number_as<Held>(slot);
+      return number_as<Held>(desc);
     }
   } else {
     return Parameter<P>::get(arguments, index);

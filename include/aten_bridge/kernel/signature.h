@@ -99,7 +99,7 @@ struct Signature {
                 "aten_bridge: a kernel is a function, a lambda, or an object with one operator() "
                 "that is const.");
   using ResultType = at::Tensor;
-  using PlanType = Plan<>;
+  using ParameterPackType = ParameterPack<>;
   template <class AttributeTuple>
   static void call(const F& function, const Arguments& arguments);
 };
@@ -107,7 +107,7 @@ struct Signature {
 template <class R, class... P>
 struct FunctionSignature {
   using ResultType = R;
-  using PlanType = Plan<P...>;
+  using ParameterPackType = ParameterPack<P...>;
 
   /// Calls `function` with arguments of its own types.
   template <class AttributeTuple, class F>
@@ -119,9 +119,9 @@ struct FunctionSignature {
   template <class AttributeTuple, class F, std::size_t... I>
   static R spread(F& function, [[maybe_unused]] const Arguments& arguments,
                   std::index_sequence<I...> /*indices*/) {
-    [[maybe_unused]] static constexpr auto kPlaces =
-        PlanType::places(static_cast<int>(std::tuple_size_v<AttributeTuple>));
-    return function(argument<P, AttributeTuple, kPlaces[I].kind, kPlaces[I].index>(arguments)...);
+    [[maybe_unused]] static constexpr auto kSources =
+        ParameterPackType::sources(static_cast<int>(std::tuple_size_v<AttributeTuple>));
+    return function(argument<P, AttributeTuple, kSources[I].kind, kSources[I].index>(arguments)...);
   }
 };
 
@@ -159,18 +159,19 @@ template <class F>
 struct Body {
   static constexpr bool kChanges = false;  // from call to call
   using Function = Signature<F>;
-  using AttributePlan = typename Function::PlanType;
+  using AttributePack = typename Function::ParameterPackType;
   using Object = char;
   static constexpr bool kHasState = false;
 };
 template <class T, class... P>
 struct Body<State<T(P...)>> {
   using Function = MemberSignature<decltype(&T::operator())>;
-  using AttributePlan = Plan<P...>;
+  using AttributePack = ParameterPack<P...>;
   using Object = T;
   static constexpr bool kHasState = true;
   static constexpr bool kChanges = !Function::kConst;
-  static_assert(AttributePlan::count(Kind::kValue) + AttributePlan::count(Kind::kTensorList) ==
+  static_assert(AttributePack::count(ParameterKind::kValue) +
+                        AttributePack::count(ParameterKind::kTensorList) ==
                     sizeof...(P),
                 "aten_bridge: the P... of state<T(P...)>() are types of attributes, and "
                 "at::TensorList for the inputs of the first call.");
@@ -184,8 +185,8 @@ struct Body<State<T(P...)>> {
   template <class AttributeTuple, std::size_t... I>
   static void make(std::optional<T>& object, [[maybe_unused]] const Arguments& arguments,
                    std::index_sequence<I...> /*indices*/) {
-    [[maybe_unused]] static constexpr auto kPlaces = AttributePlan::places(sizeof...(P));
-    object.emplace(argument<P, AttributeTuple, kPlaces[I].kind, kPlaces[I].index>(arguments)...);
+    [[maybe_unused]] static constexpr auto kSources = AttributePack::sources(sizeof...(P));
+    object.emplace(argument<P, AttributeTuple, kSources[I].kind, kSources[I].index>(arguments)...);
   }
 };
 

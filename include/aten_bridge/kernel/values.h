@@ -39,61 +39,61 @@ template <> struct AttributeTypeOf<at::ScalarType> : Is<AttributeType::kDtype> {
 template <class T>
 struct Value {
   static constexpr bool kSupported = false;
-  static constexpr NumberType kNumber = NumberType::kNone;
+  static constexpr ScalarInputType kNumber = ScalarInputType::kNone;
   using Held = char;
 };
 
-template <class T, NumberType number = NumberType::kNone>
-struct OwnValue {
+template <class T, ScalarInputType number = ScalarInputType::kNone>
+struct OwningCaster {
   static constexpr bool kSupported = true;
   static constexpr AttributeType kType = AttributeTypeOf<T>::value;
-  static constexpr NumberType kNumber = number;
+  static constexpr ScalarInputType kNumber = number;
   using Held = T;
   static const T& get(const T& held) { return held; }
 };
 
 // clang-format off
-template <> struct Value<bool> : OwnValue<bool, NumberType::kBool> {
+template <> struct Value<bool> : OwningCaster<bool, ScalarInputType::kBool> {
   static constexpr const char* kText = "a bool"; };
-template <> struct Value<int64_t> : OwnValue<int64_t, NumberType::kInt> {
+template <> struct Value<int64_t> : OwningCaster<int64_t, ScalarInputType::kInt> {
   static constexpr const char* kText = "an int"; };
-template <> struct Value<double> : OwnValue<double, NumberType::kReal> {
+template <> struct Value<double> : OwningCaster<double, ScalarInputType::kReal> {
   static constexpr const char* kText = "a float, such as 1.0"; };
-template <> struct Value<at::Scalar> : OwnValue<at::Scalar, NumberType::kAny> {
+template <> struct Value<at::Scalar> : OwningCaster<at::Scalar, ScalarInputType::kAny> {
   static constexpr const char* kText = "a number"; };
-template <> struct Value<std::string> : OwnValue<std::string> {
+template <> struct Value<std::string> : OwningCaster<std::string> {
   static constexpr const char* kText = "a str"; };
-template <> struct Value<at::ScalarType> : OwnValue<at::ScalarType, NumberType::kDtype> {
+template <> struct Value<at::ScalarType> : OwningCaster<at::ScalarType, ScalarInputType::kDtype> {
   static constexpr const char* kText = "the name of a dtype, such as \"float32\""; };
-template <> struct Value<std::vector<bool>> : OwnValue<std::vector<bool>> {
+template <> struct Value<std::vector<bool>> : OwningCaster<std::vector<bool>> {
   static constexpr const char* kText = "a list of bools"; };
-template <> struct Value<std::vector<std::string>> : OwnValue<std::vector<std::string>> {
+template <> struct Value<std::vector<std::string>> : OwningCaster<std::vector<std::string>> {
   static constexpr const char* kText = "a list of strs"; };
 template <> struct Value<std::vector<int64_t>>
-    : OwnValue<std::vector<int64_t>, NumberType::kInts> {
+    : OwningCaster<std::vector<int64_t>, ScalarInputType::kInts> {
   static constexpr const char* kText = "a list of ints"; };
 template <> struct Value<std::vector<double>>
-    : OwnValue<std::vector<double>, NumberType::kReals> {
+    : OwningCaster<std::vector<double>, ScalarInputType::kReals> {
   static constexpr const char* kText = "a list of floats, such as [1.0, 2.0]"; };
 template <> struct Value<std::vector<std::vector<int64_t>>>
-    : OwnValue<std::vector<std::vector<int64_t>>> {
+    : OwningCaster<std::vector<std::vector<int64_t>>> {
   static constexpr const char* kText = "a list of lists of ints"; };
 template <> struct Value<std::vector<std::vector<double>>>
-    : OwnValue<std::vector<std::vector<double>>> {
+    : OwningCaster<std::vector<std::vector<double>>> {
   static constexpr const char* kText = "a list of lists of floats, such as [[1.0], [2.0, 3.0]]"; };
 // clang-format on
 
 /// A type that only refers to a value of type T.
 template <class View, class T>
-struct ViewedValue : Value<T> {
+struct ViewCaster : Value<T> {
   static View get(const T& held) { return held; }
 };
 template <>
-struct Value<std::string_view> : ViewedValue<std::string_view, std::string> {};
+struct Value<std::string_view> : ViewCaster<std::string_view, std::string> {};
 template <>
-struct Value<at::IntArrayRef> : ViewedValue<at::IntArrayRef, std::vector<int64_t>> {};
+struct Value<at::IntArrayRef> : ViewCaster<at::IntArrayRef, std::vector<int64_t>> {};
 template <>
-struct Value<at::ArrayRef<double>> : ViewedValue<at::ArrayRef<double>, std::vector<double>> {};
+struct Value<at::ArrayRef<double>> : ViewCaster<at::ArrayRef<double>, std::vector<double>> {};
 
 template <class T>
 struct Value<std::optional<T>> : Value<T> {

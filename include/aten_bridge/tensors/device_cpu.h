@@ -19,7 +19,7 @@
 #ifndef ATEN_BRIDGE_TENSORS_DEVICE_CPU_H_
 #define ATEN_BRIDGE_TENSORS_DEVICE_CPU_H_
 
-#include <aten_bridge/core/slot.h>
+#include <aten_bridge/core/operand_desc.h>
 #include <aten_bridge/tensors/torch.h>
 #include <c10/core/CPUAllocator.h>
 #include <dlfcn.h>
@@ -69,12 +69,13 @@ class CpuDevice {
   }
 
   /// False, with the report, if the kernel cannot use the operand's memory.
-  bool locate(const Slot& slot, const OperandName& name, Report& report) const {
-    return query_ == nullptr || slot.data == nullptr || slot.numel == 0 || look(slot, name, report);
+  bool locate(const OperandDesc& desc, const OperandName& name, Report& report) const {
+    return query_ == nullptr || desc.data == nullptr || desc.numel == 0 || look(desc, name, report);
   }
 
-  bool fetch(const Slot& slot, void* /*memory*/, const OperandName& name, Report& report) const {
-    return locate(slot, name, report);
+  bool fetch(const OperandDesc& desc, void* /*memory*/, const OperandName& name,
+             Report& report) const {
+    return locate(desc, name, report);
   }
 
   /// Whether there may be other memory than this one's.
@@ -90,12 +91,12 @@ class CpuDevice {
   static std::string leftover() { return {}; }
 
  private:
-  [[gnu::cold]] bool look(const Slot& slot, const OperandName& name, Report& report) const {
-    const int device = find_cuda_device(query_, slot.data);
+  [[gnu::cold]] bool look(const OperandDesc& desc, const OperandName& name, Report& report) const {
+    const int device = find_cuda_device(query_, desc.data);
     if (device >= 0) {
       report.add(Status::kDevice,
                  {name.text(), ": expected memory of the CPU, got memory of cuda:", device,
-                  " with ", slot.text(),
+                  " with ", desc.text(),
                   "; this kernel was built for the CPU: run the operator on the CPU, or build the ",
                   "kernel for CUDA"});
     }

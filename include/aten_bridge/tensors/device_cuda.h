@@ -6,7 +6,7 @@
 #define ATEN_BRIDGE_TENSORS_DEVICE_CUDA_H_
 
 #include <ATen/ops/empty.h>
-#include <aten_bridge/core/slot.h>
+#include <aten_bridge/core/operand_desc.h>
 #include <aten_bridge/tensors/torch.h>
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAFunctions.h>
@@ -196,15 +196,15 @@ class CudaDevice {
 
   bool is_one_of_several() const { return true; }
 
-  bool locate(const Slot& slot, const OperandName& name, Report& report) {
-    if (slot.data == nullptr || slot.numel == 0) {
+  bool locate(const OperandDesc& desc, const OperandName& name, Report& report) {
+    if (desc.data == nullptr || desc.numel == 0) {
       return true;
     }
-    const int found = find_device(slot.data);
+    const int found = find_device(desc.data);
     if (found == kHostMemory) {
       report.add(Status::kDevice,
                  {name.text(), ": expected memory of a CUDA device, got memory of the CPU with ",
-                  slot.text(),
+                  desc.text(),
                   "; this kernel was built for CUDA: run the operator on the GPU, or build the ",
                   "kernel for the CPU"});
       return false;
@@ -215,7 +215,7 @@ class CudaDevice {
     if (device_ >= 0) {
       report.add(Status::kDevice,
                  {name.text(), ": expected memory of cuda:", device_, " as ", first_.text(),
-                  ", got memory of cuda:", found, " with ", slot.text()});
+                  ", got memory of cuda:", found, " with ", desc.text()});
       return false;
     }
     device_ = found;
@@ -224,14 +224,14 @@ class CudaDevice {
   }
 
   /// Waits for the stream, unless the host has the number in memory of the CPU.
-  bool fetch(Slot& slot, void* memory, const OperandName& name, Report& report) const {
-    if (slot.data == nullptr || slot.numel != 1) {
+  bool fetch(OperandDesc& desc, void* memory, const OperandName& name, Report& report) const {
+    if (desc.data == nullptr || desc.numel != 1) {
       return true;  // the fault is another
     }
-    const int found = find_device(slot.data);
-    const std::size_t bytes = dtype_itemsize(slot.dtype);
+    const int found = find_device(desc.data);
+    const std::size_t bytes = dtype_itemsize(desc.dtype);
     if (found == kHostMemory) {
-      std::memcpy(memory, slot.data, bytes);
+      std::memcpy(memory, desc.data, bytes);
     } else if (is_captured(stream_)) {
       report.add(Status::kCuda,
                  {name.text(), ": expected a number that can be read while the CUDA stream is ",
@@ -244,10 +244,10 @@ class CudaDevice {
         guard.set_device(to_device(found));
       }
       // Nothing on the stream is of this call yet.
-      refuse_earlier(cudaMemcpyAsync(memory, slot.data, bytes, cudaMemcpyDefault, stream_));
+      refuse_earlier(cudaMemcpyAsync(memory, desc.data, bytes, cudaMemcpyDefault, stream_));
       refuse_earlier(cudaStreamSynchronize(stream_));
     }
-    slot.data = memory;
+    desc.data = memory;
     return true;
   }
 

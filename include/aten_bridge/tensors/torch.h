@@ -90,15 +90,16 @@ auto forbid_data(StorageImpl* storage, const char* /*text*/, long /*fallback*/) 
 inline void forbid_data(...) {}  // NOLINT(cert-dcl50-cpp)
 
 /// Whether the tensor has an object of Python's. After 2.12 PyTorch has one interpreter, and no
-/// longer says in the slot which it is.
-template <class Slot>
-auto has_python_object(Slot* slot, int /*preferred*/) -> decltype(slot->load_pyobj() != nullptr) {
-  return slot->load_pyobj() != nullptr;
+/// longer says in the operand which it is.
+template <class OperandDesc>
+auto has_python_object(OperandDesc* desc, int /*preferred*/)
+    -> decltype(desc->load_pyobj() != nullptr) {
+  return desc->load_pyobj() != nullptr;
 }
-template <class Slot>
-auto has_python_object(Slot* slot, long /*fallback*/)  // NOLINT
-    -> decltype(slot->pyobj_interpreter() != nullptr) {
-  return slot->pyobj_interpreter() != nullptr;
+template <class OperandDesc>
+auto has_python_object(OperandDesc* desc, long /*fallback*/)  // NOLINT
+    -> decltype(desc->pyobj_interpreter() != nullptr) {
+  return desc->pyobj_interpreter() != nullptr;
 }
 
 /// What is wrong with the PyTorch in this process; empty if nothing is. A library is loaded with

@@ -5,7 +5,7 @@
 #ifndef ATEN_BRIDGE_TENSORS_VIEWS_H_
 #define ATEN_BRIDGE_TENSORS_VIEWS_H_
 
-#include <aten_bridge/core/slot.h>
+#include <aten_bridge/core/operand_desc.h>
 #include <aten_bridge/tensors/torch.h>
 #include <c10/core/CPUAllocator.h>
 #include <c10/core/ScalarTypeToTypeMeta.h>
@@ -62,28 +62,28 @@ inline at::Tensor make_tensor(void* data, c10::Device device, std::size_t bytes,
 }
 
 /// The bytes from the operand's data to the end of its last element.
-inline std::size_t slot_bytes(const Slot& slot) {
-  int64_t elements = slot.numel;
-  if (slot.strides != nullptr && slot.numel > 0) {
-    elements = slot.offset + 1;
-    for (int i = 0; i < slot.ndim; ++i) {
-      elements += (slot.sizes[i] - 1) * slot.strides[i];
+inline std::size_t desc_bytes(const OperandDesc& desc) {
+  int64_t elements = desc.numel;
+  if (desc.strides != nullptr && desc.numel > 0) {
+    elements = desc.offset + 1;
+    for (int i = 0; i < desc.ndim; ++i) {
+      elements += (desc.sizes[i] - 1) * desc.strides[i];
     }
   }
-  return static_cast<std::size_t>(elements) * dtype_itemsize(slot.dtype);
+  return static_cast<std::size_t>(elements) * dtype_itemsize(desc.dtype);
 }
 
 /// Whether ATen can use the operand's memory. Of a complex128 the compiler takes both halves at
 /// once, at a multiple of 16 bytes; an array of NumPy's may begin at 8 behind one. All others it
 /// takes as they lie.
-inline bool is_aligned(const Slot& slot) {
-  return slot.dtype != DType::kComplex128 || slot.numel == 0 ||
-         reinterpret_cast<std::uintptr_t>(slot.data) % alignof(c10::complex<double>) == 0;
+inline bool is_aligned(const OperandDesc& desc) {
+  return desc.dtype != DType::kComplex128 || desc.numel == 0 ||
+         reinterpret_cast<std::uintptr_t>(desc.data) % alignof(c10::complex<double>) == 0;
 }
 
-[[gnu::cold]] inline void add_alignment_fault(const OperandName& name, const Slot& slot,
+[[gnu::cold]] inline void add_alignment_fault(const OperandName& name, const OperandDesc& desc,
                                               Report& report) {
-  report.add(Status::kDtype, {name.text(), ": expected ", slot.text(),
+  report.add(Status::kDtype, {name.text(), ": expected ", desc.text(),
                               " at a multiple of 16 bytes, got an address that is none"});
 }
 
@@ -94,24 +94,24 @@ inline bool is_aligned(const Slot& slot) {
 /// ATEN_BRIDGE_EXPORT has one and so moves to memory of its own: it is found out after the body, by
 /// a check that can name the sizes.
 template <bool kMayBeStrided>
-[[gnu::noinline]] at::Tensor make_view(const Slot& slot, const OperandName& name,
+[[gnu::noinline]] at::Tensor make_view(const OperandDesc& desc, const OperandName& name,
                                        c10::Device device, c10::Allocator* allocator,
                                        Report& report) {
-  if (slot.is_none()) {
+  if (desc.is_none()) {
     return {};
   }
-  const at::ScalarType type = scalar_type(slot.dtype);
+  const at::ScalarType type = scalar_type(desc.dtype);
   if (type == at::ScalarType::Undefined) {
     report.add(Status::kDtype,
-               {name.text(), ": expected a dtype of this version of PyTorch, got ", slot.text()});
+               {name.text(), ": expected a dtype of this version of PyTorch, got ", desc.text()});
     return {};
   }
-  const at::IntArrayRef sizes(slot.sizes, static_cast<std::size_t>(slot.ndim));
-  at::Tensor view = make_tensor(slot.data, device, slot_bytes(slot), allocator, type, sizes);
+  const at::IntArrayRef sizes(desc.sizes, static_cast<std::size_t>(desc.ndim));
+  at::Tensor view = make_tensor(desc.data, device, desc_bytes(desc), allocator, type, sizes);
   if constexpr (kMayBeStrided) {
-    if (slot.strides != nullptr) {
+    if (desc.strides != nullptr) {
       view.unsafeGetTensorImpl()->set_sizes_and_strides(
-          sizes, at::IntArrayRef(slot.strides, sizes.size()), slot.offset);
+          sizes, at::IntArrayRef(desc.strides, sizes.size()), desc.offset);
     }
   }
   return view;

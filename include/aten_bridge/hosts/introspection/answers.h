@@ -47,8 +47,8 @@ inline constexpr const char* kCountedAttribute = "aten_bridge_counted";
 }
 
 /// Reads one entry of `kInputsAttribute`. Says whether the hooks are told about the input.
-[[gnu::cold]] inline KnownInput described_input(const std::string& entry, bool& is_tensor) {
-  KnownInput input;
+[[gnu::cold]] inline AbstractValue described_input(const std::string& entry, bool& is_tensor) {
+  AbstractValue input;
   const bool is_number = entry.rfind('#', 0) == 0;
   const std::size_t begin = is_number ? 1 : 0;
   const std::size_t end = std::min(entry.find('='), entry.size());
@@ -206,19 +206,21 @@ class AttributesAsJson final : public AttributeVisitor {
 
 [[gnu::cold]] ATEN_BRIDGE_INLINE const char* describe(const KernelBase& kernel,
                                                       at::DeviceType device) {
-  const KernelInfo& info = kernel.info;
+  const KernelDescriptor& info = kernel.info;
   std::string text =
       join({R"({"interface": )", kPythonInterface, R"(, "version": ")", ATEN_BRIDGE_VERSION_MAJOR,
             ".", ATEN_BRIDGE_VERSION_MINOR, ".", ATEN_BRIDGE_VERSION_PATCH, R"(", "inputs": [)"});
   for (int i = 0; i < info.inputs; ++i) {
-    const Binding& binding = info.bindings[i];
+    const ParameterInfo& binding = info.bindings[i];
     const OperandCheck* check = find_check(info, Role::kInput, i);
     text.append(i == 0 ? "[" : ", [");
     append_json(text,
-                binding.kind == Kind::kTensorList                                      ? "tensors"
-                : binding.kind == Kind::kNumber && binding.number >= NumberType::kInts ? "value"
-                : binding.kind == Kind::kNumber ? (binding.optional ? "number or None" : "number")
-                                                : (binding.optional ? "tensor or None" : "tensor"));
+                binding.kind == ParameterKind::kTensorList ? "tensors"
+                : binding.kind == ParameterKind::kNumber && binding.number >= ScalarInputType::kInts
+                    ? "value"
+                : binding.kind == ParameterKind::kNumber
+                    ? (binding.optional ? "number or None" : "number")
+                    : (binding.optional ? "tensor or None" : "tensor"));
     text += ", ";
     append_json(text, check == nullptr ? "" : check->name());
     text += ']';
@@ -257,7 +259,7 @@ class AttributesAsJson final : public AttributeVisitor {
       *failed = 0;
       return "[]";
     }
-    std::vector<KnownInput> known;
+    std::vector<AbstractValue> known;
     for (int i = 0; i < input_count; ++i) {
       bool is_tensor = false;
       known.push_back(described_input(inputs[i].text, is_tensor));

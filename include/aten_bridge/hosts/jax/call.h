@@ -37,13 +37,13 @@ namespace aten_bridge::detail {
 }
 
 /// What XLA calls a handler with, and what the bridge keeps for the kernel.
-class JaxCall : public HostDefaults {
+class JaxCall : public HostCallDefaults {
  public:
   using Result = const char*;  // null, or the text of an error, which is the thread's last one
   static constexpr bool kCountsInputs = true;
   static constexpr bool kCountsOutputs = true;
 
-  JaxCall(const char* operator_name, const KernelOfJax* kernel, JaxInstances* instances,
+  JaxCall(const char* operator_name, const JaxKernel* kernel, JaxInstances* instances,
           const xla::CallFrame* frame)
       : frame_(*frame) {
     if (instances->info.has_instance || frame_.attributes.size != 0) {
@@ -58,8 +58,8 @@ class JaxCall : public HostDefaults {
     }
   }
 
-  static const KernelInfo& info(const KernelBase& /*kernel*/, const KernelOfJax* /*kernel*/,
-                                JaxInstances* instances, const xla::CallFrame* /*frame*/) {
+  static const KernelDescriptor& info(const KernelBase& /*kernel*/, const JaxKernel* /*kernel*/,
+                                      JaxInstances* instances, const xla::CallFrame* /*frame*/) {
     return instances->info;
   }
 
@@ -68,7 +68,7 @@ class JaxCall : public HostDefaults {
   void* stream() const { return stream_; }
 
   /// Each place of a program has its attributes and shapes. XLA tells no more of it.
-  std::uint64_t place(int count) const {
+  std::uint64_t call_site(int count) const {
     auto number = static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(kept_.get()));
     for (const int i : {0, count - 1}) {
       const xla::Buffer* buffer = i >= 0 && i < count ? find(i) : nullptr;
@@ -84,8 +84,9 @@ class JaxCall : public HostDefaults {
   JaxAttributes attributes() const { return JaxAttributes(frame_.attributes); }
   Instance* instance() const { return kept_ == nullptr ? nullptr : kept_->instance.get(); }
 
-  [[gnu::noinline]] bool read(int i, const OperandName& name, Slot& slot, Report& report) const {
-    slot = {};
+  [[gnu::noinline]] bool read(int i, const OperandName& name, OperandDesc& desc,
+                              Report& report) const {
+    desc = {};
     if (is_none(i)) {
       return true;
     }
@@ -99,20 +100,20 @@ class JaxCall : public HostDefaults {
       report.add(Status::kShape, {name.text(), fault});
       return false;
     }
-    slot.data = buffer->data;
-    slot.sizes = buffer->sizes;
-    slot.ndim = static_cast<int>(buffer->rank);
-    slot.dtype = xla::dtype_of(buffer->dtype);
-    if (slot.is_none()) {
+    desc.data = buffer->data;
+    desc.sizes = buffer->sizes;
+    desc.ndim = static_cast<int>(buffer->rank);
+    desc.dtype = xla::dtype_of(buffer->dtype);
+    if (desc.is_none()) {
       report.add(Status::kDtype, {name.text(), ": expected ", dtype_names(), ", got \"",
                                   xla::dtype_text(buffer->dtype), "\" with shape ",
-                                  shape_text(slot.sizes, slot.ndim)});
+                                  shape_text(desc.sizes, desc.ndim)});
       return false;
     }
-    return count_elements(slot, name, report);
+    return count_elements(desc, name, report);
   }
 
-  bool is_again(int i, DType dtype, const int64_t* sizes, int ndim) const {
+  bool matches_cached(int i, DType dtype, const int64_t* sizes, int ndim) const {
     const xla::Buffer* buffer = find(i);
     if (buffer == nullptr || buffer->rank != ndim || xla::dtype_of(buffer->dtype) != dtype ||
         (ndim > 0 && buffer->sizes == nullptr)) {
@@ -210,7 +211,7 @@ class JaxCall : public HostDefaults {
   }
 
   const xla::CallFrame& frame_;
-  std::shared_ptr<const KeptOfJax> kept_;
+  std::shared_ptr<const JaxCacheEntry> kept_;
   void* stream_ = nullptr;
   int none_count_ = 0;
 };
@@ -231,7 +232,7 @@ inline bool answer_metadata(const xla::CallFrame& frame) {
 }
 
 /// What is kept for the kernel; throws std::bad_alloc.
-inline JaxInstances& instances_of(KernelOfJax& kernel) {
+inline JaxInstances& instances_of(JaxKernel& kernel) {
   JaxInstances* instances = kernel.instances.load(std::memory_order_acquire);
   if (instances == nullptr) {
     auto made = std::make_unique<JaxInstances>(*kernel.kernel);
@@ -249,7 +250,7 @@ inline JaxInstances& instances_of(KernelOfJax& kernel) {
 }
 
 template <class Device>
-xla::Error* call_from_jax(const char* operator_name, FindForJax* find, KernelOfJax* kernel,
+xla::Error* call_from_jax(const char* operator_name, FindForJax* find, JaxKernel* kernel,
                           const xla::CallFrame* frame) noexcept {
   if (frame == nullptr || answer_metadata(*frame) || frame->stage != xla::CallFrame::kExecute) {
     return nullptr;
@@ -264,11 +265,11 @@ xla::Error* call_from_jax(const char* operator_name, FindForJax* find, KernelOfJ
       kernel = &find(*frame);
     }
     const KernelBase& base = *kernel->kernel;
-    if (base.info.takes_frame) {
+    if (base.info.is_raw) {
       raise(Status::kCount, {operator_name, ": expected a kernel of tensors, got one ",
                              "over a CallFrame, which MindSpore alone has"});
     }
-    text = run<Device, JaxCall>(base, kernel->places, static_cast<const KernelOfJax*>(kernel),
+    text = run<Device, JaxCall>(base, kernel->call_sites, static_cast<const JaxKernel*>(kernel),
                                 &instances_of(*kernel), frame);
   } catch (...) {
     record_failure(operator_name, nullptr, 0);

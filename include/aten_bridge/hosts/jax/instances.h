@@ -26,12 +26,12 @@
 
 namespace aten_bridge::detail {
 
-inline constexpr Words kWordsOfJax = {"out", "let out tell the shape of the result",
-                                      "let out tell the dtype of the result",
-                                      "the arguments of the call with the kernel"};
+inline constexpr HostMessages kJaxMessages = {"out", "let out tell the shape of the result",
+                                              "let out tell the dtype of the result",
+                                              "the arguments of the call with the kernel"};
 
 /// What is kept for one set of attributes.
-struct KeptOfJax {
+struct JaxCacheEntry {
   struct Value {
     std::string name;
     int type;
@@ -42,7 +42,7 @@ struct KeptOfJax {
   std::vector<Value> values;
   std::vector<int64_t> nones;  // which inputs are None, in order
   std::shared_ptr<Instance> instance;
-  const KeptOfJax* before = nullptr;
+  const JaxCacheEntry* before = nullptr;
 
   bool is_of(const xla::Attributes& attributes) const {
     if (attributes.size != static_cast<int64_t>(values.size())) {
@@ -60,7 +60,7 @@ struct KeptOfJax {
   }
 
   /// Whether the kernel's own attributes are the same, whatever the module adds of None.
-  bool has_attributes_of(const KeptOfJax& other) const {
+  bool has_attributes_of(const JaxCacheEntry& other) const {
     const auto is_own = [](const Value& value) { return value.name != kNoneAttribute; };
     std::size_t found = 0;
     for (const Value& value : values) {
@@ -70,7 +70,7 @@ struct KeptOfJax {
                         its.dtype == value.dtype && its.bytes == value.bytes;
                });
     }
-    const auto count = [&](const KeptOfJax& kept) {
+    const auto count = [&](const JaxCacheEntry& kept) {
       return static_cast<std::size_t>(
           std::count_if(kept.values.begin(), kept.values.end(), is_own));
     };
@@ -88,14 +88,14 @@ struct KeptOfJax {
 class JaxInstances {
  public:
   explicit JaxInstances(const KernelBase& kernel) : info(kernel.info), kernel_(kernel) {
-    info.words = &kWordsOfJax;
+    info.messages = &kJaxMessages;
   }
 
-  KernelInfo info;  // the kernel's, with the words of this host
+  KernelDescriptor info;  // the kernel's, with the words of this host
 
   /// Throws `Error` with all that is wrong with the attributes.
-  std::shared_ptr<const KeptOfJax> of(const xla::Attributes& attributes) {
-    const KeptOfJax* kept = find(attributes);
+  std::shared_ptr<const JaxCacheEntry> of(const xla::Attributes& attributes) {
+    const JaxCacheEntry* kept = find(attributes);
     return kept != nullptr ? borrow(*kept) : find_or_make(attributes);
   }
 
@@ -105,22 +105,22 @@ class JaxInstances {
   static constexpr std::size_t kMost = 64;
 
   /// Of one that is kept for good: nobody counts its owners.
-  static std::shared_ptr<const KeptOfJax> borrow(const KeptOfJax& kept) {
-    return {std::shared_ptr<const KeptOfJax>(), &kept};
+  static std::shared_ptr<const JaxCacheEntry> borrow(const JaxCacheEntry& kept) {
+    return {std::shared_ptr<const JaxCacheEntry>(), &kept};
   }
 
-  const KeptOfJax* find(const xla::Attributes& attributes) const {
-    const KeptOfJax* kept = last_.load(std::memory_order_acquire);
+  const JaxCacheEntry* find(const xla::Attributes& attributes) const {
+    const JaxCacheEntry* kept = last_.load(std::memory_order_acquire);
     while (kept != nullptr && !kept->is_of(attributes)) {
       kept = kept->before;
     }
     return kept;
   }
 
-  [[gnu::cold, gnu::noinline]] std::shared_ptr<const KeptOfJax> find_or_make(
+  [[gnu::cold, gnu::noinline]] std::shared_ptr<const JaxCacheEntry> find_or_make(
       const xla::Attributes& attributes) {
     const std::lock_guard<std::mutex> lock(mutex_);
-    if (const KeptOfJax* kept = find(attributes)) {  // another thread was first
+    if (const JaxCacheEntry* kept = find(attributes)) {  // another thread was first
       return borrow(*kept);
     }
     for (const auto& kept : further_) {
@@ -128,7 +128,7 @@ class JaxInstances {
         return kept;
       }
     }
-    auto made = std::make_shared<KeptOfJax>(read(attributes));
+    auto made = std::make_shared<JaxCacheEntry>(read(attributes));
     made->instance = instance_of(*made, attributes);
     if (kept_.size() < kMost || info.has_state) {
       made->before = last_.load(std::memory_order_relaxed);
@@ -144,9 +144,9 @@ class JaxInstances {
   }
 
   /// The attributes as they are kept; throws `Error` for what is none.
-  [[gnu::cold]] KeptOfJax read(const xla::Attributes& attributes) const {
+  [[gnu::cold]] JaxCacheEntry read(const xla::Attributes& attributes) const {
     Report report(info.operator_name);
-    KeptOfJax kept;
+    JaxCacheEntry kept;
     for (int64_t i = 0; i < attributes.size; ++i) {
       const std::string name(name_of(attributes, i));
       JaxValue value;
@@ -182,12 +182,12 @@ class JaxInstances {
     return true;
   }
 
-  [[gnu::cold]] std::shared_ptr<Instance> instance_of(const KeptOfJax& made,
+  [[gnu::cold]] std::shared_ptr<Instance> instance_of(const JaxCacheEntry& made,
                                                       const xla::Attributes& attributes) const {
     if (!info.has_instance) {
       return nullptr;
     }
-    for (const std::deque<std::shared_ptr<KeptOfJax>>* list : {&kept_, &further_}) {
+    for (const std::deque<std::shared_ptr<JaxCacheEntry>>* list : {&kept_, &further_}) {
       for (const auto& kept : *list) {
         if (kept->has_attributes_of(made)) {
           return kept->instance;
@@ -201,10 +201,10 @@ class JaxInstances {
   }
 
   const KernelBase& kernel_;
-  std::atomic<const KeptOfJax*> last_{nullptr};  // of `kept_`
-  std::mutex mutex_;                             // of what follows
-  std::deque<std::shared_ptr<KeptOfJax>> kept_;
-  std::deque<std::shared_ptr<KeptOfJax>> further_;
+  std::atomic<const JaxCacheEntry*> last_{nullptr};  // of `kept_`
+  std::mutex mutex_;                                 // of what follows
+  std::deque<std::shared_ptr<JaxCacheEntry>> kept_;
+  std::deque<std::shared_ptr<JaxCacheEntry>> further_;
 };
 
 }  // namespace aten_bridge::detail

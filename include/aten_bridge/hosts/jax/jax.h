@@ -19,20 +19,20 @@ namespace aten_bridge::detail {
 class JaxInstances;
 
 /// A kernel of this library as XLA calls it.
-struct KernelOfJax {
+struct JaxKernel {
   const KernelBase* kernel;
-  KeptByPlace& (*places)();
+  CallSiteCache& (*call_sites)();
   at::DeviceType device;
   std::atomic<JaxInstances*> instances{nullptr};  // what is kept for it; made by the first call
 };
 
 /// The kernel that a call means, whose arrays are there; throws `Error` if there is none.
-using FindForJax = KernelOfJax&(const xla::CallFrame& frame);
+using FindForJax = JaxKernel&(const xla::CallFrame& frame);
 
 /// One call of XLA's; null, or the error, which XLA then owns. Of the kernel that `find` says, or,
 /// where that is null, of `kernel`.
 template <class Device>
-xla::Error* call_from_jax(const char* operator_name, FindForJax* find, KernelOfJax* kernel,
+xla::Error* call_from_jax(const char* operator_name, FindForJax* find, JaxKernel* kernel,
                           const xla::CallFrame* frame) noexcept;
 
 }  // namespace aten_bridge::detail
@@ -40,14 +40,14 @@ xla::Error* call_from_jax(const char* operator_name, FindForJax* find, KernelOfJ
 #pragma GCC visibility pop
 
 /// Also a handler of XLA's.
-#define ATEN_BRIDGE_ENTRY_JAX(Name)                                                    \
-  static ::aten_bridge::detail::KernelOfJax aten_bridge_of_jax_##Name{                 \
-      &aten_bridge_kernel_##Name.kernel, &decltype(aten_bridge_kernel_##Name)::places, \
-      aten_bridge_kernel_##Name.kDevice};                                              \
-  extern "C" ATEN_BRIDGE_PUBLIC void* Name##Jax(const void* frame) {                   \
-    return ::aten_bridge::detail::call_from_jax<ATEN_BRIDGE_DEVICE>(                   \
-        #Name, nullptr, &aten_bridge_of_jax_##Name,                                    \
-        static_cast<const ::aten_bridge::detail::xla::CallFrame*>(frame));             \
+#define ATEN_BRIDGE_ENTRY_JAX(Name)                                                        \
+  static ::aten_bridge::detail::JaxKernel aten_bridge_of_jax_##Name{                       \
+      &aten_bridge_kernel_##Name.kernel, &decltype(aten_bridge_kernel_##Name)::call_sites, \
+      aten_bridge_kernel_##Name.kDevice};                                                  \
+  extern "C" ATEN_BRIDGE_PUBLIC void* Name##Jax(const void* frame) {                       \
+    return ::aten_bridge::detail::call_from_jax<ATEN_BRIDGE_DEVICE>(                       \
+        #Name, nullptr, &aten_bridge_of_jax_##Name,                                        \
+        static_cast<const ::aten_bridge::detail::xla::CallFrame*>(frame));                 \
   }
 
 #endif  // ATEN_BRIDGE_HOSTS_JAX_JAX_H_

@@ -10,7 +10,7 @@
 #define ATEN_BRIDGE_HOSTS_MINDSPORE_ABI_H_
 
 #include <aten_bridge/core/attributes.h>
-#include <aten_bridge/core/slot.h>
+#include <aten_bridge/core/operand_desc.h>
 
 #include <cstddef>
 #include <cstdint>

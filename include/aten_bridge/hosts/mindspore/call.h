@@ -20,11 +20,11 @@
 
 namespace aten_bridge::detail {
 
-/// Locates the slots at `indices`, or all where it is null, for who takes a call as it comes. What
-/// else may be wrong with them is another's business.
+/// Locates the operands at `indices`, or all where it is null, for who takes a call as it comes.
+/// What else may be wrong with them is another's business.
 template <class Device>
-[[gnu::cold, gnu::noinline]] void locate_slots(const CallFrame& frame, Device& device,
-                                               const std::vector<int>* indices) {
+[[gnu::cold, gnu::noinline]] void locate_operands(const CallFrame& frame, Device& device,
+                                                  const std::vector<int>* indices) {
   if (!device.is_one_of_several()) {
     return;
   }
@@ -35,9 +35,9 @@ template <class Device>
     const int index = indices == nullptr ? static_cast<int>(i) : (*indices)[i];
     const OperandName name{Role::kSlot, index};
     Report ignored(frame.operator_name());
-    Slot slot;
-    if (index >= 0 && index < frame.size() && frame.read(index, name, slot, ignored)) {
-      device.locate(slot, name, report);
+    OperandDesc desc;
+    if (index >= 0 && index < frame.size() && frame.read(index, name, desc, ignored)) {
+      device.locate(desc, name, report);
     }
   }
   report.raise_if_failed();
@@ -65,13 +65,13 @@ inline std::vector<at::Tensor> tensors(const CallFrame& frame, c10::ArrayRef<int
                                   detail::count_text(frame.size(), "slot")});
       continue;
     }
-    Slot slot;
-    if (frame.read(index, name, slot, report)) {
-      if (!detail::is_aligned(slot)) {
-        detail::add_alignment_fault(name, slot, report);
+    OperandDesc desc;
+    if (frame.read(index, name, desc, report)) {
+      if (!detail::is_aligned(desc)) {
+        detail::add_alignment_fault(name, desc, report);
         continue;
       }
-      views.push_back(detail::make_view<true>(slot, name, device, /*allocator=*/nullptr, report));
+      views.push_back(detail::make_view<true>(desc, name, device, /*allocator=*/nullptr, report));
     }
   }
   report.raise_if_failed();
@@ -93,7 +93,7 @@ namespace aten_bridge::detail {
 
 template <>
 struct Parameter<const CallFrame&> {
-  static constexpr Kind kKind = Kind::kFrame;
+  static constexpr ParameterKind kKind = ParameterKind::kFrame;
   static const CallFrame& get(const Arguments& arguments, int /*index*/) {
     return *static_cast<const CallFrame*>(arguments.frame);
   }
@@ -109,7 +109,7 @@ void enter(CallFrame& frame, Device& device) {
 }
 
 /// One call: the adapter of either door is this and what the door adds.
-class MindSporeCall : public CallFrame, public HostDefaults {
+class MindSporeCall : public CallFrame, public HostCallDefaults {
  public:
   using Result = int;
 
@@ -124,7 +124,7 @@ class MindSporeCall : public CallFrame, public HostDefaults {
   /// In a graph each place that calls a kernel has an `extra` of its own; in PyNative mode those of
   /// a plugin share one, and differ by their shapes (MindSpore 2.10).
   /// More parameters than operands may come, which have no sizes.
-  std::uint64_t place(int count) const {
+  std::uint64_t call_site(int count) const {
     auto number = static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(extra_));
     for (const int i : {0, count - 1}) {
       const bool has_sizes = i >= 0 && i < count && sizes(i) != nullptr && ndim(i) <= kMaxNdim;
@@ -136,8 +136,8 @@ class MindSporeCall : public CallFrame, public HostDefaults {
   }
 
   template <class Device>
-  const void* take_frame(Device& device) {
-    locate_slots(*this, device, /*indices=*/nullptr);
+  const void* make_frame(Device& device) {
+    locate_operands(*this, device, /*indices=*/nullptr);
     enter(*this, device);
     return static_cast<const CallFrame*>(this);
   }
@@ -155,7 +155,7 @@ class MindSporeCall : public CallFrame, public HostDefaults {
 
  protected:
   /// What MindSpore calls things; `operands` differ between its doors.
-  static constexpr Words words(const char* operands) {
+  static constexpr HostMessages messages(const char* operands) {
     return {"out_shape and out_dtype", "let out_shape return the shape of the result",
             "let out_dtype return the dtype of the result", operands};
   }

@@ -21,19 +21,19 @@ namespace aten_bridge::detail {
 
 class MindSporeCustom : public MindSporeCall {
  public:
-  static constexpr Words kWords =
-      words("the arguments of the call, out_shape and out_dtype with the kernel");
+  static constexpr HostMessages kMessages =
+      messages("the arguments of the call, out_shape and out_dtype with the kernel");
 
   template <class K>
   struct Requirements {
-    static_assert(K::kFacts.outputs > 0 || K::kFacts.lists_outputs || K::kFacts.takes_frame,
+    static_assert(K::kTraits.outputs > 0 || K::kTraits.lists_outputs || K::kTraits.is_raw,
                   "aten_bridge: a kernel has at least one output: an at::Tensor& parameter, which "
                   "is not const, or a result. MindSpore does not call an operator that has none.");
     static_assert(reads_numbers_only(K::kBindings),
                   "aten_bridge: only bool, int64_t, double, at::Scalar and std::optional of these "
                   "are read from an input; a parameter of another type takes an attribute: add "
                   "aten_bridge::attr(\"name\") for it.");
-    static_assert(!K::kFacts.is_data_dependent,
+    static_assert(!K::kTraits.is_data_dependent,
                   "aten_bridge: aten_bridge::data_dependent() is for kernels of a plugin that "
                   "return their results.");
   };
@@ -41,9 +41,9 @@ class MindSporeCustom : public MindSporeCall {
   using MindSporeCall::MindSporeCall;
 
   /// MindSpore 2.10 has an `extra` for each operator and its inputs' shapes, in both modes.
-  std::uint64_t place(int count) const {
+  std::uint64_t call_site(int count) const {
     return extra() == nullptr
-               ? MindSporeCall::place(count)
+               ? MindSporeCall::call_site(count)
                : static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(extra()));
   }
 
@@ -114,7 +114,7 @@ struct Inferred {
 /// What the hooks of an exported kernel return.
 #define ATEN_BRIDGE_INFERRED(Name) \
   ::aten_bridge::detail::Inferred< \
-      decltype(aten_bridge_kernel_##Name.kernel)::kFacts.has_several_outputs()>
+      decltype(aten_bridge_kernel_##Name.kernel)::kTraits.has_several_outputs()>
 
 /// The kernel's C function, MindSpore's hooks, and those of aten_bridge.mindspore, the Python
 /// module.

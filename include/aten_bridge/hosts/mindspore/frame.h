@@ -10,7 +10,7 @@
 #ifndef ATEN_BRIDGE_HOSTS_MINDSPORE_FRAME_H_
 #define ATEN_BRIDGE_HOSTS_MINDSPORE_FRAME_H_
 
-#include <aten_bridge/core/slot.h>
+#include <aten_bridge/core/operand_desc.h>
 
 #include <cstddef>
 #include <cstdint>
@@ -101,8 +101,8 @@ class CallFrame {
 
   /// Whether the operand at `index`, below `size()`, is a row-major tensor of that dtype and those
   /// sizes. May say no where the host has another name for the dtype.
-  [[nodiscard]] bool is_again(int index, DType dtype, const int64_t* sizes,
-                              int ndim) const noexcept {
+  [[nodiscard]] bool matches_cached(int index, DType dtype, const int64_t* sizes,
+                                    int ndim) const noexcept {
     if (ndims_[index] != ndim || dtypes_[index] == nullptr ||
         !is_text(dtypes_[index], dtype_name(dtype).data())) {
       return false;
@@ -122,48 +122,48 @@ class CallFrame {
     return true;
   }
 
-  /// Reads the operand at `index`, below `size()`, into `slot`, and touches no data; faster where
-  /// `slot` has the dtype already, as one that is used again. Returns false after adding what is
+  /// Reads the operand at `index`, below `size()`, into `desc`, and touches no data; faster where
+  /// `desc` has the dtype already, as one that is used again. Returns false after adding what is
   /// wrong with the operand, under `name`, to `report`.
-  [[nodiscard, gnu::noinline]] bool read(int index, const OperandName& name, Slot& slot,
+  [[nodiscard, gnu::noinline]] bool read(int index, const OperandName& name, OperandDesc& desc,
                                          Report& report) const {
     const char* dtype = dtypes_[index];
     const detail::DTypeInfo* info =
-        dtype == nullptr ? nullptr : detail::find_dtype(dtype, slot.dtype);
-    slot.data = params_[index];
-    slot.sizes = shapes_[index];
-    slot.ndim = ndims_[index];
-    slot.numel = 0;
-    slot.dtype = info == nullptr ? DType::kNone : info->dtype;
-    slot.strides = nullptr;
-    slot.offset = 0;
+        dtype == nullptr ? nullptr : detail::find_dtype(dtype, desc.dtype);
+    desc.data = params_[index];
+    desc.sizes = shapes_[index];
+    desc.ndim = ndims_[index];
+    desc.numel = 0;
+    desc.dtype = info == nullptr ? DType::kNone : info->dtype;
+    desc.strides = nullptr;
+    desc.offset = 0;
     std::size_t strides = 0;
     if (index < input_count_) {
       const Layout& layout = layouts_[index];
       strides = layout.strides.size();
-      slot.strides = strides == 0 ? nullptr : layout.strides.data();
-      slot.offset = static_cast<int64_t>(layout.offset);
+      desc.strides = strides == 0 ? nullptr : layout.strides.data();
+      desc.offset = static_cast<int64_t>(layout.offset);
     }
 
     const bool has_sizes =
-        slot.ndim >= 0 && slot.ndim <= kMaxNdim && (slot.ndim == 0 || slot.sizes != nullptr);
+        desc.ndim >= 0 && desc.ndim <= kMaxNdim && (desc.ndim == 0 || desc.sizes != nullptr);
     if (!has_sizes || info == nullptr) {
-      add_form_fault(name, dtype, slot, report);
+      add_form_fault(name, dtype, desc, report);
       return false;
     }
-    if (slot.is_none()) {
+    if (desc.is_none()) {
       return true;
     }
-    if (!detail::count_elements(slot, name, report)) {
+    if (!detail::count_elements(desc, name, report)) {
       return false;
     }
-    if (slot.numel == 1) {  // whatever its strides are
-      slot.data = static_cast<char*>(slot.data) + slot.offset * info->itemsize;
-      slot.strides = nullptr;
-      slot.offset = 0;
+    if (desc.numel == 1) {  // whatever its strides are
+      desc.data = static_cast<char*>(desc.data) + desc.offset * info->itemsize;
+      desc.strides = nullptr;
+      desc.offset = 0;
     }
-    if (slot.strides != nullptr && strides != static_cast<std::size_t>(slot.ndim)) {
-      add_stride_fault(name, strides, slot, report);
+    if (desc.strides != nullptr && strides != static_cast<std::size_t>(desc.ndim)) {
+      add_stride_fault(name, strides, desc, report);
       return false;
     }
     return true;
@@ -203,26 +203,27 @@ class CallFrame {
   }
 
   [[gnu::cold, gnu::noinline]] static void add_form_fault(const OperandName& name,
-                                                          const char* dtype, const Slot& slot,
-                                                          Report& report) {
-    const std::string fault = detail::form_fault(slot.ndim, slot.sizes);
+                                                          const char* dtype,
+                                                          const OperandDesc& desc, Report& report) {
+    const std::string fault = detail::form_fault(desc.ndim, desc.sizes);
     if (!fault.empty()) {
       report.add(Status::kShape, {name.text(), fault});
     } else {
-      report.add(Status::kDtype, {name.text(), dtype_fault(dtype, slot)});
+      report.add(Status::kDtype, {name.text(), dtype_fault(dtype, desc)});
     }
   }
 
   [[gnu::cold, gnu::noinline]] static void add_stride_fault(const OperandName& name,
-                                                            std::size_t strides, const Slot& slot,
+                                                            std::size_t strides,
+                                                            const OperandDesc& desc,
                                                             Report& report) {
-    report.add(Status::kShape, {name.text(), ": expected ", detail::count_text(slot.ndim, "stride"),
-                                ", got ", strides, " with ", slot.text()});
+    report.add(Status::kShape, {name.text(), ": expected ", detail::count_text(desc.ndim, "stride"),
+                                ", got ", strides, " with ", desc.text()});
   }
 
   /// ": expected ..., got ..." for a dtype that is not in the tables.
-  [[gnu::cold]] static std::string dtype_fault(const char* dtype, const Slot& slot) {
-    const std::string shape = " with shape " + detail::shape_text(slot.sizes, slot.ndim);
+  [[gnu::cold]] static std::string dtype_fault(const char* dtype, const OperandDesc& desc) {
+    const std::string shape = " with shape " + detail::shape_text(desc.sizes, desc.ndim);
     if (dtype == nullptr) {
       return detail::join({": expected a dtype, got null", shape});
     }

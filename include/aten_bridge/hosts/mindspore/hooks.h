@@ -26,10 +26,10 @@ namespace aten_bridge::detail {
 
 /// The inputs of a kernel, and which of them the hooks are told about.
 struct HookInputs {
-  std::vector<KnownInput> inputs;
+  std::vector<AbstractValue> inputs;
   std::vector<std::size_t> tensors;  // indices
 
-  [[gnu::cold]] HookInputs(const KernelInfo& kernel, const Attributes& attributes) {
+  [[gnu::cold]] HookInputs(const KernelDescriptor& kernel, const Attributes& attributes) {
     std::string text;
     const bool described = attributes.get(kInputsAttribute, text);
     for (const std::string& entry : split(text)) {
@@ -40,7 +40,7 @@ struct HookInputs {
       }
     }
     for (int i = 0; !described && i < kernel.inputs; ++i) {
-      if (kernel.bindings[i].kind != Kind::kTensor) {
+      if (kernel.bindings[i].kind != ParameterKind::kTensor) {
         raise(Status::kCount,
               {kernel.operator_name,
                ": expected a kernel whose inputs are tensors, got one that takes None, "
@@ -68,7 +68,7 @@ struct HookInputs {
 /// dtypes, and the one for dtypes next, without shapes.
 struct HookMemory {
   const KernelBase* kernel = nullptr;
-  std::vector<KnownInput> tensors;
+  std::vector<AbstractValue> tensors;
 };
 
 inline HookMemory& hook_memory(const KernelBase& kernel) {
@@ -99,10 +99,10 @@ inline HookMemory& hook_memory(const KernelBase& kernel) {
   check_count(kernel.info, known.inputs.size());  // before a shape is read that is not there
   HookMemory& memory = hook_memory(kernel);
   if (memory.tensors.size() != known.tensors.size()) {
-    memory.tensors = unknown_inputs(known.tensors.size());
+    memory.tensors = unknown_values(known.tensors.size());
   }
   for (std::size_t i = 0; i < known.tensors.size(); ++i) {
-    KnownInput& input = known.inputs[known.tensors[i]];
+    AbstractValue& input = known.inputs[known.tensors[i]];
     const OperandName operand{Role::kInput, static_cast<int>(known.tensors[i])};
     input.sizes =
         given_sizes(ndims, shapes, i, join({kernel.info.operator_name, ": ", operand.text()}));
@@ -133,10 +133,10 @@ inline HookMemory& hook_memory(const KernelBase& kernel) {
   }
   HookMemory& memory = hook_memory(kernel);
   if (memory.tensors.size() != types.size()) {
-    memory.tensors = unknown_inputs(types.size());
+    memory.tensors = unknown_values(types.size());
   }
   for (std::size_t i = 0; i < types.size(); ++i) {
-    KnownInput& input = known.inputs[known.tensors[i]];
+    AbstractValue& input = known.inputs[known.tensors[i]];
     const OperandName operand{Role::kInput, static_cast<int>(known.tensors[i])};
     input.dtype = dtype_of_id(types[i], join({name, ": ", operand.text()}));
     input.typed = true;
@@ -157,7 +157,7 @@ inline HookMemory& hook_memory(const KernelBase& kernel) {
 [[gnu::cold]] __attribute__((no_sanitize("vptr"))) ATEN_BRIDGE_INLINE int init(
     const KernelBase& kernel, const int* ndims, int64_t** shapes, const char** dtypes,
     void* extra) noexcept {
-  const KernelInfo& info = kernel.info;
+  const KernelDescriptor& info = kernel.info;
   if (extra == nullptr || !(info.has_instance || info.workspaces > 0)) {
     return 0;
   }
@@ -175,18 +175,18 @@ inline HookMemory& hook_memory(const KernelBase& kernel) {
     bool is_counted = false;
     if (info.workspaces > 0 && info.list_begin < 0 && dtypes != nullptr &&
         MindSporeAttributes(extra).get(kCountedAttribute, is_counted) && is_counted) {
-      std::vector<KnownInput> inputs = unknown_inputs(static_cast<std::size_t>(info.inputs));
+      std::vector<AbstractValue> inputs = unknown_values(static_cast<std::size_t>(info.inputs));
       for (std::size_t i = 0; i < inputs.size(); ++i) {
         const DTypeInfo* dtype = dtypes[i] == nullptr ? nullptr : find_dtype(dtypes[i]);
         inputs[i].sizes = given_sizes(ndims, shapes, i, info.operator_name);
         inputs[i].typed = dtype != nullptr;
         inputs[i].dtype = dtype == nullptr ? DType::kNone : dtype->dtype;
-        inputs[i].is_number = info.bindings[i].kind == Kind::kNumber;
+        inputs[i].is_number = info.bindings[i].kind == ParameterKind::kNumber;
         if (!inputs[i].is_known()) {
           return 0;
         }
       }
-      const StandIns stand_ins(info, static_cast<Instance*>(host->kernel_data), inputs);
+      const MetaArguments stand_ins(info, static_cast<Instance*>(host->kernel_data), inputs);
       const auto bytes = measure_workspaces(kernel, stand_ins.arguments);
       host->workspaces.assign(bytes.begin(), bytes.end());
     }

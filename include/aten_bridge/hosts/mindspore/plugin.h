@@ -36,15 +36,15 @@ class MindSporePlugin : public MindSporeCall {
   static constexpr bool kStridesInputs = true;
   static constexpr bool kWritesInputs = true;
   static constexpr bool kSizesAfterRun = true;
-  static constexpr Words kWords =
-      words("the kernel's parameters with MindSpore's definition of the operator");
+  static constexpr HostMessages kMessages =
+      messages("the kernel's parameters with MindSpore's definition of the operator");
 
   template <class K>
   struct Requirements {
-    static_assert(!K::kFacts.is_data_dependent || K::kFacts.returns_results,
+    static_assert(!K::kTraits.is_data_dependent || K::kTraits.returns_results,
                   "aten_bridge: aten_bridge::data_dependent() is for kernels of a plugin that "
                   "return their results.");
-    static_assert(!K::kFacts.has_instance,
+    static_assert(!K::kTraits.has_instance,
                   "aten_bridge: a kernel of a plugin takes all its parameters from inputs: it has "
                   "no attributes and no state.");
   };
@@ -79,21 +79,21 @@ class MindSporePlugin : public MindSporeCall {
 
   /// Python's floats arrive as float32: takes the decimal that they were. Dtypes arrive as
   /// MindSpore's numbers of them, and an empty list as None of the shape [0].
-  __attribute__((no_sanitize("vptr"))) void refine(int input, const Binding& binding,
+  __attribute__((no_sanitize("vptr"))) void refine(int input, const ParameterInfo& binding,
                                                    Operand& operand) const {
-    Slot& slot = operand.slot;
+    OperandDesc& desc = operand.desc;
     const bool is_list =
-        binding.number == NumberType::kInts || binding.number == NumberType::kReals;
-    if (is_list && slot.is_none() && slot.ndim == 1 && slot.sizes[0] == 0) {
-      slot = {operand.number, slot.sizes, slot.ndim, /*numel=*/0, DType::kInt64};
-    } else if (binding.number == NumberType::kDtype && slot.numel == 1) {
+        binding.number == ScalarInputType::kInts || binding.number == ScalarInputType::kReals;
+    if (is_list && desc.is_none() && desc.ndim == 1 && desc.sizes[0] == 0) {
+      desc = {operand.number, desc.sizes, desc.ndim, /*numel=*/0, DType::kInt64};
+    } else if (binding.number == ScalarInputType::kDtype && desc.numel == 1) {
       int64_t id = 0;
-      const bool is_id = convert(read_number(slot), id);
+      const bool is_id = convert(read_number(desc), id);
       const auto number = static_cast<int64_t>(is_id ? dtype_of_new_id(id) : DType::kNone);
       put(number, DType::kInt64, operand);
-    } else if (slot.dtype == DType::kFloat32 && slot.numel == 1 && slot.ndim == 0 &&
+    } else if (desc.dtype == DType::kFloat32 && desc.numel == 1 && desc.ndim == 0 &&
                inputs_->is_scalar(static_cast<std::size_t>(input))) {
-      put(widen(load<float>(slot.data)), DType::kFloat64, operand);
+      put(widen(load<float>(desc.data)), DType::kFloat64, operand);
     }
   }
 
@@ -133,8 +133,8 @@ class MindSporePlugin : public MindSporeCall {
   template <class T>
   static void put(T value, DType dtype, Operand& operand) {
     std::memcpy(operand.number, &value, sizeof(value));
-    operand.slot.data = operand.number;
-    operand.slot.dtype = dtype;
+    operand.desc.data = operand.number;
+    operand.desc.dtype = dtype;
   }
 
   /// Whether ATen has no kernel for a dtype, by the words of its AT_DISPATCH macros: in PyTorch 2.6

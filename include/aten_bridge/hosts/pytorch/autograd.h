@@ -40,7 +40,7 @@ class PyTorchNode final : public torch::autograd::Node {
       : operator_(of), arguments_(arguments, arguments + of.inputs() + of.attributes.size()) {
     for (std::size_t i = 0; i < of.inputs(); ++i) {
       c10::IValue& argument = arguments_[i];
-      if (of.info().bindings[i].kind == Kind::kNumber) {
+      if (of.info().bindings[i].kind == ParameterKind::kNumber) {
         continue;
       }
       if (argument.isTensorList()) {
@@ -130,10 +130,10 @@ class PyTorchNode final : public torch::autograd::Node {
     std::size_t next = 0;
     const auto unpack = [&] { return saved_[next++].unpack(); };
     for (std::size_t i = 0; i < operator_.inputs(); ++i) {
-      const Binding& binding = operator_.info().bindings[i];
-      if (binding.kind == Kind::kNumber) {
+      const ParameterInfo& binding = operator_.info().bindings[i];
+      if (binding.kind == ParameterKind::kNumber) {
         stack.push_back(arguments_[i]);
-      } else if (binding.kind == Kind::kTensorList) {
+      } else if (binding.kind == ParameterKind::kTensorList) {
         std::vector<at::Tensor> list;
         while (list.size() < list_size_) {
           list.push_back(unpack());

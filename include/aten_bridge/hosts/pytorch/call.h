@@ -35,7 +35,7 @@ namespace aten_bridge::detail {
 class PyTorchCall {
  public:
   /// `is_gradient`: each output is like a tensor among the inputs.
-  PyTorchCall(const KernelOfPyTorch& kernel, Purpose purpose, bool is_gradient)
+  PyTorchCall(const PyTorchKernel& kernel, CallMode purpose, bool is_gradient)
       : of_(kernel),
         info_(kernel.kernel->info),
         purpose_(purpose),
@@ -67,10 +67,10 @@ class PyTorchCall {
     CheckRun checks(report_);
     int next = 0;
     for (int i = 0; i < info_.inputs; ++i) {
-      const Binding& binding = info_.bindings[i];
+      const ParameterInfo& binding = info_.bindings[i];
       const OperandCheck* check =
           info_.check_count == 0 ? nullptr : find_check(info_, Role::kInput, i);
-      if (binding.kind == Kind::kTensorList) {
+      if (binding.kind == ParameterKind::kTensorList) {
         for (const c10::IValue& element : inputs[i].toListRef()) {
           take_input(next++, element, binding, check, checks);
         }
@@ -87,7 +87,7 @@ class PyTorchCall {
   /// Runs the kernel, or infers, and fills in the results.
   void run(Tensors& results) {
     if (info_.returns_results) {
-      if (purpose_ == Purpose::kInfer) {
+      if (purpose_ == CallMode::kMeta) {
         results = returns_row_major(info_) ? expected_outputs() : infer();
       } else {
         arguments.results = &results;
@@ -120,11 +120,11 @@ class PyTorchCall {
     } else {
       prepare(buffers);
       check_results(buffers);
-      if (purpose_ == Purpose::kRun) {
+      if (purpose_ == CallMode::kExecute) {
         run_in(buffers);
       }
     }
-    for (std::size_t i = 0; i < given.size() && purpose_ == Purpose::kRun; ++i) {
+    for (std::size_t i = 0; i < given.size() && purpose_ == CallMode::kExecute; ++i) {
       if (!given[i].is_same(buffers[i])) {
         at::native::resize_output(given[i], buffers[i].sizes());
         given[i].copy_(buffers[i]);
@@ -143,12 +143,12 @@ class PyTorchCall {
  private:
   //===--- inputs ---===//
 
-  void take_input(int index, const c10::IValue& value, const Binding& binding,
+  void take_input(int index, const c10::IValue& value, const ParameterInfo& binding,
                   const OperandCheck* check, CheckRun& checks) {
     Operand& operand = operands_[static_cast<std::size_t>(index)];
     operand.check = check;
     operand.name = operand_name(check, Role::kInput, index);
-    if (binding.kind == Kind::kNumber) {
+    if (binding.kind == ParameterKind::kNumber) {
       take_number(operand, value);
     } else if (!value.isNone()) {
       const at::Tensor& tensor = value.toTensor();
@@ -157,8 +157,8 @@ class PyTorchCall {
       }
     }
     described_ = index + 1;
-    const bool is_known = !operand.slot.is_none();  // what is traced is not looked at
-    if (is_known ? check != nullptr || binding.kind == Kind::kNumber
+    const bool is_known = !operand.desc.is_none();  // what is traced is not looked at
+    if (is_known ? check != nullptr || binding.kind == ParameterKind::kNumber
                  : !operand.view.defined() && !may_be_none(binding)) {
       check_operand(binding, check, checks, operand, report_);
     }
@@ -167,7 +167,7 @@ class PyTorchCall {
   [[gnu::noinline]] bool take_tensor(Operand& operand, const at::Tensor& tensor) {
     // The caller's stack has it; to count owners takes as long as all the rest here.
     borrow(operand, tensor);
-    if (purpose_ == Purpose::kTrace) {
+    if (purpose_ == CallMode::kTrace) {
       if (operand.check != nullptr) {
         describe(operand);
       }
@@ -181,23 +181,23 @@ class PyTorchCall {
     if (tensor.unsafeGetTensorImpl()->has_symbolic_sizes_strides()) {
       // How it lies in memory may depend on values.
       own(operand, at::empty_symint(tensor.sym_sizes(), tensor.options()));
-    } else if (!is_plain(tensor)) {
-      own(operand, to_plain(tensor));
+    } else if (!is_row_major_dense(tensor)) {
+      own(operand, to_row_major_dense(tensor));
     }
-    if (info_.records && purpose_ == Purpose::kRun) {
+    if (info_.records && purpose_ == CallMode::kExecute) {
       // With a version of its own.
       own(operand, (tensor.is_inference() ? operand.view.clone() : operand.view).variable_data());
     }
     describe(operand);
-    if (operand.slot.is_none()) {
+    if (operand.desc.is_none()) {
       report_.add(Status::kDtype, {operand.name.text(), ": expected ", dtype_names(), ", got ",
                                    scalar_type_text(tensor.scalar_type())});
     }
-    return !operand.slot.is_none();
+    return !operand.desc.is_none();
   }
 
   [[gnu::always_inline]] bool is_here(const at::Tensor& tensor) {
-    if (purpose_ == Purpose::kInfer) {
+    if (purpose_ == CallMode::kMeta) {
       return tensor.is_meta();
     }
     const c10::Device device = tensor.device();
@@ -209,7 +209,7 @@ class PyTorchCall {
 
   void add_device_fault(const OperandName& name, const at::Tensor& tensor) {
     const bool is_known = device_.has_value() && device_->type() == of_.device;
-    const c10::Device expected(purpose_ == Purpose::kRun ? of_.device : at::kMeta);
+    const c10::Device expected(purpose_ == CallMode::kExecute ? of_.device : at::kMeta);
     detail::add_device_fault(name, tensor, is_known ? *device_ : expected, report_);
   }
 
@@ -225,7 +225,7 @@ class PyTorchCall {
   }
 
   [[gnu::always_inline]] void describe(Operand& operand) {
-    detail::describe(operand, /*has_data=*/purpose_ == Purpose::kRun, sizes_);
+    detail::describe(operand, /*has_data=*/purpose_ == CallMode::kExecute, sizes_);
   }
 
   //===--- outputs ---===//
@@ -237,7 +237,7 @@ class PyTorchCall {
         return view.options();
       }
     }
-    return at::TensorOptions(purpose_ == Purpose::kInfer ? at::kMeta : of_.device);
+    return at::TensorOptions(purpose_ == CallMode::kMeta ? at::kMeta : of_.device);
   }
 
   void set_outputs(const Tensors& outputs) {
@@ -250,7 +250,7 @@ class PyTorchCall {
   void write(Tensors& outputs) {
     if (info_.is_own_meta) {
       // Where the result has these sizes too, who knows who made it so?
-      if (purpose_ == Purpose::kRun) {
+      if (purpose_ == CallMode::kExecute) {
         write_from(kShortUnwritten, outputs);
         if (std::none_of(outputs.begin(), outputs.end(), [&](const at::Tensor& output) {
               return output.sizes() == at::IntArrayRef(kShortUnwritten);
@@ -269,7 +269,7 @@ class PyTorchCall {
       return;
     }
     outputs = expected_outputs();
-    if (purpose_ == Purpose::kRun) {
+    if (purpose_ == CallMode::kExecute) {
       run_in(outputs);
     }
   }
@@ -294,7 +294,7 @@ class PyTorchCall {
       for (int i = 0;
            i < arguments.inputs && like.size() < static_cast<std::size_t>(arguments.outputs); ++i) {
         const Operand& operand = operands_[static_cast<std::size_t>(i)];
-        if (info_.bindings[input_parameter(arguments, i)].kind != Kind::kNumber) {
+        if (info_.bindings[input_parameter(arguments, i)].kind != ParameterKind::kNumber) {
           like.push_back(operand.view.defined() ? operand.view
                                                 : at::empty({0}, options_of_first()));
         }
@@ -310,8 +310,8 @@ class PyTorchCall {
     const c10::Device device = options_of_first().device();
     for (std::size_t i = 0; i < like.size(); ++i) {
       // A meta function may say at::kMeta, or nothing, where it makes a tensor.
-      if (purpose_ != Purpose::kRun || !like[i].is_contiguous() || is_shared(arguments, like, i) ||
-          like[i].device() != device) {
+      if (purpose_ != CallMode::kExecute || !like[i].is_contiguous() ||
+          is_shared(arguments, like, i) || like[i].device() != device) {
         like[i] = at::empty_symint(like[i].sym_sizes(), like[i].options().device(device));
       }
     }
@@ -355,7 +355,7 @@ class PyTorchCall {
     }
     const Tensors given = outputs;
     for (std::size_t i = 0; i < given.size(); ++i) {
-      if (!is_plain(given[i]) || is_shared(arguments, given, i)) {
+      if (!is_row_major_dense(given[i]) || is_shared(arguments, given, i)) {
         outputs[i] = at::empty(given[i].sizes(), given[i].options());
       }
     }
@@ -365,7 +365,7 @@ class PyTorchCall {
   void run_to_resize(Tensors& outputs) {
     set_outputs(outputs);
     detail::run_to_resize(arguments, [&] {
-      if (purpose_ == Purpose::kInfer) {
+      if (purpose_ == CallMode::kMeta) {
         infer();
       } else {
         invoke();
@@ -391,7 +391,7 @@ class PyTorchCall {
     try {
       return of_.kernel->infer(arguments);
     } catch (const c10::Error& error) {
-      if (purpose_ != Purpose::kInfer || !asks_for_numbers(error.what_without_backtrace()) ||
+      if (purpose_ != CallMode::kMeta || !asks_for_numbers(error.what_without_backtrace()) ||
           !make_sizes_numbers(arguments, sizes_)) {
         throw;
       }
@@ -415,19 +415,19 @@ class PyTorchCall {
   //===--- results ---===//
 
   void check_defined(const Tensors& results) {
-    add_undefined(results, purpose_ == Purpose::kInfer ? "meta function" : "kernel", report_);
+    add_undefined(results, purpose_ == CallMode::kMeta ? "meta function" : "kernel", report_);
     report_.raise_if_failed();
   }
 
   void check_results(const Tensors& results) {
-    if (info_.check_count > 0 && purpose_ != Purpose::kTrace) {
+    if (info_.check_count > 0 && purpose_ != CallMode::kTrace) {
       detail::check_results(info_, results);
     }
   }
 
-  const KernelOfPyTorch& of_;
-  const KernelInfo& info_;
-  Purpose purpose_;
+  const PyTorchKernel& of_;
+  const KernelDescriptor& info_;
+  CallMode purpose_;
   bool is_gradient_;
   Report report_;
   c10::SmallVector<Operand, 4> operands_;

@@ -15,12 +15,12 @@
 
 namespace aten_bridge::detail {
 
-inline constexpr Words kWordsOfPyTorch = {
+inline constexpr HostMessages kPyTorchMessages = {
     "the operator", "give the kernel a meta function that tells the shape",
     "give the kernel a meta function that tells the dtype", "the arguments of the call"};
 
 /// Passes an exception of a call on as PyTorch raises it, with the bridge's text.
-[[noreturn, gnu::cold, gnu::noinline]] inline void raise_in_pytorch(const KernelInfo& kernel,
+[[noreturn, gnu::cold, gnu::noinline]] inline void raise_in_pytorch(const KernelDescriptor& kernel,
                                                                     const Operand* operands,
                                                                     int count) {
   const Failure failure = record_failure(kernel.operator_name, operands, count);

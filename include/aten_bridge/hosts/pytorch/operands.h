@@ -28,9 +28,9 @@
 namespace aten_bridge::detail {
 
 /// What a call is for.
-enum class Purpose : std::uint8_t {
-  kRun,
-  kInfer,  // shapes and dtypes alone: tensors are without data, and sizes may be symbols
+enum class CallMode : std::uint8_t {
+  kExecute,
+  kMeta,   // shapes and dtypes alone: tensors are without data, and sizes may be symbols
   kTrace,  // the body's operators, by PyTorch
 };
 
@@ -52,26 +52,26 @@ inline DType dtype_of(at::ScalarType type) {
 }
 
 /// Whether a tensor's memory is what loops over data need.
-[[gnu::always_inline]] inline bool is_plain(const at::Tensor& tensor) {
+[[gnu::always_inline]] inline bool is_row_major_dense(const at::Tensor& tensor) {
   constexpr c10::DispatchKeySet kPending =
       c10::DispatchKeySet({c10::DispatchKey::Conjugate, c10::DispatchKey::Negative});
   return tensor.is_contiguous() && !tensor.key_set().has_any(kPending);
 }
 
 /// The same elements in such memory.
-inline at::Tensor to_plain(const at::Tensor& tensor) {
+inline at::Tensor to_row_major_dense(const at::Tensor& tensor) {
   return tensor.resolve_conj().resolve_neg().contiguous();
 }
 
 /// A number of the dispatcher's as the operand that a kernel reads it from.
 inline void take_number(Operand& operand, const c10::IValue& value) {
-  Slot& slot = operand.slot;
+  OperandDesc& desc = operand.desc;
   const auto put = [&](auto number, DType dtype) {
     std::memcpy(operand.number, &number, sizeof(number));
-    slot.dtype = dtype;
+    desc.dtype = dtype;
   };
-  slot.data = operand.number;
-  slot.numel = 1;
+  desc.data = operand.number;
+  desc.numel = 1;
   if (value.isBool()) {
     put(value.toBool(), DType::kBool);
   } else if (value.isInt()) {
@@ -82,7 +82,7 @@ inline void take_number(Operand& operand, const c10::IValue& value) {
     put(value.toComplexDouble(), DType::kComplex128);
   } else {
     TORCH_CHECK(value.isNone(), operand.name.text(), ": expected a number, got ", value.tagKind());
-    slot.numel = 0;
+    desc.numel = 0;
   }
 }
 
@@ -118,33 +118,33 @@ inline at::Tensor make_empty(at::IntArrayRef sizes, const at::TensorOptions& opt
 /// Sizes of tensors that have symbols for some.
 using KeptSizes = std::vector<std::unique_ptr<std::vector<int64_t>>>;
 
-[[gnu::noinline]] inline void describe_symbols(Slot& slot, const at::Tensor& tensor,
+[[gnu::noinline]] inline void describe_symbols(OperandDesc& desc, const at::Tensor& tensor,
                                                KeptSizes& kept) {
   kept.push_back(std::make_unique<std::vector<int64_t>>());
   for (const c10::SymInt& size : tensor.sym_sizes()) {
     kept.back()->push_back(size.maybe_as_int().value_or(-1));
   }
-  slot.ndim = static_cast<int>(tensor.dim());
-  slot.sizes = kept.back()->data();
-  slot.numel = 1;
+  desc.ndim = static_cast<int>(tensor.dim());
+  desc.sizes = kept.back()->data();
+  desc.numel = 1;
 }
 
 /// What checks and error texts know of a tensor. A size that is a symbol is not known.
 [[gnu::always_inline]] inline void describe(Operand& operand, bool has_data, KeptSizes& kept) {
-  Slot& slot = operand.slot;
+  OperandDesc& desc = operand.desc;
   const at::Tensor& tensor = operand.view;
   const c10::TensorImpl* impl = tensor.unsafeGetTensorImpl();
-  slot.dtype = dtype_of(tensor.scalar_type());
+  desc.dtype = dtype_of(tensor.scalar_type());
   if (impl->has_symbolic_sizes_strides()) {
-    describe_symbols(slot, tensor, kept);
+    describe_symbols(desc, tensor, kept);
   } else {
     const at::IntArrayRef sizes = impl->sizes();
-    slot.ndim = static_cast<int>(sizes.size());
-    slot.sizes = sizes.data();
-    slot.numel = impl->numel();
+    desc.ndim = static_cast<int>(sizes.size());
+    desc.sizes = sizes.data();
+    desc.numel = impl->numel();
   }
   if (has_data) {
-    slot.data = const_cast<void*>(first_element(tensor));  // NOLINT: as a view's
+    desc.data = const_cast<void*>(first_element(tensor));  // NOLINT: as a view's
   }
 }
 
@@ -192,14 +192,14 @@ inline void own(Operand& operand, at::Tensor tensor) {
 /// Copies the sizes of the outputs to where no body changes them.
 inline void keep_sizes(const Arguments& arguments, c10::SmallVectorImpl<int64_t>& kept) {
   for (int i = 0; i < arguments.outputs; ++i) {
-    const Slot& slot = arguments.output(i).slot;
-    kept.append(slot.sizes, slot.sizes + slot.ndim);
+    const OperandDesc& desc = arguments.output(i).desc;
+    kept.append(desc.sizes, desc.sizes + desc.ndim);
   }
   const int64_t* sizes = kept.data();
   for (int i = 0; i < arguments.outputs; ++i) {
-    Slot& slot = arguments.output(i).slot;
-    slot.sizes = sizes;
-    sizes += slot.ndim;
+    OperandDesc& desc = arguments.output(i).desc;
+    desc.sizes = sizes;
+    sizes += desc.ndim;
   }
 }
 

@@ -33,7 +33,7 @@
 namespace aten_bridge::detail {
 
 /// The operator's name with its namespace; throws `Error` where Python could not say it.
-[[gnu::cold]] inline std::string qualified_name_of(const KernelOfPyTorch& kernel) {
+[[gnu::cold]] inline std::string qualified_name_of(const PyTorchKernel& kernel) {
   const std::string name = operator_name_of(kernel.kernel->info);
   if (!is_argument_name(name, {})) {
     raise(Status::kAttribute,
@@ -46,7 +46,7 @@ namespace aten_bridge::detail {
 /// What the name of a gradient kernel has more than its kernel's.
 inline constexpr std::string_view kGradientSuffix = "Grad";
 
-[[gnu::cold]] inline bool has_gradient_name(const KernelInfo& kernel) {
+[[gnu::cold]] inline bool has_gradient_name(const KernelDescriptor& kernel) {
   const std::string_view name = kernel.operator_name;
   return name.size() > kGradientSuffix.size() &&
          name.substr(name.size() - kGradientSuffix.size()) == kGradientSuffix;
@@ -55,7 +55,7 @@ inline constexpr std::string_view kGradientSuffix = "Grad";
 /// A kernel as an operator. It stays where it is made, for as long as the process lives.
 class PyTorchOperator {
  public:
-  explicit PyTorchOperator(const KernelOfPyTorch& of)
+  explicit PyTorchOperator(const PyTorchKernel& of)
       : kernel(of),
         qualified_name(qualified_name_of(of)),
         attributes(SchemaAttributes(*of.kernel).attributes),
@@ -63,7 +63,7 @@ class PyTorchOperator {
   PyTorchOperator(const PyTorchOperator&) = delete;
   PyTorchOperator& operator=(const PyTorchOperator&) = delete;
 
-  const KernelInfo& info() const { return kernel.kernel->info; }
+  const KernelDescriptor& info() const { return kernel.kernel->info; }
   std::size_t inputs() const { return static_cast<std::size_t>(info().inputs); }
   std::size_t outputs() const { return static_cast<std::size_t>(info().outputs); }
 
@@ -95,11 +95,11 @@ class PyTorchOperator {
   }
 
   /// Replaces the arguments on the stack by the results.
-  void call(c10::Stack& stack, Purpose purpose, bool is_out) {
+  void call(c10::Stack& stack, CallMode purpose, bool is_out) {
     const std::size_t count = arguments_ + (is_out ? outputs() : 0);
     const c10::IValue* const begin = stack.data() + (stack.size() - count);
     Tensors results;
-    if (is_quick_ && !is_out && purpose != Purpose::kInfer &&
+    if (is_quick_ && !is_out && purpose != CallMode::kMeta &&
         call_quickly(begin, purpose, results)) {
       put_results(stack, count, purpose, results);
       return;
@@ -109,7 +109,7 @@ class PyTorchOperator {
     try {
       call.arguments.instance = instances_.of(*kernel.kernel, attributes, begin + inputs(), owner);
       run(call, purpose, begin, is_out, results);
-      if (are_told_ && purpose == Purpose::kRun && !is_out) {
+      if (are_told_ && purpose == CallMode::kExecute && !is_out) {
         compare(begin, call.arguments.instance, results);
       }
     } catch (...) {
@@ -118,7 +118,7 @@ class PyTorchOperator {
     put_results(stack, count, purpose, results);
   }
 
-  KernelOfPyTorch kernel;
+  PyTorchKernel kernel;
   std::string qualified_name;
   std::vector<SchemaAttribute> attributes;
   bool may_be_gradient;  // by its name
@@ -127,18 +127,18 @@ class PyTorchOperator {
 
  private:
   /// The same for most calls; false for others, for which there is more to do.
-  [[gnu::always_inline]] bool call_quickly(const c10::IValue* begin, Purpose purpose,
+  [[gnu::always_inline]] bool call_quickly(const c10::IValue* begin, CallMode purpose,
                                            Tensors& results) {
     Instance* const instance = instances_.find_kept(begin + inputs());
     if (info().has_instance && instance == nullptr) {
       return false;
     }
-    QuickCall call(info(), instance);
+    FastPathCall call(info(), instance);
     if (!call.take_inputs(begin, purpose)) {
       return false;
     }
     try {
-      if (purpose == Purpose::kTrace) {
+      if (purpose == CallMode::kTrace) {
         return call.run(*kernel.kernel, purpose, results);
       }
       const KernelScope scope;
@@ -164,9 +164,9 @@ class PyTorchOperator {
   }
 
   /// Replaces the arguments on the stack.
-  [[gnu::always_inline]] void put_results(c10::Stack& stack, std::size_t count, Purpose purpose,
+  [[gnu::always_inline]] void put_results(c10::Stack& stack, std::size_t count, CallMode purpose,
                                           Tensors& results) const {
-    if (purpose == Purpose::kRun && c10::InferenceMode::is_enabled()) {
+    if (purpose == CallMode::kExecute && c10::InferenceMode::is_enabled()) {
       make_inference_tensors(results);
     }
     if (results.size() == 1 && count > 0 && !info().lists_outputs) {  // as a rule
@@ -186,14 +186,14 @@ class PyTorchOperator {
     }
   }
 
-  [[gnu::always_inline]] void run(PyTorchCall& call, Purpose purpose, const c10::IValue* begin,
+  [[gnu::always_inline]] void run(PyTorchCall& call, CallMode purpose, const c10::IValue* begin,
                                   bool is_out, Tensors& results) const {
-    if (purpose == Purpose::kTrace) {
+    if (purpose == CallMode::kTrace) {
       call.take_inputs(begin);
       call.run(results);
       return;
     }
-    const KernelScope scope(info().records && purpose == Purpose::kRun);
+    const KernelScope scope(info().records && purpose == CallMode::kExecute);
     call.take_inputs(begin);
     c10::OptionalDeviceGuard on_device;
     if (call.device().has_value() && !call.device()->is_cpu()) {
@@ -210,7 +210,7 @@ class PyTorchOperator {
   bool is_of_a_kernel() const;
 
   /// Passes the exception of a call on.
-  [[noreturn, gnu::cold, gnu::noinline]] void fail(Purpose purpose, const Operand* operands,
+  [[noreturn, gnu::cold, gnu::noinline]] void fail(CallMode purpose, const Operand* operands,
                                                    int described) const {
     try {
       throw;
@@ -219,7 +219,7 @@ class PyTorchOperator {
     } catch (const std::exception& error) {
       // PyTorch has exceptions of its own while it traces, which must reach it as they are.
       const std::string text = exception_text(error);
-      if (purpose != Purpose::kRun && as_utf8(text) == text) {
+      if (purpose != CallMode::kExecute && as_utf8(text) == text) {
         throw;
       }
       raise_in_pytorch(info(), operands, described);
@@ -229,7 +229,7 @@ class PyTorchOperator {
   }
 
   std::size_t arguments_ = inputs() + attributes.size();
-  bool is_quick_ = QuickCall::is_for(kernel);
+  bool is_quick_ = FastPathCall::is_for(kernel);
   bool are_told_ = ToldResults::is_for(info(), may_be_gradient);
   ToldResults told_{kernel};
   PyTorchInstances instances_;
@@ -240,7 +240,7 @@ class PyTorchOperator {
 /// A key's function, of which the dispatcher is the owner.
 class PyTorchFunction final : public c10::OperatorKernel {
  public:
-  PyTorchFunction(PyTorchOperator& of, Purpose purpose, bool is_out)
+  PyTorchFunction(PyTorchOperator& of, CallMode purpose, bool is_out)
       : operator_(of), purpose_(purpose), is_out_(is_out) {}
 
   // NOLINTNEXTLINE(readability-named-parameter)
@@ -250,7 +250,7 @@ class PyTorchFunction final : public c10::OperatorKernel {
 
  private:
   PyTorchOperator& operator_;
-  Purpose purpose_;
+  CallMode purpose_;
   bool is_out_;
 };
 

@@ -16,7 +16,7 @@ namespace aten_bridge::detail {
 using AroundState = void (*)(const char* operator_name, void* stream, bool is_made);
 
 /// A kernel of this library as it becomes an operator.
-struct KernelOfPyTorch {
+struct PyTorchKernel {
   const KernelBase* kernel;
   const char* name_space;
   at::DeviceType device;
@@ -26,7 +26,7 @@ struct KernelOfPyTorch {
 /// Makes a kernel an operator. What cannot be one is left out: a kernel over a CallFrame, and one
 /// whose name another library has taken. Of the latter, and of what fails, there is a line on
 /// stderr, and aten_bridge_pytorch_faults() tells it. Throws nothing: a library is being opened.
-ATEN_BRIDGE_INLINE void register_with_pytorch(const KernelOfPyTorch& kernel) noexcept;
+ATEN_BRIDGE_INLINE void register_with_pytorch(const PyTorchKernel& kernel) noexcept;
 
 /// Registers a kernel where a library's own objects are made.
 struct RegisterWithPyTorch {

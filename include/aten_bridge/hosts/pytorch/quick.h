@@ -24,23 +24,25 @@ namespace aten_bridge::detail {
 
 /// A call in which there is nothing to check, to copy or to convert. It does what PyTorchCall does,
 /// which is for all calls and takes twice as long (130 and 250 ns besides the body of LeakyRelu).
-class QuickCall {
+class FastPathCall {
  public:
   /// Whether calls of a kernel can be such.
-  [[gnu::cold]] static bool is_for(const KernelOfPyTorch& of) {
-    const KernelInfo& kernel = of.kernel->info;
+  [[gnu::cold]] static bool is_for(const PyTorchKernel& of) {
+    const KernelDescriptor& kernel = of.kernel->info;
     return (of.device == at::kCPU || kernel.options.is_composite) &&
            (kernel.returns_results || (kernel.has_meta && !kernel.is_gradient)) &&
            kernel.inputs > 0 && kernel.outputs > 0 &&
            kernel.inputs + kernel.outputs <= kMostOperands && kernel.workspaces == 0 &&
            !kernel.lists_outputs && !kernel.records && !kernel.has_state &&
            !kernel.is_data_dependent &&
-           std::all_of(kernel.bindings, kernel.bindings + kernel.inputs, [](const Binding& input) {
-             return input.kind == Kind::kTensor || input.kind == Kind::kOptionalTensor;
-           });
+           std::all_of(kernel.bindings, kernel.bindings + kernel.inputs,
+                       [](const ParameterInfo& input) {
+                         return input.kind == ParameterKind::kTensor ||
+                                input.kind == ParameterKind::kOptionalTensor;
+                       });
   }
 
-  [[gnu::always_inline]] QuickCall(const KernelInfo& kernel, Instance* instance) {
+  [[gnu::always_inline]] FastPathCall(const KernelDescriptor& kernel, Instance* instance) {
     arguments_.kernel = &kernel;
     arguments_.instance = instance;
     arguments_.operands = reinterpret_cast<Operand*>(memory_);
@@ -48,22 +50,22 @@ class QuickCall {
     arguments_.outputs = kernel.outputs;
   }
 
-  ~QuickCall() {
+  ~FastPathCall() {
     for (int i = 0; i < outputs_; ++i) {
       arguments_.output(i).~Operand();
     }
   }
-  QuickCall(const QuickCall&) = delete;
-  QuickCall& operator=(const QuickCall&) = delete;
+  FastPathCall(const FastPathCall&) = delete;
+  FastPathCall& operator=(const FastPathCall&) = delete;
 
   /// Takes the inputs if each is a tensor that the body gets as it is.
-  [[gnu::always_inline]] bool take_inputs(const c10::IValue* inputs, Purpose purpose) {
+  [[gnu::always_inline]] bool take_inputs(const c10::IValue* inputs, CallMode purpose) {
     for (int i = 0; i < arguments_.inputs; ++i) {
       if (!inputs[i].isTensor()) {
         return false;
       }
       const at::Tensor& tensor = inputs[i].toTensor();
-      if (!tensor.defined() || (purpose == Purpose::kRun && !is_taken_as_it_is(tensor))) {
+      if (!tensor.defined() || (purpose == CallMode::kExecute && !is_taken_as_it_is(tensor))) {
         return false;
       }
       auto* const operand = new (arguments_.operands + i) Operand;
@@ -75,7 +77,7 @@ class QuickCall {
   }
 
   /// Calls the kernel's function. False, without results, where it takes more than that.
-  [[gnu::always_inline]] bool run(const KernelBase& kernel, Purpose purpose, Tensors& results) {
+  [[gnu::always_inline]] bool run(const KernelBase& kernel, CallMode purpose, Tensors& results) {
     if (!kernel.info.returns_results) {
       const bool is_done =
           kernel.info.is_own_meta ? resize(kernel, results) : write(kernel, results);
@@ -89,23 +91,23 @@ class QuickCall {
     }
     for (std::size_t i = 0; i < results.size(); ++i) {
       if (!results[i].defined() ||
-          (purpose == Purpose::kRun &&
+          (purpose == CallMode::kExecute &&
            (is_shared(arguments_, results, i) || !lies_as_told(kernel.info, results[i]) ||
             (kernel.info.returns_results && is_held(results[i]))))) {
-        settle_results(arguments_, purpose, results);
+        finish_results(arguments_, purpose, results);
         break;
       }
     }
-    if (kernel.info.check_count > 0 && purpose == Purpose::kRun) {
+    if (kernel.info.check_count > 0 && purpose == CallMode::kExecute) {
       check_results(kernel.info, results);
     }
     return true;
   }
 
   /// The operands, for an error's text.
-  [[gnu::cold]] const Operand* describe_operands(Purpose purpose) {
+  [[gnu::cold]] const Operand* describe_operands(CallMode purpose) {
     KeptSizes none;
-    for (int i = 0; i < arguments_.inputs && purpose == Purpose::kRun; ++i) {
+    for (int i = 0; i < arguments_.inputs && purpose == CallMode::kExecute; ++i) {
       describe(arguments_.operands[i], /*has_data=*/true, none);
     }
     return arguments_.operands;
@@ -117,7 +119,7 @@ class QuickCall {
   static constexpr std::size_t kMostSizes = 16;  // of all outputs
 
   /// What the checks say of the inputs. Who is told that they are not, will say why.
-  [[gnu::noinline]] bool are_accepted(Purpose purpose) {
+  [[gnu::noinline]] bool are_accepted(CallMode purpose) {
     Report report(arguments_.kernel->operator_name);
     CheckRun checks(report);
     KeptSizes none;
@@ -129,8 +131,8 @@ class QuickCall {
         if (operand.view.unsafeGetTensorImpl()->has_symbolic_sizes_strides()) {
           return false;
         }
-        describe(operand, /*has_data=*/purpose == Purpose::kRun, none);
-        checks(*operand.check, operand.name, operand.slot);
+        describe(operand, /*has_data=*/purpose == CallMode::kExecute, none);
+        checks(*operand.check, operand.name, operand.desc);
       }
     }
     return report.ok();
@@ -169,9 +171,9 @@ class QuickCall {
       Operand& output = add_output(result);
       describe(output, /*has_data=*/true, none);
       int64_t* const kept = sizes_.data() + kept_sizes_;
-      std::copy_n(output.slot.sizes, output.slot.ndim, kept);
-      output.slot.sizes = kept;
-      kept_sizes_ += output.slot.ndim;
+      std::copy_n(output.desc.sizes, output.desc.ndim, kept);
+      output.desc.sizes = kept;
+      kept_sizes_ += output.desc.ndim;
     }
     has_described_outputs_ = true;
     kernel.invoke(arguments_);
@@ -188,7 +190,7 @@ class QuickCall {
   [[gnu::always_inline]] static bool is_taken_as_it_is(const at::Tensor& tensor) {
     const c10::TensorImpl* const impl = tensor.unsafeGetTensorImpl();
     return impl->is_cpu() && impl->layout() == at::kStrided &&
-           !impl->has_symbolic_sizes_strides() && is_plain(tensor) &&
+           !impl->has_symbolic_sizes_strides() && is_row_major_dense(tensor) &&
            dtype_of(c10::typeMetaToScalarType(impl->dtype())) != DType::kNone;
   }
 

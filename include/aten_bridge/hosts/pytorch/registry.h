@@ -37,7 +37,7 @@ class PyTorchRegistry {
   }
 
   /// Throws what is wrong.
-  [[gnu::cold]] void add(const KernelOfPyTorch& kernel, bool replaces) {
+  [[gnu::cold]] void add(const PyTorchKernel& kernel, bool replaces) {
     auto made = std::make_unique<PyTorchOperator>(kernel);
     auto& dispatcher = c10::Dispatcher::singleton();
     for (const c10::OperatorName& name : made->names()) {
@@ -60,7 +60,7 @@ class PyTorchRegistry {
   }
 
   /// A kernel that is no operator, since its name is `taken` or for what `fault` says.
-  [[gnu::cold]] void add_refused(const KernelOfPyTorch& kernel, const std::string& taken,
+  [[gnu::cold]] void add_refused(const PyTorchKernel& kernel, const std::string& taken,
                                  const std::string& fault) {
     const std::lock_guard<std::mutex> lock(mutex_);
     refused_.push_back(kernel);
@@ -87,7 +87,7 @@ class PyTorchRegistry {
   /// Registers what was refused in the place of what there is, and what is registered once more:
   /// another library may have replaced it.
   [[gnu::cold]] void replace() {
-    std::vector<KernelOfPyTorch> refused;
+    std::vector<PyTorchKernel> refused;
     std::vector<PyTorchOperator*> registered;
     {
       const std::lock_guard<std::mutex> lock(mutex_);
@@ -100,12 +100,12 @@ class PyTorchRegistry {
       const std::lock_guard<std::mutex> lock(registering_);
       implement_all(*op, /*replaces=*/true);
     }
-    for (const KernelOfPyTorch& kernel : refused) {
+    for (const PyTorchKernel& kernel : refused) {
       register_kernel(kernel, /*replaces=*/true);
     }
   }
 
-  [[gnu::cold]] void register_kernel(const KernelOfPyTorch& kernel, bool replaces) noexcept {
+  [[gnu::cold]] void register_kernel(const PyTorchKernel& kernel, bool replaces) noexcept {
     const char* const name = kernel.kernel->info.operator_name;
     try {
       const std::lock_guard<std::mutex> lock(registering_);
@@ -157,7 +157,7 @@ class PyTorchRegistry {
  private:
   PyTorchRegistry() = default;
 
-  [[gnu::cold]] static std::vector<at::Tag> tags(const KernelInfo& info) {
+  [[gnu::cold]] static std::vector<at::Tag> tags(const KernelDescriptor& info) {
     std::vector<at::Tag> tags;
 #if TORCH_VERSION_MAJOR > 2 || TORCH_VERSION_MINOR >= 2
     tags.push_back(at::Tag::pt2_compliant_tag);
@@ -188,7 +188,7 @@ class PyTorchRegistry {
   /// under the name.
   [[gnu::cold]] static bool is_taken(const c10::OperatorHandle& other,
                                      const c10::FunctionSchema& schema,
-                                     const KernelOfPyTorch& kernel) {
+                                     const PyTorchKernel& kernel) {
     const std::string of_other = c10::toString(other.schema());
     const std::string own = c10::toString(schema);
     if (of_other != own) {
@@ -255,25 +255,25 @@ class PyTorchRegistry {
   }
 
   [[gnu::cold]] static void implement(PyTorchOperator& op, const c10::OperatorName& name) {
-    const KernelInfo& info = op.info();
+    const KernelDescriptor& info = op.info();
     const OperatorOptions& options = info.options;
     const bool is_out = PyTorchOperator::is_out(name);
     const auto handle = find_schema(name);
     // What is the same for all devices may be there, of a library for another one. Where that is
     // replaced by one that lacks it, nobody steps in.
     const auto is_there = [&](c10::DispatchKey key) { return handle.hasKernelForDispatchKey(key); };
-    const auto call = [&](c10::DispatchKey key, Purpose purpose) {
+    const auto call = [&](c10::DispatchKey key, CallMode purpose) {
       implement_key<PyTorchFunction>(name, key, op, purpose, is_out);
     };
     if (options.is_composite) {
-      call(c10::DispatchKey::CompositeImplicitAutograd, Purpose::kTrace);
+      call(c10::DispatchKey::CompositeImplicitAutograd, CallMode::kTrace);
     } else {
-      call(key_of(op.kernel.device), Purpose::kRun);
+      call(key_of(op.kernel.device), CallMode::kExecute);
       if (options.is_private_use && !is_there(c10::DispatchKey::PrivateUse1)) {
-        call(c10::DispatchKey::PrivateUse1, Purpose::kRun);
+        call(c10::DispatchKey::PrivateUse1, CallMode::kExecute);
       }
       if ((info.has_meta || op.may_be_gradient) && !is_there(c10::DispatchKey::Meta)) {
-        call(c10::DispatchKey::Meta, Purpose::kInfer);
+        call(c10::DispatchKey::Meta, CallMode::kMeta);
       }
       if (!is_there(c10::DispatchKey::Autograd)) {
         implement_key<PyTorchAutograd>(name, c10::DispatchKey::Autograd, op, is_out);
@@ -301,7 +301,7 @@ class PyTorchRegistry {
   std::mutex mutex_;  // of what follows
   std::vector<PyTorchOperator*> operators_;
   std::vector<c10::RegistrationHandleRAII> schemas_;
-  std::vector<KernelOfPyTorch> refused_;
+  std::vector<PyTorchKernel> refused_;
   std::string taken_;   // names
   std::string faults_;  // lines
 };
@@ -327,8 +327,8 @@ inline bool PyTorchOperator::is_of_a_kernel() const {
   return is_found;
 }
 
-ATEN_BRIDGE_INLINE void register_with_pytorch(const KernelOfPyTorch& kernel) noexcept {
-  if (!kernel.kernel->info.takes_frame) {
+ATEN_BRIDGE_INLINE void register_with_pytorch(const PyTorchKernel& kernel) noexcept {
+  if (!kernel.kernel->info.is_raw) {
     PyTorchRegistry::get().register_kernel(kernel, /*replaces=*/false);
   }
 }

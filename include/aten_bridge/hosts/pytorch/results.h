@@ -50,7 +50,7 @@ inline constexpr std::array<int64_t, 5> kShortUnwritten = {};
 /// Runs a body with outputs that it resizes.
 template <class Run>
 void run_to_resize(const Arguments& arguments, const Run& run) {
-  const KernelInfo& kernel = *arguments.kernel;
+  const KernelDescriptor& kernel = *arguments.kernel;
   try {
     run();
   } catch (const c10::Error& error) {
@@ -73,8 +73,8 @@ void run_to_resize(const Arguments& arguments, const Run& run) {
 inline void check_written(const Arguments& arguments) {
   for (int i = 0; i < arguments.outputs; ++i) {
     if (!output_is_intact(arguments.output(i))) {
-      KernelInfo kernel = *arguments.kernel;
-      kernel.words = &kWordsOfPyTorch;
+      KernelDescriptor kernel = *arguments.kernel;
+      kernel.messages = &kPyTorchMessages;
       refuse_outputs(kernel, arguments);
     }
   }
@@ -107,29 +107,30 @@ inline void check_written(const Arguments& arguments) {
 /// Whether results are row-major, as in the other hosts, and as PyTorch takes them to be where a
 /// meta function tells their sizes, or the inputs whose gradients they are. A kernel that is its
 /// own meta function tells strides too.
-inline bool returns_row_major(const KernelInfo& kernel) {
+inline bool returns_row_major(const KernelDescriptor& kernel) {
   return kernel.returns_results && (kernel.is_gradient || !kernel.is_own_meta);
 }
 
 /// Whether a result of the kernel lies in its memory as PyTorch takes it to.
-[[gnu::always_inline]] inline bool lies_as_told(const KernelInfo& kernel,
+[[gnu::always_inline]] inline bool lies_as_told(const KernelDescriptor& kernel,
                                                 const at::Tensor& result) {
-  return !returns_row_major(kernel) || result.layout() != at::kStrided || is_plain(result);
+  return !returns_row_major(kernel) || result.layout() != at::kStrided ||
+         is_row_major_dense(result);
 }
 
 /// Copies results that have the memory of others, to which autograd and the caller write, and those
 /// that do not lie as they should. PyTorch sees to it itself where it traces.
-[[gnu::always_inline]] inline void separate(const Arguments& arguments, Purpose purpose,
+[[gnu::always_inline]] inline void separate(const Arguments& arguments, CallMode purpose,
                                             Tensors& results) {
-  for (std::size_t i = 0; i < results.size() && purpose != Purpose::kTrace; ++i) {
+  for (std::size_t i = 0; i < results.size() && purpose != CallMode::kTrace; ++i) {
     at::Tensor& result = results[i];
     if (arguments.kernel->records && result.requires_grad()) {
       result = result.detach();
     }
-    if (purpose == Purpose::kInfer) {
+    if (purpose == CallMode::kMeta) {
       result = is_shared(arguments, results, i) ? at::empty_like(result) : result;
     } else if (!lies_as_told(*arguments.kernel, result)) {
-      result = to_plain(result);
+      result = to_row_major_dense(result);
     } else if (is_shared(arguments, results, i) ||
                (arguments.kernel->returns_results && is_held(result))) {
       result = result.clone();
@@ -159,7 +160,7 @@ inline bool returns_row_major(const KernelInfo& kernel) {
 }
 
 /// What the checks of the outputs say.
-inline void check_results(const KernelInfo& kernel, const Tensors& results) {
+inline void check_results(const KernelDescriptor& kernel, const Tensors& results) {
   Report report(kernel.operator_name);
   CheckRun checks(report);
   KeptSizes sizes;
@@ -169,14 +170,14 @@ inline void check_results(const KernelInfo& kernel, const Tensors& results) {
       Operand operand;
       operand.view = results[i];
       describe(operand, /*has_data=*/false, sizes);
-      checks(*check, operand_name(check, Role::kOutput, index), operand.slot);
+      checks(*check, operand_name(check, Role::kOutput, index), operand.desc);
     }
   }
   report.raise_if_failed();
 }
 
 /// What there is to do with what a kernel returned.
-[[gnu::noinline]] inline void settle_results(const Arguments& arguments, Purpose purpose,
+[[gnu::noinline]] inline void finish_results(const Arguments& arguments, CallMode purpose,
                                              Tensors& results) {
   Report report(arguments.kernel->operator_name);
   add_undefined(results, "kernel", report);

@@ -42,7 +42,7 @@ namespace aten_bridge::detail {
 }
 
 /// The operator's name in its namespace.
-[[gnu::cold]] inline std::string operator_name_of(const KernelInfo& kernel) {
+[[gnu::cold]] inline std::string operator_name_of(const KernelDescriptor& kernel) {
   return kernel.options.name != nullptr ? kernel.options.name : snake_case(kernel.operator_name);
 }
 
@@ -149,25 +149,25 @@ struct SchemaType {
 }
 
 /// Whether an input may be None: PyTorch's None, or a gradient of zeros.
-inline bool may_be_none(const Binding& binding) {
-  return binding.optional || binding.kind == Kind::kOptionalTensor;
+inline bool may_be_none(const ParameterInfo& binding) {
+  return binding.optional || binding.kind == ParameterKind::kOptionalTensor;
 }
 
 /// Whether an input of a gradient kernel is the gradient of a result.
-inline bool is_of_result(const Binding& binding) {
-  return binding.kind == Kind::kTensor && binding.optional;
+inline bool is_of_result(const ParameterInfo& binding) {
+  return binding.kind == ParameterKind::kTensor && binding.optional;
 }
 
-[[gnu::cold]] inline SchemaType type_of_input(const Binding& binding) {
+[[gnu::cold]] inline SchemaType type_of_input(const ParameterInfo& binding) {
   SchemaType type;
   switch (binding.kind) {
-    case Kind::kTensorList:
+    case ParameterKind::kTensorList:
       return {c10::ListType::ofTensors(), c10::ListType::ofTensors()};
-    case Kind::kNumber:
-      type = type_of(binding.number == NumberType::kBool   ? AttributeType::kBool
-                     : binding.number == NumberType::kInt  ? AttributeType::kInt
-                     : binding.number == NumberType::kReal ? AttributeType::kFloat
-                                                           : AttributeType::kNumber);
+    case ParameterKind::kNumber:
+      type = type_of(binding.number == ScalarInputType::kBool   ? AttributeType::kBool
+                     : binding.number == ScalarInputType::kInt  ? AttributeType::kInt
+                     : binding.number == ScalarInputType::kReal ? AttributeType::kFloat
+                                                                : AttributeType::kNumber);
       break;
     default:
       type = {c10::TensorType::get(), c10::TensorType::get()};
@@ -187,7 +187,7 @@ inline bool is_of_result(const Binding& binding) {
 }
 
 /// The names of the inputs: those of their checks, else numbers.
-[[gnu::cold]] inline std::vector<std::string> input_names(const KernelInfo& kernel,
+[[gnu::cold]] inline std::vector<std::string> input_names(const KernelDescriptor& kernel,
                                                           std::vector<std::string> taken) {
   const std::size_t attributes = taken.size();
   const bool has_one = kernel.inputs > 1 && is_of_result(kernel.bindings[kernel.inputs - 1]) &&
@@ -209,7 +209,7 @@ inline bool is_of_result(const Binding& binding) {
 /// The operator's schema: inputs, attributes, and, of the overload that writes to tensors that it
 /// is given, these. That one returns nothing: PyTorch 2.11 compiles no operator of a library whose
 /// results are its arguments.
-[[gnu::cold]] inline c10::FunctionSchema make_schema(const KernelInfo& kernel,
+[[gnu::cold]] inline c10::FunctionSchema make_schema(const KernelDescriptor& kernel,
                                                      const std::string& qualified_name,
                                                      const std::vector<SchemaAttribute>& attributes,
                                                      bool is_out) {

@@ -78,12 +78,12 @@ class CallDigest {
 /// and attributes is looked at once, as long as there are not too many of them at a time.
 class ToldResults {
  public:
-  explicit ToldResults(const KernelOfPyTorch& kernel) : of_(kernel) {}
+  explicit ToldResults(const PyTorchKernel& kernel) : of_(kernel) {}
 
   /// Whether there are calls of the kernel to be compared: it returns results that a function tells
   /// beforehand, of its own or, of one that may be a gradient, its inputs. The body itself, where
   /// that is the function, is not run once more: it may draw random numbers.
-  [[gnu::cold]] static bool is_for(const KernelInfo& kernel, bool may_be_gradient) {
+  [[gnu::cold]] static bool is_for(const KernelDescriptor& kernel, bool may_be_gradient) {
     return kernel.returns_results && !kernel.options.is_composite && !kernel.is_gradient &&
            (kernel.has_meta ? !kernel.is_own_meta : may_be_gradient);
   }
@@ -109,7 +109,7 @@ class ToldResults {
   /// The same for a call whose attributes are not kept.
   [[gnu::cold, gnu::noinline]] void compare_anew(const c10::IValue* inputs, Instance* instance,
                                                  const Tensors& results, bool is_gradient) const {
-    const KernelInfo& info = of_.kernel->info;
+    const KernelDescriptor& info = of_.kernel->info;
     Tensors told;
     try {
       const KernelScope scope;
@@ -117,7 +117,7 @@ class ToldResults {
       for (int i = 0; i < info.inputs; ++i) {
         meta.push_back(as_meta(inputs[i]));
       }
-      PyTorchCall call(of_, Purpose::kInfer, is_gradient);
+      PyTorchCall call(of_, CallMode::kMeta, is_gradient);
       call.arguments.instance = instance;
       call.take_inputs(meta.data());
       call.run(told);
@@ -163,7 +163,7 @@ class ToldResults {
     return list;
   }
 
-  const KernelOfPyTorch& of_;
+  const PyTorchKernel& of_;
   std::array<std::atomic<std::uint64_t>, std::size_t{1} << kBits> seen_ = {};
 };
 

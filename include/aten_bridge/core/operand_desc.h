@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 
-#ifndef ATEN_BRIDGE_CORE_SLOT_H_
-#define ATEN_BRIDGE_CORE_SLOT_H_
+#ifndef ATEN_BRIDGE_CORE_OPERAND_DESC_H_
+#define ATEN_BRIDGE_CORE_OPERAND_DESC_H_
 
 #include <aten_bridge/core/dtypes.h>
 #include <aten_bridge/core/errors.h>
@@ -25,7 +25,7 @@ inline constexpr int kMaxNdim = 64;
 namespace aten_bridge {
 
 /// One checked operand of a call, whatever the host: all that a view needs.
-struct Slot {
+struct OperandDesc {
   void* data = nullptr;            ///< may be null for None and where `numel` is 0
   const int64_t* sizes = nullptr;  ///< `ndim` sizes of 0 or more; may be null where `ndim` is 0
   int ndim = 0;
@@ -63,37 +63,38 @@ namespace aten_bridge::detail {
              : join({": expected ", count_text(ndim, "size"), ", got a null shape"});
 }
 
-[[gnu::cold, gnu::noinline]] inline void add_size_fault(const OperandName& name, const Slot& slot,
-                                                        int64_t size, Report& report) {
-  const char* const expected = size < 0 ? "sizes of 0 or more" : "fewer than 2^63 bytes";
-  report.add(Status::kShape, {name.text(), ": expected ", expected, ", got ", slot.text()});
-}
-
-[[gnu::cold, gnu::noinline]] inline void add_null_fault(const OperandName& name, const Slot& slot,
+[[gnu::cold, gnu::noinline]] inline void add_size_fault(const OperandName& name,
+                                                        const OperandDesc& desc, int64_t size,
                                                         Report& report) {
-  report.add(Status::kNullPointer,
-             {name.text(), ": expected a pointer to ", count_text(slot.numel, "element"),
-              ", got null with ", slot.text()});
+  const char* const expected = size < 0 ? "sizes of 0 or more" : "fewer than 2^63 bytes";
+  report.add(Status::kShape, {name.text(), ": expected ", expected, ", got ", desc.text()});
 }
 
-/// Fills `numel` of a slot that is complete but for it. False, with the report, if the sizes are
+[[gnu::cold, gnu::noinline]] inline void add_null_fault(const OperandName& name,
+                                                        const OperandDesc& desc, Report& report) {
+  report.add(Status::kNullPointer,
+             {name.text(), ": expected a pointer to ", count_text(desc.numel, "element"),
+              ", got null with ", desc.text()});
+}
+
+/// Fills `numel` of a operand that is complete but for it. False, with the report, if the sizes are
 /// none, or if there is no memory for the elements.
-[[gnu::always_inline]] inline bool count_elements(Slot& slot, const OperandName& name,
+[[gnu::always_inline]] inline bool count_elements(OperandDesc& desc, const OperandName& name,
                                                   Report& report) {
-  const auto itemsize = static_cast<int64_t>(dtype_itemsize(slot.dtype));
+  const auto itemsize = static_cast<int64_t>(dtype_itemsize(desc.dtype));
   bool empty = false;
   int64_t bytes = itemsize;  // of the tensor with every size of 0 taken as 1, as strides do
-  for (int i = 0; i < slot.ndim; ++i) {
-    const int64_t size = slot.sizes[i];
+  for (int i = 0; i < desc.ndim; ++i) {
+    const int64_t size = desc.sizes[i];
     if (size < 0 || __builtin_mul_overflow(bytes, size == 0 ? 1 : size, &bytes)) {
-      add_size_fault(name, slot, size, report);
+      add_size_fault(name, desc, size, report);
       return false;
     }
     empty = empty || size == 0;
   }
-  slot.numel = empty ? 0 : bytes / itemsize;
-  if (slot.data == nullptr && !empty) {
-    add_null_fault(name, slot, report);
+  desc.numel = empty ? 0 : bytes / itemsize;
+  if (desc.data == nullptr && !empty) {
+    add_null_fault(name, desc, report);
     return false;
   }
   return true;
@@ -103,4 +104,4 @@ namespace aten_bridge::detail {
 
 #pragma GCC visibility pop
 
-#endif  // ATEN_BRIDGE_CORE_SLOT_H_
+#endif  // ATEN_BRIDGE_CORE_OPERAND_DESC_H_
