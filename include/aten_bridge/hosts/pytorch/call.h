@@ -42,6 +42,7 @@ class PyTorchCall {
         is_gradient_(is_gradient),
         report_(info_.operator_name) {
     arguments.kernel = &info_;
+    arguments.messages = &kPyTorchMessages;
     arguments.around_state = kernel.around_state;
   }
   ~PyTorchCall() {

@@ -104,7 +104,7 @@ class PyTorchOperator {
       put_results(stack, count, purpose, results);
       return;
     }
-    std::shared_ptr<Instance> owner;
+    std::shared_ptr<const PyTorchCacheEntry> owner;
     PyTorchCall call(kernel, purpose, is_gradient());
     try {
       call.arguments.instance = instances_.of(*kernel.kernel, attributes, begin + inputs(), owner);

@@ -44,6 +44,7 @@ class FastPathCall {
 
   [[gnu::always_inline]] FastPathCall(const KernelDescriptor& kernel, Instance* instance) {
     arguments_.kernel = &kernel;
+    arguments_.messages = &kPyTorchMessages;
     arguments_.instance = instance;
     arguments_.operands = reinterpret_cast<Operand*>(memory_);
     arguments_.inputs = kernel.inputs;

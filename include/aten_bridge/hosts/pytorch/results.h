@@ -63,7 +63,7 @@ void run_to_resize(const Arguments& arguments, const Run& run) {
   for (int i = 0; i < arguments.outputs; ++i) {
     const Operand& output = arguments.output(i);
     if (output.view.unsafeGetTensorImpl() != output.impl) {
-      report.add(Status::kOutput, {output.name.text(), output_fault(kernel, output)});
+      report.add(Status::kOutput, {output.name.text(), output_fault(arguments, output)});
     }
   }
   report.raise_if_failed();
@@ -73,9 +73,7 @@ void run_to_resize(const Arguments& arguments, const Run& run) {
 inline void check_written(const Arguments& arguments) {
   for (int i = 0; i < arguments.outputs; ++i) {
     if (!output_is_intact(arguments.output(i))) {
-      KernelDescriptor kernel = *arguments.kernel;
-      kernel.messages = &kPyTorchMessages;
-      refuse_outputs(kernel, arguments);
+      refuse_outputs(arguments);
     }
   }
 }
