@@ -194,18 +194,24 @@ def plain(tensor):
 
 def called(overload, args, kwargs, leaves):
     """The results of a call with these tensors; those that PyTorch refuses to record are not."""
-    new_args, new_kwargs = with_inputs(overload, args, kwargs, leaves)
     while True:
+        recorded = [i for i, t in enumerate(leaves) if t is not None and t.requires_grad]
+        new_args, new_kwargs = with_inputs(overload, args, kwargs, leaves)
         try:
             return tensors_of(overload(*new_args, **new_kwargs))
         except RuntimeError as error:
-            refused = re.search(r"not differentiable with respect to argument '(\w+)'", str(error))
-            if refused is None:  # as_strided beyond what is left of a tensor, made whole
+            if not recorded:  # as_strided beyond what is left of a tensor, made whole
                 raise Uncallable("PyTorch refuses the call with row-major tensors") from None
+            refused = re.search(r"not differentiable with respect to argument '(\w+)'", str(error))
             names = [a.name for a in overload._schema.arguments if "Tensor" in str(a.type)]
-            recorded = [i for i, t in enumerate(leaves) if t is not None and t.requires_grad]
-            named = names.index(refused[1]) if refused[1] in names else recorded[-1]
-            leaves[named].requires_grad_(False)
+            if refused is None:  # geqrf of complex numbers, say, has no gradient at all
+                refused_ones = recorded
+            elif refused[1] in names:
+                refused_ones = [names.index(refused[1])]
+            else:
+                refused_ones = recorded[-1:]
+            for i in refused_ones:
+                leaves[i] = leaves[i].detach()
 
 
 def reference(key, overload, args, kwargs):

@@ -54,6 +54,20 @@ def test_spread_takes_calls_from_all_over_the_list():
     assert list(op_db.spread(calls[:3], 2)) == [calls[0], calls[2], calls[1]]
 
 
+def test_a_call_that_pytorch_does_not_record_is_compared_without_gradient(tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import sys\n"
+        f"sys.path.insert(0, {str(HERE)!r})\n"
+        "import op_db, torch\n"
+        "x = torch.tensor([[1 + 2j, 3], [1j, 2]])\n"
+        "call = op_db.reference('', torch.ops.aten.geqrf.default, (x,), {})\n"
+        "print(op_db.check_call(call))\n"
+    )
+    done = run(program)
+    assert (done.returncode, done.stdout) == (0, "forward\n"), done.stderr
+
+
 def test_a_wrong_gradient_of_complex_numbers_is_found(tmp_path):
     # The same result, whose gradient is conjugated.
     program = tmp_path / "program.py"
