@@ -57,6 +57,7 @@
 #if !defined(ATEN_BRIDGE_COMPILED) || defined(ATEN_BRIDGE_COMPILES)
 #include <aten_bridge/call/attribute_fault.h>
 #include <aten_bridge/call/differentiate.h>
+#include <aten_bridge/call/instance_cache.h>
 #include <aten_bridge/call/outputs.h>
 #include <aten_bridge/call/run.h>
 #include <aten_bridge/hosts/introspection/answers.h>
