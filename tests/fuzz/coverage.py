@@ -31,7 +31,12 @@ UNREACHABLE = [
     ),
     ("hosts/pytorch/registry.h", r"^extern .* aten_bridge_pytorch_release\(", None, "likewise"),
     ("hosts/pytorch/registry.h", r"^      } catch \(const Error", r"^    }$", "of no operator"),
-    ("hosts/pytorch/operands.h", r" void describe_symbols\(", None, "of symbols, which Python makes"),
+    (
+        "hosts/pytorch/operands.h",
+        r" void describe_symbols\(",
+        None,
+        "of symbols, which Python makes",
+    ),
     ("hosts/mindspore/abi.h", r"^  OldStringHeader\* header", None, "of the old C++ ABI"),
 ]
 
