@@ -238,10 +238,10 @@ class PyTorchCall {
         return view.options();
       }
     }
-    return at::TensorOptions(purpose_ == CallMode::kMeta ? at::kMeta : of_.device);
+    return at::TensorOptions(purpose_ == CallMode::kMeta ? at::kMeta : of_.device);  // NOLINT
   }
 
-  void set_outputs(const Tensors& outputs) {
+  void set_outputs(const Tensors& outputs) const {
     for (int i = 0; i < arguments.outputs; ++i) {
       set_output(arguments, i, outputs[static_cast<std::size_t>(i)]);
     }

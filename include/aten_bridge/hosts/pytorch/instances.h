@@ -66,7 +66,7 @@ class StackAttributes final : public Attributes {
       if (!v.isList()) {
         return false;
       }
-      for (const c10::IValue& element : v.toListRef()) {
+      for (const c10::IValue& element : v.toListRef()) {  // NOLINT
         if (!is_of_type(element)) {
           return false;
         }
@@ -121,7 +121,7 @@ inline bool is_same_other(const c10::IValue& a, const c10::IValue& b);
   if (a.isDouble() && b.isDouble()) {
     const double x = a.toDouble();
     const double y = b.toDouble();
-    return std::memcmp(&x, &y, sizeof(double)) == 0;
+    return std::memcmp(&x, &y, sizeof(double)) == 0;  // NOLINT: to the bit
   }
   if (a.isInt() && b.isInt()) {
     return a.toInt() == b.toInt();
@@ -133,7 +133,7 @@ inline bool is_same_other(const c10::IValue& a, const c10::IValue& b) {
   if (a.isList() && b.isList()) {
     const auto& x = a.toListRef();
     const auto& y = b.toListRef();
-    if (x.size() == 0 && y.size() == 0) {  // a list of floats is none of ints
+    if (x.empty() && y.empty()) {  // a list of floats is none of ints
       return *a.toList().elementType() == *b.toList().elementType();
     }
     return x.size() == y.size() && std::equal(x.begin(), x.end(), y.begin(), is_same_value);

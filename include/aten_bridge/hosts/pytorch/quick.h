@@ -106,7 +106,7 @@ class FastPathCall {
   }
 
   /// The operands, for an error's text.
-  [[gnu::cold]] const Operand* describe_operands(CallMode purpose) {
+  [[gnu::cold]] const Operand* describe_operands(CallMode purpose) const {
     KeptSizes none;
     for (int i = 0; i < arguments_.inputs && purpose == CallMode::kExecute; ++i) {
       describe(arguments_.operands[i], /*has_data=*/true, none);
@@ -120,7 +120,7 @@ class FastPathCall {
   static constexpr std::size_t kMostSizes = 16;  // of all outputs
 
   /// What the checks say of the inputs. Who is told that they are not, will say why.
-  [[gnu::noinline]] bool are_accepted(CallMode purpose) {
+  [[gnu::noinline]] bool are_accepted(CallMode purpose) const {
     Report report(arguments_.kernel->operator_name);
     CheckRun checks(report);
     KeptSizes none;
@@ -148,7 +148,7 @@ class FastPathCall {
       add_output(results.back());
     }
     run_to_resize(arguments_, [&] { kernel.invoke(arguments_); });
-    for (const at::Tensor& result : results) {
+    for (const at::Tensor& result : results) {  // NOLINT
       if (result.sizes() == at::IntArrayRef(kShortUnwritten)) {
         return false;
       }

@@ -115,7 +115,7 @@ class ToldResults {
       const KernelScope scope;
       std::vector<c10::IValue> meta;
       for (int i = 0; i < info.inputs; ++i) {
-        meta.push_back(as_meta(inputs[i]));
+        meta.push_back(as_meta(inputs[i]));  // NOLINT
       }
       PyTorchCall call(of_, CallMode::kMeta, is_gradient);
       call.arguments.instance = instance;
