@@ -141,7 +141,7 @@ class CallFrame {
       report.add(Status::kShape, {name.text(), fault});
     } else if (desc.is_none()) {
       report.add(Status::kDtype, {name.text(), dtype_fault(dtypes_[index], desc)});
-    } else if (detail::count_elements(desc, name, report)) {
+    } else if (layouts_ != nullptr && detail::count_elements(desc, name, report)) {
       report.add(Status::kShape,
                  {name.text(), ": expected ", detail::count_text(desc.ndim, "stride"), ", got ",
                   layouts_[index].strides.size(), " with ", desc.text()});
