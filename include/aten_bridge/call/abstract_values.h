@@ -64,15 +64,15 @@ inline std::vector<AbstractValue> unknown_values(std::size_t count) {
     }
   }
   std::vector<std::vector<AbstractValue>> candidates = {inputs};
-  const auto add = [&](const std::vector<std::size_t>& call_sites, DType dtype) {
+  const auto add = [&](const std::vector<std::size_t>& indices, DType dtype) {
     candidates.push_back(inputs);
-    for (const std::size_t place : call_sites) {
-      candidates.back()[place].dtype = dtype;
+    for (const std::size_t index : indices) {
+      candidates.back()[index].dtype = dtype;
     }
   };
   for (const DType dtype : {DType::kInt64, DType::kBool, DType::kComplex64}) {
-    for (const std::size_t place : open) {
-      add({place}, dtype);
+    for (const std::size_t index : open) {
+      add({index}, dtype);
     }
     if (open.size() > 1) {
       add(open, dtype);

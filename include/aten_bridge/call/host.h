@@ -20,10 +20,9 @@
 // and of what HostCallDefaults has, where it differs. tests/kernels/toy_host.h is such an adapter,
 // in fewer than a hundred lines. A source that has it
 //
-// - beside MindSpore, PyTorch and JAX defines ATEN_BRIDGE_ENTRY_BESIDE(Name), the host's C
-// function,
-//   which calls `aten_bridge_kernel_##Name.call<MyCall>(...)`;
-// - as the only host defines ATEN_BRIDGE_HOST as MyCall and ATEN_BRIDGE_ENTRY(Name) so,
+//   beside MindSpore, PyTorch and JAX defines ATEN_BRIDGE_ENTRY_BESIDE(Name) as the host's C
+//     function, which calls `aten_bridge_kernel_##Name.call<MyCall>(...)`;
+//   as the only host defines ATEN_BRIDGE_HOST as MyCall, and ATEN_BRIDGE_ENTRY(Name) likewise,
 //
 // before it includes aten_bridge.h, and is built with HEADER_ONLY. PyTorch as a host is none of
 // these: it has tensors already, and fills the arguments of a kernel with them.
@@ -82,11 +81,11 @@ class OperandDescs {
   int size() const { return arguments_.size(); }
   OperandDesc& operator[](int i) const { return descs_[i]; }
 
-  /// Says that an operand is none; what is wrong with it goes to the report, with its name.
+  /// Refuses an operand that cannot be described; what is wrong with it goes to the report.
   [[gnu::cold]] Report& refuse(int i) const {
     descs_[i] = {};
     descs_[i].numel = kRefused;
-    return refusals_.emplace_back(i, Report("")).second;
+    return refusals_.emplace_back(i, Report(arguments_.kernel->operator_name)).second;
   }
   [[gnu::cold]] OperandName name(int i) const { return detail::operand_name(arguments_, i); }
 
@@ -100,7 +99,7 @@ class OperandDescs {
 class HostCallDefaults {
  public:
   static constexpr bool kStridesInputs = false;  ///< inputs need not be row-major
-  static constexpr bool kWritesInputs = false;   ///< a kernel without outputs writes its inputs
+  static constexpr bool kWritesInputs = false;   ///< a kernel without outputs does; has `data(int)`
   static constexpr bool kMayHaveMore = false;    ///< and more outputs than the kernel's may come
   static constexpr bool kSizesAfterRun = false;  ///< has `void publish_sizes()`
 

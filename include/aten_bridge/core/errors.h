@@ -152,12 +152,14 @@ class Report {
     if (ok()) {
       status_ = status;
     }
-    text_ += detail::join({text_.empty() ? "" : "\n", operator_name_,
-                           *operator_name_ == '\0' ? "" : ": ", detail::join(fault)});
+    text_ += detail::join({text_.empty() ? "" : "\n", operator_name_, ": ", detail::join(fault)});
   }
 
-  /// Adds the faults of another report, which has no operator's name.
-  [[gnu::cold]] void add(const Report& other) { add(other.status_, {other.text_}); }
+  /// Adds the faults of another report.
+  [[gnu::cold]] void add(const Report& other) {
+    status_ = ok() ? other.status_ : status_;
+    text_ += detail::join({text_.empty() || other.ok() ? "" : "\n", other.text_});
+  }
 
   bool ok() const noexcept { return status_ == Status::kOk; }
 

@@ -53,13 +53,18 @@ struct Layout {
 
 namespace aten_bridge::detail {
 
-/// ": expected ..., got ..." for a rank that is none, or sizes that are not there; "" for others.
+/// Whether a rank can be one, and its sizes are there.
+inline bool has_form(int64_t ndim, const int64_t* sizes) {
+  return ndim >= 0 && ndim <= kMaxNdim && (ndim == 0 || sizes != nullptr);
+}
+
+/// ": expected ..., got ..." for a shape that has no form; "" for others.
 [[gnu::cold]] inline std::string form_fault(int64_t ndim, const int64_t* sizes) {
-  if (ndim < 0 || ndim > kMaxNdim) {
-    return join({": expected a rank from 0 to ", kMaxNdim, ", got ", ndim});
+  if (has_form(ndim, sizes)) {
+    return "";
   }
-  return ndim == 0 || sizes != nullptr
-             ? ""
+  return ndim < 0 || ndim > kMaxNdim
+             ? join({": expected a rank from 0 to ", kMaxNdim, ", got ", ndim})
              : join({": expected ", count_text(ndim, "size"), ", got a null shape"});
 }
 
@@ -103,9 +108,8 @@ namespace aten_bridge::detail {
 /// Completes a description that a host made; false, with the report, if something is wrong with it.
 [[gnu::noinline]] inline bool complete(OperandDesc& desc, const OperandName& name, Report& report) {
   desc.numel = 0;
-  const std::string fault = form_fault(desc.ndim, desc.sizes);
-  if (!fault.empty()) {
-    report.add(Status::kShape, {name.text(), fault});
+  if (!has_form(desc.ndim, desc.sizes)) {
+    report.add(Status::kShape, {name.text(), form_fault(desc.ndim, desc.sizes)});
     return false;
   }
   if (desc.is_none()) {

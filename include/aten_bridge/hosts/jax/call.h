@@ -112,10 +112,8 @@ class JaxCall : public HostCallDefaults {
       return;
     }
     const DType dtype = xla::dtype_of(buffer->dtype);
-    const bool is_rank = buffer->rank >= 0 && buffer->rank <= kMaxNdim;
-    operands[i] = {buffer->data, buffer->sizes, is_rank ? static_cast<int>(buffer->rank) : -1, 0,
-                   dtype};
-    if (dtype == DType::kNone || !is_rank) {
+    operands[i] = {buffer->data, buffer->sizes, static_cast<int>(buffer->rank), 0, dtype};
+    if (dtype == DType::kNone || !has_form(buffer->rank, buffer->sizes)) {
       refuse(operands, i, *buffer);
     }
   }
@@ -123,10 +121,9 @@ class JaxCall : public HostCallDefaults {
   [[gnu::cold, gnu::noinline]] static void refuse(OperandDescs operands, int i,
                                                   const xla::Buffer& buffer) {
     const std::string name = operands.name(i).text();
-    const std::string fault = form_fault(buffer.rank, buffer.sizes);
     Report& report = operands.refuse(i);
-    if (!fault.empty()) {
-      report.add(Status::kShape, {name, fault});
+    if (!has_form(buffer.rank, buffer.sizes)) {
+      report.add(Status::kShape, {name, form_fault(buffer.rank, buffer.sizes)});
       return;
     }
     report.add(Status::kDtype,

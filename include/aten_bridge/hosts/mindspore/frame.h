@@ -100,7 +100,8 @@ class CallFrame {
   std::size_t workspace_bytes(int index) const noexcept { return workspaces_.begin[index]; }
 
   /// Describes the operand at `index`, below `size()`, without its `numel`, and touches no data;
-  /// faster where `desc` has the dtype already. False if the dtype is none of the tables'.
+  /// faster where `desc` has the dtype already. False, after which
+  /// `add_fault()` says why, if the dtype is not in the tables, or the strides do not fit.
   [[nodiscard]] bool describe(int index, OperandDesc& desc) const noexcept {
     const char* dtype = dtypes_[index];
     const detail::DTypeInfo* info =
@@ -136,9 +137,8 @@ class CallFrame {
   /// Adds why an operand cannot be described.
   [[gnu::cold, gnu::noinline]] void add_fault(int index, const OperandName& name, OperandDesc desc,
                                               Report& report) const {
-    const std::string fault = detail::form_fault(desc.ndim, desc.sizes);
-    if (!fault.empty()) {
-      report.add(Status::kShape, {name.text(), fault});
+    if (!detail::has_form(desc.ndim, desc.sizes)) {
+      report.add(Status::kShape, {name.text(), detail::form_fault(desc.ndim, desc.sizes)});
     } else if (desc.is_none()) {
       report.add(Status::kDtype, {name.text(), dtype_fault(dtypes_[index], desc)});
     } else if (layouts_ != nullptr && detail::count_elements(desc, name, report)) {
@@ -151,8 +151,7 @@ class CallFrame {
  private:
   /// Drops the strides of None and of one element, whatever they are; false for other operands.
   [[gnu::cold]] static bool takes_any_strides(OperandDesc& desc) noexcept {
-    bool is_one =
-        desc.ndim >= 0 && desc.ndim <= kMaxNdim && (desc.ndim == 0 || desc.sizes != nullptr);
+    bool is_one = detail::has_form(desc.ndim, desc.sizes);
     for (int i = 0; is_one && i < desc.ndim; ++i) {
       is_one = desc.sizes[i] == 1;
     }
