@@ -4,6 +4,8 @@
 
 #include "kernel_cache.h"
 
+#include "operator_kernels.h"
+
 #include <algorithm>
 #include <cstdlib>
 #include <map>
@@ -92,14 +94,14 @@ const KernelBase& find_kernel(const std::string& text, int inputs) {
   return *kernel;
 }
 
-const KernelBase& OperatorInstance::kernel(int operands) {
-  const KernelBase* last = kernel_.load(std::memory_order_relaxed);
+const KernelBase& find_kernel(OperatorInstance& instance, int operands) {
+  const KernelBase* last = instance.kernel.load(std::memory_order_relaxed);
   const detail::KernelDescriptor& info = last->info;
   if (info.is_gradient || info.list_begin >= 0 || info.inputs + info.outputs == operands) {
     return *last;
   }
-  last = &find_kernel(text_, std::max(operands, info.outputs) - info.outputs);
-  kernel_.store(last, std::memory_order_relaxed);
+  last = &find_kernel(instance.text, std::max(operands, info.outputs) - info.outputs);
+  instance.kernel.store(last, std::memory_order_relaxed);
   return *last;
 }
 

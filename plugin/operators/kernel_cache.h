@@ -5,7 +5,7 @@
 #ifndef ATEN_BRIDGE_OPERATORS_KERNEL_CACHE_H_
 #define ATEN_BRIDGE_OPERATORS_KERNEL_CACHE_H_
 
-#include "operator_kernels.h"
+#include "overload.h"
 
 #include <string>
 
@@ -18,6 +18,10 @@ const KernelBase& find_kernel(const std::string& text);
 
 /// The same for so many inputs, where the last tensors of the schema may be left out.
 const KernelBase& find_kernel(const std::string& text, int inputs);
+
+/// That of an operator of a host for so many inputs and outputs, as a rule the one of its last
+/// call.
+const KernelBase& find_kernel(OperatorInstance& instance, int operands);
 
 }  // namespace aten_bridge::operators
 

@@ -1,4 +1,4 @@
-// Kernels of an operator of PyTorch's, and what hosts keep for one.
+// Kernels of an operator of PyTorch's.
 //
 // SPDX-License-Identifier: Apache-2.0
 
@@ -7,31 +7,12 @@
 
 #include "overload.h"
 
-#include <atomic>
 #include <memory>
 #include <string>
-#include <utility>
-#include <vector>
 
 #pragma GCC visibility push(hidden)
 
 namespace aten_bridge::operators {
-
-/// What is kept for one operator of a host: the kernel, and the attributes' values.
-class OperatorInstance final : public Instance {
- public:
-  OperatorInstance(const KernelBase* kernel, std::string text, std::vector<c10::IValue> values)
-      : Instance(&values_), kernel_(kernel), text_(std::move(text)), values_(std::move(values)) {}
-
-  /// The kernel for so many inputs and outputs.
-  const KernelBase& kernel(int operands);
-  const std::vector<c10::IValue>& values() const { return values_; }  // one for each argument
-
- private:
-  std::atomic<const KernelBase*> kernel_;  // of the last call
-  std::string text_;
-  std::vector<c10::IValue> values_;
-};
 
 /// All kernels of an operator. Never destroyed: hosts keep what points to them.
 class OperatorKernels {

@@ -4,8 +4,6 @@
 
 #include "operator_shapes.h"
 
-#include "operator_kernels.h"
-
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/ops/full.h>
 #include <aten_bridge/tensors/exceptions.h>

@@ -49,8 +49,8 @@ std::string text_of(void* extra) {
 __attribute__((no_sanitize("vptr"))) const KernelBase& kernel_of_call(void* extra, int operands) {
   const auto* const host = static_cast<AotExtra*>(extra);
   if (host != nullptr && host->kernel_data != nullptr) {
-    return static_cast<OperatorInstance*>(static_cast<Instance*>(host->kernel_data))
-        ->kernel(operands);
+    auto* const instance = static_cast<Instance*>(host->kernel_data);
+    return find_kernel(*static_cast<OperatorInstance*>(instance), operands);
   }
   return find_kernel(text_of(extra));
 }

@@ -4,8 +4,6 @@
 
 #include "overload.h"
 
-#include "operator_kernels.h"
-
 #include <ATen/ops/clone.h>
 #include <ATen/ops/empty.h>
 #include <aten_bridge/call/lent_memory.h>

@@ -87,6 +87,21 @@ class Operator {
   int list_begin_ = -1;
 };
 
+/// What is kept for one operator of a host: the kernel, and the attributes' values.
+class OperatorInstance final : public Instance {
+ public:
+  OperatorInstance(const KernelBase* last, std::string name, std::vector<c10::IValue> values)
+      : Instance(&values_), kernel(last), text(std::move(name)), values_(std::move(values)) {}
+
+  const std::vector<c10::IValue>& values() const { return values_; }  // one for each argument
+
+  std::atomic<const KernelBase*> kernel;  // of the last call
+  const std::string text;                 // by which find_kernel() has found it
+
+ private:
+  std::vector<c10::IValue> values_;
+};
+
 }  // namespace aten_bridge::operators
 
 #pragma GCC visibility pop

@@ -25,6 +25,11 @@ LAYERS = {
     "hosts/pytorch": ["core", "tensors", "interface", "call"],
     "hosts/jax": ["core", "tensors", "interface", "call"],
 }
+# Of operators by name, from below: each includes those before it.
+OPERATORS = [
+    *("operator_text", "operator_schema", "overload", "operator_shapes", "operator_kernels"),
+    *("kernel_cache", "operators"),
+]
 # Sources that include headers of the bridge's own, besides <aten_bridge.h>.
 SOURCES = [*(SOURCE / "plugin").rglob("*.[ch]*"), *(SOURCE / "cmake").rglob("*.cpp")]
 
@@ -76,6 +81,17 @@ def test_sources_of_the_plugins_include_whole_layers(source):
     layers = {layer_of(name) for name in includes_of(source)}
     below = {"tensors", "interface", "call", "hosts/jax"}
     assert layers <= (below if source.parent.name == "operators" else set())
+
+
+def test_operators_by_name_include_those_before_them():
+    files = sorted(
+        path for path in (SOURCE / "plugin/operators").glob("*.*") if path.suffix != ".txt"
+    )
+    assert {path.stem for path in files} == set(OPERATORS)
+    for path in files:
+        own = OPERATORS.index(path.stem)
+        for name in re.findall(r'#include "(.*)\.h"', path.read_text()):
+            assert OPERATORS.index(name) <= own, path.name
 
 
 def test_no_header_includes_the_umbrella():
