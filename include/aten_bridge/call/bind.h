@@ -138,11 +138,12 @@ inline bool can_repoint(const Operand& operand) {
 
 /// Whether the operand is described as in the last call, perhaps elsewhere in memory: then its view
 /// has only to be pointed there.
-[[gnu::always_inline]] inline bool matches_cached(const OperandDesc& desc, const Operand& operand) {
+[[gnu::always_inline]] inline bool matches_cached(const Operand& operand) {
+  const OperandDesc& desc = operand.desc;
   if (operand.state != ViewState::kReusable || desc.dtype != operand.dtype ||
-      desc.strides != nullptr || desc.offset != 0 || desc.ndim != operand.desc.ndim ||
+      desc.strides != nullptr || desc.offset != 0 || desc.ndim != operand.impl->dim() ||
       (desc.ndim > 0 && desc.sizes == nullptr) ||
-      (desc.data == nullptr && operand.desc.numel != 0)) {
+      (desc.data == nullptr && operand.impl->numel() != 0)) {
     return false;
   }
   const int64_t* const sizes = operand.impl->sizes().data();
@@ -272,12 +273,10 @@ template <class HostCall, class Device>
     Operand& operand = arguments.operands[i];
     const ParameterInfo& parameter = parameter_of(i);
     const bool is_number = parameter.kind == ParameterKind::kNumber;
-    if (operand.desc.numel == OperandDescs::kRefused) {
-      for (const auto& [index, fault] : refusals) {
-        if (index == i) {
-          report.add(fault);
-        }
-      }
+    const auto refusal = std::find_if(refusals.begin(), refusals.end(),
+                                      [i](const auto& refused) { return refused.first == i; });
+    if (refusal != refusals.end()) {
+      report.add(refusal->second);
       continue;
     }
     if (operand.state != ViewState::kMatched && !complete(operand.desc, operand.name, report)) {
@@ -320,18 +319,17 @@ template <class HostCall, class Device>
 /// that is all that differs.
 template <class HostCall, class Device>
 [[gnu::always_inline]] inline void bind_operands(const HostCall& host, Device& device,
-                                                 const OperandDesc* descs,
                                                  const OperandDescs::Refusals& refusals,
                                                  Arguments& arguments, Report& report) {
   Operand* const begin = arguments.operands;
   Operand* const end = begin + arguments.size();
   bool are_matched = true;
-  for (Operand* operand = begin; operand != end; ++operand, ++descs) {
-    const bool is_matched = matches_cached(*descs, *operand);
-    const int64_t numel = is_matched ? operand->desc.numel : descs->numel;
+  for (Operand* operand = begin; operand != end; ++operand) {
+    const bool is_matched = matches_cached(*operand);
+    if (is_matched) {
+      operand->desc.numel = operand->impl->numel();
+    }
     operand->state = is_matched ? ViewState::kMatched : ViewState::kUnknown;
-    operand->desc = *descs;
-    operand->desc.numel = numel;
     are_matched = are_matched && is_matched;
   }
   if (are_matched && report.ok() && !device.is_one_of_several()) {  // nothing to locate or enter

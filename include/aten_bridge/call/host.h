@@ -38,7 +38,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
-#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -66,34 +65,41 @@ class NoAttributes final : public Attributes {
 };
 
 /// The operands of a call, which its host describes: `operands[i] = {data, sizes, ndim, ...}`,
-/// without `numel`, which is counted, or a default OperandDesc for None. The sizes outlive the call
-/// of the host's C function.
+/// without `numel`, which is counted, or `{}` for None. Until then each is as its host has
+/// described it in the last call from this place. The sizes outlive the call of the host's C
+/// function.
 class OperandDescs {
  public:
-  static constexpr int64_t kRefused = -1;  ///< `numel` of one that the host could not describe
-
   /// Which operands are refused, and why.
   using Refusals = std::vector<std::pair<int, Report>>;
 
-  OperandDescs(const detail::Arguments& arguments, OperandDesc* descs, Refusals& refusals)
-      : arguments_(arguments), descs_(descs), refusals_(refusals) {}
+  OperandDescs(const detail::Arguments& arguments, Refusals& refusals)
+      : arguments_(arguments), refusals_(refusals) {}
 
   int size() const { return arguments_.size(); }
-  OperandDesc& operator[](int i) const { return descs_[i]; }
+  OperandDesc& operator[](int i) const { return arguments_.operands[i].desc; }
+  const OperandName& name(int i) const { return arguments_.operands[i].name; }
 
   /// Refuses an operand that cannot be described; what is wrong with it goes to the report.
   [[gnu::cold]] Report& refuse(int i) const {
-    descs_[i] = {};
-    descs_[i].numel = kRefused;
+    arguments_.operands[i].desc = {};
     return refusals_.emplace_back(i, Report(arguments_.kernel->operator_name)).second;
   }
-  [[gnu::cold]] OperandName name(int i) const { return detail::operand_name(arguments_, i); }
 
  private:
   const detail::Arguments& arguments_;
-  OperandDesc* descs_;
   Refusals& refusals_;
 };
+
+/// A number for the place in a network that a call comes from, which takes sizes of its operands
+/// in.
+[[gnu::always_inline]] inline std::uint64_t with_sizes(std::uint64_t call_site,
+                                                       const int64_t* sizes, int64_t ndim) {
+  for (int64_t d = 0; sizes != nullptr && ndim <= detail::kMaxNdim && d < ndim; ++d) {
+    call_site = 31 * call_site + static_cast<std::uint64_t>(sizes[d]);
+  }
+  return call_site;
+}
 
 /// What a host is that says nothing else.
 class HostCallDefaults {
@@ -113,9 +119,9 @@ class HostCallDefaults {
   /// How many of the operands are inputs; -1: the host does not tell.
   static int input_count() { return -1; }
 
-  /// A number for the place in a network that calls the kernel, as far as the host knows it besides
-  /// the shapes of its operands: the views of its last call are kept.
-  static std::uint64_t call_site() { return 0; }
+  /// A number for each place in a network that calls a kernel: the views of its last call are kept.
+  /// `count` operands are those of the kernel; there may be no others to look at.
+  static std::uint64_t call_site(int /*count*/) { return 0; }
 
   /// The attributes, and what the host keeps of them over its calls; null: nothing.
   static NoAttributes attributes() { return {}; }
@@ -140,13 +146,6 @@ class HostCallDefaults {
   /// What an error's text ends with.
   static const char* advice() { return ""; }
 };
-
-/// The dtype of that name, as MindSpore and NumPy have them; false if there is none.
-inline bool find_dtype(std::string_view name, DType& dtype) {
-  const detail::DTypeInfo* const info = detail::find_dtype(name);
-  dtype = info == nullptr ? DType::kNone : info->dtype;
-  return info != nullptr;
-}
 
 }  // namespace aten_bridge
 

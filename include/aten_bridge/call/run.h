@@ -22,20 +22,6 @@
 
 namespace aten_bridge::detail {
 
-/// A number for the place in a network that a call comes from: what the host knows of it, and the
-/// sizes of the first and of the last operand.
-[[gnu::always_inline]] inline std::uint64_t call_site_key(std::uint64_t number,
-                                                          const OperandDesc* descs, int count) {
-  for (const int i : {0, count - 1}) {
-    const bool has_sizes =
-        i >= 0 && i < count && descs[i].sizes != nullptr && descs[i].ndim <= kMaxNdim;
-    for (int d = 0; has_sizes && d < descs[i].ndim; ++d) {
-      number = 31 * number + static_cast<std::uint64_t>(descs[i].sizes[d]);
-    }
-  }
-  return number;
-}
-
 /// The operands of a call, from the cache of its call site. They go back with their views where
 /// these are kept.
 class CachedOperands {
@@ -203,18 +189,15 @@ template <class Device, class HostCall, class... HostArgument>
       report.raise();
     }
 
-    c10::SmallVector<OperandDesc, 6> descs(static_cast<std::size_t>(arguments.size()));
+    CachedOperands operands(call_sites(), host.call_site(arguments.size()), nested, arguments);
     OperandDescs::Refusals refusals;
-    host.describe(OperandDescs(arguments, descs.data(), refusals));
-    CachedOperands operands(call_sites(),
-                            call_site_key(host.call_site(), descs.data(), arguments.size()), nested,
-                            arguments);
+    host.describe(OperandDescs(arguments, refusals));
     if constexpr (HostCall::kWritesInputs) {
       if (info.outputs == 0) {
         check_in_place(info, host, arguments.inputs);
       }
     }
-    bind_operands(host, device, descs.data(), refusals, arguments, report);
+    bind_operands(host, device, refusals, arguments, report);
     bound = arguments.size();
     if constexpr (HostCall::kWritesInputs) {
       if (info.outputs == 0 && arguments.inputs > 1) {

@@ -83,11 +83,8 @@ inline const DTypeInfo& dtype_info(DType dtype) noexcept {
   return kDTypes[static_cast<std::size_t>(dtype)];
 }
 
-/// Null for a name that is not in the tables. Never guesses: `likely` is only looked at first.
-inline const DTypeInfo* find_dtype(std::string_view name, DType likely = DType::kNone) noexcept {
-  if (dtype_info(likely).name == name) {
-    return &dtype_info(likely);
-  }
+/// Null for a name that is not in the tables. Never guesses.
+inline const DTypeInfo* find_dtype(std::string_view name) noexcept {
   for (const DTypeInfo& info : kDTypes) {
     if (info.name == name) {
       return &info;
@@ -118,6 +115,13 @@ namespace aten_bridge {
 
 /// The host's name of a dtype, such as "float32"; "none" for kNone.
 inline std::string_view dtype_name(DType dtype) noexcept { return detail::dtype_info(dtype).name; }
+
+/// The dtype of that name, as MindSpore and NumPy have them; false, and kNone, if there is none.
+[[gnu::noinline]] inline bool find_dtype(std::string_view name, DType& dtype) noexcept {
+  const detail::DTypeInfo* const info = detail::find_dtype(name);
+  dtype = info == nullptr ? DType::kNone : info->dtype;
+  return info != nullptr;
+}
 
 /// Bytes of one element; 0 for kNone.
 inline std::size_t dtype_itemsize(DType dtype) noexcept {

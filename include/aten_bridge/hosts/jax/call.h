@@ -64,8 +64,16 @@ class JaxCall : public HostCallDefaults {
   void* stream() const { return stream_; }
 
   /// XLA tells no more of where in a program a call is than its attributes and shapes.
-  std::uint64_t call_site() const {
-    return static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(kept_.get()));
+  std::uint64_t call_site(int /*count*/) const {
+    auto number = static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(kept_.get()));
+    const auto add = [&](const xla::Buffers& of, int64_t i) {
+      const xla::Buffer* of_call =
+          i < of.size && i >= 0 ? buffer(of, static_cast<int>(i)) : nullptr;
+      number = of_call == nullptr ? number : with_sizes(number, of_call->sizes, of_call->rank);
+    };
+    add(frame_.inputs, 0);
+    add(frame_.outputs, frame_.outputs.size - 1);
+    return number;
   }
 
   JaxAttributes attributes() const { return JaxAttributes(frame_.attributes); }
@@ -76,6 +84,7 @@ class JaxCall : public HostCallDefaults {
     int none = 0;  // how many inputs were None so far
     for (int i = 0; i < inputs; ++i) {
       if (none < none_count_ && kept_->nones[static_cast<std::size_t>(none)] == i) {
+        operands[i] = {};
         ++none;
       } else {
         describe(operands, i, buffer(frame_.inputs, i - none));

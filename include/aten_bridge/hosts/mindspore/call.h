@@ -35,22 +35,23 @@ class MindSporeCall : public CallFrame, public HostCallDefaults {
   HostMemory host_workspace(int index) const { return {workspace(index), workspace_bytes(index)}; }
 
   /// In a graph each call site of a kernel has an `extra` of its own; in PyNative mode those of a
-  /// plugin share one (MindSpore 2.10).
-  std::uint64_t call_site() const {
-    return static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(extra_));
+  /// plugin share one, and differ by their shapes (MindSpore 2.10). More parameters than operands
+  /// may come, which have no sizes.
+  std::uint64_t call_site(int count) const {
+    auto number = static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(extra_));
+    if (count > 0) {
+      number = with_sizes(number, sizes(0), ndim(0));
+      number = with_sizes(number, sizes(count - 1), ndim(count - 1));
+    }
+    return number;
   }
 
   using CallFrame::describe;
   void describe(OperandDescs operands) const {
-    DType likely = DType::kFloat32;
     for (int i = 0; i < operands.size(); ++i) {
-      OperandDesc& desc = operands[i];
-      desc.dtype = likely;
-      if (!describe(i, desc)) {
-        const OperandDesc faulty = desc;
+      if (!describe(i, operands[i])) {
+        const OperandDesc faulty = operands[i];
         add_fault(i, operands.name(i), faulty, operands.refuse(i));
-      } else {
-        likely = desc.dtype;
       }
     }
   }

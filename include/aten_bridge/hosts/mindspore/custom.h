@@ -41,6 +41,13 @@ class MindSporeCustom : public MindSporeCall {
 
   using MindSporeCall::MindSporeCall;
 
+  /// MindSpore 2.10 has an `extra` for each operator and its inputs' shapes, in both modes.
+  std::uint64_t call_site(int count) const {
+    return extra() == nullptr
+               ? MindSporeCall::call_site(count)
+               : static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(extra()));
+  }
+
   MindSporeAttributes attributes() const { return MindSporeAttributes(extra()); }
 
   /// Null where the host has called no Init (hosts before about 1.9), or Init met an error.
