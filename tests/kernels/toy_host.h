@@ -50,7 +50,7 @@ class ToyCall : public aten_bridge::HostCallDefaults {
                                {operands.name(i).text(), ": expected a dtype of the toy's, got \"",
                                 tensor.dtype, "\""});
       } else {
-        operands[i] = {tensor.data, tensor.sizes, tensor.ndim, 0, dtype};
+        operands.set(i, tensor.data, dtype, tensor.sizes, tensor.ndim);
       }
     }
   }

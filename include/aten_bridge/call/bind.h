@@ -128,7 +128,7 @@ inline bool can_repoint(const Operand& operand) {
 /// After the body: true if the view is unmodified and uniquely owned, so that the next call only
 /// has to re-point it.
 [[gnu::always_inline]] inline bool mark_reusable(Operand& operand) {
-  const bool is_reusable = operand.state == ViewState::kBound && can_repoint(operand) &&
+  const bool is_reusable = operand.state >= ViewState::kMatched && can_repoint(operand) &&
                            operand.impl->dtype() == operand.type &&
                            operand.storage->nbytes() == operand.bytes &&
                            has_layout(*operand.impl, operand.desc, /*wanted_strides=*/nullptr);
@@ -137,17 +137,20 @@ inline bool can_repoint(const Operand& operand) {
 }
 
 /// Whether the operand is described as in the last call, perhaps elsewhere in memory: then its view
-/// has only to be pointed there.
+/// has only to be pointed there, and it has as many elements as then.
+template <bool kMayBeStrided>
 [[gnu::always_inline]] inline bool matches_cached(const Operand& operand) {
   const OperandDesc& desc = operand.desc;
   if (operand.state != ViewState::kReusable || desc.dtype != operand.dtype ||
-      desc.strides != nullptr || desc.offset != 0 || desc.ndim != operand.impl->dim() ||
-      (desc.ndim > 0 && desc.sizes == nullptr) ||
-      (desc.data == nullptr && operand.impl->numel() != 0)) {
+      (kMayBeStrided && (desc.strides != nullptr || desc.offset != 0))) {
     return false;
   }
-  const int64_t* const sizes = operand.impl->sizes().data();
-  for (int i = 0; i < desc.ndim; ++i) {
+  const at::IntArrayRef sizes = operand.impl->sizes();
+  if (static_cast<std::size_t>(desc.ndim) != sizes.size() ||
+      (desc.ndim > 0 && desc.sizes == nullptr) || (desc.data == nullptr && desc.numel != 0)) {
+    return false;
+  }
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
     if (desc.sizes[i] != sizes[i]) {
       return false;
     }
@@ -307,7 +310,6 @@ template <class HostCall, class Device>
       operand.view.reset();
     } else if (operand.state == ViewState::kMatched && operand.impl->device() == device.device()) {
       repoint(operand, device.device());
-      operand.state = ViewState::kBound;
     } else {
       set_view<HostCall::kStridesInputs>(operand, device.device(), Device::allocator(), report);
     }
@@ -325,17 +327,13 @@ template <class HostCall, class Device>
   Operand* const end = begin + arguments.size();
   bool are_matched = true;
   for (Operand* operand = begin; operand != end; ++operand) {
-    const bool is_matched = matches_cached(*operand);
-    if (is_matched) {
-      operand->desc.numel = operand->impl->numel();
-    }
+    const bool is_matched = matches_cached<HostCall::kStridesInputs>(*operand);
     operand->state = is_matched ? ViewState::kMatched : ViewState::kUnknown;
     are_matched = are_matched && is_matched;
   }
   if (are_matched && report.ok() && !device.is_one_of_several()) {  // nothing to locate or enter
     for (Operand* operand = begin; operand != end; ++operand) {
       repoint(*operand, device.device());
-      operand->state = ViewState::kBound;
     }
   } else {
     bind_slow(host, device, refusals, arguments, report);

@@ -24,8 +24,8 @@
 //     function, which calls `aten_bridge_kernel_##Name.call<MyCall>(...)`;
 //   as the only host defines ATEN_BRIDGE_HOST as MyCall, and ATEN_BRIDGE_ENTRY(Name) likewise,
 //
-// before it includes aten_bridge.h, and is built with HEADER_ONLY. PyTorch as a host is none of
-// these: it has tensors already, and fills the arguments of a kernel with them.
+// before it includes aten_bridge.h, and is built with HEADER_ONLY. PyTorch as a host is
+// not such a class: it has tensors already, and fills the arguments of a kernel with them.
 //
 // SPDX-License-Identifier: Apache-2.0
 
@@ -64,10 +64,9 @@ class NoAttributes final : public Attributes {
   }
 };
 
-/// The operands of a call, which its host describes: `operands[i] = {data, sizes, ndim, ...}`,
-/// without `numel`, which is counted, or `{}` for None. Until then each is as its host has
-/// described it in the last call from this place. The sizes outlive the call of the host's C
-/// function.
+/// The operands of a call, which its host describes: each memory, dtype and sizes, or None, and
+/// strides where it has any. `numel` is not the host's. Until then each is as its host has
+/// described it in the last call from this place. The sizes outlive the host's C function.
 class OperandDescs {
  public:
   /// Which operands are refused, and why.
@@ -78,6 +77,16 @@ class OperandDescs {
 
   int size() const { return arguments_.size(); }
   OperandDesc& operator[](int i) const { return arguments_.operands[i].desc; }
+
+  void set(int i, void* data, DType dtype, const int64_t* sizes, int ndim) const {
+    OperandDesc& desc = arguments_.operands[i].desc;
+    desc.data = data;
+    desc.dtype = dtype;
+    desc.sizes = sizes;
+    desc.ndim = ndim;
+  }
+  void set_none(int i) const { set(i, nullptr, DType::kNone, nullptr, 0); }
+
   const OperandName& name(int i) const { return arguments_.operands[i].name; }
 
   /// Refuses an operand that cannot be described; what is wrong with it goes to the report.

@@ -69,9 +69,9 @@ struct ParameterInfo {
 /// What is known of the view that an operand has.
 enum class ViewState : std::uint8_t {
   kUnknown,   // there may be one, which has to be looked at
-  kBound,     // over this call's memory, in a layout that a later call can take
   kReusable,  // of the last call, after its body: unmodified and uniquely owned
   kMatched,   // the same, and this call has such an operand again
+  kBound,     // made for this call, in a layout that a later one can take
 };
 
 /// One operand during a call: the host's memory and the tensor that the kernel works on.

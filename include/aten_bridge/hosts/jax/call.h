@@ -84,7 +84,7 @@ class JaxCall : public HostCallDefaults {
     int none = 0;  // how many inputs were None so far
     for (int i = 0; i < inputs; ++i) {
       if (none < none_count_ && kept_->nones[static_cast<std::size_t>(none)] == i) {
-        operands[i] = {};
+        operands.set_none(i);
         ++none;
       } else {
         describe(operands, i, buffer(frame_.inputs, i - none));
@@ -121,7 +121,7 @@ class JaxCall : public HostCallDefaults {
       return;
     }
     const DType dtype = xla::dtype_of(buffer->dtype);
-    operands[i] = {buffer->data, buffer->sizes, static_cast<int>(buffer->rank), 0, dtype};
+    operands.set(i, buffer->data, dtype, buffer->sizes, static_cast<int>(buffer->rank));
     if (dtype == DType::kNone || !has_form(buffer->rank, buffer->sizes)) {
       refuse(operands, i, *buffer);
     }

@@ -47,7 +47,7 @@ class MindSporeCall : public CallFrame, public HostCallDefaults {
   }
 
   using CallFrame::describe;
-  void describe(OperandDescs operands) const {
+  [[gnu::always_inline]] void describe(OperandDescs operands) const {
     for (int i = 0; i < operands.size(); ++i) {
       if (!describe(i, operands[i])) {
         const OperandDesc faulty = operands[i];

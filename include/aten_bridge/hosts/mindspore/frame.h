@@ -99,10 +99,10 @@ class CallFrame {
   void* workspace(int index) const noexcept { return params_[size_ + index]; }
   std::size_t workspace_bytes(int index) const noexcept { return workspaces_.begin[index]; }
 
-  /// Describes the operand at `index`, below `size()`, without its `numel`, and touches no data;
-  /// faster where `desc` has the dtype already. False, after which
-  /// `add_fault()` says why, if the dtype is not in the tables, or the strides do not fit.
-  [[nodiscard]] bool describe(int index, OperandDesc& desc) const noexcept {
+  /// Describes the operand at `index`, below `size()`, but for its `numel`, and touches no data;
+  /// faster where `desc` has the dtype already. False, after which `add_fault()` says why, if the
+  /// dtype is not in the tables, or the strides do not fit.
+  [[nodiscard, gnu::always_inline]] bool describe(int index, OperandDesc& desc) const noexcept {
     const bool has_dtype = read_dtype(dtypes_[index], desc.dtype);
     desc.data = params_[index];
     desc.sizes = shapes_[index];
@@ -154,11 +154,12 @@ class CallFrame {
       return false;
     }
     const char* const expected = dtype_name(dtype).data();
-    std::size_t i = 0;
-    while (name[i] == expected[i] && name[i] != '\0') {
-      ++i;
+    for (std::size_t i = 0; name[i] == expected[i]; ++i) {
+      if (name[i] == '\0') {
+        return true;
+      }
     }
-    return name[i] == expected[i] || find_dtype(name, dtype);
+    return find_dtype(name, dtype);
   }
 
   /// Drops the strides of None and of one element, whatever they are; false for other operands.
