@@ -284,6 +284,7 @@ def test_abs_of_complex_numbers_is_real(compiled, mode):
     "call",
     [
         *("mint.atan2(x, y)", "mint.arctan2(x, y)", "x.atan2(y)", "mint.clamp(x, y)"),
+        *("x.clamp(y)", "x.clamp(max=y)"),
         *("mint.clip(x, None, y)", "mint.maximum(x, y)", "mint.add(x, y)", "mint.div(x, y)"),
         *("mint.pow(x, y)", "mint.xlogy(x, y)", "mint.logaddexp(x, y)", "mint.fmod(x, y)"),
     ],

@@ -87,6 +87,17 @@ def builtin_abs(x):
 
 
 @inlined
+def clamp(x, *bounds, **keywords):
+    """Of two dtypes a graph's method has gradients of the common one."""
+    return mint.clamp(x, *bounds, **keywords) if _is_tensor(x) else x.clamp(*bounds, **keywords)
+
+
+@inlined
+def clip(x, *bounds, **keywords):
+    return mint.clamp(x, *bounds, **keywords) if _is_tensor(x) else x.clip(*bounds, **keywords)
+
+
+@inlined
 def absolute(x):
     return mint.abs(x) if _is_tensor(x) else x.absolute()
 
@@ -148,6 +159,8 @@ FUNCTIONS = {
     **{
         "abs": abs_,
         "absolute": absolute,
+        "clamp": clamp,
+        "clip": clip,
         "fresh": fresh,
         "write_back": write_back,
     },
@@ -261,7 +274,7 @@ class MethodRewriter(ast.NodeTransformer):
         node = self.generic_visit(node)
         name, function = method_of(node), ""
         is_bare = not node.args and not node.keywords
-        if name in ("abs", "absolute") and is_bare:
+        if name in ("clamp", "clip") or (name in ("abs", "absolute") and is_bare):
             function = name
         elif _methods.is_older(name, [keyword.arg for keyword in node.keywords]):
             function = f"older_{name}"
