@@ -121,8 +121,8 @@ PYTHON = (
 )
 ITSELF = (
     "{place}: expected a tensor that a graph can write, got one of which MindSpore's compiler "
-    "makes another one, which is used too (of `x + 0`, `x * 1` and `mint.tile(x, (1, 1))` it makes x "
-    "itself): what is written to it would be in both; write to `x.clone()`"
+    "makes another one, which is used too (of `x + 0`, `x * 1` and `mint.tile(x, (1, 1))` it "
+    "makes x itself): what is written to it would be in both; write to `x.clone()`"
 )
 REFUSED = {
     "nothing added": ("v = x + 0\nv.mul_(2.0)\nx = v * x", 2, ITSELF, ""),
