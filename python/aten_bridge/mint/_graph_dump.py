@@ -177,11 +177,13 @@ class _Graph:
     def _is_read_at_any_time(self, write: str, original: str, uses: list, before: set) -> bool:
         """Whether what is written is read where MindSpore has not seen that it is.
 
-        It orders reads before and behind the write by loads. A node without one, which the write
-        does not wait for, reads what was another tensor, or a copy, when it put the loads.
+        It orders reads before and behind the write by loads, and operators with side effects by
+        what they wait for. A node without either, which the write does not wait for, reads what
+        was another tensor, or a copy, when it put the loads.
         """
         return any(
             value == original
+            and not any(self.operators.get(n) == "UpdateState" for n in self.inputs[using])
             and using not in before
             and using not in (write, *self.calls)
             and (using not in self.writes or i > 0)
