@@ -57,6 +57,8 @@ FLOORS = [
     "aten_bridge.mint._creation",
     "aten_bridge.mint._einsum",
     "aten_bridge.mint._graph_views",
+    "aten_bridge.mint._graph_indexing",
+    "aten_bridge.mint._augmented",
     "aten_bridge.mint._in_place",
     "aten_bridge.mint._indexing",
     "aten_bridge.mint._interpolation",

@@ -4,7 +4,7 @@ VIEWS = (
     *("x", "x[1:]", "x[0]", "x[-1]", "x[:, 0]", "x[..., 1]", "x[None]", "x[1:3, 2:4]", "x[1, 2]"),
     *("x[::2]", "x[:, 1::2]", "x[:]", "x.T", "x.t()", "x.transpose(0, 1)", "x.permute(1, 0)"),
     *("x.permute((1, 0))", "x.swapaxes(0, 1)", "x.movedim(0, 1)", "x.view(6, 4)", "x.view((6, 4))"),
-    *("x.view(-1)", "x.view(4, 1, 6)", "x.narrow(1, 0, 2)", "x.select(0, 1)"),
+    *("x.view(-1)", "x.view(4, 1, 6)", "x.view(4, 6)", "x.narrow(1, 0, 2)", "x.select(0, 1)"),
     *("x.chunk(2)[0]", "x.chunk(2, 1)[1]", "x.split(2)[1]", "x.split([1, 3])[1]", "x.unbind(0)[1]"),
     *("x.unsqueeze(0)", "x.squeeze()", "x.unsqueeze(1).squeeze(1)", "x.diagonal()"),
     *("x.diagonal(1)", "x.expand(4, 6)", "x.expand_as(x)", "x.view_as(x.T.contiguous())"),
@@ -12,12 +12,11 @@ VIEWS = (
     *("mint.select(x, 1, 2)", "mint.chunk(x, 2)[1]", "mint.split(x, 2)[0]", "mint.unbind(x)[2]"),
     *("mint.unsqueeze(x, 1)", "mint.broadcast_to(x, (4, 6))", "x[1:].T", "x.T[1:]", "x[1:][1:]"),
     *("x.view(2, 12)[1]", "x.T[2]", "x.narrow(0, 1, 2).T", "x[2].view(2, 3)"),
-    "x.view(6, 4).T[1:3]",
+    *("x.view(6, 4).T[1:3]", "x.reshape(1, 4, 6)", "x.reshape(4, 6)", "mint.squeeze(x)"),
 )
 # Of which graphs have copies.
 COPIES = (
     "x.reshape(6, 4)",
-    "x.reshape(1, 4, 6)",
     "x.flatten()",
     "x.contiguous()",
     "mint.reshape(x, (3, 8))",
@@ -41,6 +40,19 @@ STATEMENTS = (
     *("x[i] = y[:2]", "x[y > 0] = 3.0", "x[0] += 1.0", "x[:, 0] *= 2.0", "x[0][1] = 3.0"),
     *("x[1:][:, 0] = 3.0", "F.relu(x, inplace=True)", "F.hardtanh(x, inplace=True)"),
     *("F.silu(x, inplace=True)", "F.threshold(x, 0.1, 2.0, inplace=True)"),
+    *("x[1:] += y[1:]", "x[1:].add_(y[1:])\nx[:3].sub_(y[:3])", "v = x[1:]\nv += y[1:]"),
+    *("v = x.T\nv *= y.T\nv -= 1.0", "x[0][1:] += y[0][1:]", "bump(x[1:])\nbump(x[:3])"),
+    *("if x[0, 0] > -100:\n    x[1:] += y[1:]", "for k in range(3):\n    x[k] += y[k]"),
+    *("while x[0, 0] < 5.0:\n    x[0] += y[0] * y[0]", "x.view(6, 4)[1:] += 2.0"),
+    *("x **= 2.0", "x[1:] **= 2.0", "v = x\nv **= 2.0", "x[i] **= 2.0"),
+)
+# Views of which functions of MindSpore's or of this package make several, by one graph each.
+SHARED = (
+    *("x[1:]", "x[None, 1:, None, 0]", "x.T", "x.t()", "x.permute(1, 0)", "x.movedim(0, 1)"),
+    *("x.narrow(1, 0, 2)", "x.unsqueeze(0)", "x.squeeze()", "x.diagonal()", "x.expand(4, 6)"),
+    *("x.view_as(y[:, None])", "x.select(0, 1)", "x.transpose(0, 1)", "x.swapaxes(0, 1)"),
+    *("mint.permute(x, (1, 0))", "mint.t(x)", "mint.squeeze(x)", "mint.squeeze(x[None], 0)"),
+    *("mint.reshape(x, (4, 6))", "mint.reshape(x, (4, 1, -1))"),
 )
 
 HELPERS = """
@@ -107,7 +119,14 @@ PYTHON = (
     "what it writes would be lost; call it outside of the graph, or assign the result of a method "
     "that does not write (`x = x.floor()`)"
 )
+ITSELF = (
+    "{place}: expected a tensor that a graph can write, got one of which MindSpore's compiler "
+    "makes another one, which is used too (of `x + 0`, `x * 1` and `mint.tile(x, (1, 1))` it "
+    "makes x itself): what is written to it would be in both; write to `x.clone()`"
+)
 REFUSED = {
+    "nothing added": ("v = x + 0\nv.mul_(2.0)\nx = v * x", 2, ITSELF, ""),
+    "not repeated": ("v = mint.tile(x, (1, 1))\nv.mul_(2.0)\nx = v * x", 2, ITSELF, ""),
     "a name": ("v = x.view(6, 4)\nv.add_(1.0)", 2, A_COPY, "Reshape"),
     "read behind": ("x = x * 2\nv = x.view(6, 4)\nx.add_(1.0)\nx = v * 1", 3, A_COPY, "Reshape"),
     "flatten": ("x.flatten().mul_(2.0)", 1, A_COPY, "Reshape"),

@@ -16,6 +16,7 @@ import pytest
 import torch
 from mindspore import nn, ops
 from mindspore.graph import jit_context, jit_trace
+from networks import Call
 
 from aten_bridge.mindspore import operator
 
@@ -24,17 +25,6 @@ GENERATOR = np.random.default_rng(20261123)
 
 def array(*shape, dtype=np.float32):
     return GENERATOR.standard_normal(shape).astype(dtype)
-
-
-class Call(nn.Cell):
-    """A network of one operator."""
-
-    def __init__(self, one):
-        super().__init__()
-        self.one = one
-
-    def construct(self, *inputs):
-        return self.one(*inputs)
 
 
 def check(one, reference, *inputs):

@@ -4,7 +4,7 @@ import mindspore as ms
 import numpy as np
 import pytest
 import torch
-from mindspore import nn
+from networks import Call
 
 from aten_bridge.mindspore import operator
 
@@ -18,17 +18,6 @@ def keep(x):
 
 def keep_and_drop(x):
     return x[x >= 0], (x < 0).nonzero()
-
-
-class Call(nn.Cell):
-    """A network of one operator."""
-
-    def __init__(self, one):
-        super().__init__()
-        self.one = one
-
-    def construct(self, *inputs):
-        return self.one(*inputs)
 
 
 def no_meta(library):

@@ -119,11 +119,21 @@ def install() -> None:
         _check_that_mindspore_uses_it()
     _check_names_left(os.environ.get(LEFT, ""), kernels)
 
-    from aten_bridge.mint import _errors, _functions, _graph_views, _graph_writes, _optimizer
+    from aten_bridge.mint import (
+        _augmented,
+        _errors,
+        _functions,
+        _graph_indexing,
+        _graph_views,
+        _graph_writes,
+        _optimizer,
+    )
 
+    _augmented.install()
     _errors.install()
     _functions.install()
     _graph_views.install()
+    _graph_indexing.install()
     _graph_writes.install()
     _optimizer.install()
 

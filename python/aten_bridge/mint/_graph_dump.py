@@ -15,6 +15,7 @@ _COPIES = (
 )
 _CONSTANTS = ("Arange", "Eye", "LinSpaceExt", "Ones", "Range", "Zeros")  # where all is known
 _PARTS = ("NarrowView", "SelectExtView", "SliceExtView")
+_HAND_ON = ("Depend", "Load", "MakeTuple", "Partial", "Switch")
 _HEADER = re.compile(r"subgraph @([^(]+)\((.*)\) \{")
 _NODE = re.compile(r"^ +(%\w+)\([^)]*\) = (?:PrimFunc_)?(\w+|call @[^(]+|%\w+\[.*?\])\((.*)$")
 
@@ -156,6 +157,8 @@ class _Graph:
                     yield operator, self.operators[written]
                 continue
             sources = self._sources(name)
+            if self._is_read_at_any_time(name, original, uses, sources):
+                yield operator, "itself"
             for copied, kind in self.operators.items():
                 if kind not in _COPIES or kind == "TensorMove":
                     continue
@@ -170,6 +173,23 @@ class _Graph:
                 )
                 if is_old and not self._is_copied_by_pytorch(copied):
                     yield operator, kind
+
+    def _is_read_at_any_time(self, write: str, original: str, uses: list, before: set) -> bool:
+        """Whether what is written is read where MindSpore has not seen that it is.
+
+        It orders reads before and behind the write by loads, and operators with side effects by
+        what they wait for. A node without either, which the write does not wait for, reads what
+        was another tensor, or a copy, when it put the loads.
+        """
+        return any(
+            value == original
+            and not any(self.operators.get(n) == "UpdateState" for n in self.inputs[using])
+            and using not in before
+            and using not in (write, *self.calls)
+            and (using not in self.writes or i > 0)
+            and self.operators.get(using) not in _HAND_ON
+            for using, i, value in uses
+        )
 
     def _is_used_beside(self, copied: str, original: str, uses: list) -> bool:
         if self._is_copied_by_pytorch(copied):

@@ -14,95 +14,125 @@ import re
 from collections.abc import Callable
 
 from mindspore import Tensor, mint
+from mindspore.graph._parse import resources
+from mindspore.graph._parse.standard_method import check_reshape_shp, check_view_shape
 from mindspore.ops import functional as F
 from mindspore.ops.auto_generate import inplace_copy_op, inplace_floor_op
-from mindspore.ops.composite.base import core
 
-from aten_bridge.mint import _in_place, _methods
-from aten_bridge.mint._replace import is_known
+from aten_bridge.mint import _graph_views, _in_place, _methods
+from aten_bridge.mint._replace import inlined, is_known
 
 PREFIX = "_aten_bridge_"
 
 
-@core
+@inlined
 def floor_(x):
     return inplace_floor_op(x) if _is_tensor(x) else x.floor_()
 
 
-@core
+@inlined
 def addmm_(x, *arguments, **keywords):
     if _is_tensor(x):
         return _in_place.addmm_by_copy(x, *arguments, **keywords)
     return x.addmm_(*arguments, **keywords)
 
 
-@core
+@inlined
 def copy_(x, src, *arguments, **keywords):
     if _is_tensor(x) and _is_tensor(src) and src.dtype != x.dtype:
         return inplace_copy_op(x, src.astype(x.dtype))
     return x.copy_(src, *arguments, **keywords)
 
 
-@core
+@inlined
 def div_(x, other, *, rounding_mode=None):
     if rounding_mode is None or not _is_tensor(x):
         return x.div_(other)
     return _in_place.div_by_copy(x, other, rounding_mode=rounding_mode)
 
 
-@core
+@inlined
 def fill_diagonal_(x, fill_value, wrap=False):
     if wrap and _is_tensor(x):
         return _in_place.fill_diagonal_by_mask(x, fill_value, wrap)
     return x.fill_diagonal_(fill_value, wrap)
 
 
-@core
+@inlined
 def index_fill_(x, dim, index, value):
     if _is_tensor(x) and _is_tensor(value):
         return _in_place.index_fill_by_mask(x, dim, index, value)
     return x.index_fill_(dim, index, value)
 
 
-@core
+@inlined
 def index_put_(x, indices, values, accumulate=False):
     if _is_tensor(x) and _in_place.has_rows(x, indices, values):
         return _in_place.index_put_by_rows(x, indices, values, accumulate)
     return x.index_put_(indices, values, accumulate)
 
 
-@core
+@inlined
 def abs_(x):
     """Of complex numbers a graph's method is complex."""
     return mint.abs(x) if _is_tensor(x) else x.abs()
 
 
-@core
+_abs_of_graphs = resources.convert_object_map[abs]
+
+
+@inlined
+def builtin_abs(x):
+    return mint.abs(x) if _is_tensor(x) else _abs_of_graphs(x)
+
+
+@inlined
+def clamp(x, *bounds, **keywords):
+    """Of two dtypes a graph's method has gradients of the common one."""
+    return mint.clamp(x, *bounds, **keywords) if _is_tensor(x) else x.clamp(*bounds, **keywords)
+
+
+@inlined
+def clip(x, *bounds, **keywords):
+    return mint.clamp(x, *bounds, **keywords) if _is_tensor(x) else x.clip(*bounds, **keywords)
+
+
+@inlined
 def absolute(x):
     return mint.abs(x) if _is_tensor(x) else x.absolute()
 
 
-@core
+@inlined
 def _is_tensor(x):
     return is_known(x) and isinstance(x, Tensor)
 
 
-@core
+@inlined
 def write_back(tensor, view):
-    """What has been written to a view in other sizes, of which a graph has a copy."""
-    if _is_tensor(tensor):
+    """What has been written to a view in other sizes, of which a graph may have a copy."""
+    if _is_tensor(tensor) and not _graph_views.is_view(tensor, view.shape):
         inplace_copy_op(tensor, F.reshape(view, tensor.shape))
     return tensor
 
 
-@core
+@inlined
+def view(x, *shape):
+    return _graph_views.as_view(x, check_view_shape(shape)) if _is_tensor(x) else x.view(*shape)
+
+
+@inlined
+def reshape(x, *shape):
+    return _graph_views.as_view(x, check_reshape_shp(shape)) if _is_tensor(x) else x.reshape(*shape)
+
+
+@inlined
 def fresh(x):
     """A new tensor in each run: MindSpore computes with its value when it compiles."""
     return mint.clone(x) if _is_tensor(x) else x
 
 
 def _of_axis(name: str, older: Callable) -> Callable:
-    @core
+    @inlined
     def compute(x, *arguments, **keywords):
         if _is_tensor(x):
             return older(x, *arguments, **keywords)
@@ -119,13 +149,21 @@ _MAKE_TENSORS = (
 _METHODS = {
     **{"addmm_": addmm_, "copy_": copy_, "div_": div_, "fill_diagonal_": fill_diagonal_},
     **{"floor_": floor_, "index_fill_": index_fill_, "index_put_": index_put_},
+    **{"reshape": reshape, "view": view},
 }
 _VIEWS = ("view", "view_as")
 _OLDER = {f"older_{name}": _of_axis(name, older) for name, older in _methods.OLDER.items()}
 FUNCTIONS = {
     **_METHODS,
     **_OLDER,
-    **{"abs": abs_, "absolute": absolute, "fresh": fresh, "write_back": write_back},
+    **{
+        "abs": abs_,
+        "absolute": absolute,
+        "clamp": clamp,
+        "clip": clip,
+        "fresh": fresh,
+        "write_back": write_back,
+    },
 }
 
 
@@ -135,8 +173,17 @@ def writes(name: str) -> bool:
 
 
 def method_of(node: ast.AST) -> str:
-    is_call = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
-    return node.func.attr if is_call else ""
+    """The name of the method that is called, also by a function of this module."""
+    if not isinstance(node, ast.Call):
+        return ""
+    if isinstance(node.func, ast.Name) and node.func.id.startswith(PREFIX):
+        return node.func.id.removeprefix(PREFIX)
+    return node.func.attr if isinstance(node.func, ast.Attribute) else ""
+
+
+def _tensor_of(node: ast.Call) -> ast.expr:
+    """Whose method is called."""
+    return node.args[0] if isinstance(node.func, ast.Name) else node.func.value
 
 
 def _like(node: ast.AST, like: ast.AST) -> ast.AST:
@@ -157,7 +204,7 @@ class Rewriter(ast.NodeTransformer):
         """The view in other sizes that the expression is a part of."""
         while method_of(node) not in _VIEWS:
             if method_of(node):
-                node = node.func.value
+                node = _tensor_of(node)
             elif isinstance(node, (ast.Attribute, ast.Subscript)):
                 node = node.value
             else:
@@ -167,10 +214,10 @@ class Rewriter(ast.NodeTransformer):
     def _apart(self, statement: ast.stmt, place: ast.expr) -> ast.stmt | list[ast.stmt]:
         """The statement, which writes to the place, between those that name and copy its view."""
         view = self._view_in(place)
-        if view is None or self._view_in(view.func.value) is not None:
+        if view is None or self._view_in(_tensor_of(view)) is not None:
             return statement
         self.count += 1
-        tensor = view.func.value
+        tensor = _tensor_of(view)
         base, seen = f"{PREFIX}tensor_{self.count}", f"{PREFIX}view_{self.count}"
 
         def load(name: str) -> ast.expr:
@@ -181,8 +228,11 @@ class Rewriter(ast.NodeTransformer):
             return _like(ast.Assign([target], value), statement)
 
         statements = [store(base, tensor)]
-        method = _like(ast.Attribute(load(base), view.func.attr, ast.Load()), view.func)
-        call = _like(ast.Call(method, view.args, view.keywords), view)
+        if isinstance(view.func, ast.Name):
+            call = _like(ast.Call(view.func, [load(base), *view.args[1:]], view.keywords), view)
+        else:
+            method = _like(ast.Attribute(load(base), view.func.attr, ast.Load()), view.func)
+            call = _like(ast.Call(method, view.args, view.keywords), view)
         statements += [store(seen, call), _Replacer(view, load(seen)).visit(statement)]
         back = ast.Call(load(f"{PREFIX}write_back"), [load(base), load(seen)], [])
         statements.append(_like(ast.Expr(_like(back, view)), statement))
@@ -191,8 +241,7 @@ class Rewriter(ast.NodeTransformer):
     def visit_Expr(self, node):
         if writes(method_of(node.value)):
             node.value = self.visit(node.value)
-            is_own = isinstance(node.value.func, ast.Name)
-            return self._apart(node, node.value.args[0] if is_own else node.value.func.value)
+            return self._apart(node, _tensor_of(node.value))
         return self.generic_visit(node)
 
     def visit_Assign(self, node):
@@ -211,7 +260,7 @@ class Rewriter(ast.NodeTransformer):
             return _like(
                 ast.Call(_like(ast.Name(f"{PREFIX}fresh", ast.Load()), node), [node], []), node
             )
-        if method_of(node) in _METHODS:
+        if isinstance(node.func, ast.Attribute) and node.func.attr in _METHODS:
             function = _like(ast.Name(PREFIX + node.func.attr, ast.Load()), node.func)
             node.args = [node.func.value, *node.args]
             node.func = function
@@ -224,7 +273,8 @@ class MethodRewriter(ast.NodeTransformer):
     def visit_Call(self, node):
         node = self.generic_visit(node)
         name, function = method_of(node), ""
-        if name in ("abs", "absolute") and not node.args and not node.keywords:
+        is_bare = not node.args and not node.keywords
+        if name in ("clamp", "clip") or (name in ("abs", "absolute") and is_bare):
             function = name
         elif _methods.is_older(name, [keyword.arg for keyword in node.keywords]):
             function = f"older_{name}"

@@ -12,10 +12,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import mindspore as ms
-from mindspore import Tensor
+from mindspore import Tensor, mint
 from mindspore import _checkparam as validator
-from mindspore.common.dtype import TensorType
-from mindspore.graph._parse import standard_method
+from mindspore.graph._parse import resources, standard_method
 from mindspore.ops import functional as F
 from mindspore.ops import tensor_method
 from mindspore.ops.auto_generate import (
@@ -31,20 +30,17 @@ from mindspore.ops.auto_generate import (
     transpose_view_op,
     unstack_ext_view_op,
 )
-from mindspore.ops.auto_generate.gen_ops_prim import inplace_copy_op
-from mindspore.ops.composite.base import core
-from mindspore.ops.composite.multitype_ops import getitem, setitem
 from mindspore.ops.primitive import constexpr
 
 from aten_bridge.mint._numbers import FLOATING
-from aten_bridge.mint._replace import REPLACED, named_as, replaces
+from aten_bridge.mint._replace import REPLACED, inlined, replaces
 
 
 def in_graphs(*originals: Callable) -> Callable:
     """The function stands in for those that the compiler takes for a method."""
 
     def decorate(function: Callable) -> Callable:
-        core(function)  # inlined early: MindSpore differentiates no view in a shared graph
+        inlined(function)
         REPLACED.extend([(original, function) for original in originals])
         return function
 
@@ -93,13 +89,13 @@ def movedim(input, source, destination):
 # ===--- parts ---===
 
 
-_SLICED = (*FLOATING, ms.bool_, ms.int8, ms.int32, ms.int64, ms.uint8)  # as graphs have it
+SLICED = (*FLOATING, ms.bool_, ms.int8, ms.int32, ms.int64, ms.uint8)  # as graphs have it
 _narrow, _diagonal = tensor_method.deprecated_tensor_narrow, standard_method.diagonal
 
 
 @in_graphs(standard_method.narrow, _narrow)
 def narrow(input, axis, start, length):
-    if isinstance(start, Tensor) or input.dtype not in _SLICED:
+    if isinstance(start, Tensor) or input.dtype not in SLICED:
         return _narrow(input, axis, start, length)
     begin = start + input.shape[axis] if start < 0 else start
     return slice_ext_view_op(input, axis, begin, begin + length, 1)
@@ -138,6 +134,75 @@ def diagonal(x, offset=0, axis1=0, axis2=1):
     return diagonal_view_op(x, offset, axis1, axis2)
 
 
+# ===--- one step after the other ---===
+#
+# By tables instead of branches and loops, behind which MindSpore differentiates no written view.
+
+
+@constexpr
+def number(is_constant):
+    return int(is_constant)
+
+
+@inlined
+def _add(data, dim, begin, end, step):
+    return expand_dims_view_op(data, dim)
+
+
+@inlined
+def _select(data, dim, begin, end, step):
+    return select_ext_view_op(data, dim, begin)
+
+
+@inlined
+def _cut(data, dim, begin, end, step):
+    return slice_ext_view_op(data, dim, begin, end, step)
+
+
+_KINDS = (_add, _select, _cut)
+
+
+@inlined
+def _get_0(data, steps):
+    return data
+
+
+@inlined
+def _get_1(data, steps):
+    return _KINDS[steps[0][0]](data, *steps[0][1:])
+
+
+@inlined
+def _get_2(data, steps):
+    return _KINDS[steps[1][0]](_get_1(data, steps), *steps[1][1:])
+
+
+@inlined
+def _get_3(data, steps):
+    return _KINDS[steps[2][0]](_get_2(data, steps), *steps[2][1:])
+
+
+@inlined
+def _get_4(data, steps):
+    return _KINDS[steps[3][0]](_get_3(data, steps), *steps[3][1:])
+
+
+@inlined
+def _get_more(data, steps):
+    data = _get_4(data, steps)
+    for step in steps[4:]:
+        data = _KINDS[step[0]](data, *step[1:])
+    return data
+
+
+_GETS = (_get_0, _get_1, _get_2, _get_3, _get_4, _get_more)
+
+
+@inlined
+def follow(data, steps):
+    return _GETS[min(len(steps), 5)](data, steps)
+
+
 # ===--- other sizes ---===
 
 
@@ -169,7 +234,10 @@ def expand_as(input, x):
 
 @constexpr
 def _resized(before, after):
-    """The dimensions to take away, from the last on, and those to add; nothing if others change."""
+    """The steps that take dimensions of size 1 away, from the last on, and add them.
+
+    Nothing if others change.
+    """
     size = 1
     for n in before:
         size *= n
@@ -191,254 +259,89 @@ def _resized(before, after):
         if i < len(before) and before[i] == n:
             i += 1
         else:
-            added.append(j)
+            added.append((0, j, 0, 0, 0))
     taken += range(i, len(before))
-    return tuple(taken[::-1]), tuple(added)
+    return (*[(1, dim, 0, 0, 0) for dim in taken[::-1]], *added)
 
 
-def _as_view(input, shape):
+@constexpr
+def _is_kept(before, after):
+    return int(_resized.fn(before, after) is not None)
+
+
+@inlined
+def _reshape(input, shape):
+    return F.reshape(input, shape)
+
+
+@inlined
+def _resize(input, shape):
+    return follow(input, _resized(input.shape, shape))
+
+
+@inlined
+def _resize_known(input, shape):
+    return (_reshape, _resize)[_is_kept(input.shape, shape)](input, shape)
+
+
+@inlined
+def as_view(input, shape):
     """The tensor in other sizes, as a view if those differ in sizes of 1 alone."""
-    if F.is_sequence_value_unknown(F.shape(input)) or not F.isconstant(shape):
-        return F.reshape(input, shape)
-    steps = _resized(input.shape, shape)
-    if steps is None:
-        return F.reshape(input, shape)
-    for dim in steps[0]:
-        input = select_ext_view_op(input, dim, 0)
-    for dim in steps[1]:
-        input = expand_dims_view_op(input, dim)
-    return input
+    is_known = number(F.isconstant((input.shape, shape)))
+    return (_reshape, _resize_known)[is_known](input, shape)
 
 
-@in_graphs(standard_method.view)
-def view(x, *shape):
-    return _as_view(x, standard_method.check_view_shape(shape))
-
-
-@in_graphs(standard_method.reshape, tensor_method.tensor_reshape)
-def reshape(x, *shape):
-    return _as_view(x, standard_method.check_reshape_shp(shape))
+@inlined
+def is_view(input, shape):
+    return F.isconstant((input.shape, shape)) and _is_kept(input.shape, shape) == 1
 
 
 @in_graphs(
     standard_method.view_as, standard_method.reshape_as, tensor_method.deprecated_tensor_view_as
 )
 def view_as(input, other):
-    return _as_view(input, other.shape)
+    return as_view(input, other.shape)
 
 
 @constexpr
 def _single(shape, dim):
-    """The dimensions to take away, from the last on."""
+    """The steps that take the dimensions away, from the last on."""
     dims = range(len(shape)) if dim is None else dim if isinstance(dim, (tuple, list)) else [dim]
     most = max(len(shape), 1)
     for d in dims:
         if not -most <= d < most:
             raise IndexError(f"squeeze: expected dimensions from {-most} to {most - 1}, got {d}")
-    return tuple(sorted({d % len(shape) for d in dims if shape and shape[d] == 1}, reverse=True))
+    single = sorted({d % len(shape) for d in dims if shape and shape[d] == 1}, reverse=True)
+    return tuple([(1, d, 0, 0, 0) for d in single])
+
+
+@inlined
+def _squeeze_unknown(input, axis):
+    return F.squeeze(input, axis)
+
+
+@inlined
+def _squeeze_known(input, axis):
+    return follow(input, _single(input.shape, axis))
 
 
 @in_graphs(standard_method.squeeze, tensor_method.tensor_squeeze)
 def squeeze(input, axis=None):
-    if F.is_sequence_value_unknown(F.shape(input)):
-        return F.squeeze(input, axis)
-    for dim in _single(input.shape, axis):
-        input = select_ext_view_op(input, dim, 0)
-    return input
+    is_known = number(F.isconstant((input.shape, axis)))
+    return (_squeeze_unknown, _squeeze_known)[is_known](input, axis)
 
 
-# ===--- [] ---===
+@inlined
+def _mint_squeeze(input, dim=None):
+    return squeeze(input, dim)
 
 
-@constexpr
-def _is_basic(index, dtype):
-    """1 if MindSpore has views for it: of numbers, slices with a positive step, None and `...`."""
-    for part in index if isinstance(index, tuple) else (index,):
-        if isinstance(part, slice):
-            bounds = (part.start, part.stop, part.step)
-            if dtype not in _SLICED:
-                return 0
-            if any(not isinstance(bound, (int, type(None))) for bound in bounds):
-                return 0
-            if part.step is not None and part.step < 1:
-                return 0
-        elif isinstance(part, bool) or not isinstance(part, (int, type(None), type(...))):
-            return 0
-    return 1
-
-
-@constexpr
-def _steps(shape, index):
-    """What names the part, one after the other: an operator's number and its arguments."""
-    parts = index if isinstance(index, tuple) else (index,)
-    named = sum(part is not None and part is not Ellipsis for part in parts)
-    if named > len(shape):
-        raise IndexError(
-            f"expected at most {len(shape)} indices, one for each dimension, got {named}"
-        )
-    steps, dim, place = [], 0, 0
-    for part in parts:
-        if part is None:
-            steps.append((0, dim, 0, 0, 0))
-            dim += 1
-            continue
-        if part is Ellipsis:
-            dim += len(shape) - named
-            place += len(shape) - named
-            continue
-        if isinstance(part, int):
-            if not -shape[place] <= part < shape[place]:
-                raise IndexError(
-                    f"expected an index of dimension {place} from {-shape[place]} to "
-                    f"{shape[place] - 1}, got {part}"
-                )
-            steps.append((1, dim, part % shape[place], 0, 0))
-        else:
-            begin, end, step = part.indices(shape[place])
-            if (begin, step) != (0, 1) or end < shape[place]:
-                steps.append((2, dim, begin, max(begin, end), step))
-            dim += 1
-        place += 1
-    return tuple(steps)
-
-
-@constexpr
-def _leading(ndim, shape, index, dtype):
-    """How many dimensions a value has more than its place."""
-    if not _is_basic.fn(index, dtype):
-        return 0
-    kinds = [step[0] for step in _steps.fn(shape, index)]
-    return max(0, ndim - len(shape) - kinds.count(0) + kinds.count(1))
-
-
-@constexpr
-def _way(index, dtype, leading):
-    return _is_basic.fn(index, dtype) * (1 + (leading > 0))
-
-
-@constexpr
-def _number(is_constant):
-    return int(is_constant)
-
-
-def _getter() -> Callable:
-    """A function of its own, since MindSpore has no gradient of written views in a shared graph.
-
-    Nor of those behind branches and in loops: here are tables instead.
-    """
-
-    @core
-    def add(data, dim, begin, end, step):
-        return expand_dims_view_op(data, dim)
-
-    @core
-    def select(data, dim, begin, end, step):
-        return select_ext_view_op(data, dim, begin)
-
-    @core
-    def cut(data, dim, begin, end, step):
-        return slice_ext_view_op(data, dim, begin, end, step)
-
-    kinds = (add, select, cut)
-
-    @core
-    def get_0(data, steps):
-        return data
-
-    @core
-    def get_1(data, steps):
-        return kinds[steps[0][0]](data, *steps[0][1:])
-
-    @core
-    def get_2(data, steps):
-        return kinds[steps[1][0]](get_1(data, steps), *steps[1][1:])
-
-    @core
-    def get_3(data, steps):
-        return kinds[steps[2][0]](get_2(data, steps), *steps[2][1:])
-
-    @core
-    def get_4(data, steps):
-        return kinds[steps[3][0]](get_3(data, steps), *steps[3][1:])
-
-    @core
-    def get_more(data, steps):
-        data = get_4(data, steps)
-        for step in steps[4:]:
-            data = kinds[step[0]](data, *step[1:])
-        return data
-
-    gets = (get_0, get_1, get_2, get_3, get_4, get_more)
-
-    @core
-    def get(data, index):
-        steps = _steps(data.shape, index)
-        return gets[min(len(steps), 5)](data, steps)
-
-    return get
-
-
-def _as_views(original: Callable) -> Callable:
-    view = _getter()
-
-    @core
-    def get(data, index):
-        return (original, view)[_is_basic(index, data.dtype)](data, index)
-
-    @core
-    def compute(data, index):
-        return (original, get)[_number(F.isconstant((index, data.shape)))](data, index)
-
-    return named_as(original, compute)
-
-
-def _in_place(original: Callable) -> Callable:
-    """MindSpore's results are new tensors, which other names of the written one do not see."""
-    view = _getter()
-
-    @core
-    def renew(data, index, value):
-        return inplace_copy_op(data, original(data, index, value))
-
-    @core
-    def set_whole(data, index, value):
-        inplace_copy_op(view(data, index), value)
-        return data
-
-    @core
-    def set_longer(data, index, value):
-        value = F.reshape(value, value.shape[_leading(value.ndim, data.shape, index, data.dtype) :])
-        inplace_copy_op(view(data, index), value)
-        return data
-
-    @core
-    def set_tensor(data, index, value):
-        leading = _leading(value.ndim, data.shape, index, data.dtype)
-        way = _way(index, data.dtype, leading)
-        return (renew, set_whole, set_longer)[way](data, index, value)
-
-    @core
-    def set_number(data, index, value):
-        return (renew, set_whole)[_is_basic(index, data.dtype)](
-            data, index, Tensor(value, data.dtype)
-        )
-
-    @core
-    def compute(data, index, value):
-        is_known = _number(F.isconstant((index, data.shape)))
-        if isinstance(value, Tensor):
-            return (renew, set_tensor)[is_known](data, index, value)
-        if isinstance(value, (int, float, bool)):
-            is_known = _number(F.isconstant((index, data.shape, value)))
-            return (renew, set_number)[is_known](data, index, value)
-        return renew(data, index, value)
-
-    return named_as(original, compute)
+@inlined
+def _mint_reshape(input, shape):
+    return as_view(input, shape)
 
 
 def install() -> None:
-    """MindSpore's own choose by an environment variable, of which a graph keeps the branches."""
-    for table, change in ((getitem, _as_views), (setitem, _in_place)):
-        for kinds, function in list(table.entries):
-            if isinstance(kinds[0], TensorType) and function.__module__.startswith("mindspore"):
-                table.register(*kinds)(change(function))
+    """What stands in for functions of mint in graphs alone."""
+    resources.convert_object_map[mint.squeeze] = _mint_squeeze
+    resources.convert_object_map[mint.reshape] = _mint_reshape

@@ -16,7 +16,7 @@ import mindspore
 from mindspore import Tensor
 from mindspore._c_expression import dump_func_graph
 from mindspore.graph import api
-from mindspore.graph._parse import parser
+from mindspore.graph._parse import parser, resources
 
 import aten_bridge
 from aten_bridge.mint._graph_dump import read_graphs
@@ -25,6 +25,7 @@ from aten_bridge.mint._graph_statements import (
     PREFIX,
     MethodRewriter,
     Rewriter,
+    builtin_abs,
     method_of,
     writes,
 )
@@ -84,6 +85,13 @@ def _refuse_copy(operator: str, copied: str) -> None:
             f"{_places(operator.removeprefix('Inplace').lower())}: expected a tensor that a loop "
             "of a graph can write, got an input of the graph, of which loops have a copy: what is "
             "written to it would be lost to the caller; write to `x.clone()` and return that"
+        )
+    if copied == "itself":
+        raise RuntimeError(
+            f"{_places(operator.removeprefix('Inplace').lower())}: expected a tensor that a graph "
+            "can write, got one of which MindSpore's compiler makes another one, which is used too "
+            "(of `x + 0`, `x * 1` and `mint.tile(x, (1, 1))` it makes x itself): what is written "
+            "to it would be in both; write to `x.clone()`"
         )
     raise RuntimeError(
         f"{_places(operator.removeprefix('Inplace').lower())}: expected a tensor that a graph can "
@@ -173,5 +181,6 @@ def install() -> None:
     if hasattr(parser.Parser.parse, "__wrapped__"):
         return
     parser.Parser.parse = _rewriting(parser.Parser.parse)
+    resources.convert_object_map[abs] = builtin_abs
     for executor in (api._JitExecutor, api._CellGraphExecutor):
         executor.compile = _checking(executor.compile)

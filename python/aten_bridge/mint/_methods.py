@@ -32,7 +32,7 @@ from aten_bridge.mint import (  # noqa: F401  which say what stands in
     _unary,
 )
 from aten_bridge.mint._numbers import of_dtype
-from aten_bridge.mint._replace import IN_GRAPHS, METHODS, REPLACED, named_as, original_of
+from aten_bridge.mint._replace import IN_GRAPHS, METHODS, REPLACED, inlined, named_as, original_of
 
 
 def _in_graphs(function: Callable) -> Callable:
@@ -104,28 +104,23 @@ def var(input, axis=None, ddof=None, keepdims=None):
     return _older_var(input, axis, 0 if ddof is None else ddof, bool(keepdims))
 
 
-@_in_graphs
-def max_(input, axis=None, keepdims=False, initial=None, where=True, return_indices=None):
-    if initial is None and where is True and return_indices is None:
-        if axis is not None and not isinstance(axis, (tuple, list)):
-            return _max(input, axis, keepdims)
-        if axis is None and not keepdims:
-            return _max(input)
-    return _older_max(
-        input, axis, keepdims, initial=initial, where=where, return_indices=bool(return_indices)
-    )
+def _largest_or_smallest(name: str, function: Callable, older: Callable) -> None:
+    def compute(input, axis=None, keepdims=False, initial=None, where=True, return_indices=None):
+        if initial is None and where is True and return_indices is None:
+            if axis is not None and not isinstance(axis, (tuple, list)):
+                return function(input, axis, keepdims)
+            if axis is None and not keepdims:
+                return function(input)
+        return older(
+            input, axis, keepdims, initial=initial, where=where, return_indices=bool(return_indices)
+        )
+
+    compute.__name__ = name
+    _in_graphs(compute)
 
 
-@_in_graphs
-def min_(input, axis=None, keepdims=False, initial=None, where=True, return_indices=None):
-    if initial is None and where is True and return_indices is None:
-        if axis is not None and not isinstance(axis, (tuple, list)):
-            return _min(input, axis, keepdims)
-        if axis is None and not keepdims:
-            return _min(input)
-    return _older_min(
-        input, axis, keepdims, initial=initial, where=where, return_indices=bool(return_indices)
-    )
+_largest_or_smallest("max", _max, _older_max)
+_largest_or_smallest("min", _min, _older_min)
 
 
 @_in_graphs
@@ -190,6 +185,7 @@ def logsumexp(input, dim, keepdim=False):
 
 
 @_in_graphs
+@inlined
 def permute(input, axis=None):
     return _permute(input, () if axis is None else axis)
 

@@ -16,6 +16,7 @@ from mindspore import Tensor, mint
 from mindspore.graph._parse.deprecated.deprecated_tensor_method import deprecated_tensor_method_map
 from mindspore.ops import tensor_method
 from mindspore.ops.auto_generate.cpp_create_prim_instance_helper import op_args_default_value
+from mindspore.ops.composite.base import core
 from mindspore.ops.functional import isconstant
 
 # MindSpore's own, by the function that stands in for it, and the methods of tensors.
@@ -25,6 +26,11 @@ METHODS: dict[str, Callable] = {}
 IN_GRAPHS: dict[str, tuple[Callable, str]] = {}
 # Of operators, in PyNative mode, and of layers.
 WITHIN: list[tuple[type, str, Callable]] = []
+
+
+# Of a function that makes views, or writes: in graphs each call gets a copy of it before gradients
+# are taken. MindSpore differentiates what is written to a view in the graph that makes it alone.
+inlined = core(force_inline=True)
 
 
 def original_of(path: str) -> Any:

@@ -12,14 +12,15 @@ from mindspore.ops.auto_generate import (
     transpose_view_op,
 )
 
-from aten_bridge.mint._replace import METHODS, REPLACED, method, replaces
+from aten_bridge.mint._replace import METHODS, REPLACED, inlined, method, replaces
 
-_permute, _squeeze = mint.permute, mint.squeeze
+_squeeze = mint.squeeze
 
 
+@inlined
 @replaces("permute")
 def permute(input, dims):
-    return _permute(input, tuple(dims))
+    return transpose_view_op(input, tuple(dims))
 
 
 @replaces("squeeze")
@@ -58,6 +59,7 @@ _expand = standard_method.expand
 _transpose = tensor_method.deprecated_tensor_transpose
 
 
+@inlined
 def expand(input, size, *sizes):
     """To numbers, too: MindSpore's takes a tensor of them only."""
     if isinstance(size, Tensor):
@@ -67,6 +69,7 @@ def expand(input, size, *sizes):
     return broadcast_to_view_op(input, tuple(size))
 
 
+@inlined
 def transpose(input, *axes):
     """Two numbers are the dimensions to swap: MindSpore takes them for the order of all."""
     if axes and len(axes) == 2 and isinstance(axes[0], int) and isinstance(axes[1], int):
