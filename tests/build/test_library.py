@@ -108,7 +108,7 @@ def test_what_depends_on_no_kernel_is_compiled_once_for_each_device_and_host(bui
     ]
     expected = ["cpu", "cpu_jax", "cpu_jax_pytorch", "cpu_mindspore_plugin", "cpu_pytorch"]
     if os.environ.get("ATEN_BRIDGE_CUDA") == "ON":
-        expected += ["cuda", "cuda_jax", "cuda_pytorch"]
+        expected += ["cuda", "cuda_jax_pytorch", "cuda_pytorch"]
     assert sorted(made_for) == expected
 
     # The run of a call is one function of each: a kernel's own object only asks for it.
