@@ -369,13 +369,10 @@ class PyTorchCall {
   /// New, row-major tensors like what the kernel will write.
   Tensors make_expected() {
     const c10::Device device = device_of_new();
-    Tensors like;
-    if (info_.has_meta && !info_.is_gradient) {
-      like = infer();
-      check_defined(like);
-    } else if (is_gradient_) {
-      like = first_inputs(arguments_, device);
-    }
+    Tensors like = info_.has_meta && !info_.is_gradient ? infer()
+                   : is_gradient_                       ? first_inputs(arguments_, device)
+                                                        : Tensors();
+    check_defined(like);
     if (like.size() < static_cast<std::size_t>(arguments_.outputs)) {
       raise_without_meta(info_);
     }
