@@ -57,10 +57,12 @@
 #if !defined(ATEN_BRIDGE_COMPILED) || defined(ATEN_BRIDGE_COMPILES)
 #include <aten_bridge/call/attribute_fault.h>
 #include <aten_bridge/call/differentiate.h>
+#include <aten_bridge/call/instance_cache.h>
 #include <aten_bridge/call/outputs.h>
 #include <aten_bridge/call/run.h>
 #include <aten_bridge/hosts/introspection/answers.h>
 #include <aten_bridge/hosts/mindspore/hooks.h>
+#include <aten_bridge/hosts/mindspore/raw_call.h>
 #ifdef ATEN_BRIDGE_PYTORCH
 #include <aten_bridge/hosts/pytorch/registry.h>
 #endif
@@ -93,7 +95,10 @@
 #endif
 #endif
 
-// Hosts that call the same kernels besides.
+// Hosts that call the same kernels besides. A source may have one of its own (call/host.h).
+#ifndef ATEN_BRIDGE_ENTRY_BESIDE
+#define ATEN_BRIDGE_ENTRY_BESIDE(Name)
+#endif
 #ifdef ATEN_BRIDGE_PYTORCH
 #ifndef ATEN_BRIDGE_NAMESPACE
 #error "ATEN_BRIDGE_PYTORCH needs ATEN_BRIDGE_NAMESPACE, a string: torch.ops.<namespace>."
@@ -109,9 +114,9 @@
 #endif
 
 #ifdef ATEN_BRIDGE_ERRORS_RETURN
-#define ATEN_BRIDGE_ERROR_MODE ::aten_bridge::detail::ErrorMode::kReturn
+#define ATEN_BRIDGE_ERROR_MODE ::aten_bridge::ErrorMode::kReturn
 #else
-#define ATEN_BRIDGE_ERROR_MODE ::aten_bridge::detail::ErrorMode::kThrow
+#define ATEN_BRIDGE_ERROR_MODE ::aten_bridge::ErrorMode::kThrow
 #endif
 
 #pragma GCC visibility push(hidden)
@@ -121,9 +126,6 @@ namespace aten_bridge::detail {
 /// A kernel of a library, of which the host's C functions are made.
 template <class K, class Device, class HostCall>
 struct Exported {
-  static_assert(std::is_empty_v<typename HostCall::template Requirements<K>>,
-                "a host's Requirements are static_asserts alone");
-
   K kernel;
 
   static constexpr at::DeviceType kDevice = Device::kType;
@@ -131,10 +133,17 @@ struct Exported {
 
   operator const KernelBase&() const { return kernel; }  // NOLINT(*-explicit-*)
 
-  /// A call of the host.
-  template <class... HostArgument>
-  typename HostCall::Result call(HostArgument... host_arguments) const {
-    return run<Device, HostCall>(kernel, call_sites, host_arguments...);
+  /// A call of the host, or of one beside it.
+  template <class H = HostCall, class... HostArgument>
+  typename H::Result call(HostArgument... host_arguments) const {
+    check_host<H>();
+    static_assert(std::is_empty_v<typename H::template Requirements<K>>,
+                  "a host's Requirements are static_asserts alone");
+    if constexpr (K::kTraits.is_raw) {
+      return run_raw<Device, H>(kernel, host_arguments...);
+    } else {
+      return run<Device, H>(kernel, call_sites, host_arguments...);
+    }
   }
 
   /// The thread's, of all kernels of this type, which take operands of the same kinds.
@@ -163,7 +172,7 @@ template <class Device, class HostCall, class... Argument>
 constexpr auto export_kernel(const char* operator_name, ErrorMode error_mode,
                              Argument&&... arguments) {
   check_one_function<(sizeof...(Argument) > 0)>();
-  const KernelOrigin origin{operator_name, error_mode, &HostCall::kMessages};
+  const KernelOrigin origin{operator_name, error_mode};
   using K = decltype(make_kernel(origin, std::forward<Argument>(arguments)...));
   return Exported<K, Device, HostCall>{make_kernel(origin, std::forward<Argument>(arguments)...)};
 }
@@ -184,7 +193,7 @@ template <class Device, class HostCall, class... Argument>
 constexpr auto export_gradient_kernel(const char* operator_name, ErrorMode error_mode,
                                       Argument&&... arguments) {
   check_one_function<(sizeof...(Argument) > 0)>();
-  const KernelOrigin origin{operator_name, error_mode, &HostCall::kMessages};
+  const KernelOrigin origin{operator_name, error_mode};
   using K = decltype(make_gradient_kernel(origin, std::forward<Argument>(arguments)...));
   return Exported<K, Device, HostCall>{
       make_gradient_kernel(origin, std::forward<Argument>(arguments)...)};
@@ -255,6 +264,7 @@ constexpr auto export_gradient_kernel(const char* operator_name, ErrorMode error
   ATEN_BRIDGE_ENTRY(Name)                                                            \
   ATEN_BRIDGE_ENTRY_IN_PYTORCH(Name)                                                 \
   ATEN_BRIDGE_ENTRY_IN_JAX(Name)                                                     \
+  ATEN_BRIDGE_ENTRY_BESIDE(Name)                                                     \
   static_assert(true, "") /* takes the semicolon */
 
 #pragma GCC visibility pop

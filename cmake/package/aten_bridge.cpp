@@ -18,6 +18,10 @@ template int run<ATEN_BRIDGE_DEVICE, ATEN_BRIDGE_HOST>(const KernelBase& kernel,
                                                        void** params, int* ndims, int64_t** shapes,
                                                        const char** dtypes, void* stream,
                                                        void* extra);
+template int run_raw<ATEN_BRIDGE_DEVICE, ATEN_BRIDGE_HOST>(const KernelBase& kernel, int nparam,
+                                                           void** params, int* ndims,
+                                                           int64_t** shapes, const char** dtypes,
+                                                           void* stream, void* extra);
 #ifdef ATEN_BRIDGE_JAX
 template xla::Error* call_from_jax<ATEN_BRIDGE_DEVICE>(const char* operator_name, FindForJax* find,
                                                        JaxKernel* kernel,

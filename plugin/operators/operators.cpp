@@ -6,7 +6,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 
-#include "operator_kernels.h"
+#include "kernel_cache.h"
 
 #include <aten_bridge/hosts/jax/attributes.h>
 
@@ -275,8 +275,9 @@ extern "C" ATEN_BRIDGE_PUBLIC const char* aten_bridge_operator_infer(
         kOperatorAttribute, static_cast<int>(aten_bridge::AttributeType::kString),
         static_cast<int64_t>(std::char_traits<char>::length(text)), text};
     return aten_bridge::detail::infer_for_python(
-        input_count < 0 ? find_kernel(text) : find_kernel(text, input_count), inputs, input_count,
-        &attribute, 1, failed);
+        input_count < 0 ? find_kernel(text) : find_kernel(text, input_count),
+        aten_bridge::detail::MindSporeCustom::kMessages, inputs, input_count, &attribute, 1,
+        failed);
   } catch (...) {
     return fail(failed);
   }

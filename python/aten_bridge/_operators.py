@@ -28,7 +28,7 @@ ATTRIBUTE = "aten_bridge_operator"  # kOperatorAttribute of plugin/operators/ope
 CALL, SIZES, COUNTED = "0", "sizes", "counted"  # tasks, see find_kernel() of the same folder
 
 # How the library ends errors about shapes: kDependsOnValues and kImportPyTorch of
-# plugin/operators/operator_kernels.cpp.
+# plugin/operators/operator_shapes.cpp.
 _DEPENDS_ON_VALUES = "got one whose sizes depend on values"
 _IMPORT_PYTORCH = "whose Python part knows the shapes of more operators"
 

@@ -20,7 +20,7 @@ LAYERS = {
     "interface": ["core", "tensors"],
     "kernel": ["core", "tensors", "interface"],
     "call": ["core", "tensors", "interface"],
-    "hosts/introspection": ["core", "tensors", "interface", "call", "hosts/mindspore"],
+    "hosts/introspection": ["core", "tensors", "interface", "call"],
     "hosts/mindspore": ["core", "tensors", "interface", "kernel", "call", "hosts/introspection"],
     "hosts/pytorch": ["core", "tensors", "interface", "call"],
     "hosts/jax": ["core", "tensors", "interface", "call"],

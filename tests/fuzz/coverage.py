@@ -19,20 +19,25 @@ from pathlib import Path
 # last (none: to the end of the function), and why.
 UNREACHABLE = [
     ("*", r"^ *((static|explicit|friend|inline) )*constexpr\b[^=]*\(", None, "run by the compiler"),
-    ("torch.h", r"^    raise\(Status::kAten, ", None, "of another PyTorch in the process"),
-    ("host.h", r"^  bool has\(const char", r"^  }", "of hosts that are not MindSpore"),
-    ("host.h", r"^  static (std::uint64_t place|NoAttributes|Instance)", None, "likewise"),
-    ("host.h", r"^  static (int workspace_count|HostMemory)", None, "likewise"),
+    ("tensors/torch.h", r"^    raise\(Status::kAten, ", None, "of another PyTorch in the process"),
+    ("call/host.h", r"^  bool has\(const char", r"^  }", "of hosts that are not MindSpore"),
+    ("call/host.h", r"^  static (std::uint64_t|NoAttributes|detail::Instance)", None, "likewise"),
+    ("call/host.h", r"^  static (int |void\* stream|HostMemory)", None, "likewise"),
     (
-        "pytorch_registry.h",
+        "hosts/pytorch/registry.h",
         r"^  \[\[gnu::cold\]\].* (add_refused|is_taken|taken_fault|release|release_everywhere)\(",
         None,
         "of a second library",
     ),
-    ("pytorch_registry.h", r"^extern .* aten_bridge_pytorch_release\(", None, "likewise"),
-    ("pytorch_registry.h", r"^      } catch \(const Error", r"^    }$", "of no operator"),
-    ("pytorch_operands.h", r" void describe_symbols\(", None, "of symbols, which Python makes"),
-    ("mindspore_abi.h", r"^  OldStringHeader\* header", None, "of the old C++ ABI"),
+    ("hosts/pytorch/registry.h", r"^extern .* aten_bridge_pytorch_release\(", None, "likewise"),
+    ("hosts/pytorch/registry.h", r"^      } catch \(const Error", r"^    }$", "of no operator"),
+    (
+        "hosts/pytorch/operands.h",
+        r" void describe_symbols\(",
+        None,
+        "of symbols, which Python makes",
+    ),
+    ("hosts/mindspore/abi.h", r"^  OldStringHeader\* header", None, "of the old C++ ABI"),
 ]
 
 

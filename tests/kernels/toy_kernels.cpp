@@ -1,8 +1,7 @@
-// Kernels for a host that only the tests have: the same functions as for any other.
-#define ATEN_BRIDGE_HOST ToyHost
-#define ATEN_BRIDGE_ENTRY(Name)                                                         \
-  extern "C" ATEN_BRIDGE_PUBLIC const char* Name(const ToyTensor* tensors, int count) { \
-    return aten_bridge_kernel_##Name.call(tensors, count);                              \
+// Kernels for a host that only the tests have, beside MindSpore, PyTorch and JAX.
+#define ATEN_BRIDGE_ENTRY_BESIDE(Name)                                                       \
+  extern "C" ATEN_BRIDGE_PUBLIC const char* Name##Toy(const ToyTensor* tensors, int count) { \
+    return aten_bridge_kernel_##Name.call<ToyCall>(tensors, count);                          \
   }
 
 #include "toy_host.h"

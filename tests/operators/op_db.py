@@ -1,7 +1,7 @@
 """PyTorch's own samples of its operators, called by name in MindSpore and compared with PyTorch.
 
     python tests/operators/op_db.py [--only REGEX] [--part K/N] [--dtypes NAME,NAME] [--graph]
-                                    [--with-torch] [--report FILE] [--verbose]
+                                    [--calls N] [--with-torch] [--report FILE] [--verbose]
 
 `torch.testing._internal.common_methods_invocations.op_db` (PyTorch 2.11) has samples of 500 and
 more operators. For each sample of a dtype, the call of an aten operator that it stands for is
@@ -194,18 +194,24 @@ def plain(tensor):
 
 def called(overload, args, kwargs, leaves):
     """The results of a call with these tensors; those that PyTorch refuses to record are not."""
-    new_args, new_kwargs = with_inputs(overload, args, kwargs, leaves)
     while True:
+        recorded = [i for i, t in enumerate(leaves) if t is not None and t.requires_grad]
+        new_args, new_kwargs = with_inputs(overload, args, kwargs, leaves)
         try:
             return tensors_of(overload(*new_args, **new_kwargs))
         except RuntimeError as error:
-            refused = re.search(r"not differentiable with respect to argument '(\w+)'", str(error))
-            if refused is None:  # as_strided beyond what is left of a tensor, made whole
+            if not recorded:  # as_strided beyond what is left of a tensor, made whole
                 raise Uncallable("PyTorch refuses the call with row-major tensors") from None
+            refused = re.search(r"not differentiable with respect to argument '(\w+)'", str(error))
             names = [a.name for a in overload._schema.arguments if "Tensor" in str(a.type)]
-            recorded = [i for i, t in enumerate(leaves) if t is not None and t.requires_grad]
-            named = names.index(refused[1]) if refused[1] in names else recorded[-1]
-            leaves[named].requires_grad_(False)
+            if refused is None:  # geqrf of complex numbers, say, has no gradient at all
+                refused_ones = recorded
+            elif refused[1] in names:
+                refused_ones = [names.index(refused[1])]
+            else:
+                refused_ones = recorded[-1:]
+            for i in refused_ones:
+                leaves[i] = leaves[i].detach()
 
 
 def reference(key, overload, args, kwargs):
@@ -305,7 +311,38 @@ def key_of(overload, args, kwargs):
     return f"{overload} {text(args)} {sorted((k, text(v)) for k, v in kwargs.items())}"
 
 
-def compute(numbers, dtype):
+def distinct_calls(op, dtype, write):
+    """The calls that the samples of an OpInfo stand for, each once."""
+    seen = set()
+    for sample in samples(op, dtype):
+        write("sample")
+        try:
+            calls = list(calls_of(op, sample))
+        except Exception as error:
+            write("skip", f"PyTorch refuses its own sample: {error}"[:200])
+            continue
+        for call in calls:
+            key = key_of(*call)
+            if key not in seen:
+                seen.add(key)
+                yield key, call
+
+
+def spread(calls, limit):
+    """At most so many of the calls of each overload, from all over the list."""
+    of_overload = collections.defaultdict(list)
+    for key, call in calls:
+        of_overload[call[0]].append((key, call))
+    for one in of_overload.values():
+        count = len(one)
+        yield from (
+            one
+            if count <= limit
+            else (one[(2 * i + 1) * count // (2 * limit)] for i in range(limit))
+        )
+
+
+def compute(numbers, dtype, limit):
     """Writes what PyTorch gives for operators, by their numbers in op_db, to stdout, pickled."""
     warnings.simplefilter("ignore")
     out = os.fdopen(os.dup(1), "wb")
@@ -313,29 +350,21 @@ def compute(numbers, dtype):
     import torch
     from torch.testing._internal.common_methods_invocations import op_db
 
+    def write(*record):
+        pickle.dump(record, out)
+
     torch.set_num_threads(1)
     for number in numbers:
         op = op_db[number]
         full = op.name + (f".{op.variant_test_name}" if op.variant_test_name else "")
-        pickle.dump(("begin", number, full), out)
-        seen = set()
-        for sample in samples(op, getattr(torch, dtype)):
-            pickle.dump(("sample",), out)
+        write("begin", number, full)
+        calls = distinct_calls(op, getattr(torch, dtype), write)
+        for key, call in calls if limit is None else spread(calls, limit):
             try:
-                calls = list(calls_of(op, sample))
-            except Exception as error:
-                pickle.dump(("skip", f"PyTorch refuses its own sample: {error}"[:200]), out)
-                continue
-            for call in calls:
-                key = key_of(*call)
-                if key in seen:
-                    continue
-                seen.add(key)
-                try:
-                    pickle.dump(("call", reference(key, *call)), out)
-                except Uncallable as reason:
-                    pickle.dump(("skip", f"{call[0]}: {reason}"), out)
-        pickle.dump(("end", number), out)
+                write("call", reference(key, *call))
+            except Uncallable as reason:
+                write("skip", f"{call[0]}: {reason}")
+        write("end", number)
         out.flush()
 
 
@@ -551,6 +580,7 @@ def run(dtype, arguments):
     this = [sys.executable, __file__]
     while left:
         one = [*this, "--compute", ",".join(map(str, left)), "--dtypes", dtype]
+        one += [] if arguments.calls is None else ["--calls", str(arguments.calls)]
         theirs = subprocess.Popen(one, stdout=subprocess.PIPE, stderr=errors, env=environment)
         other = [*this, "--work"]
         other += ["--graph"] * arguments.graph + ["--with-torch"] * arguments.with_torch
@@ -634,6 +664,9 @@ def main():
         "--dtypes", default="float32", help="of the samples: names with commas, one after another"
     )
     parser.add_argument("--graph", action="store_true", help="in graph mode")
+    parser.add_argument(
+        "--calls", type=int, metavar="N", help="at most N of each operator and overload; else all"
+    )
     parser.add_argument("--with-torch", action="store_true", help="import PyTorch beside MindSpore")
     parser.add_argument("--report", type=Path, help="where a report in JSON is written")
     parser.add_argument("--verbose", action="store_true")
@@ -641,7 +674,8 @@ def main():
     parser.add_argument("--work", action="store_true", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.compute is not None:
-        compute(map(int, arguments.compute.split(",")), arguments.dtypes)
+        numbers = map(int, arguments.compute.split(","))
+        compute(numbers, arguments.dtypes, arguments.calls)
         return 0
     if arguments.work:
         if arguments.with_torch:

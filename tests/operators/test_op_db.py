@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import op_db
+
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 
@@ -32,6 +34,38 @@ def test_samples_of_several_dtypes():
     for line in of_dtypes:
         assert ": 3 operators of op_db, " in line
         assert line.endswith("; 3 operators right, 0 faults")
+
+
+def test_some_calls_of_each_overload_in_graph_mode():
+    done = run(
+        HERE / "op_db.py",
+        *("--only", "^(dot|nonzero|var_mean)$", "--dtypes", "bfloat16", "--graph", "--calls", "2"),
+    )
+    assert done.returncode == 0, done.stdout
+    assert done.stdout == (
+        "bfloat16: 4 operators of op_db, 41 samples, 6 overloads of aten: 11 calls, of 9 also the "
+        "gradient; 4 operators right, 0 faults\n"
+    )
+
+
+def test_spread_takes_calls_from_all_over_the_list():
+    calls = [("", (overload, number)) for number in range(8) for overload in ("a", "b")]
+    assert [call for _, call in op_db.spread(calls, 2)] == [("a", 2), ("a", 6), ("b", 2), ("b", 6)]
+    assert list(op_db.spread(calls[:3], 2)) == [calls[0], calls[2], calls[1]]
+
+
+def test_a_call_that_pytorch_does_not_record_is_compared_without_gradient(tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import sys\n"
+        f"sys.path.insert(0, {str(HERE)!r})\n"
+        "import op_db, torch\n"
+        "x = torch.tensor([[1 + 2j, 3], [1j, 2]])\n"
+        "call = op_db.reference('', torch.ops.aten.geqrf.default, (x,), {})\n"
+        "print(op_db.check_call(call))\n"
+    )
+    done = run(program)
+    assert (done.returncode, done.stdout) == (0, "forward\n"), done.stderr
 
 
 def test_a_wrong_gradient_of_complex_numbers_is_found(tmp_path):

@@ -1,4 +1,6 @@
-// The seam between the bridge and its hosts, with a host of fewer than a hundred lines.
+// The adapter interface of hosts: one of fewer than a hundred lines beside the others, in one
+// library.
+#include <aten_bridge/testing.h>
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 
@@ -6,17 +8,22 @@
 #include <vector>
 
 #include "../kernels/toy_host.h"
+#include "jax_frame.h"
 
 namespace {
 
 using Floats = std::vector<float>;
 using Sizes = std::vector<int64_t>;
 
+void* library() {
+  static void* const opened = dlopen(TEST_TOY, RTLD_LAZY | RTLD_LOCAL);
+  return opened;
+}
+
 /// "" or the error's text.
-std::string call(const char* name, const std::vector<ToyTensor>& tensors) {
-  static void* const library = dlopen(TEST_TOY, RTLD_LAZY | RTLD_LOCAL);
-  const auto function =
-      reinterpret_cast<const char* (*)(const ToyTensor*, int)>(dlsym(library, name));
+std::string call(const std::string& name, const std::vector<ToyTensor>& tensors) {
+  const auto function = reinterpret_cast<const char* (*)(const ToyTensor*, int)>(
+      dlsym(library(), (name + "Toy").c_str()));
   const char* error = function(tensors.data(), static_cast<int>(tensors.size()));
   return error == nullptr ? "" : error;
 }
@@ -46,6 +53,37 @@ TEST(ToyHostTest, CallsKernels) {
         "");
     EXPECT_EQ(dother.values, sum.values);
   }
+}
+
+TEST(ToyHostTest, IsBesideTheOthers) {
+  Floats x = {1, 2};
+  Floats other = {3, 4};
+  Floats sum = {0, 0};
+  EXPECT_EQ(jax_frame::Frame(library(), "ToyAdd").input(x).input(other).output(sum).run(), "");
+  EXPECT_EQ(sum, (Floats{4, 6}));
+  const aten_bridge::testing::Library of_mindspore(TEST_TOY);
+  EXPECT_EQ(of_mindspore.call("ToyAdd")
+                .input<float>({2}, x)
+                .input<float>({2}, other)
+                .output<float>({2})
+                .run()
+                .output<float>(0),
+            (Floats{4, 6}));
+  const auto operators =
+      reinterpret_cast<const char* (*)()>(dlsym(library(), "aten_bridge_pytorch_operators"));
+  EXPECT_NE(std::string(operators()).find("test_toy::toy_add ToyAdd default\n"), std::string::npos)
+      << operators();
+  Toy toy_x = {x, {2}};
+  Toy toy_other = {other, {1, 2}};
+  Toy toy_sum = {sum, {2}};
+  // Each host has its own words for the same fault.
+  EXPECT_EQ(call("ToyAdd", {toy_x.tensor(), toy_other.tensor(), toy_sum.tensor()}),
+            "ToyAdd: output 0: expected float32 [2] as the toy's tensors or the meta function say, "
+            "got float32 [1, 2] from the kernel");
+  EXPECT_EQ(
+      jax_frame::Frame(library(), "ToyAdd").input(x).input(other.data(), {1, 2}).output(sum).run(),
+      "ToyAdd: output 0: expected float32 [2] as out or the meta function say, got float32 "
+      "[1, 2] from the kernel");
 }
 
 TEST(ToyHostTest, HasItsWordsInErrors) {

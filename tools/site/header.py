@@ -29,13 +29,21 @@ PAGES = {
                 [
                     "aten_bridge/interface/operands.h",
                     "aten_bridge/hosts/mindspore/frame.h",
-                    "aten_bridge/hosts/mindspore/call.h",
-                    "aten_bridge/core/slot.h",
+                    "aten_bridge/hosts/mindspore/raw.h",
+                    "aten_bridge/core/operand_desc.h",
                 ],
             ),
             ("Errors", ["aten_bridge/core/errors.h"]),
             ("Dtypes", ["aten_bridge/core/dtypes.h", "aten_bridge/tensors/views.h"]),
             ("Attributes of a host", ["aten_bridge/core/attributes.h"]),
+            (
+                "A host of your own",
+                [
+                    "aten_bridge/call/host.h",
+                    "aten_bridge/call/failure.h",
+                    "aten_bridge/interface/kernel_base.h",
+                ],
+            ),
             ("Macros", ["aten_bridge/core/config.h"]),
             ("Source written for MindSpore's tutorial", ["ms_ext.h"]),
         ],

@@ -23,86 +23,44 @@
 
 namespace aten_bridge::detail {
 
-/// The check of a parameter; null if there is none.
-inline const OperandCheck* find_check(const KernelDescriptor& kernel, Role role, int parameter) {
-  if (kernel.is_gradient && role == Role::kOutput) {
-    return nullptr;  // the checks are those of the forward kernel
-  }
-  for (int i = 0; i < kernel.check_count; ++i) {
-    if (kernel.checks[i].role() == role && parameter-- == 0) {
-      return &kernel.checks[i];
-    }
-  }
-  return nullptr;
-}
-
-inline OperandName operand_name(const OperandCheck* check, Role role, int index) {
-  return {role, index, check == nullptr ? nullptr : check->name()};
-}
-
-[[gnu::cold]] inline void add_count_fault(bool has_list, int inputs, int outputs,
-                                          const std::string& got, const char* what_to_compare,
-                                          Report& report) {
-  report.add(Status::kCount,
-             {"expected ", has_list ? "at least " : "", count_text(inputs, "input"), " and ",
-              count_text(outputs, "output"), ", got ", got, "; compare ", what_to_compare});
-}
-
-/// Takes `count` for the number of inputs and outputs, and divides them. False, with the report,
-/// if the kernel does not have as many.
-inline bool count_operands(const KernelDescriptor& kernel, int count, Arguments& arguments,
-                           Report& report) {
+[[gnu::cold, gnu::noinline]] inline void add_count_fault(const Arguments& arguments,
+                                                         const std::string& got, Report& report) {
+  const KernelDescriptor& kernel = *arguments.kernel;
   const bool has_list = kernel.list_begin >= 0;
-  const int fixed = kernel.inputs + kernel.outputs - (has_list ? 1 : 0);
-  const int each = kernel.lists_outputs ? 2 : 1;  // operands of a tensor of the list
-  if (has_list ? count < fixed || (count - fixed) % each != 0 : count != fixed) {
-    add_count_fault(has_list, fixed - kernel.outputs, kernel.outputs, count_text(count, "slot"),
-                    kernel.messages->operands, report);
-    return false;
-  }
-  arguments.list_begin = kernel.list_begin;
-  arguments.list_size = has_list ? (count - fixed) / each : 0;
-  arguments.outputs = kernel.outputs + (kernel.lists_outputs ? arguments.list_size : 0);
-  arguments.inputs = count - arguments.outputs;
-  return true;
+  report.add(Status::kCount, {"expected ", has_list ? "at least " : "",
+                              count_text(kernel.inputs - (has_list ? 1 : 0), "input"), " and ",
+                              count_text(kernel.outputs, "output"), ", got ", got, "; compare ",
+                              arguments.messages->operands});
 }
 
-/// The same where the host tells how many of them are inputs. A kernel without outputs writes its
-/// inputs. There may be more outputs than it has: where an operator is made of others,
+/// Divides a call's operands into inputs and outputs, and finds the length of the at::TensorList.
+/// `inputs` is -1 where the host does not tell how many of `size` they are. False, with the report,
+/// if the kernel does not have as many.
+///
+/// `may_have_more` outputs than the kernel's may come: where an operator is made of others,
 /// MindSpore 2.10 now and then gives one of them the outputs of all, its own first (3 in 100 calls
 /// of mint.div with a rounding mode, whose part Trunc got 2).
-inline bool count_told_operands(const KernelDescriptor& kernel, int inputs, int outputs,
-                                Arguments& arguments, Report& report) {
+inline bool count_operands(int inputs, int size, bool may_have_more, Arguments& arguments,
+                           Report& report) {
+  const KernelDescriptor& kernel = *arguments.kernel;
   const bool has_list = kernel.list_begin >= 0;
+  const bool is_told = inputs >= 0;
   const int fixed = kernel.inputs - (has_list ? 1 : 0);
-  if ((has_list ? inputs < fixed : inputs != fixed) || outputs < kernel.outputs) {
-    add_count_fault(has_list, fixed, kernel.outputs, join({inputs, " and ", outputs}),
-                    kernel.messages->operands, report);
-    return false;
-  }
+  const int each = kernel.lists_outputs ? 2 : 1;  // operands of a tensor of the list
+  const int listed = is_told ? inputs - fixed : size - fixed - kernel.outputs;
   arguments.list_begin = kernel.list_begin;
-  arguments.list_size = has_list ? inputs - fixed : 0;
-  arguments.outputs = kernel.outputs;
-  arguments.inputs = inputs;
-  return true;
-}
-
-/// The same where the host tells how many of all are inputs, and the others are its outputs.
-inline bool count_exact_operands(const KernelDescriptor& kernel, int inputs, int count,
-                                 Arguments& arguments, Report& report) {
-  const bool has_list = kernel.list_begin >= 0;
-  const int fixed = kernel.inputs - (has_list ? 1 : 0);
-  const int listed = kernel.lists_outputs ? inputs - fixed : 0;
-  if ((has_list ? inputs < fixed : inputs != fixed) || count - inputs != kernel.outputs + listed) {
-    add_count_fault(has_list, fixed, kernel.outputs, join({inputs, " and ", count - inputs}),
-                    kernel.messages->operands, report);
-    return false;
+  arguments.list_size = is_told ? listed : listed / each;
+  arguments.outputs = kernel.outputs + (kernel.lists_outputs ? arguments.list_size : 0);
+  arguments.inputs = fixed + arguments.list_size;
+  const int outputs = size - arguments.inputs;
+  if ((has_list ? listed >= 0 : listed == 0) &&
+      (outputs == arguments.outputs || (may_have_more && outputs > arguments.outputs))) {
+    return true;
   }
-  arguments.list_begin = kernel.list_begin;
-  arguments.list_size = has_list ? inputs - fixed : 0;
-  arguments.inputs = inputs;
-  arguments.outputs = count - inputs;
-  return true;
+  add_count_fault(arguments,
+                  is_told ? join({inputs, " and ", size - inputs}) : count_text(size, "slot"),
+                  report);
+  return false;
 }
 
 /// How many operands there are where so many are inputs.
@@ -167,32 +125,33 @@ inline bool can_repoint(const Operand& operand) {
   return true;
 }
 
-/// After the body: whether the view is as it was made, and nobody else has it. Then nobody can
-/// touch it before the next call, whose operand has only to be compared with it.
+/// After the body: true if the view is unmodified and uniquely owned, so that the next call only
+/// has to re-point it.
 [[gnu::always_inline]] inline bool mark_reusable(Operand& operand) {
-  operand.is_reusable = operand.has_reusable_layout && can_repoint(operand) &&
-                        operand.impl->dtype() == operand.type &&
-                        operand.storage->nbytes() == operand.bytes &&
-                        has_layout(*operand.impl, operand.desc, /*wanted_strides=*/nullptr);
-  return operand.is_reusable;
+  const bool is_reusable = operand.state == ViewState::kBound && can_repoint(operand) &&
+                           operand.impl->dtype() == operand.type &&
+                           operand.storage->nbytes() == operand.bytes &&
+                           has_layout(*operand.impl, operand.desc, /*wanted_strides=*/nullptr);
+  operand.state = is_reusable ? ViewState::kReusable : ViewState::kUnknown;
+  return is_reusable;
 }
 
-/// Whether the operand at `index` is that of the last call again, perhaps elsewhere in memory: then
-/// its view has only to be pointed there.
-template <class HostCall>
-[[gnu::always_inline]] inline bool matches_cached(const HostCall& host, int index,
-                                                  const Operand& operand) {
-  return operand.is_reusable &&
-         host.matches_cached(index, operand.dtype, operand.impl->sizes().data(),
-                             operand.desc.ndim) &&
-         (host.data(index) != nullptr || operand.desc.numel == 0);
-}
-
-/// The operand of an operand that matches_cached(): what it was like, at this call's memory.
-template <class HostCall>
-void refresh(const HostCall& host, int index, Operand& operand) {
-  operand.desc.data = host.data(index);
-  operand.desc.sizes = host.sizes(index);
+/// Whether the operand is described as in the last call, perhaps elsewhere in memory: then its view
+/// has only to be pointed there.
+[[gnu::always_inline]] inline bool matches_cached(const OperandDesc& desc, const Operand& operand) {
+  if (operand.state != ViewState::kReusable || desc.dtype != operand.dtype ||
+      desc.strides != nullptr || desc.offset != 0 || desc.ndim != operand.desc.ndim ||
+      (desc.ndim > 0 && desc.sizes == nullptr) ||
+      (desc.data == nullptr && operand.desc.numel != 0)) {
+    return false;
+  }
+  const int64_t* const sizes = operand.impl->sizes().data();
+  for (int i = 0; i < desc.ndim; ++i) {
+    if (desc.sizes[i] != sizes[i]) {
+      return false;
+    }
+  }
+  return true;
 }
 
 /// Points the storage of the operand's view at its memory.
@@ -206,8 +165,8 @@ inline void repoint(Operand& operand, c10::Device device) {
   }
 }
 
-/// Whether the operand's view may be settled: row-major from its data on, and not of complex128, of
-/// which each call's memory has to be looked at.
+/// Whether a later call may find the operand's view as it needs it: row-major from its data on, and
+/// not of complex128, of which each call's memory has to be looked at.
 inline bool has_reusable_layout(const OperandDesc& desc) {
   return !desc.is_none() && desc.dtype != DType::kComplex128 && desc.strides == nullptr &&
          desc.offset == 0;
@@ -219,7 +178,7 @@ template <bool kMayBeStrided>
                                 Report& report) {
   const OperandDesc& desc = operand.desc;
   const at::ScalarType type = scalar_type(desc.dtype);
-  operand.has_reusable_layout = has_reusable_layout(desc);
+  operand.state = has_reusable_layout(desc) ? ViewState::kBound : ViewState::kUnknown;
   if (type == at::ScalarType::Undefined || !operand.view.defined() || !can_repoint(operand) ||
       operand.impl->device() != device) {
     operand.view = make_view<kMayBeStrided>(desc, operand.name, device, allocator, report);
@@ -285,38 +244,43 @@ template <bool kMayBeStrided>
 }
 
 /// Makes room for the operands of a kernel, and names them.
-[[gnu::cold, gnu::noinline]] inline void prepare(const KernelDescriptor& kernel,
-                                                 const Arguments& arguments, OperandCache& kept) {
-  kept.kernel = &kernel;
-  kept.count = arguments.size();
-  kept.operands.resize(static_cast<std::size_t>(arguments.size()));
+[[gnu::cold, gnu::noinline]] inline void prepare(const Arguments& arguments, OperandCache& cache) {
+  cache.kernel = arguments.kernel;
+  cache.operands.resize(static_cast<std::size_t>(arguments.size()));
   for (int i = 0; i < arguments.size(); ++i) {
-    const bool is_input = i < arguments.inputs;
-    const Role role = is_input ? Role::kInput : Role::kOutput;
-    const int parameter = is_input ? input_parameter(arguments, i) : i - arguments.inputs;
-    Operand& operand = kept.operands[static_cast<std::size_t>(i)];
-    operand.check = kernel.check_count == 0 ? nullptr : find_check(kernel, role, parameter);
-    operand.name = operand_name(operand.check, role, is_input ? i : parameter);
-    operand.is_reusable = false;
+    Operand& operand = cache.operands[static_cast<std::size_t>(i)];
+    operand.check = find_check(arguments, i);
+    operand.name = operand_name(arguments, i);
+    operand.state = ViewState::kUnknown;
   }
 }
 
-/// Fills the operands of a call that has another than the last one, or a number; adds to the report
+/// Binds the operands of a call that has others than the last one, or a number; adds to the report
 /// all that are wrong.
 template <class HostCall, class Device>
-[[gnu::noinline]] void bind_slow(const KernelDescriptor& kernel, const HostCall& host,
-                                 Device& device, Arguments& arguments, Report& report) {
+[[gnu::noinline]] void bind_slow(const HostCall& host, Device& device,
+                                 const OperandDescs::Refusals& refusals, Arguments& arguments,
+                                 Report& report) {
   CheckRun checks(report);
-  constexpr ParameterInfo kOutputBinding;
+  constexpr ParameterInfo kOutputParameter;
   const int size = arguments.size();
-  const auto binding_of = [&](int i) -> const ParameterInfo& {
-    return i < arguments.inputs ? kernel.bindings[input_parameter(arguments, i)] : kOutputBinding;
+  const auto parameter_of = [&](int i) -> const ParameterInfo& {
+    return i < arguments.inputs ? arguments.kernel->bindings[input_parameter(arguments, i)]
+                                : kOutputParameter;
   };
   for (int i = 0; i < size; ++i) {
     Operand& operand = arguments.operands[i];
-    const ParameterInfo& binding = binding_of(i);
-    const bool is_number = binding.kind == ParameterKind::kNumber;
-    if (!operand.matches_cached && !host.read(i, operand.name, operand.desc, report)) {
+    const ParameterInfo& parameter = parameter_of(i);
+    const bool is_number = parameter.kind == ParameterKind::kNumber;
+    if (operand.desc.numel == OperandDescs::kRefused) {
+      for (const auto& [index, fault] : refusals) {
+        if (index == i) {
+          report.add(fault);
+        }
+      }
+      continue;
+    }
+    if (operand.state != ViewState::kMatched && !complete(operand.desc, operand.name, report)) {
       continue;
     }
     if (!(is_number ? device.fetch(operand.desc, operand.number, operand.name, report)
@@ -324,7 +288,7 @@ template <class HostCall, class Device>
       continue;
     }
     if (is_number) {
-      host.refine(i, binding, operand);
+      host.refine(i, parameter, operand);
     } else if (!is_aligned(operand.desc)) {
       if constexpr (Device::kType == at::kCPU) {
         align(arguments, operand);
@@ -333,17 +297,18 @@ template <class HostCall, class Device>
       }
     }
     if (operand.desc.is_none() || is_number || operand.check != nullptr) {
-      check_operand(binding, operand.check, checks, operand, report);
+      check_operand(parameter, operand.check, checks, operand, report);
     }
   }
   report.raise_if_failed();
   device.enter();
   for (int i = 0; i < size; ++i) {
     Operand& operand = arguments.operands[i];
-    if (binding_of(i).kind == ParameterKind::kNumber) {
+    if (parameter_of(i).kind == ParameterKind::kNumber) {
       operand.view.reset();
-    } else if (operand.matches_cached && operand.impl->device() == device.device()) {
+    } else if (operand.state == ViewState::kMatched && operand.impl->device() == device.device()) {
       repoint(operand, device.device());
+      operand.state = ViewState::kBound;
     } else {
       set_view<HostCall::kStridesInputs>(operand, device.device(), Device::allocator(), report);
     }
@@ -351,29 +316,31 @@ template <class HostCall, class Device>
   report.raise_if_failed();
 }
 
-/// Fills the operands from the call; adds to the report all that are wrong.
+/// Turns descriptions into tensors: points the views of the last call at this one's memory where
+/// that is all that differs.
 template <class HostCall, class Device>
-[[gnu::always_inline]] inline void bind_operands(const KernelDescriptor& kernel,
-                                                 const HostCall& host, Device& device,
+[[gnu::always_inline]] inline void bind_operands(const HostCall& host, Device& device,
+                                                 const OperandDesc* descs,
+                                                 const OperandDescs::Refusals& refusals,
                                                  Arguments& arguments, Report& report) {
   Operand* const begin = arguments.operands;
   Operand* const end = begin + arguments.size();
-  bool are_again = true;
-  int i = 0;
-  for (Operand* operand = begin; operand != end; ++operand, ++i) {
-    operand->matches_cached = matches_cached(host, i, *operand);
-    operand->is_reusable = false;
-    are_again = are_again && operand->matches_cached;
-    if (operand->matches_cached) {
-      refresh(host, i, *operand);
-    }
+  bool are_matched = true;
+  for (Operand* operand = begin; operand != end; ++operand, ++descs) {
+    const bool is_matched = matches_cached(*descs, *operand);
+    const int64_t numel = is_matched ? operand->desc.numel : descs->numel;
+    operand->state = is_matched ? ViewState::kMatched : ViewState::kUnknown;
+    operand->desc = *descs;
+    operand->desc.numel = numel;
+    are_matched = are_matched && is_matched;
   }
-  if (are_again && report.ok() && !device.is_one_of_several()) {  // nothing to locate or enter
+  if (are_matched && report.ok() && !device.is_one_of_several()) {  // nothing to locate or enter
     for (Operand* operand = begin; operand != end; ++operand) {
       repoint(*operand, device.device());
+      operand->state = ViewState::kBound;
     }
   } else {
-    bind_slow(kernel, host, device, arguments, report);
+    bind_slow(host, device, refusals, arguments, report);
   }
   fill_list(arguments);
 }

@@ -13,6 +13,16 @@
 
 #pragma GCC visibility push(hidden)
 
+namespace aten_bridge {
+
+/// What went wrong in a call, for its host.
+struct Failure {
+  Status status;
+  std::string text;
+};
+
+}  // namespace aten_bridge
+
 namespace aten_bridge::detail {
 
 /// " (input 0: float32 [2, 2]; output 0: float32 [2, 2])": what a message of ATen's leaves out.
@@ -26,11 +36,6 @@ namespace aten_bridge::detail {
   }
   return count == 0 ? text : text + ")";
 }
-
-struct Failure {
-  Status status;
-  std::string text;
-};
 
 /// What the exception being handled says. Only an `Error` names its operator and operands itself.
 [[gnu::cold]] inline Failure describe_failure(const char* operator_name,

@@ -1,54 +1,52 @@
-// The seam: what a host has to be, for who writes the adapter of another one.
+// What a host has to be, for contributors who add one.
 //
-// A host is one class, whose object is one call. It has no virtual functions, since `run()` takes
-// it as a template argument, and is made of the operator's name and of whatever the host's C
-// function gets:
+// A host is one class, whose object is one call. It is made of the operator's name and of what the
+// host's C function gets:
 //
-//   class MyHost : public HostCallDefaults {
+//   class MyCall : public aten_bridge::HostCallDefaults {
 //    public:
-//     using Result = int;                       // what the host's C function returns
-//     static constexpr HostMessages kMessages = {...};    // what the host calls things, for error
-//     texts template <class K> struct Requirements {};                   // static_asserts on
-//     kernels that it cannot call
+//     using Result = int;  // what the host's C function returns
+//     static constexpr aten_bridge::HostMessages kMessages = {...};  // its names for things
 //
-//     MyHost(const char* operator_name, ...);   // throws Error
+//     MyCall(const char* operator_name, ...);  // throws Error
 //
-//     int size() const;                         // inputs and outputs together
-//     void* stream() const;                     // null on the CPU
-//     // Reads operand `i`; false, with the report, if it is wrong.
-//     bool read(int i, const OperandName& name, OperandDesc& desc, Report& report) const;
-//     // Whether it is row-major, and of that dtype and those sizes.
-//     bool matches_cached(int i, DType dtype, const int64_t* sizes, int ndim) const;
-//     void* data(int i) const;            // its memory and sizes, which outlive the object
-//     const int64_t* sizes(int i) const;
+//     int size() const;  // inputs and outputs together
+//     void describe(aten_bridge::OperandDescs operands) const;  // all of them, once
 //
-//     static Result succeed();            // what the C function returns
-//     static Result fail(const Failure& failure, ErrorMode mode);  // or throws
+//     static Result succeed();  // what the C function returns, and after an error, or throws
+//     static Result fail(const aten_bridge::Failure& failure, aten_bridge::ErrorMode mode);
 //   };
 //
-// and of what HostCallDefaults has, where it differs. `ATEN_BRIDGE_EXPORT` makes the C function of
-// it: `Exported::call(...)` passes its arguments to the constructor.
+// and of what HostCallDefaults has, where it differs. tests/kernels/toy_host.h is such an adapter,
+// in fewer than a hundred lines. A source that has it
 //
-// tests/kernels/toy_host.h is such an adapter, in fewer than a hundred lines. A source for a host
-// of its own defines ATEN_BRIDGE_HOST and ATEN_BRIDGE_ENTRY(Name) before it includes aten_bridge.h,
-// and is built with HEADER_ONLY. PyTorch as a host is none of these: it has tensors already, and
-// its rooms fill the arguments of a kernel with them.
+// - beside MindSpore, PyTorch and JAX defines ATEN_BRIDGE_ENTRY_BESIDE(Name), the host's C
+// function,
+//   which calls `aten_bridge_kernel_##Name.call<MyCall>(...)`;
+// - as the only host defines ATEN_BRIDGE_HOST as MyCall and ATEN_BRIDGE_ENTRY(Name) so,
+//
+// before it includes aten_bridge.h, and is built with HEADER_ONLY. PyTorch as a host is none of
+// these: it has tensors already, and fills the arguments of a kernel with them.
 //
 // SPDX-License-Identifier: Apache-2.0
 
 #ifndef ATEN_BRIDGE_CALL_HOST_H_
 #define ATEN_BRIDGE_CALL_HOST_H_
 
+#include <aten_bridge/call/failure.h>
 #include <aten_bridge/interface/kernel_base.h>
 
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #pragma GCC visibility push(hidden)
 
-namespace aten_bridge::detail {
+namespace aten_bridge {
 
 /// Memory for a workspace that the host has.
 struct HostMemory {
@@ -68,58 +66,139 @@ class NoAttributes final : public Attributes {
   }
 };
 
+/// The operands of a call, which its host describes: `operands[i] = {data, sizes, ndim, ...}`,
+/// without `numel`, which is counted, or a default OperandDesc for None. The sizes outlive the call
+/// of the host's C function.
+class OperandDescs {
+ public:
+  static constexpr int64_t kRefused = -1;  ///< `numel` of one that the host could not describe
+
+  /// Which operands are refused, and why.
+  using Refusals = std::vector<std::pair<int, Report>>;
+
+  OperandDescs(const detail::Arguments& arguments, OperandDesc* descs, Refusals& refusals)
+      : arguments_(arguments), descs_(descs), refusals_(refusals) {}
+
+  int size() const { return arguments_.size(); }
+  OperandDesc& operator[](int i) const { return descs_[i]; }
+
+  /// Says that an operand is none; what is wrong with it goes to the report, with its name.
+  [[gnu::cold]] Report& refuse(int i) const {
+    descs_[i] = {};
+    descs_[i].numel = kRefused;
+    return refusals_.emplace_back(i, Report("")).second;
+  }
+  [[gnu::cold]] OperandName name(int i) const { return detail::operand_name(arguments_, i); }
+
+ private:
+  const detail::Arguments& arguments_;
+  OperandDesc* descs_;
+  Refusals& refusals_;
+};
+
 /// What a host is that says nothing else.
 class HostCallDefaults {
  public:
-  static constexpr bool kCountsInputs = false;   ///< has `int input_count() const`
-  static constexpr bool kCountsOutputs = false;  ///< and all others are the kernel's outputs
   static constexpr bool kStridesInputs = false;  ///< inputs need not be row-major
   static constexpr bool kWritesInputs = false;   ///< a kernel without outputs writes its inputs
+  static constexpr bool kMayHaveMore = false;    ///< and more outputs than the kernel's may come
   static constexpr bool kSizesAfterRun = false;  ///< has `void publish_sizes()`
 
-  /// What is known of a kernel; for hosts with words of their own, in the place of the library's
-  /// first one.
-  template <class... HostArgument>
-  static const KernelDescriptor& info(const KernelBase& kernel,
-                                      const HostArgument&... /*host_arguments*/) {
-    return kernel.info;
-  }
+  /// static_asserts on kernels that the host cannot call.
+  template <class Kernel>
+  struct Requirements {};
 
-  /// A number for each place of a network that calls a kernel: the views of its last call are kept.
-  /// `count` operands are those of the kernel; there may be no others to look at.
-  static std::uint64_t call_site(int /*count*/) { return 0; }
+  /// The host's stream; null on the CPU.
+  static void* stream() { return nullptr; }
+
+  /// How many of the operands are inputs; -1: the host does not tell.
+  static int input_count() { return -1; }
+
+  /// A number for the place in a network that calls the kernel, as far as the host knows it besides
+  /// the shapes of its operands: the views of its last call are kept.
+  static std::uint64_t call_site() { return 0; }
 
   /// The attributes, and what the host keeps of them over its calls; null: nothing.
   static NoAttributes attributes() { return {}; }
-  static Instance* instance() { return nullptr; }
+  static detail::Instance* instance() { return nullptr; }
 
   /// Workspaces that the host has memory for.
   static int workspace_count() { return 0; }
   static HostMemory host_workspace(int /*index*/) { return {}; }
 
   /// Completes an input that a number is read from.
-  static void refine(int /*input*/, const ParameterInfo& /*binding*/, Operand& /*operand*/) {}
+  static void refine(int /*input*/, const detail::ParameterInfo& /*binding*/,
+                     detail::Operand& /*operand*/) {}
 
   /// Where the sizes go that are known after the run only; null: nobody asks for them.
   static std::vector<std::vector<int64_t>>* result_sizes() { return nullptr; }
 
   /// Calls the kernel's function.
-  static void invoke(const KernelBase& kernel, const Arguments& arguments) {
+  static void invoke(const detail::KernelBase& kernel, const detail::Arguments& arguments) {
     kernel.invoke(arguments);
   }
 
   /// What an error's text ends with.
   static const char* advice() { return ""; }
-
-  /// The call as a kernel can take it that does with it what it likes, on its device.
-  template <class Device>
-  static const void* make_frame(Device& /*device*/) {
-    return nullptr;
-  }
 };
 
-/// One call of a kernel, as ordinary code (run.h); `of_host` is what the host's C function got, and
-/// `call_sites()` are kept between the calls.
+/// The dtype of that name, as MindSpore and NumPy have them; false if there is none.
+inline bool find_dtype(std::string_view name, DType& dtype) {
+  const detail::DTypeInfo* const info = detail::find_dtype(name);
+  dtype = info == nullptr ? DType::kNone : info->dtype;
+  return info != nullptr;
+}
+
+}  // namespace aten_bridge
+
+namespace aten_bridge::detail {
+
+// Whether a host has a member of the right form.
+template <class H, class = void>
+inline constexpr bool kHasMessages = false;
+template <class H>
+inline constexpr bool kHasMessages<H, std::void_t<decltype(HostMessages(H::kMessages))>> = true;
+template <class H, class = void>
+inline constexpr bool kHasSize = false;
+template <class H>
+inline constexpr bool kHasSize<H, std::void_t<decltype(int{std::declval<const H&>().size()})>> =
+    true;
+template <class H, class = void>
+inline constexpr bool kDescribes = false;
+template <class H>
+inline constexpr bool kDescribes<
+    H, std::void_t<decltype(std::declval<const H&>().describe(std::declval<OperandDescs>()))>> =
+    true;
+template <class H, class = void>
+inline constexpr bool kHasResults = false;
+template <class H>
+inline constexpr bool
+    kHasResults<H, std::void_t<decltype(typename H::Result(H::succeed())),
+                               decltype(typename H::Result(H::fail(std::declval<const Failure&>(),
+                                                                   ErrorMode::kThrow)))>> = true;
+
+/// Says what is missing of a host.
+template <class H>
+constexpr void check_host() {
+  static_assert(std::is_base_of_v<HostCallDefaults, H>,
+                "aten_bridge: a host's class derives from aten_bridge::HostCallDefaults.");
+  static_assert(kHasMessages<H>,
+                "aten_bridge: a host's class has `static constexpr aten_bridge::HostMessages "
+                "kMessages`.");
+  static_assert(kHasSize<H>,
+                "aten_bridge: a host's class has `int size() const`, the number of its operands.");
+  static_assert(
+      kDescribes<H>,
+      "aten_bridge: a host's class has `void describe(aten_bridge::OperandDescs operands) "
+      "const`.");
+  static_assert(kHasResults<H>,
+                "aten_bridge: a host's class has a type `Result`, and returns it from `static "
+                "Result succeed()` and `static Result fail(const aten_bridge::Failure&, "
+                "aten_bridge::ErrorMode)`.");
+}
+
+/// One call of a kernel, as ordinary code (run.h); `host_arguments` is what the host's C function
+/// got, and `call_sites()` are kept between the calls.
 template <class Device, class HostCall, class... HostArgument>
 typename HostCall::Result run(const KernelBase& kernel, CallSiteCache& (*call_sites)(),
                               HostArgument... host_arguments);

@@ -9,8 +9,8 @@
 #ifndef ATEN_BRIDGE_CALL_INFER_H_
 #define ATEN_BRIDGE_CALL_INFER_H_
 
+#include <aten_bridge/call/abstract_values.h>
 #include <aten_bridge/call/bind.h>
-#include <aten_bridge/call/known_inputs.h>
 #include <aten_bridge/tensors/exceptions.h>
 #include <aten_bridge/tensors/scope.h>
 
@@ -44,21 +44,35 @@ inline constexpr const char* kNotResized =
     "expected an _out function that gives the output its shape, got a kernel that writes to the "
     "shape it has; give the kernel a meta function: aten_bridge::meta(function)";
 
-/// Stand-ins for the operands of a call, from inputs of which everything is known.
+/// Divides the operands of a call of so many inputs, which has none yet; false, with the report, if
+/// the kernel does not have as many.
+[[gnu::cold]] inline bool count_inputs(const KernelDescriptor& kernel, const HostMessages& messages,
+                                       std::size_t inputs, Arguments& arguments, Report& report) {
+  arguments.kernel = &kernel;
+  arguments.messages = &messages;
+  return count_operands(-1, operand_count(kernel, static_cast<int>(inputs)),
+                        /*may_have_more=*/false, arguments, report);
+}
+
+/// A kernel whose shapes a host asks for.
+struct InferenceCall {
+  const KernelBase& kernel;
+  Instance* instance;
+  const HostMessages& messages;
+};
+
+/// Meta tensors for the operands of a call, from inputs of which everything is known.
 class MetaArguments {
  public:
   /// Throws `Error` if the kernel cannot have these inputs.
-  [[gnu::cold]] MetaArguments(const KernelDescriptor& kernel, Instance* instance,
-                              const std::vector<AbstractValue>& inputs)
-      : operands_(
-            static_cast<std::size_t>(operand_count(kernel, static_cast<int>(inputs.size())))) {
-    Report report(kernel.operator_name);
-    if (!count_operands(kernel, static_cast<int>(operands_.size()), arguments, report)) {
-      report.raise_if_failed();
-    }
-    arguments.kernel = &kernel;
+  [[gnu::cold]] MetaArguments(const InferenceCall& call, const std::vector<AbstractValue>& inputs)
+      : operands_(static_cast<std::size_t>(
+            operand_count(call.kernel.info, static_cast<int>(inputs.size())))) {
+    Report report(call.kernel.info.operator_name);
+    count_inputs(call.kernel.info, call.messages, inputs.size(), arguments, report);
+    report.raise_if_failed();
+    arguments.instance = call.instance;
     arguments.operands = operands_.data();
-    arguments.instance = instance;
     at::ScalarType first = at::kFloat;
     for (std::size_t i = inputs.size(); i-- > 0;) {
       const AbstractValue& input = inputs[i];
@@ -91,10 +105,11 @@ class MetaArguments {
 };
 
 [[gnu::cold]] inline std::vector<InferredOutput> infer_known(
-    const KernelBase& kernel, Instance* instance, const std::vector<AbstractValue>& inputs) {
-  const MetaArguments stand_ins(kernel.info, instance, inputs);
+    const InferenceCall& call, const std::vector<AbstractValue>& inputs) {
+  const KernelBase& kernel = call.kernel;
+  const MetaArguments metas(call, inputs);
   std::vector<InferredOutput> outputs;
-  for (const at::Tensor& output : kernel.infer(stand_ins.arguments)) {
+  for (const at::Tensor& output : kernel.infer(metas.arguments)) {
     if (output.defined() && output.sizes() == at::IntArrayRef(kUnwritten)) {
       raise(Status::kShape,
             {kernel.info.operator_name, ": output ", outputs.size(), ": ", kNotResized});
@@ -130,13 +145,13 @@ class MetaArguments {
 /// The outputs for inputs of which only sizes and numbers are unknown; nothing if the meta function
 /// throws whatever is put in their place, and in `failure` what it threw first.
 [[gnu::cold]] inline std::optional<std::vector<InferredOutput>> probe_sizes(
-    const KernelBase& kernel, Instance* instance, const std::vector<AbstractValue>& inputs,
+    const InferenceCall& call, const std::vector<AbstractValue>& inputs,
     std::exception_ptr& failure) {
   std::optional<std::vector<InferredOutput>> outputs;
   int successes = 0;
   const auto add = [&](const std::vector<AbstractValue>& tried) {
     try {
-      const std::vector<InferredOutput> found = infer_known(kernel, instance, tried);
+      const std::vector<InferredOutput> found = infer_known(call, tried);
       if (++successes == 1) {
         outputs = found;
       } else {
@@ -189,10 +204,11 @@ class MetaArguments {
 }
 
 /// Throws `Error` if the kernel does not have as many inputs.
-[[gnu::cold]] inline void check_count(const KernelDescriptor& kernel, std::size_t inputs) {
+[[gnu::cold]] inline void check_count(const KernelDescriptor& kernel, const HostMessages& messages,
+                                      std::size_t inputs) {
   Report report(kernel.operator_name);
   Arguments arguments;
-  count_operands(kernel, operand_count(kernel, static_cast<int>(inputs)), arguments, report);
+  count_inputs(kernel, messages, inputs, arguments, report);
   report.raise_if_failed();
 }
 
@@ -203,14 +219,14 @@ inline bool are_sizes(const std::vector<int64_t>& sizes) {
 }
 
 /// Adds to the report inputs that the kernel does not take, and takes guesses from its checks.
-[[gnu::cold]] inline void check_known(const KernelDescriptor& kernel,
-                                      std::vector<AbstractValue>& inputs, CheckRun& checks,
-                                      Report& report) {
+[[gnu::cold]] inline void check_known(const InferenceCall& call, std::vector<AbstractValue>& inputs,
+                                      CheckRun& checks, Report& report) {
+  const KernelDescriptor& kernel = call.kernel.info;
   Arguments arguments;
-  const int count = static_cast<int>(inputs.size());
-  if (!count_operands(kernel, operand_count(kernel, count), arguments, report)) {
+  if (!count_inputs(kernel, call.messages, inputs.size(), arguments, report)) {
     return;
   }
+  const int count = static_cast<int>(inputs.size());
   for (int i = 0; i < count; ++i) {
     AbstractValue& input = inputs[static_cast<std::size_t>(i)];
     const int parameter = input_parameter(arguments, i);
@@ -308,7 +324,7 @@ inline bool are_sizes(const std::vector<int64_t>& sizes) {
 /// The outputs for inputs of which something is not known. Throws what the meta function throws
 /// where nothing that is put in the place of what is unknown pleases it.
 [[gnu::cold]] inline std::vector<InferredOutput> infer_unknown(
-    const KernelBase& kernel, Instance* instance, const std::vector<AbstractValue>& inputs) {
+    const InferenceCall& call, const std::vector<AbstractValue>& inputs) {
   const bool has_ranks = std::all_of(inputs.begin(), inputs.end(), [](const AbstractValue& input) {
     return input.is_none() || input.has_rank();
   });
@@ -323,7 +339,7 @@ inline bool are_sizes(const std::vector<int64_t>& sizes) {
           input.sizes.assign(rank, kUnknownSize);
         }
       }
-      if (auto outputs = probe_sizes(kernel, instance, tried, failure)) {
+      if (auto outputs = probe_sizes(call, tried, failure)) {
         for (InferredOutput& output : *outputs) {
           output.sizes = has_ranks ? output.sizes : std::vector<int64_t>{kUnknownRank};
         }
@@ -334,12 +350,11 @@ inline bool are_sizes(const std::vector<int64_t>& sizes) {
   std::rethrow_exception(failure);
 }
 
-/// The outputs' dtypes, and their sizes as far as they are known. `results` is who else can tell
-/// these, as the host that asks calls it; null: as the kernel's own host does.
+/// The outputs' dtypes, and their sizes as far as they are known.
 [[gnu::cold]] inline std::vector<InferredOutput> infer(const KernelBase& kernel,
                                                        const Attributes& attributes,
                                                        std::vector<AbstractValue> inputs,
-                                                       const char* results = nullptr) {
+                                                       const HostMessages& messages) {
   const std::string name = kernel.info.operator_name;
   check_pytorch(kernel.info.operator_name);
   const KernelScope scope(kernel.info.records);
@@ -347,14 +362,14 @@ inline bool are_sizes(const std::vector<int64_t>& sizes) {
   CheckRun checks(report);
   const std::unique_ptr<Instance> instance =
       kernel.info.has_instance ? kernel.make_instance(attributes, report) : nullptr;
-  check_known(kernel.info, inputs, checks, report);
+  const InferenceCall call{kernel, instance.get(), messages};
+  check_known(call, inputs, checks, report);
   report.raise_if_failed();
   const bool all_known = std::all_of(inputs.begin(), inputs.end(),
                                      [](const AbstractValue& input) { return input.is_known(); });
   std::vector<InferredOutput> outputs;
   try {
-    outputs = all_known ? infer_known(kernel, instance.get(), inputs)
-                        : infer_unknown(kernel, instance.get(), inputs);
+    outputs = all_known ? infer_known(call, inputs) : infer_unknown(call, inputs);
   } catch (const Error&) {
     throw;
   } catch (const std::exception& error) {
@@ -363,10 +378,10 @@ inline bool are_sizes(const std::vector<int64_t>& sizes) {
           {name, ": ", meta_fault(exception_text(error), inputs_text(inputs))});
   }
   if (depends_on_number(inputs, outputs)) {
-    raise(Status::kShape, {name, ": expected the numbers on which the shape of the output ",
-                           "depends to be known before the call, got a tensor", inputs_text(inputs),
-                           "; pass a Python number, make it an attribute, or give ",
-                           results == nullptr ? kernel.info.messages->results : results});
+    raise(Status::kShape,
+          {name, ": expected the numbers on which the shape of the output ",
+           "depends to be known before the call, got a tensor", inputs_text(inputs),
+           "; pass a Python number, make it an attribute, or give ", messages.results});
   }
   check_inferred(kernel.info, outputs, checks);
   report.raise_if_failed();

@@ -52,7 +52,7 @@ namespace aten_bridge::detail {
   // with it.
   for (Operand* operand = operands; operand != operands + count; ++operand) {
     operand->view.reset();
-    operand->is_reusable = false;
+    operand->state = ViewState::kUnknown;
   }
   for (const Suspect& suspect : suspects) {
     // Another thread may have done its work for the kernel, and be about to drop what it has: it
@@ -84,7 +84,7 @@ namespace aten_bridge::detail {
   } catch (const std::exception&) {
     for (Operand* operand = operands; operand != operands + count; ++operand) {
       operand->view.reset();
-      operand->is_reusable = false;
+      operand->state = ViewState::kUnknown;
     }
   }
 }

@@ -19,8 +19,8 @@
 namespace aten_bridge::detail {
 
 /// " as out_shape and out_dtype or the meta function say, got ".
-[[gnu::cold]] inline std::string as_allocated(const KernelDescriptor& kernel) {
-  return join({" as ", kernel.messages->results, " or the meta function say, got "});
+[[gnu::cold]] inline std::string as_allocated(const Arguments& arguments) {
+  return join({" as ", arguments.messages->results, " or the meta function say, got "});
 }
 
 /// Where the tensor's first element is; null if it has no storage.
@@ -96,8 +96,8 @@ ATEN_BRIDGE_INLINE void copy_results(const Arguments& arguments, const at::Tenso
     if (!result.defined() || result.scalar_type() != output.scalar_type() ||
         result.sizes() != output.sizes()) {
       report.add(Status::kOutput,
-                 {operand.name.text(), ": expected ", operand.desc.text(),
-                  as_allocated(*arguments.kernel), tensor_text(result), " from the kernel"});
+                 {operand.name.text(), ": expected ", operand.desc.text(), as_allocated(arguments),
+                  tensor_text(result), " from the kernel"});
     } else if (result.device() != output.device()) {
       report.add(Status::kDevice,
                  {operand.name.text(), ": expected a tensor on ", output.device().str(),
@@ -177,7 +177,7 @@ ATEN_BRIDGE_INLINE void check_returned(const Arguments& arguments,
 }
 
 /// What the kernel did to an output that is not intact.
-[[gnu::cold, gnu::noinline]] inline std::string output_fault(const KernelDescriptor& kernel,
+[[gnu::cold, gnu::noinline]] inline std::string output_fault(const Arguments& arguments,
                                                              const Operand& output) {
   const at::Tensor& view = output.view;
   const OperandDesc& desc = output.desc;
@@ -187,12 +187,13 @@ ATEN_BRIDGE_INLINE void check_returned(const Arguments& arguments,
     return join({in_memory, "another tensor assigned to the parameter", cure});
   }
   const std::string other =
-      join({": expected ", desc.text(), as_allocated(kernel), tensor_text(view)});
+      join({": expected ", desc.text(), as_allocated(arguments), tensor_text(view)});
   if (view.sizes() != at::IntArrayRef(desc.sizes, static_cast<std::size_t>(desc.ndim))) {
-    return join({other, " because the kernel resized it; ", kernel.messages->resized});
+    return join({other, " because the kernel resized it; ", arguments.messages->resized});
   }
   if (view.scalar_type() != scalar_type(desc.dtype)) {
-    return join({other, " because the kernel changed its dtype; ", kernel.messages->changed_dtype});
+    return join(
+        {other, " because the kernel changed its dtype; ", arguments.messages->changed_dtype});
   }
   if (desc.numel > 0 && first_element(view) != desc.data) {
     return join({in_memory, "other memory because the kernel replaced the tensor's storage", cure});
@@ -204,13 +205,12 @@ ATEN_BRIDGE_INLINE void check_returned(const Arguments& arguments,
 }
 
 /// Throws what the kernel did to its outputs.
-[[noreturn, gnu::cold, gnu::noinline]] inline void refuse_outputs(const KernelDescriptor& kernel,
-                                                                  const Arguments& arguments) {
-  Report report(kernel.operator_name);
+[[noreturn, gnu::cold, gnu::noinline]] inline void refuse_outputs(const Arguments& arguments) {
+  Report report(arguments.kernel->operator_name);
   for (int i = 0; i < arguments.outputs; ++i) {
     const Operand& output = arguments.output(i);
     if (!output_is_intact(output)) {
-      report.add(Status::kOutput, {output.name.text(), output_fault(kernel, output)});
+      report.add(Status::kOutput, {output.name.text(), output_fault(arguments, output)});
     }
   }
   report.raise();

@@ -22,35 +22,62 @@
 
 namespace aten_bridge::detail {
 
-/// Takes the operands for a call, and gives them back, without their views unless these are kept.
-class OperandsInUse {
- public:
-  OperandsInUse(OperandCache& kept, Arguments& arguments) : kept_(kept), arguments_(arguments) {
-    kept_.in_use = true;
-    if (has_list()) {
-      arguments_.list = std::move(kept_.list);  // with its memory
+/// A number for the place in a network that a call comes from: what the host knows of it, and the
+/// sizes of the first and of the last operand.
+[[gnu::always_inline]] inline std::uint64_t call_site_key(std::uint64_t number,
+                                                          const OperandDesc* descs, int count) {
+  for (const int i : {0, count - 1}) {
+    const bool has_sizes =
+        i >= 0 && i < count && descs[i].sizes != nullptr && descs[i].ndim <= kMaxNdim;
+    for (int d = 0; has_sizes && d < descs[i].ndim; ++d) {
+      number = 31 * number + static_cast<std::uint64_t>(descs[i].sizes[d]);
     }
   }
-  ~OperandsInUse() {
+  return number;
+}
+
+/// The operands of a call, from the cache of its call site. They go back with their views where
+/// these are kept.
+class CachedOperands {
+ public:
+  /// `nested` gets the operands of a kernel that calls itself, or another of its type, meanwhile.
+  [[gnu::always_inline]] CachedOperands(CallSiteCache& call_sites, std::uint64_t call_site,
+                                        std::unique_ptr<OperandCache>& nested, Arguments& arguments)
+      : arguments_(arguments), cache_(&call_sites.of(call_site)) {
+    if (cache_->in_use) {
+      nested = std::make_unique<OperandCache>();
+      cache_ = nested.get();
+    }
+    cache_->in_use = true;
+    if (cache_->kernel != arguments.kernel ||
+        cache_->operands.size() != static_cast<std::size_t>(arguments.size())) {  // as a rule not
+      prepare(arguments, *cache_);
+    }
+    arguments_.operands = cache_->operands.data();
+    if (has_list()) {
+      arguments_.list = std::move(cache_->list);  // with its memory
+    }
+  }
+  ~CachedOperands() {
     if (has_list()) {
       arguments_.list.clear();
-      kept_.list = std::move(arguments_.list);
+      cache_->list = std::move(arguments_.list);
     }
-    if (!keeps_views_ && arguments_.operands != nullptr) {
+    if (!keeps_views_) {
       drop_views(arguments_.operands, arguments_.size());
     }
-    kept_.in_use = false;
+    cache_->in_use = false;
   }
-  OperandsInUse(const OperandsInUse&) = delete;
-  OperandsInUse& operator=(const OperandsInUse&) = delete;
+  CachedOperands(const CachedOperands&) = delete;
+  CachedOperands& operator=(const CachedOperands&) = delete;
 
   void keep_views() { keeps_views_ = true; }
 
  private:
   bool has_list() const { return arguments_.list_begin >= 0; }
 
-  OperandCache& kept_;
   Arguments& arguments_;
+  OperandCache* cache_;
   bool keeps_views_ = false;
 };
 
@@ -97,20 +124,6 @@ template <class HostCall>
   }
 }
 
-/// Takes the numbers of inputs and outputs as the host tells them.
-template <class HostCall>
-bool take_operands(const KernelDescriptor& kernel, const HostCall& host, Arguments& arguments,
-                   Report& report) {
-  if constexpr (HostCall::kCountsOutputs) {
-    return count_exact_operands(kernel, host.input_count(), host.size(), arguments, report);
-  } else if constexpr (HostCall::kCountsInputs) {
-    const int inputs = host.input_count();
-    return count_told_operands(kernel, inputs, host.size() - inputs, arguments, report);
-  } else {
-    return count_operands(kernel, host.size(), arguments, report);
-  }
-}
-
 /// What the host keeps for this kernel, or, where it keeps nothing, or could not make it, the same
 /// for this call alone.
 template <class HostCall>
@@ -126,10 +139,23 @@ Instance* find_instance(const KernelBase& kernel, const HostCall& host,
   return temporary.get();
 }
 
-/// After the body: checks the outputs, that the kernel keeps no operand, and settles the operands,
-/// whose views are kept unless the kernel records a graph.
-[[gnu::always_inline]] inline void check_operands_after(const KernelDescriptor& kernel,
-                                                        Arguments& arguments) {
+/// Calls the kernel's function, with workspaces where it has any.
+template <class Device, class HostCall>
+[[gnu::always_inline]] inline void invoke(const KernelBase& kernel, const Device& device,
+                                          HostCall& host, Arguments& arguments) {
+  arguments.result_sizes = host.result_sizes();
+  if (kernel.info.workspaces > 0) {
+    invoke_with_workspaces(kernel, device, host, arguments);
+  } else {
+    HostCall::invoke(kernel, arguments);
+  }
+  device.finish();
+}
+
+/// After the body: checks the outputs, that the kernel keeps no operand, and which views the next
+/// call can have.
+[[gnu::always_inline]] inline void commit(Arguments& arguments) {
+  const KernelDescriptor& kernel = *arguments.kernel;
   if (arguments.list_begin >= 0) {
     arguments.list.clear();  // which has the views of its tensors
   }
@@ -140,7 +166,7 @@ Instance* find_instance(const KernelBase& kernel, const HostCall& host,
     const bool is_reusable = !kernel.records && mark_reusable(*operand);
     if (!is_reusable) {
       if (operand >= outputs && !output_is_intact(*operand)) {
-        refuse_outputs(kernel, arguments);
+        refuse_outputs(arguments);
       }
       are_kept = are_kept || may_be_kept(*operand);
     }
@@ -148,72 +174,57 @@ Instance* find_instance(const KernelBase& kernel, const HostCall& host,
   if (are_kept) {
     refuse_kept(kernel, arguments);
   }
+  if (arguments.copies != nullptr) {
+    flush_aligned_copies(arguments.copies.get());
+  }
 }
 
 template <class Device, class HostCall, class... HostArgument>
 [[gnu::hot]] typename HostCall::Result run(const KernelBase& kernel, CallSiteCache& (*call_sites)(),
                                            HostArgument... host_arguments) {
-  const KernelDescriptor& info = HostCall::info(kernel, host_arguments...);
-  std::unique_ptr<OperandCache> nested;
+  const KernelDescriptor& info = kernel.info;
   Arguments arguments;
+  arguments.kernel = &info;
+  arguments.messages = &HostCall::kMessages;
+  arguments.around_state = &Device::around_state;
+  std::unique_ptr<OperandCache> nested;  // outlives what is said of them
   int bound = 0;
   try {
     check_pytorch(info.operator_name);
     HostCall host(info.operator_name, host_arguments...);
     const KernelScope scope(info.records);
     Device device(info.operator_name, host.stream(), info.records);
-    arguments.kernel = &info;
     arguments.stream = host.stream();
-    arguments.around_state = &Device::around_state;
-    std::unique_ptr<Instance> temporary;
     Report report(info.operator_name);
-    if (!info.is_raw) {
-      arguments.instance = find_instance(kernel, host, temporary, report);
-      if (!take_operands(info, host, arguments, report)) {
-        report.raise_if_failed();
+    std::unique_ptr<Instance> temporary;
+    arguments.instance = find_instance(kernel, host, temporary, report);
+    if (!count_operands(host.input_count(), host.size(), HostCall::kMayHaveMore, arguments,
+                        report)) {
+      report.raise();
+    }
+
+    c10::SmallVector<OperandDesc, 6> descs(static_cast<std::size_t>(arguments.size()));
+    OperandDescs::Refusals refusals;
+    host.describe(OperandDescs(arguments, descs.data(), refusals));
+    CachedOperands operands(call_sites(),
+                            call_site_key(host.call_site(), descs.data(), arguments.size()), nested,
+                            arguments);
+    if constexpr (HostCall::kWritesInputs) {
+      if (info.outputs == 0) {
+        check_in_place(info, host, arguments.inputs);
       }
     }
-    OperandCache* kept_of_place =
-        &call_sites().of(info.is_raw ? 0 : host.call_site(arguments.size()));
-    if (kept_of_place->in_use) {  // by a kernel that calls itself, or another of its type
-      nested = std::make_unique<OperandCache>();
-      kept_of_place = nested.get();
-    }
-    OperandCache& kept = *kept_of_place;
-    OperandsInUse in_use(kept, arguments);
-    if (info.is_raw) {
-      arguments.frame = host.make_frame(device);
-    } else {
-      if constexpr (HostCall::kWritesInputs) {
-        if (info.outputs == 0) {
-          check_in_place(info, host, arguments.inputs);
-        }
-      }
-      if (kept.kernel != &info || kept.count != arguments.size()) {  // as a rule not
-        prepare(info, arguments, kept);
-      }
-      arguments.operands = kept.operands.data();
-      bind_operands(info, host, device, arguments, report);
-      bound = arguments.size();
-      if constexpr (HostCall::kWritesInputs) {
-        if (info.outputs == 0 && arguments.inputs > 1) {
-          separate_from_first(arguments);
-        }
+    bind_operands(host, device, descs.data(), refusals, arguments, report);
+    bound = arguments.size();
+    if constexpr (HostCall::kWritesInputs) {
+      if (info.outputs == 0 && arguments.inputs > 1) {
+        separate_from_first(arguments);
       }
     }
-    arguments.result_sizes = host.result_sizes();
-    if (info.workspaces > 0) {
-      invoke_with_workspaces(kernel, device, host, arguments);
-    } else {
-      HostCall::invoke(kernel, arguments);
-    }
-    device.finish();
-    check_operands_after(info, arguments);
+    invoke(kernel, device, host, arguments);
+    commit(arguments);
     if (!info.records) {  // what autograd records is over when the call is
-      in_use.keep_views();
-    }
-    if (arguments.copies != nullptr) {
-      flush_aligned_copies(arguments.copies.get());
+      operands.keep_views();
     }
     if constexpr (HostCall::kSizesAfterRun) {
       if (info.is_data_dependent) {

@@ -35,16 +35,8 @@ enum class Status : int {
   kUnknown = 11,     ///< something thrown that is not a std::exception
 };
 
-}  // namespace aten_bridge
-
-namespace aten_bridge::detail {
-
 /// How a failure reaches a host that knows two ways: by a std::runtime_error or by a `Status`.
 enum class ErrorMode : bool { kThrow, kReturn };
-
-}  // namespace aten_bridge::detail
-
-namespace aten_bridge {
 
 /// What the bridge throws. The text names the operator and every operand that is wrong.
 class Error : public std::runtime_error {
@@ -160,8 +152,12 @@ class Report {
     if (ok()) {
       status_ = status;
     }
-    text_ += detail::join({text_.empty() ? "" : "\n", operator_name_, ": ", detail::join(fault)});
+    text_ += detail::join({text_.empty() ? "" : "\n", operator_name_,
+                           *operator_name_ == '\0' ? "" : ": ", detail::join(fault)});
   }
+
+  /// Adds the faults of another report, which has no operator's name.
+  [[gnu::cold]] void add(const Report& other) { add(other.status_, {other.text_}); }
 
   bool ok() const noexcept { return status_ == Status::kOk; }
 

@@ -100,6 +100,29 @@ namespace aten_bridge::detail {
   return true;
 }
 
+/// Completes a description that a host made; false, with the report, if something is wrong with it.
+[[gnu::noinline]] inline bool complete(OperandDesc& desc, const OperandName& name, Report& report) {
+  desc.numel = 0;
+  const std::string fault = form_fault(desc.ndim, desc.sizes);
+  if (!fault.empty()) {
+    report.add(Status::kShape, {name.text(), fault});
+    return false;
+  }
+  if (desc.is_none()) {
+    return true;
+  }
+  if (!count_elements(desc, name, report)) {
+    return false;
+  }
+  if (desc.numel == 1) {  // whatever its strides are
+    desc.data = static_cast<char*>(desc.data) +
+                desc.offset * static_cast<int64_t>(dtype_itemsize(desc.dtype));
+    desc.strides = nullptr;
+    desc.offset = 0;
+  }
+  return true;
+}
+
 }  // namespace aten_bridge::detail
 
 #pragma GCC visibility pop

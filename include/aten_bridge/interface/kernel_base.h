@@ -14,7 +14,7 @@
 
 #pragma GCC visibility push(hidden)
 
-namespace aten_bridge::detail {
+namespace aten_bridge {
 
 /// What a host calls things, for error texts.
 struct HostMessages {
@@ -22,7 +22,12 @@ struct HostMessages {
   const char* resized;        ///< the cure where a kernel resized its output
   const char* changed_dtype;  ///< the cure where it changed its dtype
   const char* operands;       ///< what to compare with the kernel where the count is another
+  std::string (*missing_attribute)(const char* name) = nullptr;  ///< how an operator gets one
 };
+
+}  // namespace aten_bridge
+
+namespace aten_bridge::detail {
 
 /// What a kernel's author says of its operator, for hosts that have operators of their own names,
 /// transformations and devices.
@@ -35,11 +40,10 @@ struct OperatorOptions {
   at::ScalarType cast_to = at::ScalarType::Undefined;  // Undefined: autocast's own dtype
 };
 
-/// Of which operator and host a kernel is.
+/// Of which operator a kernel is.
 struct KernelOrigin {
   const char* operator_name = nullptr;
   ErrorMode error_mode = ErrorMode::kThrow;
-  const HostMessages* messages = nullptr;  // of its host
   OperatorOptions options = {};
 };
 
@@ -74,6 +78,36 @@ struct KernelDescriptor : KernelOrigin, KernelTraits {
   /// reads the results.
   constexpr bool has_side_effect() const { return options.has_side_effect || changes_state; }
 };
+
+/// The check of a parameter; null if there is none.
+inline const OperandCheck* find_check(const KernelDescriptor& kernel, Role role, int parameter) {
+  if (kernel.is_gradient && role == Role::kOutput) {
+    return nullptr;  // the checks are those of the forward kernel
+  }
+  for (int i = 0; i < kernel.check_count; ++i) {
+    if (kernel.checks[i].role() == role && parameter-- == 0) {
+      return &kernel.checks[i];
+    }
+  }
+  return nullptr;
+}
+
+inline OperandName operand_name(const OperandCheck* check, Role role, int index) {
+  return {role, index, check == nullptr ? nullptr : check->name()};
+}
+
+/// The same of an operand of a call: all tensors of an at::TensorList have the check of their
+/// parameter.
+[[gnu::cold]] inline const OperandCheck* find_check(const Arguments& arguments, int i) {
+  return i < arguments.inputs
+             ? find_check(*arguments.kernel, Role::kInput, input_parameter(arguments, i))
+             : find_check(*arguments.kernel, Role::kOutput, i - arguments.inputs);
+}
+[[gnu::cold]] inline OperandName operand_name(const Arguments& arguments, int i) {
+  const bool is_input = i < arguments.inputs;
+  return operand_name(find_check(arguments, i), is_input ? Role::kInput : Role::kOutput,
+                      is_input ? i : i - arguments.inputs);
+}
 
 /// An attribute of a kernel.
 struct AttributeInfo {

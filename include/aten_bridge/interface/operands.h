@@ -22,7 +22,8 @@
 
 namespace aten_bridge {
 class OperandCheck;
-}
+struct HostMessages;
+}  // namespace aten_bridge
 
 namespace aten_bridge::detail {
 
@@ -65,6 +66,14 @@ struct ParameterInfo {
   }
 };
 
+/// What is known of the view that an operand has.
+enum class ViewState : std::uint8_t {
+  kUnknown,   // there may be one, which has to be looked at
+  kBound,     // over this call's memory, in a layout that a later call can take
+  kReusable,  // of the last call, after its body: unmodified and uniquely owned
+  kMatched,   // the same, and this call has such an operand again
+};
+
 /// One operand during a call: the host's memory and the tensor that the kernel works on.
 struct Operand {
   OperandName name;
@@ -79,9 +88,7 @@ struct Operand {
   c10::DispatchKeySet keys;
   caffe2::TypeMeta type;
   DType dtype = DType::kNone;
-  bool has_reusable_layout = false;      // see has_reusable_layout()
-  bool is_reusable = false;              // after the body: see mark_reusable()
-  bool matches_cached = false;           // as in the last call, but for the memory
+  ViewState state = ViewState::kUnknown;
   bool is_borrowed = false;              // `view` has no share in its tensor, which others keep
   alignas(16) unsigned char number[16];  // of one whose element is fetched from a device
 };
@@ -97,18 +104,16 @@ struct OperandCache {
   OperandCache(const OperandCache&) = delete;
   OperandCache& operator=(const OperandCache&) = delete;
 
-  std::uint64_t place = 0;                   // whose calls they are of
+  std::uint64_t call_site = 0;               // whose calls they are of
   const KernelDescriptor* kernel = nullptr;  // of the last call
-  int count = 0;                             // of its operands
   bool in_use = false;
   std::vector<Operand> operands;
   Tensors list;  // for an at::TensorList; empty between the calls
 };
 
-/// The operands of a thread's calls of a kernel, by a number that the host has for each place of a
-/// network, which has shapes of its own. Four places that fall together keep theirs. A fifth takes
-/// over those of the one whose call is the longest ago, and makes other views of them, which costs
-/// time alone.
+/// The operands of a thread's calls of a kernel, by a number for each call site of a network, which
+/// has shapes of its own. Four call sites in one bucket keep theirs. A fifth takes over those of
+/// the one whose call is the longest ago, and makes other views of them, which costs time alone.
 class CallSiteCache {
  public:
   [[gnu::noinline]] CallSiteCache() = default;
@@ -116,34 +121,35 @@ class CallSiteCache {
   CallSiteCache(const CallSiteCache&) = delete;
   CallSiteCache& operator=(const CallSiteCache&) = delete;
 
-  OperandCache& of(std::uint64_t place) {
+  OperandCache& of(std::uint64_t call_site) {
     constexpr std::uint64_t kSpread = 0x9e3779b97f4a7c15;
-    const std::size_t index = place * kSpread >> (64 - kBits);
+    const std::size_t index = call_site * kSpread >> (64 - kBits);
     OperandCache* const last = table_ == nullptr ? nullptr : (*table_)[index].front().get();
-    return last != nullptr && last->place == place ? *last : find(index, place);
+    return last != nullptr && last->call_site == call_site ? *last : find(index, call_site);
   }
 
  private:
-  // Of 100 places at random addresses 68 are alone, and in 1 of 100 networks five fall together.
+  // Of 100 call sites at random addresses 68 are alone, and in 1 of 100 networks five share a
+  // bucket.
   static constexpr int kBits = 8;
   using Bucket = std::array<std::unique_ptr<OperandCache>, 4>;  // the last one called in front
   using Table = std::array<Bucket, 1U << kBits>;
 
-  [[gnu::noinline]] OperandCache& find(std::size_t index, std::uint64_t place) {
+  [[gnu::noinline]] OperandCache& find(std::size_t index, std::uint64_t call_site) {
     if (table_ == nullptr) {
       table_ = std::make_unique<Table>();
     }
-    Bucket& together = (*table_)[index];
-    auto* found = together.begin();
-    while (found != together.end() - 1 && *found != nullptr && (*found)->place != place) {
+    Bucket& bucket = (*table_)[index];
+    auto* found = bucket.begin();
+    while (found != bucket.end() - 1 && *found != nullptr && (*found)->call_site != call_site) {
       ++found;
     }
-    std::rotate(together.begin(), found, found + 1);
-    std::unique_ptr<OperandCache>& kept = together.front();
+    std::rotate(bucket.begin(), found, found + 1);
+    std::unique_ptr<OperandCache>& kept = bucket.front();
     if (kept == nullptr) {
       kept = std::make_unique<OperandCache>();
     }
-    kept->place = place;  // also of those that an outer call has in use, see run()
+    kept->call_site = call_site;  // also of those that an outer call has in use, see run()
     return *kept;
   }
 
@@ -187,7 +193,7 @@ struct AlignedCopy {
   std::unique_ptr<AlignedCopy> next;  // of the same call
 };
 
-/// All that a kernel's arguments are made from: those of a call, or stand-ins without data.
+/// All that a kernel's arguments are made from: those of a call, or meta tensors without data.
 struct Arguments {
   Operand* operands = nullptr;  // inputs, then outputs, in the host's order
   int inputs = 0;
@@ -199,8 +205,9 @@ struct Arguments {
   Instance* instance = nullptr;
   Memory* workspaces = nullptr;
   const KernelDescriptor* kernel = nullptr;
-  const void* frame = nullptr;  // the host's, for a kernel that takes it as it comes
-  void* stream = nullptr;       // the host's
+  const HostMessages* messages = nullptr;  // of the host that calls
+  const void* frame = nullptr;             // the host's, for a kernel that takes it as it comes
+  void* stream = nullptr;                  // the host's
   void (*around_state)(const char* operator_name, void* stream,
                        bool is_made) = nullptr;               // of the device
   std::vector<std::vector<int64_t>>* result_sizes = nullptr;  // to be filled, where they are found

@@ -197,7 +197,7 @@ class Kernel final : public KernelBase {
       return infer_by(std::get<0>(meta_).function, arguments);
     } else {
       raise(Status::kShape,
-            {info.operator_name, ": expected ", info.messages->results,
+            {info.operator_name, ": expected ", arguments.messages->results,
              " where the operator is made, or a kernel with a meta function, got "
              "neither; add aten_bridge::meta(function) or aten_bridge::meta() to the "
              "kernel's export"});

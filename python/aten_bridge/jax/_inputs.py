@@ -19,7 +19,7 @@ from aten_bridge.jax._dtypes import DTYPES, NAMES
 class Inputs(NamedTuple):
     """The inputs of a call, those in tuples one by one."""
 
-    texts: tuple[str, ...]  # as `kInputsAttribute` of hosts/introspection/answers.h has them, or a Fault
+    texts: tuple[str, ...]  # as `kInputsAttribute` of the headers has them, or a Fault
     shapes: tuple[tuple[int, ...] | None, ...]  # of arrays
     arrays: tuple[Any, ...]  # also of numbers; without those that are None
     types: tuple[str, ...]  # the texts without the values of numbers: "#float32=0" is "#float32"

@@ -9,7 +9,6 @@
 #include <aten_bridge/call/failure.h>
 #include <aten_bridge/call/infer.h>
 #include <aten_bridge/hosts/introspection/introspection.h>
-#include <aten_bridge/hosts/mindspore/abi.h>
 
 #include <algorithm>
 #include <cstddef>
@@ -75,13 +74,21 @@ inline constexpr const char* kResultsOfJax = "out";
 /// kExactAttribute is among them.
 class PythonAttributes final : public Attributes {
  public:
-  PythonAttributes(const PythonAttribute* attributes, int count)
-      : begin_(attributes), end_(attributes + count), is_exact_(find(kExactAttribute) != end_) {}
+  PythonAttributes(const HostMessages& messages, const PythonAttribute* attributes, int count)
+      : messages_(messages),
+        begin_(attributes),
+        end_(attributes + count),
+        is_exact_(find(kExactAttribute) != end_) {}
 
   bool has(const char* name) const override { return find(name) != end_; }
-  std::string advice(const char* name) const override { return mindspore_advice(name); }
-  /// The host's word for who tells the shapes of results; null: the kernel's.
-  const char* results() const { return is_exact_ ? kResultsOfJax : nullptr; }
+  std::string advice(const char* name) const override { return messages_.missing_attribute(name); }
+
+  /// What the host that asks calls things.
+  HostMessages messages() const {
+    HostMessages messages = messages_;
+    messages.results = is_exact_ ? kResultsOfJax : messages.results;
+    return messages;
+  }
 
  private:
   [[gnu::cold]] bool get_as(AttributeType type, const char* name, void* value) const override {
@@ -167,6 +174,7 @@ class PythonAttributes final : public Attributes {
     return is_exact_ ? value : widen(static_cast<float>(value));
   }
 
+  const HostMessages& messages_;
   const PythonAttribute* begin_;
   const PythonAttribute* end_;
   bool is_exact_;
@@ -250,12 +258,12 @@ class AttributesAsJson final : public AttributeVisitor {
 }
 
 [[gnu::cold]] ATEN_BRIDGE_INLINE const char* infer_for_python(
-    const KernelBase& kernel, const PythonInput* inputs, int input_count,
-    const PythonAttribute* attributes, int attribute_count, int* failed) noexcept {
+    const KernelBase& kernel, const HostMessages& messages, const PythonInput* inputs,
+    int input_count, const PythonAttribute* attributes, int attribute_count, int* failed) noexcept {
   thread_local std::string text;
   try {
     if (input_count == kAttributesAlone) {
-      check_attributes(kernel, PythonAttributes(attributes, attribute_count));
+      check_attributes(kernel, PythonAttributes(messages, attributes, attribute_count));
       *failed = 0;
       return "[]";
     }
@@ -268,8 +276,8 @@ class AttributesAsJson final : public AttributeVisitor {
       }
     }
     text = "[";
-    const PythonAttributes given(attributes, attribute_count);
-    for (const InferredOutput& output : infer(kernel, given, std::move(known), given.results())) {
+    const PythonAttributes given(messages, attributes, attribute_count);
+    for (const InferredOutput& output : infer(kernel, given, std::move(known), given.messages())) {
       text.append(text.size() == 1 ? "[" : ", [");
       append_json(text, std::string(dtype_name(output.dtype)).c_str());
       text += ", " + shape_text(output.sizes.data(), static_cast<int>(output.sizes.size())) + "]";

@@ -44,8 +44,10 @@ ATEN_BRIDGE_INLINE const char* describe(const KernelBase& kernel, at::DeviceType
 
 /// The outputs in JSON, [["float32", [2, -1]], ...], or, with `*failed`, the text of an error.
 /// Valid until the thread's next call.
-ATEN_BRIDGE_INLINE const char* infer_for_python(const KernelBase& kernel, const PythonInput* inputs,
-                                                int input_count, const PythonAttribute* attributes,
+ATEN_BRIDGE_INLINE const char* infer_for_python(const KernelBase& kernel,
+                                                const HostMessages& messages,
+                                                const PythonInput* inputs, int input_count,
+                                                const PythonAttribute* attributes,
                                                 int attribute_count, int* failed) noexcept;
 
 }  // namespace aten_bridge::detail
@@ -60,14 +62,15 @@ ATEN_BRIDGE_INLINE const char* infer_for_python(const KernelBase& kernel, const 
   }
 
 /// The functions that the module calls.
-#define ATEN_BRIDGE_ENTRY_PYTHON(Name)                                                             \
-  ATEN_BRIDGE_ENTRY_DESCRIBE(Name)                                                                 \
-  extern "C" ATEN_BRIDGE_PUBLIC const char* Name##Infer(                                           \
-      const ::aten_bridge::detail::PythonInput* inputs, int input_count,                           \
-      const ::aten_bridge::detail::PythonAttribute* attributes, int attribute_count,               \
-      int* failed) {                                                                               \
-    return ::aten_bridge::detail::infer_for_python(aten_bridge_kernel_##Name, inputs, input_count, \
-                                                   attributes, attribute_count, failed);           \
+#define ATEN_BRIDGE_ENTRY_PYTHON(Name)                                                           \
+  ATEN_BRIDGE_ENTRY_DESCRIBE(Name)                                                               \
+  extern "C" ATEN_BRIDGE_PUBLIC const char* Name##Infer(                                         \
+      const ::aten_bridge::detail::PythonInput* inputs, int input_count,                         \
+      const ::aten_bridge::detail::PythonAttribute* attributes, int attribute_count,             \
+      int* failed) {                                                                             \
+    return ::aten_bridge::detail::infer_for_python(                                              \
+        aten_bridge_kernel_##Name, ATEN_BRIDGE_HOST::kMessages, inputs, input_count, attributes, \
+        attribute_count, failed);                                                                \
   }
 
 #endif  // ATEN_BRIDGE_HOSTS_INTROSPECTION_INTROSPECTION_H_

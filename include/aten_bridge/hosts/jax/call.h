@@ -40,14 +40,15 @@ namespace aten_bridge::detail {
 class JaxCall : public HostCallDefaults {
  public:
   using Result = const char*;  // null, or the text of an error, which is the thread's last one
-  static constexpr bool kCountsInputs = true;
-  static constexpr bool kCountsOutputs = true;
+  static constexpr HostMessages kMessages = {"out", "let out tell the shape of the result",
+                                             "let out tell the dtype of the result",
+                                             "the arguments of the call with the kernel"};
 
   JaxCall(const char* operator_name, const JaxKernel* kernel, JaxInstances* instances,
           const xla::CallFrame* frame)
       : frame_(*frame) {
-    if (instances->info.has_instance || frame_.attributes.size != 0) {
-      kept_ = instances->of(frame_.attributes);
+    if (kernel->kernel->info.has_instance || frame_.attributes.size != 0) {
+      kept_ = instances->of(*kernel->kernel, frame_.attributes);
       none_count_ = static_cast<int>(kept_->nones.size());
       if (none_count_ != 0 && kept_->nones.back() >= input_count()) {
         refuse_nones(operator_name);
@@ -58,76 +59,32 @@ class JaxCall : public HostCallDefaults {
     }
   }
 
-  static const KernelDescriptor& info(const KernelBase& /*kernel*/, const JaxKernel* /*kernel*/,
-                                      JaxInstances* instances, const xla::CallFrame* /*frame*/) {
-    return instances->info;
-  }
-
   int input_count() const { return static_cast<int>(frame_.inputs.size) + none_count_; }
   int size() const { return input_count() + static_cast<int>(frame_.outputs.size); }
   void* stream() const { return stream_; }
 
-  /// Each place of a program has its attributes and shapes. XLA tells no more of it.
-  std::uint64_t call_site(int count) const {
-    auto number = static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(kept_.get()));
-    for (const int i : {0, count - 1}) {
-      const xla::Buffer* buffer = i >= 0 && i < count ? find(i) : nullptr;
-      const bool has_sizes =
-          buffer != nullptr && buffer->sizes != nullptr && buffer->rank <= kMaxNdim;
-      for (int64_t d = 0; has_sizes && d < buffer->rank; ++d) {
-        number = 31 * number + static_cast<std::uint64_t>(buffer->sizes[d]);
-      }
-    }
-    return number;
+  /// XLA tells no more of where in a program a call is than its attributes and shapes.
+  std::uint64_t call_site() const {
+    return static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(kept_.get()));
   }
 
   JaxAttributes attributes() const { return JaxAttributes(frame_.attributes); }
   Instance* instance() const { return kept_ == nullptr ? nullptr : kept_->instance.get(); }
 
-  [[gnu::noinline]] bool read(int i, const OperandName& name, OperandDesc& desc,
-                              Report& report) const {
-    desc = {};
-    if (is_none(i)) {
-      return true;
-    }
-    const xla::Buffer* buffer = find(i);
-    if (buffer == nullptr) {
-      report.add(Status::kNullPointer, {name.text(), ": expected a buffer of XLA's, got none"});
-      return false;
-    }
-    const std::string fault = form_fault(buffer->rank, buffer->sizes);
-    if (!fault.empty()) {
-      report.add(Status::kShape, {name.text(), fault});
-      return false;
-    }
-    desc.data = buffer->data;
-    desc.sizes = buffer->sizes;
-    desc.ndim = static_cast<int>(buffer->rank);
-    desc.dtype = xla::dtype_of(buffer->dtype);
-    if (desc.is_none()) {
-      report.add(Status::kDtype, {name.text(), ": expected ", dtype_names(), ", got \"",
-                                  xla::dtype_text(buffer->dtype), "\" with shape ",
-                                  shape_text(desc.sizes, desc.ndim)});
-      return false;
-    }
-    return count_elements(desc, name, report);
-  }
-
-  bool matches_cached(int i, DType dtype, const int64_t* sizes, int ndim) const {
-    const xla::Buffer* buffer = find(i);
-    if (buffer == nullptr || buffer->rank != ndim || xla::dtype_of(buffer->dtype) != dtype ||
-        (ndim > 0 && buffer->sizes == nullptr)) {
-      return false;
-    }
-    for (int d = 0; d < ndim; ++d) {
-      if (buffer->sizes[d] != sizes[d]) {
-        return false;
+  void describe(OperandDescs operands) const {
+    const int inputs = input_count();
+    int none = 0;  // how many inputs were None so far
+    for (int i = 0; i < inputs; ++i) {
+      if (none < none_count_ && kept_->nones[static_cast<std::size_t>(none)] == i) {
+        ++none;
+      } else {
+        describe(operands, i, buffer(frame_.inputs, i - none));
       }
     }
-    return true;
+    for (int i = inputs; i < operands.size(); ++i) {
+      describe(operands, i, buffer(frame_.outputs, i - inputs));
+    }
   }
-  void* data(int i) const { return find(i)->data; }
-  const int64_t* sizes(int i) const { return find(i)->sizes; }
 
   /// XLA's threads take denormal numbers for zeros (jaxlib 0.6 and 0.10): a kernel computes the
   /// same bits in all hosts. KernelScope makes it as it was.
@@ -148,33 +105,33 @@ class JaxCall : public HostCallDefaults {
   }
 
  private:
-  /// How many inputs before this one are None.
-  int nones_before(int input) const {
-    int count = 0;
-    while (count < none_count_ && kept_->nones[static_cast<std::size_t>(count)] < input) {
-      ++count;
+  static void describe(OperandDescs operands, int i, const xla::Buffer* buffer) {
+    if (buffer == nullptr) {
+      operands.refuse(i).add(Status::kNullPointer,
+                             {operands.name(i).text(), ": expected a buffer of XLA's, got none"});
+      return;
     }
-    return count;
+    const DType dtype = xla::dtype_of(buffer->dtype);
+    const bool is_rank = buffer->rank >= 0 && buffer->rank <= kMaxNdim;
+    operands[i] = {buffer->data, buffer->sizes, is_rank ? static_cast<int>(buffer->rank) : -1, 0,
+                   dtype};
+    if (dtype == DType::kNone || !is_rank) {
+      refuse(operands, i, *buffer);
+    }
   }
 
-  bool is_none(int i) const {
-    if (none_count_ == 0 || i >= input_count()) {
-      return false;
+  [[gnu::cold, gnu::noinline]] static void refuse(OperandDescs operands, int i,
+                                                  const xla::Buffer& buffer) {
+    const std::string name = operands.name(i).text();
+    const std::string fault = form_fault(buffer.rank, buffer.sizes);
+    Report& report = operands.refuse(i);
+    if (!fault.empty()) {
+      report.add(Status::kShape, {name, fault});
+      return;
     }
-    const int before = nones_before(i);
-    return before < none_count_ && kept_->nones[static_cast<std::size_t>(before)] == i;
-  }
-
-  /// Null for None, and for what is no buffer.
-  const xla::Buffer* find(int i) const {
-    const int inputs = input_count();
-    if (i >= inputs) {
-      return buffer(frame_.outputs, i - inputs);
-    }
-    if (none_count_ == 0) {
-      return buffer(frame_.inputs, i);
-    }
-    return is_none(i) ? nullptr : buffer(frame_.inputs, i - nones_before(i));
+    report.add(Status::kDtype,
+               {name, ": expected ", dtype_names(), ", got \"", xla::dtype_text(buffer.dtype),
+                "\" with shape ", shape_text(buffer.sizes, static_cast<int>(buffer.rank))});
   }
 
   static const xla::Buffer* buffer(const xla::Buffers& of, int i) {
@@ -235,7 +192,7 @@ inline bool answer_metadata(const xla::CallFrame& frame) {
 inline JaxInstances& instances_of(JaxKernel& kernel) {
   JaxInstances* instances = kernel.instances.load(std::memory_order_acquire);
   if (instances == nullptr) {
-    auto made = std::make_unique<JaxInstances>(*kernel.kernel);
+    auto made = std::make_unique<JaxInstances>();
     if (kernel.instances.compare_exchange_strong(instances, made.get())) {
       instances = made.release();  // for good: XLA may call to the end
     }

@@ -9,6 +9,7 @@
 #include <aten_bridge/hosts/introspection/introspection.h>
 #include <aten_bridge/hosts/mindspore/abi.h>
 #include <aten_bridge/hosts/mindspore/call.h>
+#include <aten_bridge/hosts/mindspore/raw.h>
 #include <aten_bridge/kernel/kernel.h>
 
 #include <cstdint>
@@ -39,13 +40,6 @@ class MindSporeCustom : public MindSporeCall {
   };
 
   using MindSporeCall::MindSporeCall;
-
-  /// MindSpore 2.10 has an `extra` for each operator and its inputs' shapes, in both modes.
-  std::uint64_t call_site(int count) const {
-    return extra() == nullptr
-               ? MindSporeCall::call_site(count)
-               : static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(extra()));
-  }
 
   MindSporeAttributes attributes() const { return MindSporeAttributes(extra()); }
 

@@ -99,77 +99,70 @@ class CallFrame {
   void* workspace(int index) const noexcept { return params_[size_ + index]; }
   std::size_t workspace_bytes(int index) const noexcept { return workspaces_.begin[index]; }
 
-  /// Whether the operand at `index`, below `size()`, is a row-major tensor of that dtype and those
-  /// sizes. May say no where the host has another name for the dtype.
-  [[nodiscard]] bool matches_cached(int index, DType dtype, const int64_t* sizes,
-                                    int ndim) const noexcept {
-    if (ndims_[index] != ndim || dtypes_[index] == nullptr ||
-        !is_text(dtypes_[index], dtype_name(dtype).data())) {
-      return false;
-    }
-    if (index < input_count_ && (!layouts_[index].strides.empty() || layouts_[index].offset != 0)) {
-      return false;
-    }
-    const int64_t* const given = shapes_[index];
-    if (ndim > 0 && given == nullptr) {
-      return false;
-    }
-    for (int i = 0; i < ndim; ++i) {
-      if (given[i] != sizes[i]) {
-        return false;
-      }
-    }
-    return true;
-  }
-
-  /// Reads the operand at `index`, below `size()`, into `desc`, and touches no data; faster where
-  /// `desc` has the dtype already, as one that is used again. Returns false after adding what is
-  /// wrong with the operand, under `name`, to `report`.
-  [[nodiscard, gnu::noinline]] bool read(int index, const OperandName& name, OperandDesc& desc,
-                                         Report& report) const {
+  /// Describes the operand at `index`, below `size()`, without its `numel`, and touches no data;
+  /// faster where `desc` has the dtype already. False if the dtype is none of the tables'.
+  [[nodiscard]] bool describe(int index, OperandDesc& desc) const noexcept {
     const char* dtype = dtypes_[index];
     const detail::DTypeInfo* info =
         dtype == nullptr ? nullptr : detail::find_dtype(dtype, desc.dtype);
     desc.data = params_[index];
     desc.sizes = shapes_[index];
     desc.ndim = ndims_[index];
-    desc.numel = 0;
     desc.dtype = info == nullptr ? DType::kNone : info->dtype;
     desc.strides = nullptr;
     desc.offset = 0;
-    std::size_t strides = 0;
     if (index < input_count_) {
       const Layout& layout = layouts_[index];
-      strides = layout.strides.size();
-      desc.strides = strides == 0 ? nullptr : layout.strides.data();
+      desc.strides = layout.strides.empty() ? nullptr : layout.strides.data();
       desc.offset = static_cast<int64_t>(layout.offset);
+      if (desc.strides != nullptr && layout.strides.size() != static_cast<std::size_t>(desc.ndim)) {
+        return info != nullptr && takes_any_strides(desc);
+      }
     }
+    return info != nullptr;
+  }
 
-    const bool has_sizes =
-        desc.ndim >= 0 && desc.ndim <= kMaxNdim && (desc.ndim == 0 || desc.sizes != nullptr);
-    if (!has_sizes || info == nullptr) {
-      add_form_fault(name, dtype, desc, report);
+  /// The same with `numel`. Returns false after adding what is wrong with the operand, under
+  /// `name`, to `report`.
+  [[nodiscard, gnu::noinline]] bool read(int index, const OperandName& name, OperandDesc& desc,
+                                         Report& report) const {
+    if (!describe(index, desc)) {
+      add_fault(index, name, desc, report);
       return false;
     }
-    if (desc.is_none()) {
-      return true;
+    return detail::complete(desc, name, report);
+  }
+
+  /// Adds why an operand cannot be described.
+  [[gnu::cold, gnu::noinline]] void add_fault(int index, const OperandName& name, OperandDesc desc,
+                                              Report& report) const {
+    const std::string fault = detail::form_fault(desc.ndim, desc.sizes);
+    if (!fault.empty()) {
+      report.add(Status::kShape, {name.text(), fault});
+    } else if (desc.is_none()) {
+      report.add(Status::kDtype, {name.text(), dtype_fault(dtypes_[index], desc)});
+    } else if (layouts_ != nullptr && detail::count_elements(desc, name, report)) {
+      report.add(Status::kShape,
+                 {name.text(), ": expected ", detail::count_text(desc.ndim, "stride"), ", got ",
+                  layouts_[index].strides.size(), " with ", desc.text()});
     }
-    if (!detail::count_elements(desc, name, report)) {
-      return false;
-    }
-    if (desc.numel == 1) {  // whatever its strides are
-      desc.data = static_cast<char*>(desc.data) + desc.offset * info->itemsize;
-      desc.strides = nullptr;
-      desc.offset = 0;
-    }
-    if (desc.strides != nullptr && strides != static_cast<std::size_t>(desc.ndim)) {
-      add_stride_fault(name, strides, desc, report);
-      return false;
-    }
-    return true;
   }
 
  private:
+  /// Drops the strides of None and of one element, whatever they are; false for other operands.
+  [[gnu::cold]] static bool takes_any_strides(OperandDesc& desc) noexcept {
+    bool is_one =
+        desc.ndim >= 0 && desc.ndim <= kMaxNdim && (desc.ndim == 0 || desc.sizes != nullptr);
+    for (int i = 0; is_one && i < desc.ndim; ++i) {
+      is_one = desc.sizes[i] == 1;
+    }
+    if (is_one || desc.is_none()) {
+      desc.strides = nullptr;
+      return true;
+    }
+    return false;
+  }
+
   /// Throws what is wrong with the call's arguments.
   [[noreturn, gnu::cold, gnu::noinline]] void refuse_arguments(int nparam) const {
     Report report(operator_name_);
@@ -190,35 +183,6 @@ class CallFrame {
       }
     }
     report.raise();
-  }
-
-  /// As std::strcmp() says it, which costs 91 instructions for "float32", called (glibc 2.36).
-  static bool is_text(const char* text, const char* expected) noexcept {
-    for (std::size_t i = 0; text[i] == expected[i]; ++i) {
-      if (text[i] == '\0') {
-        return true;
-      }
-    }
-    return false;
-  }
-
-  [[gnu::cold, gnu::noinline]] static void add_form_fault(const OperandName& name,
-                                                          const char* dtype,
-                                                          const OperandDesc& desc, Report& report) {
-    const std::string fault = detail::form_fault(desc.ndim, desc.sizes);
-    if (!fault.empty()) {
-      report.add(Status::kShape, {name.text(), fault});
-    } else {
-      report.add(Status::kDtype, {name.text(), dtype_fault(dtype, desc)});
-    }
-  }
-
-  [[gnu::cold, gnu::noinline]] static void add_stride_fault(const OperandName& name,
-                                                            std::size_t strides,
-                                                            const OperandDesc& desc,
-                                                            Report& report) {
-    report.add(Status::kShape, {name.text(), ": expected ", detail::count_text(desc.ndim, "stride"),
-                                ", got ", strides, " with ", desc.text()});
   }
 
   /// ": expected ..., got ..." for a dtype that is not in the tables.

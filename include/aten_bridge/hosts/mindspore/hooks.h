@@ -96,7 +96,8 @@ inline HookMemory& hook_memory(const KernelBase& kernel) {
     const KernelBase& kernel, const int* ndims, int64_t** shapes, void* extra) try {
   const MindSporeAttributes attributes(extra);
   HookInputs known(kernel.info, attributes);
-  check_count(kernel.info, known.inputs.size());  // before a shape is read that is not there
+  check_count(kernel.info, MindSporeCustom::kMessages,
+              known.inputs.size());  // before a shape is read that is not there
   HookMemory& memory = hook_memory(kernel);
   if (memory.tensors.size() != known.tensors.size()) {
     memory.tensors = unknown_values(known.tensors.size());
@@ -112,7 +113,8 @@ inline HookMemory& hook_memory(const KernelBase& kernel) {
     memory.tensors[i].sizes = input.sizes;
   }
   std::vector<std::vector<int64_t>> sizes;
-  for (InferredOutput& output : infer(kernel, attributes, std::move(known.inputs))) {
+  for (InferredOutput& output :
+       infer(kernel, attributes, std::move(known.inputs), MindSporeCustom::kMessages)) {
     sizes.push_back(std::move(output.sizes));
   }
   return sizes;
@@ -144,7 +146,8 @@ inline HookMemory& hook_memory(const KernelBase& kernel) {
     memory.tensors[i].dtype = input.dtype;
   }
   std::vector<int> ids;
-  for (const InferredOutput& output : infer(kernel, attributes, std::move(known.inputs))) {
+  for (const InferredOutput& output :
+       infer(kernel, attributes, std::move(known.inputs), MindSporeCustom::kMessages)) {
     const OperandName operand{Role::kOutput, static_cast<int>(ids.size())};
     ids.push_back(type_id(output.dtype, join({name, ": ", operand.text()})));
   }
@@ -186,8 +189,9 @@ inline HookMemory& hook_memory(const KernelBase& kernel) {
           return 0;
         }
       }
-      const MetaArguments stand_ins(info, static_cast<Instance*>(host->kernel_data), inputs);
-      const auto bytes = measure_workspaces(kernel, stand_ins.arguments);
+      const MetaArguments metas(
+          {kernel, static_cast<Instance*>(host->kernel_data), MindSporeCustom::kMessages}, inputs);
+      const auto bytes = measure_workspaces(kernel, metas.arguments);
       host->workspaces.assign(bytes.begin(), bytes.end());
     }
   } catch (...) {  // NOLINT(bugprone-empty-catch)

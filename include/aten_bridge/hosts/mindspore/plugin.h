@@ -10,6 +10,7 @@
 #include <aten_bridge/hosts/introspection/introspection.h>
 #include <aten_bridge/hosts/mindspore/abi.h>
 #include <aten_bridge/hosts/mindspore/call.h>
+#include <aten_bridge/hosts/mindspore/raw.h>
 #include <aten_bridge/interface/kernel_base.h>
 #include <aten_bridge/interface/numbers.h>
 #include <sys/syscall.h>
@@ -32,9 +33,9 @@ namespace aten_bridge::detail {
 
 class MindSporePlugin : public MindSporeCall {
  public:
-  static constexpr bool kCountsInputs = true;
   static constexpr bool kStridesInputs = true;
   static constexpr bool kWritesInputs = true;
+  static constexpr bool kMayHaveMore = true;
   static constexpr bool kSizesAfterRun = true;
   static constexpr HostMessages kMessages =
       messages("the kernel's parameters with MindSpore's definition of the operator");

@@ -11,6 +11,7 @@
 #include <aten_bridge/call/bind.h>
 #include <aten_bridge/call/infer.h>
 #include <aten_bridge/call/workspaces.h>
+#include <aten_bridge/hosts/pytorch/errors.h>
 #include <aten_bridge/hosts/pytorch/operands.h>
 #include <aten_bridge/hosts/pytorch/pytorch.h>
 #include <aten_bridge/hosts/pytorch/results.h>
@@ -36,6 +37,7 @@ class PyTorchCall {
   [[gnu::always_inline]] PyTorchCall(const PyTorchKernel& kernel, CallMode mode, bool is_gradient)
       : kernel_(kernel), info_(kernel.kernel->info), mode_(mode), is_gradient_(is_gradient) {
     arguments_.kernel = &info_;
+    arguments_.messages = &kPyTorchMessages;
     arguments_.around_state = kernel.around_state;
   }
   ~PyTorchCall() {

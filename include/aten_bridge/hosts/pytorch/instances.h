@@ -6,17 +6,15 @@
 #define ATEN_BRIDGE_HOSTS_PYTORCH_INSTANCES_H_
 
 #include <ATen/core/ivalue.h>
+#include <aten_bridge/call/instance_cache.h>
 #include <aten_bridge/hosts/pytorch/schema.h>
 #include <aten_bridge/interface/kernel_base.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <deque>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -68,7 +66,7 @@ class StackAttributes final : public Attributes {
       if (!v.isList()) {
         return false;
       }
-      for (const c10::IValue& element : v.toListRef()) {
+      for (const c10::IValue& element : v.toListRef()) {  // NOLINT
         if (!is_of_type(element)) {
           return false;
         }
@@ -123,7 +121,7 @@ inline bool is_same_other(const c10::IValue& a, const c10::IValue& b);
   if (a.isDouble() && b.isDouble()) {
     const double x = a.toDouble();
     const double y = b.toDouble();
-    return std::memcmp(&x, &y, sizeof(double)) == 0;
+    return std::memcmp(&x, &y, sizeof(double)) == 0;  // NOLINT: to the bit
   }
   if (a.isInt() && b.isInt()) {
     return a.toInt() == b.toInt();
@@ -135,7 +133,7 @@ inline bool is_same_other(const c10::IValue& a, const c10::IValue& b) {
   if (a.isList() && b.isList()) {
     const auto& x = a.toListRef();
     const auto& y = b.toListRef();
-    if (x.size() == 0 && y.size() == 0) {  // a list of floats is none of ints
+    if (x.empty() && y.empty()) {  // a list of floats is none of ints
       return *a.toList().elementType() == *b.toList().elementType();
     }
     return x.size() == y.size() && std::equal(x.begin(), x.end(), y.begin(), is_same_value);
@@ -143,98 +141,55 @@ inline bool is_same_other(const c10::IValue& a, const c10::IValue& b) {
   return a.tagKind() == b.tagKind() && (a.isNone() || a == b);
 }
 
-/// An operator's instances. Threads may ask at once; only where one is new do they wait.
+/// The values of one set of attributes, and what is kept for it.
+struct PyTorchCacheEntry : InstanceCacheEntry<PyTorchCacheEntry> {
+  std::vector<c10::IValue> values;
+
+  bool is_of(const c10::IValue* others) const {
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      if (!is_same_value(values[i], others[i])) {
+        return false;
+      }
+    }
+    return true;
+  }
+};
+
+/// An operator's instances.
 class PyTorchInstances {
  public:
   /// The one for these attributes, if it is kept for good; else null.
   [[gnu::always_inline]] Instance* find_kept(const c10::IValue* values) const {
-    const Kept* const kept = find(values);
-    return kept == nullptr ? nullptr : kept->instance.get();
+    const PyTorchCacheEntry* const entry = cache_.find(values);
+    return entry == nullptr ? nullptr : entry->instance.get();
   }
 
   /// The one for these attributes, of which `owner` has a share where it is not kept for good; of a
   /// kernel without attributes and state, null.
   Instance* of(const KernelBase& kernel, const std::vector<SchemaAttribute>& attributes,
-               const c10::IValue* values, std::shared_ptr<Instance>& owner) {
+               const c10::IValue* values, std::shared_ptr<const PyTorchCacheEntry>& owner) {
     if (!kernel.info.has_instance) {
       return nullptr;
     }
     if (Instance* kept = find_kept(values)) {
       return kept;
     }
-    owner = find_or_make(kernel, attributes, values);
-    return owner.get();
+    owner = cache_.find_or_make(values, kernel.info.has_state, [&] {
+      Report report(kernel.info.operator_name);
+      PyTorchCacheEntry made;
+      made.instance = kernel.make_instance(StackAttributes(attributes, values), report);
+      report.raise_if_failed();
+      for (std::size_t i = 0; i < attributes.size(); ++i) {
+        // A list is the caller's, who may change it.
+        made.values.push_back(values[i].isList() ? values[i].deepcopy() : values[i]);
+      }
+      return made;
+    });
+    return owner->instance.get();
   }
 
  private:
-  struct Kept {
-    std::vector<c10::IValue> values;
-    std::shared_ptr<Instance> instance;
-    const Kept* before = nullptr;
-
-    bool is_of(const c10::IValue* others) const {
-      for (std::size_t i = 0; i < values.size(); ++i) {
-        if (!is_same_value(values[i], others[i])) {
-          return false;
-        }
-      }
-      return true;
-    }
-  };
-  // Programs have a few sets of attributes, which are kept for good; further ones replace each
-  // other, or one that changes in each step would fill the memory. A state is kept for good: a call
-  // with the same attributes must meet it again.
-  static constexpr std::size_t kMost = 64;
-
-  [[gnu::always_inline]] const Kept* find(const c10::IValue* values) const {
-    const Kept* kept = last_.load(std::memory_order_acquire);
-    while (kept != nullptr && !kept->is_of(values)) {
-      kept = kept->before;
-    }
-    return kept;
-  }
-
-  [[gnu::cold, gnu::noinline]] std::shared_ptr<Instance> find_or_make(
-      const KernelBase& kernel, const std::vector<SchemaAttribute>& attributes,
-      const c10::IValue* values) {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    if (const Kept* kept = find(values)) {  // another thread was first
-      return kept->instance;
-    }
-    for (const Kept& kept : further_) {
-      if (kept.is_of(values)) {
-        return kept.instance;
-      }
-    }
-    return make(kernel, attributes, values);
-  }
-
-  std::shared_ptr<Instance> make(const KernelBase& kernel,
-                                 const std::vector<SchemaAttribute>& attributes,
-                                 const c10::IValue* values) {
-    Report report(kernel.info.operator_name);
-    Kept kept;
-    kept.instance = kernel.make_instance(StackAttributes(attributes, values), report);
-    report.raise_if_failed();
-    for (std::size_t i = 0; i < attributes.size(); ++i) {
-      // A list is the caller's, who may change it.
-      kept.values.push_back(values[i].isList() ? values[i].deepcopy() : values[i]);
-    }
-    if (kept_.size() < kMost || kernel.info.has_state) {
-      kept.before = last_.load(std::memory_order_relaxed);
-      last_.store(&kept_.emplace_back(std::move(kept)), std::memory_order_release);
-      return kept_.back().instance;
-    }
-    if (further_.size() >= kMost) {
-      further_.pop_front();
-    }
-    return further_.emplace_back(std::move(kept)).instance;
-  }
-
-  std::atomic<const Kept*> last_{nullptr};  // of `kept_`
-  std::mutex mutex_;                        // of what follows
-  std::deque<Kept> kept_;
-  std::deque<Kept> further_;
+  InstanceCache<PyTorchCacheEntry> cache_;
 };
 
 }  // namespace aten_bridge::detail

@@ -98,7 +98,7 @@ class PyTorchOperator {
     const std::size_t count = arguments_ + (is_out ? outputs() : 0);
     const c10::IValue* const begin = stack.data() + (stack.size() - count);
     Tensors results;
-    std::shared_ptr<Instance> owner;
+    std::shared_ptr<const PyTorchCacheEntry> owner;
     PyTorchCall call(kernel, mode, is_gradient());
     try {
       Instance* const instance = instances_.of(*kernel.kernel, attributes, begin + inputs(), owner);

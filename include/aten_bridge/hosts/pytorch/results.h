@@ -10,7 +10,6 @@
 #include <aten_bridge/call/bind.h>
 #include <aten_bridge/call/infer.h>
 #include <aten_bridge/call/outputs.h>
-#include <aten_bridge/hosts/pytorch/errors.h>
 #include <aten_bridge/hosts/pytorch/operands.h>
 #include <aten_bridge/interface/kernel_base.h>
 #include <aten_bridge/tensors/exceptions.h>
@@ -84,7 +83,7 @@ inline void check_assigned(const Arguments& arguments) {
   for (int i = 0; i < arguments.outputs; ++i) {
     const Operand& output = arguments.output(i);
     if (output.view.unsafeGetTensorImpl() != output.impl) {
-      report.add(Status::kOutput, {output.name.text(), output_fault(*arguments.kernel, output)});
+      report.add(Status::kOutput, {output.name.text(), output_fault(arguments, output)});
     }
   }
   report.raise_if_failed();
@@ -114,9 +113,7 @@ inline void take_outputs(const Arguments& arguments, Tensors& outputs) {
 inline void check_written(const Arguments& arguments) {
   for (int i = 0; i < arguments.outputs; ++i) {
     if (!output_is_intact(arguments.output(i))) {
-      KernelDescriptor kernel = *arguments.kernel;
-      kernel.messages = &kPyTorchMessages;
-      refuse_outputs(kernel, arguments);
+      refuse_outputs(arguments);
     }
   }
 }

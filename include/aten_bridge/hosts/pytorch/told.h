@@ -126,7 +126,7 @@ class ToldResults {
       const KernelScope scope;
       std::vector<c10::IValue> meta;
       for (int i = 0; i < info.inputs; ++i) {
-        meta.push_back(as_meta(inputs[i]));
+        meta.push_back(as_meta(inputs[i]));  // NOLINT
       }
       PyTorchCall call(kernel_, CallMode::kMeta, is_gradient);
       call.describe(meta.data(), /*outs=*/nullptr, instance);

@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 
-#ifndef ATEN_BRIDGE_CALL_KNOWN_INPUTS_H_
-#define ATEN_BRIDGE_CALL_KNOWN_INPUTS_H_
+#ifndef ATEN_BRIDGE_CALL_ABSTRACT_VALUES_H_
+#define ATEN_BRIDGE_CALL_ABSTRACT_VALUES_H_
 
 #include <aten_bridge/interface/numbers.h>
 #include <aten_bridge/tensors/views.h>
@@ -153,4 +153,4 @@ inline std::vector<AbstractValue> unknown_values(std::size_t count) {
 
 #pragma GCC visibility pop
 
-#endif  // ATEN_BRIDGE_CALL_KNOWN_INPUTS_H_
+#endif  // ATEN_BRIDGE_CALL_ABSTRACT_VALUES_H_

@@ -1,0 +1,226 @@
+// The shapes of an operator's results.
+//
+// SPDX-License-Identifier: Apache-2.0
+
+#include "operator_shapes.h"
+
+#include "operator_kernels.h"
+
+#include <ATen/CPUGeneratorImpl.h>
+#include <ATen/ops/full.h>
+#include <aten_bridge/tensors/exceptions.h>
+
+#include <algorithm>
+#include <cmath>
+#include <mutex>
+#include <sstream>
+
+#pragma GCC visibility push(hidden)
+
+namespace aten_bridge::operators {
+
+namespace {
+
+using detail::join;
+using detail::Operand;
+using detail::raise;
+
+/// Whether PyTorch's Python part tells other results than the kernel for the CPU gives (2.11):
+/// other shapes, or, of the statistics of float16 and bfloat16, float32.
+bool has_wrong_meta(const Schema& schema, const Arguments& metas) {
+  const std::string& name = schema.name;
+  if (name.rfind("aten::", 0) != 0) {
+    return false;
+  }
+  const bool has_statistics =
+      schema.results > 1 && (name.find("batch_norm") != std::string::npos ||
+                             name.find("native_layer_norm") != std::string::npos);
+  return name.find("embedding_bag") != std::string::npos ||
+         (has_statistics &&
+          std::any_of(metas.operands, metas.operands + metas.inputs, [](const Operand& input) {
+            return input.view.defined() && at::isReducedFloatingType(input.view.scalar_type());
+          }));
+}
+
+/// The meta arguments of a call, materialised with memory full of `value`, so that an operator
+/// without a meta kernel can be run on them.
+class MaterialisedArguments {
+ public:
+  MaterialisedArguments(const Arguments& metas, const at::Scalar& value)
+      : operands_(static_cast<std::size_t>(metas.inputs)) {
+    for (int i = 0; i < metas.inputs; ++i) {
+      const at::Tensor& meta = metas.operands[i].view;
+      if (meta.defined()) {
+        operands_[static_cast<std::size_t>(i)].view =
+            at::full(meta.sizes(), value, meta.scalar_type());
+      }
+    }
+    arguments.operands = operands_.data();
+    arguments.inputs = metas.inputs;
+    arguments.list_begin = metas.list_begin;
+    arguments.list_size = metas.list_size;
+    arguments.instance = metas.instance;
+    arguments.kernel = metas.kernel;
+  }
+  MaterialisedArguments(const MaterialisedArguments&) = delete;
+  MaterialisedArguments& operator=(const MaterialisedArguments&) = delete;
+
+  Arguments arguments;
+
+ private:
+  std::vector<Operand> operands_;
+};
+
+/// Keeps PyTorch's random numbers as they are. What another thread draws meanwhile is drawn again.
+class KeptGenerator {
+ public:
+  KeptGenerator() : generator_(at::detail::getDefaultCPUGenerator()), state_(get()) {}
+  ~KeptGenerator() {
+    try {
+      const std::lock_guard<std::mutex> lock(generator_.mutex());
+      generator_.set_state(state_);
+    } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): of no memory
+    }
+  }
+  KeptGenerator(const KeptGenerator&) = delete;
+  KeptGenerator& operator=(const KeptGenerator&) = delete;
+
+ private:
+  at::Tensor get() {
+    const std::lock_guard<std::mutex> lock(generator_.mutex());
+    return generator_.get_state();
+  }
+
+  at::Generator generator_;
+  at::Tensor state_;
+};
+
+// aten_bridge._operators knows this end.
+constexpr const char* kImportPyTorch =
+    "; import torch, whose Python part knows the shapes of more operators";
+
+bool have_same_shapes(const Tensors& a, const Tensors& b) {
+  return std::equal(
+      a.begin(), a.end(), b.begin(), b.end(), [](const at::Tensor& x, const at::Tensor& y) {
+        return x.defined() == y.defined() &&
+               (!x.defined() || (x.sizes() == y.sizes() && x.scalar_type() == y.scalar_type()));
+      });
+}
+
+/// Whether it is an operator of PyTorch itself, which can be run on made-up values: those of other
+/// libraries may have effects, and nobody has looked at what their sizes depend on.
+bool is_atens(const Operator& of) { return of.schema().name.rfind("aten::", 0) == 0; }
+
+/// The shapes of an operator that cannot be asked with meta tensors: it is run on ones and on
+/// zeros, of which other shapes come if they depend on values. One of them may be refused.
+Tensors infer_by_running(const Operator& of, const Arguments& metas) {
+  if (!is_atens(of)) {
+    raise(Status::kShape, {of.schema().name, kDependsOnValues});
+  }
+  const KeptGenerator generator;
+  std::optional<Tensors> of_zeros;
+  try {
+    of_zeros = of.call(MaterialisedArguments(metas, 0).arguments);
+  } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch)
+  }
+  Tensors of_ones;
+  try {
+    of_ones = of.call(MaterialisedArguments(metas, 1).arguments);
+  } catch (const std::exception& error) {
+    if (of_zeros.has_value()) {
+      return *std::move(of_zeros);
+    }
+    // aten_bridge._function imports PyTorch where a text says so, and asks again.
+    raise(Status::kAten,
+          {of.schema().name, ": expected shapes that PyTorch tells without data, or ",
+           "with zeros or ones in the inputs, got the error: ", detail::exception_text(error),
+           kImportPyTorch});
+  }
+  if (of_zeros.has_value() && !have_same_shapes(*of_zeros, of_ones)) {
+    raise(Status::kShape, {of.schema().name, kDependsOnValues});
+  }
+  return of_ones;
+}
+
+/// Whether a call takes milliseconds and little memory, as far as its inputs and the attributes
+/// that may be sizes say it.
+bool is_small(const Arguments& metas) {
+  constexpr double kMostElements = 1 << 20;
+  double elements = 1;
+  for (int i = 0; i < metas.inputs; ++i) {
+    const at::Tensor& meta = metas.operands[i].view;
+    elements *= meta.defined() ? std::max(1.0, static_cast<double>(meta.numel())) : 1;
+  }
+  const auto multiply = [&](int64_t number) {
+    elements *= std::max(1.0, std::abs(static_cast<double>(number)));
+  };
+  for (const c10::IValue& value : static_cast<const OperatorInstance*>(metas.instance)->values()) {
+    if (value.isInt()) {
+      multiply(value.toInt());
+    } else if (value.isIntList()) {
+      for (const int64_t number : value.toIntVector()) {
+        multiply(number);
+      }
+    }
+  }
+  return elements <= kMostElements;
+}
+
+/// Throws what PyTorch's kernel says of inputs that a meta function in Python refuses: these have
+/// texts such as "not enough values to unpack" (PyTorch 2.11). The kernel is run on zeros, if that
+/// is cheap; where it takes them, the meta function's text stays.
+void throw_as_kernel_does(const Operator& of, const Arguments& metas) {
+  const bool is_internal = of.schema().name.rfind("aten::_", 0) == 0;  // checks less
+  if (is_atens(of) && !is_internal && is_small(metas)) {
+    const KeptGenerator generator;
+    static_cast<void>(of.call(MaterialisedArguments(metas, 0).arguments));
+  }
+}
+
+std::string layout_text(at::Layout layout) {
+  std::ostringstream text;
+  text << layout;
+  return text.str();
+}
+
+/// Whether an error says that an operator cannot be asked for shapes, not that these are wrong.
+bool is_about_meta(const std::string& text) {
+  return detail::is_about_data(text) || text.find("Meta") != std::string::npos ||
+         text.find("meta") != std::string::npos || text.find("data pointer") != std::string::npos ||
+         text.find("storage") != std::string::npos ||
+         text.find("no fake impl") != std::string::npos;  // of torch.library.custom_op
+}
+
+}  // namespace
+
+Tensors infer_results(const Operator& of, const Arguments& metas) {
+  Tensors results;
+  try {
+    results = has_wrong_meta(of.schema(), metas) ? infer_by_running(of, metas) : of.call(metas);
+  } catch (const Error&) {
+    throw;
+  } catch (const std::exception& error) {
+    if (!is_about_meta(detail::exception_text(error))) {
+      if (dynamic_cast<const c10::Error*>(&error) == nullptr) {  // Python's
+        throw_as_kernel_does(of, metas);
+      }
+      throw;
+    }
+    if (of.is_data_dependent()) {  // with these inputs: aten::index is so with masks alone
+      raise(Status::kShape, {of.schema().name, kDependsOnValues});
+    }
+    results = infer_by_running(of, metas);
+  }
+  for (at::Tensor& result : results) {
+    result = defined(result);
+    if (result.layout() != at::kStrided) {
+      raise(Status::kOutput, {of.schema().name, ": expected an operator whose results are dense, ",
+                              "got one whose result is ", layout_text(result.layout())});
+    }
+  }
+  return results;
+}
+
+}  // namespace aten_bridge::operators
+
+#pragma GCC visibility pop

@@ -1,0 +1,94 @@
+// One overload of an operator of PyTorch's: its inputs, and a call of it.
+//
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef ATEN_BRIDGE_OPERATORS_OVERLOAD_H_
+#define ATEN_BRIDGE_OPERATORS_OVERLOAD_H_
+
+#include "operator_schema.h"
+#include "operator_text.h"
+
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <aten_bridge/interface/kernel_base.h>
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#pragma GCC visibility push(hidden)
+
+namespace aten_bridge::operators {
+
+using detail::Arguments;
+using detail::Instance;
+using detail::KernelBase;
+using detail::ParameterInfo;
+using detail::Tensors;
+
+/// What gradients, and who asks for results of no size yet, get instead of an undefined result.
+at::Tensor defined(const at::Tensor& result);
+
+/// How often operators were taken away from the dispatcher: what is kept of one holds while this
+/// stays.
+std::uint64_t dispatcher_epoch() noexcept;
+
+/// Has the dispatcher count that. Once is enough.
+void watch_dispatcher();
+
+/// What the dispatcher has of an operator, as long as nobody takes it away.
+struct ResolvedOperator {
+  c10::OperatorHandle handle;
+  std::optional<c10::OperatorHandle> out;  // the overload that writes outputs, where it is right
+  std::uint64_t epoch = 0;                 // of the dispatcher
+};
+
+/// An overload for so many inputs; -1: for any number that it takes. Fewer than all leave out the
+/// last tensors, which may be None; with a number, the list of tensors has the length that is left.
+class Operator {
+ public:
+  /// Throws `Error` if it cannot be called.
+  Operator(const c10::OperatorHandle& handle, const TextAttributes& attributes, int inputs);
+
+  const Schema& schema() const { return schema_; }
+  /// What another one has that is not the same operator.
+  std::string key() const;
+  const std::vector<ParameterInfo>& bindings() const { return bindings_; }
+  const std::vector<OperandCheck>& checks() const { return checks_; }
+  int list_begin() const { return list_begin_; }
+
+  /// Whether the sizes of its results depend on the values of its inputs, as PyTorch says.
+  bool is_data_dependent() const;
+
+  /// Its results, undefined ones among them.
+  Tensors call(const Arguments& arguments) const;
+  /// Writes its results into the outputs; false if there is no overload that does.
+  bool call_out(const Arguments& arguments) const;
+
+  std::unique_ptr<Instance> make_instance(const KernelBase& kernel, const Attributes& attributes,
+                                          Report& report) const;
+  void visit_attributes(detail::AttributeVisitor& visitor) const;
+
+ private:
+  void push_arguments(const Arguments& arguments, std::vector<c10::IValue>& stack) const;
+
+  const ResolvedOperator& resolved() const;
+
+  mutable std::atomic<const ResolvedOperator*> resolved_{nullptr};  // replaced, never destroyed
+  std::string text_;                                                // of the schema
+  bool depends_on_values_;
+  Schema schema_;
+  std::vector<int> lengths_;             // of each argument that is a list; -1: of any length
+  std::vector<ParameterInfo> bindings_;  // of its inputs
+  std::vector<OperandCheck> checks_;     // their names
+  int list_begin_ = -1;
+};
+
+}  // namespace aten_bridge::operators
+
+#pragma GCC visibility pop
+
+#endif  // ATEN_BRIDGE_OPERATORS_OVERLOAD_H_

@@ -1,0 +1,18 @@
+// expect: aten_bridge: a host's class has `void describe(aten_bridge::OperandDescs operands)
+// const`.
+#define ATEN_BRIDGE_ENTRY_BESIDE(Name) \
+  const char* Name##Mine() { return aten_bridge_kernel_##Name.call<MyCall>(); }
+#include <aten_bridge.h>
+
+namespace {
+struct MyCall : aten_bridge::HostCallDefaults {
+  using Result = const char*;
+  static constexpr aten_bridge::HostMessages kMessages = {};
+  explicit MyCall(const char* /*operator_name*/) {}
+  int size() const { return 0; }
+  static const char* succeed() { return nullptr; }
+  static const char* fail(const aten_bridge::Failure&, aten_bridge::ErrorMode) { return ""; }
+};
+void kernel(const at::Tensor& x, at::Tensor& y) { y.copy_(x); }
+}  // namespace
+ATEN_BRIDGE_EXPORT(Kernel, kernel);
