@@ -153,7 +153,7 @@ def test_empty_and_scalar_tensors(my):
 
 
 def test_a_body_with_an_empty_result_runs_once(my):
-    # (0,) takes the quick way, and a conjugated one that for all calls.
+    # (0,) takes the fast path, and a conjugated one is converted first.
     for x in (torch.zeros(0), torch.zeros(0, dtype=torch.cfloat).conj()):
         first, second = my.runs(x), my.runs(x)
         assert first[0].shape == (0,)

@@ -1,5 +1,4 @@
-// A call of an operator of PyTorch's: from the dispatcher's stack to a kernel's arguments, and from
-// its results to the stack.
+// A call by PyTorch's dispatcher: from its stack to a kernel's arguments, and to the results.
 //
 // SPDX-License-Identifier: Apache-2.0
 
@@ -11,7 +10,6 @@
 #include <ATen/ops/empty.h>
 #include <aten_bridge/call/bind.h>
 #include <aten_bridge/call/infer.h>
-#include <aten_bridge/call/outputs.h>
 #include <aten_bridge/call/workspaces.h>
 #include <aten_bridge/hosts/pytorch/errors.h>
 #include <aten_bridge/hosts/pytorch/operands.h>
@@ -25,25 +23,22 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <utility>
 
 #pragma GCC visibility push(hidden)
 
 namespace aten_bridge::detail {
 
-/// The arguments of one call.
+/// One call, in four steps: describe(), bind(), invoke(), commit(). Each of them first asks whether
+/// there is anything to do. For row-major tensors and a kernel without checks the answer is no, and
+/// little more than the body runs: this is the fast path.
 class PyTorchCall {
  public:
   /// `is_gradient`: each output is like a tensor among the inputs.
-  PyTorchCall(const PyTorchKernel& kernel, CallMode purpose, bool is_gradient)
-      : of_(kernel),
-        info_(kernel.kernel->info),
-        purpose_(purpose),
-        is_gradient_(is_gradient),
-        report_(info_.operator_name) {
-    arguments.kernel = &info_;
-    arguments.messages = &kPyTorchMessages;
-    arguments.around_state = kernel.around_state;
+  [[gnu::always_inline]] PyTorchCall(const PyTorchKernel& kernel, CallMode mode, bool is_gradient)
+      : kernel_(kernel), info_(kernel.kernel->info), mode_(mode), is_gradient_(is_gradient) {
+    arguments_.kernel = &info_;
+    arguments_.messages = &kPyTorchMessages;
+    arguments_.around_state = kernel.around_state;
   }
   ~PyTorchCall() {
     for (Operand& operand : operands_) {
@@ -53,389 +48,397 @@ class PyTorchCall {
   PyTorchCall(const PyTorchCall&) = delete;
   PyTorchCall& operator=(const PyTorchCall&) = delete;
 
-  /// Takes the inputs, the operator's first arguments, and checks them; throws `Error`.
-  void take_inputs(const c10::IValue* inputs) {
-    const bool has_list = info_.list_begin >= 0;
-    const auto size_of_list = [&] { return inputs[info_.list_begin].toListRef().size(); };
-    arguments.list_begin = info_.list_begin;
-    arguments.list_size = has_list ? static_cast<int>(size_of_list()) : 0;
-    arguments.inputs = info_.inputs + (has_list ? arguments.list_size - 1 : 0);
-    arguments.outputs = operand_count(info_, arguments.inputs) - arguments.inputs;
-    // What is returned has no operands.
-    operands_.resize_for_overwrite(static_cast<std::size_t>(
-        info_.returns_results && !info_.is_data_dependent ? arguments.inputs : arguments.size()));
-    arguments.operands = operands_.data();
-    CheckRun checks(report_);
+  /// Makes operands of the operator's first arguments. `outs` are the tensors that a caller wants
+  /// to have written; null: results are returned.
+  [[gnu::always_inline]] void describe(const c10::IValue* inputs, const c10::IValue* outs,
+                                       Instance* instance) {
+    outs_ = outs;
+    arguments_.instance = instance;
+    count(inputs);
     int next = 0;
     for (int i = 0; i < info_.inputs; ++i) {
-      const ParameterInfo& binding = info_.bindings[i];
+      const ParameterInfo& parameter = info_.bindings[i];
       const OperandCheck* check =
           info_.check_count == 0 ? nullptr : find_check(info_, Role::kInput, i);
-      if (binding.kind == ParameterKind::kTensorList) {
+      if (parameter.kind == ParameterKind::kTensorList) {
         for (const c10::IValue& element : inputs[i].toListRef()) {
-          take_input(next++, element, binding, check, checks);
+          describe_input(next++, element, parameter, check);
         }
       } else {
-        take_input(next++, inputs[i], binding, check, checks);
+        describe_input(next++, inputs[i], parameter, check);
       }
     }
-    report_.raise_if_failed();
-    if (has_list) {
-      fill_list(arguments);
+  }
+
+  /// Checks the inputs, and converts those that the body cannot take as they are; throws `Error`.
+  [[gnu::always_inline]] void bind() {
+    bool is_ready = info_.check_count == 0 && !info_.has_state && !info_.records;
+    for (int i = 0; i < arguments_.inputs && is_ready; ++i) {
+      is_ready = is_taken_as_it_is(arguments_.operands[i].view);
+    }
+    if (!is_ready) {
+      bind_slow();
+    }
+    described_ = arguments_.inputs;
+    fill_list(arguments_);
+    if (outs_ != nullptr) {
+      check_outs();
     }
   }
 
   /// Runs the kernel, or infers, and fills in the results.
-  void run(Tensors& results) {
-    if (info_.returns_results) {
-      if (purpose_ == CallMode::kMeta) {
-        results = returns_row_major(info_) ? expected_outputs() : infer();
-      } else {
-        arguments.results = &results;
-        invoke();
-      }
-      check_defined(results);
+  [[gnu::always_inline]] void invoke(Tensors& results) {
+    if (!info_.returns_results) {
+      info_.is_own_meta ? resize_outputs(results) : write_outputs(results);
+    } else if (mode_ == CallMode::kMeta) {
+      results = returns_row_major(info_) ? make_expected() : infer();
     } else {
-      write(results);
-    }
-    check_results(results);
-    separate(arguments, purpose_, results);
-  }
-
-  /// Runs the kernel, or infers, with outputs that it is given.
-  void write_to(const c10::IValue* outputs) {
-    Tensors buffers;
-    for (int i = 0; i < arguments.outputs; ++i) {
-      buffers.push_back(outputs[i].toTensor());
-    }
-    const Tensors given = buffers;
-    check_devices(given);
-    if (info_.is_own_meta) {
-      for (std::size_t i = 0; i < given.size(); ++i) {
-        if (given[i].is_conj() || given[i].is_neg() || is_shared(arguments, given, i)) {
-          buffers[i] = make_empty(given[i].sizes(), given[i].options());
-        }
-      }
-      run_to_resize(buffers);
-      check_results(buffers);
-    } else {
-      prepare(buffers);
-      check_results(buffers);
-      if (purpose_ == CallMode::kExecute) {
-        run_in(buffers);
-      }
-    }
-    for (std::size_t i = 0; i < given.size() && purpose_ == CallMode::kExecute; ++i) {
-      if (!given[i].is_same(buffers[i])) {
-        at::native::resize_output(given[i], buffers[i].sizes());
-        given[i].copy_(buffers[i]);
-      }
+      arguments_.results = &results;
+      run();
     }
   }
 
-  Arguments arguments;
+  /// Makes the results the caller's: what it gave to be written is, the others are its alone.
+  [[gnu::always_inline]] void commit(Tensors& results) {
+    check_defined(results);
+    if (info_.check_count > 0 && mode_ != CallMode::kTrace) {
+      check_results(info_, results);
+    }
+    if (outs_ != nullptr) {
+      copy_to_outs(results);
+    } else if (mode_ != CallMode::kTrace) {  // then PyTorch sees to it itself
+      separate(arguments_, mode_, results);
+    }
+  }
 
-  /// Where the tensors are; none where there is none.
+  /// Where the tensors are; none where there is none with data.
   const std::optional<c10::Device>& device() const { return device_; }
 
-  const Operand* operands() const { return operands_.data(); }
+  /// The operands that an error's text tells, as many as described().
+  [[gnu::cold]] const Operand* describe_operands() {
+    for (int i = 0; i < std::min(described_, arguments_.inputs) && mode_ != CallMode::kTrace; ++i) {
+      Operand& operand = arguments_.operands[i];
+      if (operand.view.defined() && operand.desc.is_none()) {
+        describe(operand);
+      }
+    }
+    return arguments_.operands;
+  }
   int described() const { return described_; }
 
  private:
-  //===--- inputs ---===//
+  //===--- describe ---===//
 
-  void take_input(int index, const c10::IValue& value, const ParameterInfo& binding,
-                  const OperandCheck* check, CheckRun& checks) {
-    Operand& operand = operands_[static_cast<std::size_t>(index)];
+  [[gnu::always_inline]] void count(const c10::IValue* inputs) {
+    const bool has_list = info_.list_begin >= 0;
+    arguments_.list_begin = info_.list_begin;
+    arguments_.list_size =
+        has_list ? static_cast<int>(inputs[info_.list_begin].toListRef().size()) : 0;
+    arguments_.inputs = info_.inputs + (has_list ? arguments_.list_size - 1 : 0);
+    arguments_.outputs = operand_count(info_, arguments_.inputs) - arguments_.inputs;
+    // What is returned has no operands.
+    operands_.resize_for_overwrite(static_cast<std::size_t>(
+        info_.returns_results && !info_.is_data_dependent ? arguments_.inputs : arguments_.size()));
+    arguments_.operands = operands_.data();
+  }
+
+  [[gnu::always_inline]] void describe_input(int index, const c10::IValue& value,
+                                             const ParameterInfo& parameter,
+                                             const OperandCheck* check) {
+    Operand& operand = arguments_.operands[index];
     operand.check = check;
     operand.name = operand_name(check, Role::kInput, index);
-    if (binding.kind == ParameterKind::kNumber) {
+    if (parameter.kind == ParameterKind::kNumber) {
       take_number(operand, value);
     } else if (!value.isNone()) {
-      const at::Tensor& tensor = value.toTensor();
-      if (tensor.defined() && !take_tensor(operand, tensor)) {
-        return;
-      }
-    }
-    described_ = index + 1;
-    const bool is_known = !operand.desc.is_none();  // what is traced is not looked at
-    if (is_known ? check != nullptr || binding.kind == ParameterKind::kNumber
-                 : !operand.view.defined() && !may_be_none(binding)) {
-      check_operand(binding, check, checks, operand, report_);
+      borrow(operand, value.toTensor());
     }
   }
 
-  [[gnu::noinline]] bool take_tensor(Operand& operand, const at::Tensor& tensor) {
-    // The caller's stack has it; to count owners takes as long as all the rest here.
-    borrow(operand, tensor);
-    if (purpose_ == CallMode::kTrace) {
-      if (operand.check != nullptr) {
-        describe(operand);
-      }
-      return true;
+  c10::Device device_of_new() const {
+    return mode_ == CallMode::kMeta ? c10::Device(at::kMeta) : device_.value_or(kernel_.device);
+  }
+
+  /// Fills in what checks and error texts know of a tensor.
+  [[gnu::always_inline]] void describe(Operand& operand) {
+    detail::describe(operand, /*has_data=*/mode_ == CallMode::kExecute, sizes_);
+  }
+
+  //===--- bind ---===//
+
+  /// Whether the body takes a tensor as it is, and there is nothing to check.
+  [[gnu::always_inline]] bool is_taken_as_it_is(const at::Tensor& tensor) {
+    if (mode_ != CallMode::kExecute || !tensor.defined()) {
+      return mode_ == CallMode::kTrace && tensor.defined();
     }
-    if (!is_here(tensor)) {
-      add_device_fault(operand.name, tensor);
-      return false;
-    }
-    // Kernels loop over data; PyTorch gives transposed and repeated tensors, also as gradients.
-    if (tensor.unsafeGetTensorImpl()->has_symbolic_sizes_strides()) {
-      // How it lies in memory may depend on values.
-      own(operand, at::empty_symint(tensor.sym_sizes(), tensor.options()));
-    } else if (!is_row_major_dense(tensor)) {
-      own(operand, to_row_major_dense(tensor));
-    }
-    if (info_.records && purpose_ == CallMode::kExecute) {
-      // With a version of its own.
-      own(operand, (tensor.is_inference() ? operand.view.clone() : operand.view).variable_data());
-    }
-    describe(operand);
-    if (operand.desc.is_none()) {
-      report_.add(Status::kDtype, {operand.name.text(), ": expected ", dtype_names(), ", got ",
-                                   scalar_type_text(tensor.scalar_type())});
-    }
-    return !operand.desc.is_none();
+    const c10::TensorImpl* const impl = tensor.unsafeGetTensorImpl();
+    return is_here(tensor) && impl->layout() == at::kStrided &&
+           !impl->has_symbolic_sizes_strides() && is_row_major_dense(tensor) &&
+           dtype_of(c10::typeMetaToScalarType(impl->dtype())) != DType::kNone;
   }
 
   [[gnu::always_inline]] bool is_here(const at::Tensor& tensor) {
-    if (purpose_ == CallMode::kMeta) {
+    if (mode_ == CallMode::kMeta) {
       return tensor.is_meta();
     }
     const c10::Device device = tensor.device();
     if (!device_.has_value()) {
       device_ = device;
     }
-    return device == *device_ && (device.type() == of_.device || device.is_privateuseone());
+    return device == *device_ && (device.type() == kernel_.device || device.is_privateuseone());
   }
 
-  void add_device_fault(const OperandName& name, const at::Tensor& tensor) {
-    const bool is_known = device_.has_value() && device_->type() == of_.device;
-    const c10::Device expected(purpose_ == CallMode::kExecute ? of_.device : at::kMeta);
-    detail::add_device_fault(name, tensor, is_known ? *device_ : expected, report_);
-  }
-
-  void check_devices(const Tensors& outputs) {
-    for (std::size_t i = 0; i < outputs.size(); ++i) {
-      const int index = static_cast<int>(i);
-      if (!is_here(outputs[i])) {
-        const OperandCheck* check = find_check(info_, Role::kOutput, index);
-        add_device_fault(operand_name(check, Role::kOutput, index), outputs[i]);
+  [[gnu::noinline]] void bind_slow() {
+    Report report(info_.operator_name);
+    CheckRun checks(report);
+    for (int i = 0; i < arguments_.inputs; ++i) {
+      Operand& operand = arguments_.operands[i];
+      if (operand.view.defined() && !bind_tensor(operand, report)) {
+        continue;
+      }
+      described_ = i + 1;
+      const ParameterInfo& parameter = info_.bindings[input_parameter(arguments_, i)];
+      const bool is_known = !operand.desc.is_none();  // what is traced is not looked at
+      if (is_known ? operand.check != nullptr || parameter.kind == ParameterKind::kNumber
+                   : !operand.view.defined() && !may_be_none(parameter)) {
+        check_operand(parameter, operand.check, checks, operand, report);
       }
     }
-    report_.raise_if_failed();
+    report.raise_if_failed();
   }
 
-  [[gnu::always_inline]] void describe(Operand& operand) {
-    detail::describe(operand, /*has_data=*/purpose_ == CallMode::kExecute, sizes_);
+  bool bind_tensor(Operand& operand, Report& report) {
+    if (mode_ == CallMode::kTrace) {
+      if (operand.check != nullptr) {
+        describe(operand);
+      }
+      return true;
+    }
+    const at::ScalarType type = operand.view.scalar_type();
+    if (!is_here(operand.view)) {
+      add_device_fault(operand.name, operand.view, report);
+      return false;
+    }
+    // Kernels loop over data; PyTorch gives transposed and repeated tensors, also as gradients.
+    if (operand.view.unsafeGetTensorImpl()->has_symbolic_sizes_strides()) {
+      // How it lies in memory may depend on values.
+      own(operand, at::empty_symint(operand.view.sym_sizes(), operand.view.options()));
+    } else if (!is_row_major_dense(operand.view)) {
+      own(operand, to_row_major_dense(operand.view));
+    }
+    if (info_.records && mode_ == CallMode::kExecute) {
+      // With a version of its own.
+      own(operand,
+          (operand.view.is_inference() ? operand.view.clone() : operand.view).variable_data());
+    }
+    describe(operand);
+    if (operand.desc.is_none()) {
+      report.add(Status::kDtype, {operand.name.text(), ": expected ", dtype_names(), ", got ",
+                                  scalar_type_text(type)});
+    }
+    return !operand.desc.is_none();
   }
 
-  //===--- outputs ---===//
+  [[gnu::cold]] void add_device_fault(const OperandName& name, const at::Tensor& tensor,
+                                      Report& report) const {
+    const bool is_known = device_.has_value() && device_->type() == kernel_.device;
+    const c10::Device expected(mode_ == CallMode::kExecute ? kernel_.device : at::kMeta);
+    report.add(Status::kDevice,
+               {name.text(), ": expected a tensor on ", (is_known ? *device_ : expected).str(),
+                ", got ", tensor_text(tensor), " on ", tensor.device().str()});
+  }
 
-  at::TensorOptions options_of_first() const {
-    for (int i = 0; i < arguments.inputs; ++i) {
-      const at::Tensor& view = operands_[static_cast<std::size_t>(i)].view;
-      if (view.defined()) {
-        return view.options();
+  [[gnu::noinline]] void check_outs() {
+    Report report(info_.operator_name);
+    for (int i = 0; i < arguments_.outputs; ++i) {
+      if (!is_here(outs_[i].toTensor())) {
+        add_device_fault(output_name(info_, i), outs_[i].toTensor(), report);
       }
     }
-    return at::TensorOptions(purpose_ == CallMode::kMeta ? at::kMeta : of_.device);  // NOLINT
+    report.raise_if_failed();
   }
 
-  void set_outputs(const Tensors& outputs) const {
-    for (int i = 0; i < arguments.outputs; ++i) {
-      set_output(arguments, i, outputs[static_cast<std::size_t>(i)]);
-    }
-  }
+  //===--- invoke ---===//
 
-  /// The results of a kernel that writes its outputs.
-  void write(Tensors& outputs) {
-    if (info_.is_own_meta) {
-      // Where the result has these sizes too, who knows who made it so?
-      if (purpose_ == CallMode::kExecute) {
-        write_from(kShortUnwritten, outputs);
-        if (std::none_of(outputs.begin(), outputs.end(), [&](const at::Tensor& output) {
-              return output.sizes() == at::IntArrayRef(kShortUnwritten);
-            })) {
-          return;
-        }
-      }
-      write_from(kUnwritten, outputs);
-      for (std::size_t i = 0; i < outputs.size(); ++i) {
-        if (!outputs[i].unsafeGetTensorImpl()->has_symbolic_sizes_strides() &&
-            outputs[i].sizes() == at::IntArrayRef(kUnwritten)) {
-          report_.add(Status::kShape, {"output ", i, ": ", kNotResized});
-        }
-      }
-      report_.raise_if_failed();
-      return;
-    }
-    outputs = expected_outputs();
-    if (purpose_ == CallMode::kExecute) {
-      run_in(outputs);
-    }
-  }
-
-  /// What an _out function makes of outputs of these sizes.
-  void write_from(at::IntArrayRef sizes, Tensors& outputs) {
-    const at::TensorOptions options = options_of_first();
-    outputs.clear();
-    for (int i = 0; i < arguments.outputs; ++i) {
-      outputs.push_back(make_empty(sizes, options));
-    }
-    run_to_resize(outputs);
-  }
-
-  /// New, row-major tensors like what the kernel will write.
-  [[gnu::noinline]] Tensors expected_outputs() {
-    Tensors like;
-    if (info_.has_meta && !info_.is_gradient) {
-      like = infer();
-      check_defined(like);
-    } else if (is_gradient_) {  // of the first inputs that are tensors
-      for (int i = 0;
-           i < arguments.inputs && like.size() < static_cast<std::size_t>(arguments.outputs); ++i) {
-        const Operand& operand = operands_[static_cast<std::size_t>(i)];
-        if (info_.bindings[input_parameter(arguments, i)].kind != ParameterKind::kNumber) {
-          like.push_back(operand.view.defined() ? operand.view
-                                                : at::empty({0}, options_of_first()));
-        }
-      }
-    }
-    if (like.size() < static_cast<std::size_t>(arguments.outputs)) {
-      raise(Status::kShape,
-            {info_.operator_name, ": expected a meta function, which tells the sizes of ",
-             "the results, or out, or the gradient of a kernel of this library with ",
-             "an output for each tensor among its inputs, got none of these; give the ",
-             "kernel a meta function: aten_bridge::meta(function)"});
-    }
-    const c10::Device device = options_of_first().device();
-    for (std::size_t i = 0; i < like.size(); ++i) {
-      // A meta function may say at::kMeta, or nothing, where it makes a tensor.
-      if (purpose_ != CallMode::kExecute || !like[i].is_contiguous() ||
-          is_shared(arguments, like, i) || like[i].device() != device) {
-        like[i] = at::empty_symint(like[i].sym_sizes(), like[i].options().device(device));
-      }
-    }
-    return like;
-  }
-
-  /// Gives the tensor another's sizes; PyTorch warns where it had elements. Measured: on the CPU,
-  /// resize_output_symint of PyTorch 2.1.2 lets a tensor that grows keep its smaller memory.
-  static void resize(const at::Tensor& tensor, const at::Tensor& like) {
-    if (tensor.unsafeGetTensorImpl()->has_symbolic_sizes_strides() ||
-        like.unsafeGetTensorImpl()->has_symbolic_sizes_strides()) {
-      at::native::resize_output_symint(tensor, like.sym_sizes());
+  [[gnu::always_inline]] void run() {
+    if (info_.workspaces == 0) {
+      kernel_.kernel->invoke(arguments_);
     } else {
-      at::native::resize_output(tensor, like.sizes());
+      run_with_workspaces();
     }
   }
 
-  /// Gives tensors that a caller wants to have written the sizes that they will have.
-  void fit(Tensors& given, const Tensors& expected) {
-    for (std::size_t i = 0; i < given.size(); ++i) {
-      if (given[i].scalar_type() != expected[i].scalar_type()) {
-        const OperandCheck* check = find_check(info_, Role::kOutput, static_cast<int>(i));
-        report_.add(Status::kDtype,
-                    {operand_name(check, Role::kOutput, static_cast<int>(i)).text(), ": expected ",
-                     scalar_type_text(expected[i].scalar_type()), ", got ", tensor_text(given[i])});
-      }
+  [[gnu::noinline]] void run_with_workspaces() {
+    Memories workspaces;
+    for (const std::size_t size : measure_workspaces(*kernel_.kernel, arguments_)) {
+      workspaces.push_back(
+          {nullptr, size, c10::GetAllocator(device_of_new().type())->allocate(size)});
+      workspaces.back().data = workspaces.back().owner.get();
     }
-    report_.raise_if_failed();
-    for (std::size_t i = 0; i < given.size(); ++i) {
-      if (given[i].sym_sizes() != expected[i].sym_sizes()) {
-        resize(given[i], expected[i]);
-      }
-    }
-  }
-
-  /// Gives the outputs of a call their sizes, and those that cannot be written where they are
-  /// another place.
-  void prepare(Tensors& outputs) {
-    if (info_.has_meta || is_gradient_) {
-      fit(outputs, expected_outputs());
-    }
-    const Tensors given = outputs;
-    for (std::size_t i = 0; i < given.size(); ++i) {
-      if (!is_row_major_dense(given[i]) || is_shared(arguments, given, i)) {
-        outputs[i] = at::empty(given[i].sizes(), given[i].options());
-      }
-    }
-  }
-
-  /// The body, with outputs that it resizes.
-  void run_to_resize(Tensors& outputs) {
-    set_outputs(outputs);
-    detail::run_to_resize(arguments, [&] {
-      if (purpose_ == CallMode::kMeta) {
-        infer();
-      } else {
-        invoke();
-      }
-    });
-  }
-
-  /// The body, with outputs that stay where they are.
-  void run_in(const Tensors& outputs) {
-    set_outputs(outputs);
-    for (int i = 0; i < arguments.outputs; ++i) {
-      describe(arguments.output(i));
-    }
-    keep_sizes(arguments, sizes_before_);
-    described_ = arguments.size();
-    invoke();
-    check_written(arguments);
+    arguments_.workspaces = workspaces.data();
+    kernel_.kernel->invoke(arguments_);
   }
 
   /// What the meta function tells. To one that asks for sizes as numbers symbols are made numbers,
   /// by PyTorch's guards: it compiles anew for other sizes, or says that they cannot be known.
   Tensors infer() {
     try {
-      return of_.kernel->infer(arguments);
+      return kernel_.kernel->infer(arguments_);
     } catch (const c10::Error& error) {
-      if (purpose_ != CallMode::kMeta || !asks_for_numbers(error.what_without_backtrace()) ||
-          !make_sizes_numbers(arguments, sizes_)) {
+      if (mode_ != CallMode::kMeta || !asks_for_numbers(error.what_without_backtrace()) ||
+          !make_sizes_numbers(arguments_, sizes_)) {
         throw;
       }
     }
-    return of_.kernel->infer(arguments);
+    return kernel_.kernel->infer(arguments_);
   }
 
-  void invoke() {
-    Memories workspaces;
-    if (info_.workspaces > 0) {
-      for (const std::size_t size : measure_workspaces(*of_.kernel, arguments)) {
-        const at::DeviceType device = device_.has_value() ? device_->type() : of_.device;
-        workspaces.push_back({nullptr, size, c10::GetAllocator(device)->allocate(size)});
-        workspaces.back().data = workspaces.back().owner.get();
+  /// The results of a body that resizes its outputs.
+  [[gnu::noinline]] void resize_outputs(Tensors& results) {
+    if (outs_ != nullptr) {
+      results = given_outs();
+      replace_outs(results, [](const at::Tensor& out) { return !out.is_conj() && !out.is_neg(); });
+      run_to_resize(results);
+      return;
+    }
+    const at::TensorOptions options = options_of_first(arguments_, device_of_new());
+    if (mode_ == CallMode::kExecute) {
+      resize_from(kShortUnwritten, options, results);
+      if (std::none_of(results.begin(), results.end(), [&](const at::Tensor& result) {
+            return result.sizes() == at::IntArrayRef(kShortUnwritten);
+          })) {
+        return;
       }
-      arguments.workspaces = workspaces.data();
     }
-    of_.kernel->invoke(arguments);
+    // If a result has these sizes now, we cannot tell whether the kernel resized it.
+    resize_from(kUnwritten, options, results);
+    check_resized(info_, results);
   }
 
-  //===--- results ---===//
-
-  void check_defined(const Tensors& results) {
-    add_undefined(results, purpose_ == CallMode::kMeta ? "meta function" : "kernel", report_);
-    report_.raise_if_failed();
+  void resize_from(at::IntArrayRef sizes, const at::TensorOptions& options, Tensors& results) {
+    results.clear();
+    for (int i = 0; i < arguments_.outputs; ++i) {
+      results.push_back(make_empty(sizes, options));
+    }
+    run_to_resize(results);
   }
 
-  void check_results(const Tensors& results) {
-    if (info_.check_count > 0 && purpose_ != CallMode::kTrace) {
-      detail::check_results(info_, results);
+  void run_to_resize(Tensors& outputs) {
+    set_outputs(arguments_, outputs);
+    try {
+      if (mode_ == CallMode::kMeta) {
+        infer();
+      } else {
+        run();
+      }
+    } catch (const c10::Error& error) {
+      raise_if_not_resized(info_, error);
+      throw;
+    }
+    check_assigned(arguments_);
+    take_outputs(arguments_, outputs);
+  }
+
+  /// The results of a body that writes outputs of the right sizes.
+  [[gnu::noinline]] void write_outputs(Tensors& results) {
+    if (outs_ != nullptr) {
+      results = given_outs();
+      if (info_.has_meta || is_gradient_) {
+        fit(info_, results, make_expected());
+      }
+      replace_outs(results, is_row_major_dense);
+      check_results(info_, results);
+    } else {
+      results = make_expected();
+    }
+    if (mode_ == CallMode::kExecute) {
+      run_to_write(results);
     }
   }
 
-  const PyTorchKernel& of_;
+  void run_to_write(Tensors& outputs) {
+    set_outputs(arguments_, outputs);
+    for (int i = 0; i < arguments_.outputs; ++i) {
+      describe(arguments_.output(i));
+    }
+    keep_sizes(arguments_, sizes_before_);
+    described_ = arguments_.size();
+    run();
+    check_written(arguments_);
+    take_outputs(arguments_, outputs);
+  }
+
+  /// New, row-major tensors like what the kernel will write.
+  Tensors make_expected() {
+    const c10::Device device = device_of_new();
+    Tensors like = info_.has_meta && !info_.is_gradient ? infer()
+                   : is_gradient_                       ? first_inputs(arguments_, device)
+                                                        : Tensors();
+    check_defined(like);
+    if (like.size() < static_cast<std::size_t>(arguments_.outputs)) {
+      raise_without_meta(info_);
+    }
+    for (std::size_t i = 0; i < like.size(); ++i) {
+      // A meta function may say at::kMeta, or nothing, where it makes a tensor.
+      if (mode_ != CallMode::kExecute || !like[i].is_contiguous() || like[i].device() != device ||
+          is_shared(arguments_, like, i)) {
+        like[i] = at::empty_symint(like[i].sym_sizes(), like[i].options().device(device));
+      }
+    }
+    return like;
+  }
+
+  //===--- tensors that the caller wants to have written ---===//
+
+  Tensors given_outs() const {
+    Tensors given;
+    for (int i = 0; i < arguments_.outputs; ++i) {
+      given.push_back(outs_[i].toTensor());
+    }
+    return given;
+  }
+
+  /// Replaces those that the body cannot write where they are.
+  template <class IsWritable>
+  void replace_outs(Tensors& outs, const IsWritable& is_writable) const {
+    const Tensors given = outs;
+    for (std::size_t i = 0; i < given.size(); ++i) {
+      if (!is_writable(given[i]) || is_shared(arguments_, given, i)) {
+        outs[i] = make_empty(given[i].sizes(), given[i].options());
+      }
+    }
+  }
+
+  [[gnu::noinline]] void copy_to_outs(Tensors& results) const {
+    for (std::size_t i = 0; i < results.size() && mode_ == CallMode::kExecute; ++i) {
+      const at::Tensor& given = outs_[i].toTensor();
+      if (!given.is_same(results[i])) {
+        at::native::resize_output(given, results[i].sizes());
+        given.copy_(results[i]);
+      }
+    }
+    results.clear();
+  }
+
+  [[gnu::always_inline]] void check_defined(const Tensors& results) const {
+    for (const at::Tensor& result : results) {
+      if (!result.defined()) {
+        raise_undefined(info_, results, mode_ == CallMode::kMeta ? "meta function" : "kernel");
+      }
+    }
+  }
+
+  const PyTorchKernel& kernel_;
   const KernelDescriptor& info_;
-  CallMode purpose_;
-  bool is_gradient_;
-  Report report_;
-  c10::SmallVector<Operand, 4> operands_;
-  KeptSizes sizes_;
+  const CallMode mode_;
+  const bool is_gradient_;
+  const c10::IValue* outs_ = nullptr;
+  Arguments arguments_;
+  c10::SmallVector<Operand, 5> operands_;
+  int described_ = 0;                          // that an error's text tells
+  std::optional<c10::Device> device_;          // of the first tensor
+  KeptSizes sizes_;                            // of operands whose sizes are symbols
   c10::SmallVector<int64_t, 8> sizes_before_;  // of the outputs, before the body
-  std::optional<c10::Device> device_;
-  int described_ = 0;
 };
 
 }  // namespace aten_bridge::detail

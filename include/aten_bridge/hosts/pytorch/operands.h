@@ -9,6 +9,7 @@
 #include <ATen/core/ivalue.h>
 #include <ATen/ops/empty.h>
 #include <aten_bridge/call/outputs.h>
+#include <aten_bridge/interface/kernel_base.h>
 #include <aten_bridge/interface/operands.h>
 #include <aten_bridge/tensors/torch.h>
 #include <c10/util/SmallVector.h>
@@ -86,18 +87,37 @@ inline void take_number(Operand& operand, const c10::IValue& value) {
   }
 }
 
-[[gnu::cold]] inline void add_device_fault(const OperandName& name, const at::Tensor& tensor,
-                                           c10::Device expected, Report& report) {
-  report.add(Status::kDevice, {name.text(), ": expected a tensor on ", expected.str(), ", got ",
-                               tensor_text(tensor), " on ", tensor.device().str()});
-}
-
 /// at::empty(), on the CPU without the dispatcher.
 inline at::Tensor make_empty(at::IntArrayRef sizes, const at::TensorOptions& options) {
   if (options.device().is_cpu()) {
     return at::detail::empty_cpu(sizes, c10::typeMetaToScalarType(options.dtype()));
   }
   return at::empty(sizes, options);
+}
+
+/// What a tensor is made like that nobody tells more of; `device`: where there is no input.
+inline at::TensorOptions options_of_first(const Arguments& arguments, c10::Device device) {
+  for (int i = 0; i < arguments.inputs; ++i) {
+    if (arguments.operands[i].view.defined()) {
+      return arguments.operands[i].view.options();
+    }
+  }
+  return at::TensorOptions(device);
+}
+
+/// As many of the first inputs that are tensors as there are outputs: what those of a gradient are
+/// like.
+inline Tensors first_inputs(const Arguments& arguments, c10::Device device) {
+  Tensors like;
+  for (int i = 0; i < arguments.inputs && like.size() < static_cast<std::size_t>(arguments.outputs);
+       ++i) {
+    const int parameter = input_parameter(arguments, i);
+    if (arguments.kernel->bindings[parameter].kind != ParameterKind::kNumber) {
+      const at::Tensor& input = arguments.operands[i].view;
+      like.push_back(input.defined() ? input : at::empty({0}, options_of_first(arguments, device)));
+    }
+  }
+  return like;
 }
 
 /// Whether both are, or may be, in the same memory.

@@ -10,7 +10,6 @@
 #include <ATen/core/stack.h>
 #include <aten_bridge/hosts/pytorch/call.h>
 #include <aten_bridge/hosts/pytorch/instances.h>
-#include <aten_bridge/hosts/pytorch/quick.h>
 #include <aten_bridge/hosts/pytorch/schema.h>
 #include <aten_bridge/hosts/pytorch/told.h>
 #include <aten_bridge/tensors/exceptions.h>
@@ -55,10 +54,10 @@ inline constexpr std::string_view kGradientSuffix = "Grad";
 /// A kernel as an operator. It stays where it is made, for as long as the process lives.
 class PyTorchOperator {
  public:
-  explicit PyTorchOperator(const PyTorchKernel& of)
-      : kernel(of),
-        qualified_name(qualified_name_of(of)),
-        attributes(SchemaAttributes(*of.kernel).attributes),
+  explicit PyTorchOperator(const PyTorchKernel& kernel_of_library)
+      : kernel(kernel_of_library),
+        qualified_name(qualified_name_of(kernel)),
+        attributes(SchemaAttributes(*kernel.kernel).attributes),
         may_be_gradient(has_gradient_name(info())) {}
   PyTorchOperator(const PyTorchOperator&) = delete;
   PyTorchOperator& operator=(const PyTorchOperator&) = delete;
@@ -95,27 +94,24 @@ class PyTorchOperator {
   }
 
   /// Replaces the arguments on the stack by the results.
-  void call(c10::Stack& stack, CallMode purpose, bool is_out) {
+  void call(c10::Stack& stack, CallMode mode, bool is_out) {
     const std::size_t count = arguments_ + (is_out ? outputs() : 0);
     const c10::IValue* const begin = stack.data() + (stack.size() - count);
     Tensors results;
-    if (is_quick_ && !is_out && purpose != CallMode::kMeta &&
-        call_quickly(begin, purpose, results)) {
-      put_results(stack, count, purpose, results);
-      return;
-    }
     std::shared_ptr<const PyTorchCacheEntry> owner;
-    PyTorchCall call(kernel, purpose, is_gradient());
+    PyTorchCall call(kernel, mode, is_gradient());
     try {
-      call.arguments.instance = instances_.of(*kernel.kernel, attributes, begin + inputs(), owner);
-      run(call, purpose, begin, is_out, results);
-      if (are_told_ && purpose == CallMode::kExecute && !is_out) {
-        compare(begin, call.arguments.instance, results);
+      Instance* const instance = instances_.of(*kernel.kernel, attributes, begin + inputs(), owner);
+      call.describe(begin, is_out ? begin + arguments_ : nullptr, instance);
+      run(call, mode, results);
+      if (are_told_ && mode == CallMode::kExecute && !is_out) {
+        told_.compare(begin, arguments_, instance, /*is_kept=*/owner == nullptr, results,
+                      is_gradient());
       }
     } catch (...) {
-      fail(purpose, call.operands(), call.described());
+      fail(mode, call);
     }
-    put_results(stack, count, purpose, results);
+    put_results(stack, count, mode, results);
   }
 
   PyTorchKernel kernel;
@@ -126,47 +122,30 @@ class PyTorchOperator {
   std::vector<c10::RegistrationHandleRAII> implementations;  // for the dispatcher's keys
 
  private:
-  /// The same for most calls; false for others, for which there is more to do.
-  [[gnu::always_inline]] bool call_quickly(const c10::IValue* begin, CallMode purpose,
-                                           Tensors& results) {
-    Instance* const instance = instances_.find_kept(begin + inputs());
-    if (info().has_instance && instance == nullptr) {
-      return false;
-    }
-    FastPathCall call(info(), instance);
-    if (!call.take_inputs(begin, purpose)) {
-      return false;
-    }
-    try {
-      if (purpose == CallMode::kTrace) {
-        return call.run(*kernel.kernel, purpose, results);
-      }
-      const KernelScope scope;
-      const bool is_done = call.run(*kernel.kernel, purpose, results);
-      if (is_done && are_told_) {
-        told_.compare(begin, instance, results, is_gradient());
-      }
-      return is_done;
-    } catch (...) {
-      fail(purpose, call.describe_operands(purpose), call.described());
+  /// The steps of a call that has its operands, with the thread's state set aside.
+  [[gnu::always_inline]] void run(PyTorchCall& call, CallMode mode, Tensors& results) const {
+    if (mode == CallMode::kTrace) {
+      run_bound(call, results);
+    } else {
+      const KernelScope scope(info().records && mode == CallMode::kExecute);
+      run_bound(call, results);
     }
   }
 
-  /// Compares the results of a call with what its meta function tells.
-  [[gnu::noinline]] void compare(const c10::IValue* begin, Instance* instance,
-                                 const Tensors& results) {
-    Instance* const kept = instances_.find_kept(begin + inputs());
-    if (info().has_instance && kept == nullptr) {
-      told_.compare_anew(begin, instance, results, is_gradient());
-    } else {
-      told_.compare(begin, kept, results, is_gradient());
+  static void run_bound(PyTorchCall& call, Tensors& results) {
+    call.bind();
+    c10::OptionalDeviceGuard on_device;
+    if (call.device().has_value() && !call.device()->is_cpu()) {
+      on_device.reset_device(*call.device());
     }
+    call.invoke(results);
+    call.commit(results);
   }
 
   /// Replaces the arguments on the stack.
-  [[gnu::always_inline]] void put_results(c10::Stack& stack, std::size_t count, CallMode purpose,
+  [[gnu::always_inline]] void put_results(c10::Stack& stack, std::size_t count, CallMode mode,
                                           Tensors& results) const {
-    if (purpose == CallMode::kExecute && c10::InferenceMode::is_enabled()) {
+    if (mode == CallMode::kExecute && c10::InferenceMode::is_enabled()) {
       make_inference_tensors(results);
     }
     if (results.size() == 1 && count > 0 && !info().lists_outputs) {  // as a rule
@@ -186,32 +165,13 @@ class PyTorchOperator {
     }
   }
 
-  [[gnu::always_inline]] void run(PyTorchCall& call, CallMode purpose, const c10::IValue* begin,
-                                  bool is_out, Tensors& results) const {
-    if (purpose == CallMode::kTrace) {
-      call.take_inputs(begin);
-      call.run(results);
-      return;
-    }
-    const KernelScope scope(info().records && purpose == CallMode::kExecute);
-    call.take_inputs(begin);
-    c10::OptionalDeviceGuard on_device;
-    if (call.device().has_value() && !call.device()->is_cpu()) {
-      on_device.reset_device(*call.device());
-    }
-    if (is_out) {
-      call.write_to(begin + arguments_);
-    } else {
-      call.run(results);
-    }
-  }
-
   /// Whether the library has the kernel that this one is the gradient of, by its name.
   bool is_of_a_kernel() const;
 
   /// Passes the exception of a call on.
-  [[noreturn, gnu::cold, gnu::noinline]] void fail(CallMode purpose, const Operand* operands,
-                                                   int described) const {
+  [[noreturn, gnu::cold, gnu::noinline]] void fail(CallMode mode, PyTorchCall& call) const {
+    const Operand* const operands = call.describe_operands();
+    const int described = call.described();
     try {
       throw;
     } catch (const Error&) {
@@ -219,7 +179,7 @@ class PyTorchOperator {
     } catch (const std::exception& error) {
       // PyTorch has exceptions of its own while it traces, which must reach it as they are.
       const std::string text = exception_text(error);
-      if (purpose != CallMode::kExecute && as_utf8(text) == text) {
+      if (mode != CallMode::kExecute && as_utf8(text) == text) {
         throw;
       }
       raise_in_pytorch(info(), operands, described);
@@ -229,7 +189,6 @@ class PyTorchOperator {
   }
 
   std::size_t arguments_ = inputs() + attributes.size();
-  bool is_quick_ = FastPathCall::is_for(kernel);
   bool are_told_ = ToldResults::is_for(info(), may_be_gradient);
   ToldResults told_{kernel};
   PyTorchInstances instances_;
@@ -240,17 +199,17 @@ class PyTorchOperator {
 /// A key's function, of which the dispatcher is the owner.
 class PyTorchFunction final : public c10::OperatorKernel {
  public:
-  PyTorchFunction(PyTorchOperator& of, CallMode purpose, bool is_out)
-      : operator_(of), purpose_(purpose), is_out_(is_out) {}
+  PyTorchFunction(PyTorchOperator& called, CallMode mode, bool is_out)
+      : operator_(called), mode_(mode), is_out_(is_out) {}
 
   // NOLINTNEXTLINE(readability-named-parameter)
   void operator()(const c10::OperatorHandle&, c10::DispatchKeySet, c10::Stack* stack) {
-    operator_.call(*stack, purpose_, is_out_);
+    operator_.call(*stack, mode_, is_out_);
   }
 
  private:
   PyTorchOperator& operator_;
-  CallMode purpose_;
+  CallMode mode_;
   bool is_out_;
 };
 

@@ -1,15 +1,15 @@
-// Results in PyTorch: nobody else's memory.
+// Results in PyTorch: what a body did to its outputs, and memory that is the caller's alone.
 //
 // SPDX-License-Identifier: Apache-2.0
 
 #ifndef ATEN_BRIDGE_HOSTS_PYTORCH_RESULTS_H_
 #define ATEN_BRIDGE_HOSTS_PYTORCH_RESULTS_H_
 
+#include <ATen/native/Resize.h>
 #include <ATen/ops/empty_like.h>
 #include <aten_bridge/call/bind.h>
 #include <aten_bridge/call/infer.h>
 #include <aten_bridge/call/outputs.h>
-#include <aten_bridge/hosts/pytorch/errors.h>
 #include <aten_bridge/hosts/pytorch/operands.h>
 #include <aten_bridge/interface/kernel_base.h>
 #include <aten_bridge/tensors/exceptions.h>
@@ -23,43 +23,63 @@
 
 namespace aten_bridge::detail {
 
-/// Adds results that are none to the report; `who` gave them.
-inline void add_undefined(const Tensors& results, const char* who, Report& report) {
+inline OperandName output_name(const KernelDescriptor& kernel, std::size_t index) {
+  const int i = static_cast<int>(index);
+  return operand_name(find_check(kernel, Role::kOutput, i), Role::kOutput, i);
+}
+
+/// Throws that results are undefined; `who` gave them.
+[[noreturn, gnu::cold, gnu::noinline]] inline void raise_undefined(const KernelDescriptor& kernel,
+                                                                   const Tensors& results,
+                                                                   const char* who) {
+  Report report(kernel.operator_name);
   for (std::size_t i = 0; i < results.size(); ++i) {
     if (!results[i].defined()) {
       report.add(Status::kOutput,
                  {"output ", i, ": expected a tensor, got an undefined tensor from the ", who});
     }
   }
+  report.raise();
 }
 
-/// Makes a tensor the output of that number, whose operand is there.
-inline Operand& set_output(const Arguments& arguments, int index, const at::Tensor& output) {
-  Operand& operand = arguments.output(index);
-  operand.check = find_check(*arguments.kernel, Role::kOutput, index);
-  operand.name = operand_name(operand.check, Role::kOutput, index);
-  operand.view = output;
-  operand.impl = output.unsafeGetTensorImpl();
-  return operand;
+[[noreturn, gnu::cold, gnu::noinline]] inline void raise_without_meta(
+    const KernelDescriptor& kernel) {
+  raise(Status::kShape,
+        {kernel.operator_name, ": expected a meta function, which tells the sizes of ",
+         "the results, or out, or the gradient of a kernel of this library with ",
+         "an output for each tensor among its inputs, got none of these; give the ",
+         "kernel a meta function: aten_bridge::meta(function)"});
 }
+
+//===--- outputs that a body resizes ---===//
 
 /// kUnwritten in as many dimensions as a tensor has without memory of its own, which is quicker. A
 /// result may have such sizes more often.
 inline constexpr std::array<int64_t, 5> kShortUnwritten = {};
 
-/// Runs a body with outputs that it resizes.
-template <class Run>
-void run_to_resize(const Arguments& arguments, const Run& run) {
-  const KernelDescriptor& kernel = *arguments.kernel;
-  try {
-    run();
-  } catch (const c10::Error& error) {
-    if (is_not_resized(exception_text(error))) {
-      raise(Status::kShape, {kernel.operator_name, ": ", kNotResized});
-    }
-    throw;
+/// Throws an error of PyTorch's as what it means: that the body does not resize.
+[[gnu::cold, gnu::noinline]] inline void raise_if_not_resized(const KernelDescriptor& kernel,
+                                                              const c10::Error& error) {
+  if (is_not_resized(exception_text(error))) {
+    raise(Status::kShape, {kernel.operator_name, ": ", kNotResized});
   }
+}
+
+/// Throws where outputs have still the sizes kUnwritten.
+inline void check_resized(const KernelDescriptor& kernel, const Tensors& outputs) {
   Report report(kernel.operator_name);
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    if (!outputs[i].unsafeGetTensorImpl()->has_symbolic_sizes_strides() &&
+        outputs[i].sizes() == at::IntArrayRef(kUnwritten)) {
+      report.add(Status::kShape, {"output ", i, ": ", kNotResized});
+    }
+  }
+  report.raise_if_failed();
+}
+
+/// Throws where a body assigned another tensor to an output.
+inline void check_assigned(const Arguments& arguments) {
+  Report report(arguments.kernel->operator_name);
   for (int i = 0; i < arguments.outputs; ++i) {
     const Operand& output = arguments.output(i);
     if (output.view.unsafeGetTensorImpl() != output.impl) {
@@ -69,6 +89,26 @@ void run_to_resize(const Arguments& arguments, const Run& run) {
   report.raise_if_failed();
 }
 
+//===--- outputs that a body writes where they are ---===//
+
+/// Makes tensors the outputs, whose operands are there. They are moved, so that a result has no
+/// second owner once take_outputs() has moved it back.
+inline void set_outputs(const Arguments& arguments, Tensors& outputs) {
+  for (int i = 0; i < arguments.outputs; ++i) {
+    Operand& operand = arguments.output(i);
+    operand.check = find_check(*arguments.kernel, Role::kOutput, i);
+    operand.name = operand_name(operand.check, Role::kOutput, i);
+    operand.view = std::move(outputs[static_cast<std::size_t>(i)]);
+    operand.impl = operand.view.unsafeGetTensorImpl();
+  }
+}
+
+inline void take_outputs(const Arguments& arguments, Tensors& outputs) {
+  for (int i = 0; i < arguments.outputs; ++i) {
+    outputs[static_cast<std::size_t>(i)] = std::move(arguments.output(i).view);
+  }
+}
+
 /// Throws what a body did to outputs that should have stayed where they are.
 inline void check_written(const Arguments& arguments) {
   for (int i = 0; i < arguments.outputs; ++i) {
@@ -76,6 +116,54 @@ inline void check_written(const Arguments& arguments) {
       refuse_outputs(arguments);
     }
   }
+}
+
+/// Gives a tensor another's sizes; PyTorch warns where it had elements. Measured: on the CPU,
+/// resize_output_symint of PyTorch 2.1.2 lets a tensor that grows keep its smaller memory.
+inline void resize_like(const at::Tensor& tensor, const at::Tensor& like) {
+  if (tensor.unsafeGetTensorImpl()->has_symbolic_sizes_strides() ||
+      like.unsafeGetTensorImpl()->has_symbolic_sizes_strides()) {
+    at::native::resize_output_symint(tensor, like.sym_sizes());
+  } else {
+    at::native::resize_output(tensor, like.sizes());
+  }
+}
+
+/// Gives tensors that a caller wants to have written the sizes that they will have.
+inline void fit(const KernelDescriptor& kernel, const Tensors& given, const Tensors& expected) {
+  Report report(kernel.operator_name);
+  for (std::size_t i = 0; i < given.size(); ++i) {
+    if (given[i].scalar_type() != expected[i].scalar_type()) {
+      report.add(Status::kDtype,
+                 {output_name(kernel, i).text(), ": expected ",
+                  scalar_type_text(expected[i].scalar_type()), ", got ", tensor_text(given[i])});
+    }
+  }
+  report.raise_if_failed();
+  for (std::size_t i = 0; i < given.size(); ++i) {
+    if (given[i].sym_sizes() != expected[i].sym_sizes()) {
+      resize_like(given[i], expected[i]);
+    }
+  }
+}
+
+//===--- results as the caller gets them ---===//
+
+/// Throws what the checks of the outputs say.
+[[gnu::noinline]] inline void check_results(const KernelDescriptor& kernel,
+                                            const Tensors& results) {
+  Report report(kernel.operator_name);
+  CheckRun checks(report);
+  KeptSizes sizes;
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    if (const OperandCheck* check = find_check(kernel, Role::kOutput, static_cast<int>(i))) {
+      Operand operand;
+      operand.view = results[i];
+      describe(operand, /*has_data=*/false, sizes);
+      checks(*check, output_name(kernel, i), operand.desc);
+    }
+  }
+  report.raise_if_failed();
 }
 
 /// Whether a result has the memory of an input, or of a result before it.
@@ -117,15 +205,15 @@ inline bool returns_row_major(const KernelDescriptor& kernel) {
 }
 
 /// Copies results that have the memory of others, to which autograd and the caller write, and those
-/// that do not lie as they should. PyTorch sees to it itself where it traces.
-[[gnu::always_inline]] inline void separate(const Arguments& arguments, CallMode purpose,
+/// that do not lie as they should.
+[[gnu::always_inline]] inline void separate(const Arguments& arguments, CallMode mode,
                                             Tensors& results) {
-  for (std::size_t i = 0; i < results.size() && purpose != CallMode::kTrace; ++i) {
+  for (std::size_t i = 0; i < results.size(); ++i) {
     at::Tensor& result = results[i];
     if (arguments.kernel->records && result.requires_grad()) {
       result = result.detach();
     }
-    if (purpose == CallMode::kMeta) {
+    if (mode == CallMode::kMeta) {
       result = is_shared(arguments, results, i) ? at::empty_like(result) : result;
     } else if (!lies_as_told(*arguments.kernel, result)) {
       result = to_row_major_dense(result);
@@ -136,51 +224,31 @@ inline bool returns_row_major(const KernelDescriptor& kernel) {
   }
 }
 
-/// The same as what PyTorch's own operators return in inference mode, in which no body runs: over
-/// the same memory, without what autograd needs.
-[[gnu::noinline]] inline void make_inference_tensors(Tensors& results) {
+/// The keys of a tensor, which PyTorch lets its own kinds of tensors alone change.
+struct KeysOfTensor : c10::TensorImpl {
+  static c10::DispatchKeySet& get(c10::TensorImpl& tensor) {
+    return tensor.*(&KeysOfTensor::key_set_);
+  }
+};
+
+/// Makes results what PyTorch's own operators return in inference mode, in which no body runs:
+/// tensors without what autograd needs. One that has another owner too stays as it is, and a new
+/// one over the same memory is returned.
+inline void make_inference_tensors(Tensors& results) {
   for (at::Tensor& result : results) {
     if (result.is_inference()) {
       continue;
     }
-    if (result.layout() != at::kStrided || result.is_quantized() || result.is_nested() ||
-        !(result.is_cpu() || result.is_cuda())) {
-      result = result.clone();
-      continue;
+    if (result.use_count() > 1 || result.weak_use_count() > 1 ||
+        result.unsafeGetTensorImpl()->autograd_meta() != nullptr) {
+      result = at::Tensor(result.unsafeGetTensorImpl()->shallow_copy_and_detach(
+          c10::VariableVersion(), /*allow_tensor_metadata_change=*/true));
     }
-    const c10::TensorImpl* const impl = result.unsafeGetTensorImpl();
-    at::Tensor made = at::detail::make_tensor<c10::TensorImpl>(c10::Storage(impl->unsafe_storage()),
-                                                               impl->key_set(), impl->dtype());
-    made.unsafeGetTensorImpl()->set_sizes_and_strides(result.sizes(), result.strides(),
-                                                      result.storage_offset());
-    result = std::move(made);
+    c10::TensorImpl& tensor = *result.unsafeGetTensorImpl();
+    c10::DispatchKeySet& keys = KeysOfTensor::get(tensor);
+    keys = keys - c10::autograd_dispatch_keyset_with_ADInplaceOrView;
+    tensor.set_version_counter(c10::VariableVersion());
   }
-}
-
-/// What the checks of the outputs say.
-inline void check_results(const KernelDescriptor& kernel, const Tensors& results) {
-  Report report(kernel.operator_name);
-  CheckRun checks(report);
-  KeptSizes sizes;
-  for (std::size_t i = 0; i < results.size(); ++i) {
-    const int index = static_cast<int>(i);
-    if (const OperandCheck* check = find_check(kernel, Role::kOutput, index)) {
-      Operand operand;
-      operand.view = results[i];
-      describe(operand, /*has_data=*/false, sizes);
-      checks(*check, operand_name(check, Role::kOutput, index), operand.desc);
-    }
-  }
-  report.raise_if_failed();
-}
-
-/// What there is to do with what a kernel returned.
-[[gnu::noinline]] inline void finish_results(const Arguments& arguments, CallMode purpose,
-                                             Tensors& results) {
-  Report report(arguments.kernel->operator_name);
-  add_undefined(results, "kernel", report);
-  report.raise_if_failed();
-  separate(arguments, purpose, results);
 }
 
 }  // namespace aten_bridge::detail

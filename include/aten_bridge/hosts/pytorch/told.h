@@ -18,6 +18,8 @@
 #include <cstdint>
 #include <cstring>
 #include <exception>
+#include <functional>
+#include <string_view>
 #include <vector>
 
 #pragma GCC visibility push(hidden)
@@ -66,6 +68,8 @@ class CallDigest {
       add(bits[0]);
       add(bits[1]);
       add(static_cast<std::uint64_t>(value.isInt()) + 2);
+    } else if (value.isString()) {
+      add(std::hash<std::string_view>()(value.toStringRef()));
     } else {
       add(~std::uint64_t{0});
     }
@@ -78,7 +82,7 @@ class CallDigest {
 /// and attributes is looked at once, as long as there are not too many of them at a time.
 class ToldResults {
  public:
-  explicit ToldResults(const PyTorchKernel& kernel) : of_(kernel) {}
+  explicit ToldResults(const PyTorchKernel& kernel) : kernel_(kernel) {}
 
   /// Whether there are calls of the kernel to be compared: it returns results that a function tells
   /// beforehand, of its own or, of one that may be a gradient, its inputs. The body itself, where
@@ -88,28 +92,35 @@ class ToldResults {
            (kernel.has_meta ? !kernel.is_own_meta : may_be_gradient);
   }
 
-  /// Throws `Error` if the results of a call differ from what its inputs tell. `instance` is what
-  /// is kept for good of the call's attributes; null: nothing, or there are none.
-  [[gnu::always_inline]] void compare(const c10::IValue* inputs, Instance* instance,
-                                      const Tensors& results, bool is_gradient) {
-    CallDigest digest(instance);
-    for (int i = 0; i < of_.kernel->info.inputs; ++i) {
-      digest.add(inputs[i]);
+  /// Throws `Error` if the results of a call with so many arguments differ from what its inputs
+  /// tell. `is_kept`: the instance is kept for good, and is known by its address.
+  [[gnu::always_inline]] void compare(const c10::IValue* arguments, std::size_t count,
+                                      Instance* instance, bool is_kept, const Tensors& results,
+                                      bool is_gradient) {
+    CallDigest digest(is_kept ? instance : nullptr);
+    const std::size_t told =
+        is_kept ? static_cast<std::size_t>(kernel_.kernel->info.inputs) : count;
+    for (std::size_t i = 0; i < told; ++i) {
+      digest.add(arguments[i]);
     }
     for (const at::Tensor& result : results) {
       digest.add(result);
     }
     std::atomic<std::uint64_t>& last = seen_[digest.value() >> (64 - kBits)];
     if (last.load(std::memory_order_relaxed) != digest.value()) {
-      compare_anew(inputs, instance, results, is_gradient);
+      compare_anew(arguments, instance, results, is_gradient);
       last.store(digest.value(), std::memory_order_relaxed);
     }
   }
 
-  /// The same for a call whose attributes are not kept.
+ private:
+  // An operator of a network has a few sets of sizes. More of them meet in one place: then a call
+  // takes as long as one of the meta function more.
+  static constexpr int kBits = 6;
+
   [[gnu::cold, gnu::noinline]] void compare_anew(const c10::IValue* inputs, Instance* instance,
                                                  const Tensors& results, bool is_gradient) const {
-    const KernelDescriptor& info = of_.kernel->info;
+    const KernelDescriptor& info = kernel_.kernel->info;
     Tensors told;
     try {
       const KernelScope scope;
@@ -117,10 +128,11 @@ class ToldResults {
       for (int i = 0; i < info.inputs; ++i) {
         meta.push_back(as_meta(inputs[i]));  // NOLINT
       }
-      PyTorchCall call(of_, CallMode::kMeta, is_gradient);
-      call.arguments.instance = instance;
-      call.take_inputs(meta.data());
-      call.run(told);
+      PyTorchCall call(kernel_, CallMode::kMeta, is_gradient);
+      call.describe(meta.data(), /*outs=*/nullptr, instance);
+      call.bind();
+      call.invoke(told);
+      call.commit(told);
     } catch (const std::exception&) {
       return;  // a caller that asks for the shapes meets this error
     }
@@ -129,22 +141,14 @@ class ToldResults {
       const bool is_of_none = is_gradient && told[i].numel() == 0;
       if (!is_of_none && (told[i].scalar_type() != results[i].scalar_type() ||
                           told[i].sizes() != results[i].sizes())) {
-        const int index = static_cast<int>(i);
-        const OperandName name =
-            operand_name(find_check(info, Role::kOutput, index), Role::kOutput, index);
         report.add(Status::kOutput,
-                   {name.text(), ": expected ", tensor_text(told[i]), " as the ",
+                   {output_name(info, i).text(), ": expected ", tensor_text(told[i]), " as the ",
                     is_gradient ? "input whose gradient it is" : "meta function says", ", got ",
                     tensor_text(results[i]), " from the kernel; let the two agree"});
       }
     }
     report.raise_if_failed();
   }
-
- private:
-  // An operator of a network has a few sets of sizes. More of them meet in one place: then a call
-  // takes as long as one of the meta function more.
-  static constexpr int kBits = 6;
 
   /// The same without data.
   static c10::IValue as_meta(const c10::IValue& value) {
@@ -163,7 +167,7 @@ class ToldResults {
     return list;
   }
 
-  const PyTorchKernel& of_;
+  const PyTorchKernel& kernel_;
   std::array<std::atomic<std::uint64_t>, std::size_t{1} << kBits> seen_ = {};
 };
 
