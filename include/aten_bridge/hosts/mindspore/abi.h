@@ -157,53 +157,47 @@ class MindSporeAttributes final : public Attributes {
 
   bool has(const char* name) const override {
     bool found = false;
-    return read(name, found, &AotExtra::has) && found;
+    return call(name, found, &AotExtra::has) && found;
   }
   std::string advice(const char* name) const override { return mindspore_advice(name); }
 
  private:
   [[gnu::cold]] bool get_as(AttributeType type, const char* name, void* value) const override {
-    switch (type) {
-      case AttributeType::kBool:
-        return read(name, *static_cast<bool*>(value), &AotExtra::get_bool);
-      case AttributeType::kInt:
-        return read(name, *static_cast<int64_t*>(value), &AotExtra::get_int);
-      case AttributeType::kFloat:
-        return read(name, *static_cast<double*>(value), &AotExtra::get_float);
-      case AttributeType::kString:
-        return read(name, *static_cast<std::string*>(value), &AotExtra::get_string);
-      case AttributeType::kInts:
-        return read(name, *static_cast<std::vector<int64_t>*>(value), &AotExtra::get_ints);
-      case AttributeType::kFloats:
-        return read(name, *static_cast<std::vector<double>*>(value), &AotExtra::get_floats);
-      case AttributeType::kIntLists:
-        return read(name, *static_cast<std::vector<std::vector<int64_t>>*>(value),
-                    &AotExtra::get_int_lists);
-      case AttributeType::kFloatLists:
-        return read(name, *static_cast<std::vector<std::vector<double>>*>(value),
-                    &AotExtra::get_float_lists);
-      // MindSpore has no functions for these two: aten_bridge.mindspore, the Python module, passes
-      // bools as ints, and strs as one of them.
-      case AttributeType::kBools: {
-        std::vector<int64_t> integers;
-        return read(name, integers, &AotExtra::get_ints) &&
-               to_bools(integers, *static_cast<std::vector<bool>*>(value));
-      }
-      case AttributeType::kStrings: {
-        std::string text;
-        return read(name, text, &AotExtra::get_string) &&
-               split_strings(text, *static_cast<std::vector<std::string>*>(value));
-      }
-      case AttributeType::kNumber:
-      case AttributeType::kDtype:
-        return false;
-    }
-    return false;
+    return visit_attribute_type(type, value, [&](auto* to) { return read(name, *to); });
+  }
+
+  bool read(const char* name, bool& to) const { return call(name, to, &AotExtra::get_bool); }
+  bool read(const char* name, int64_t& to) const { return call(name, to, &AotExtra::get_int); }
+  bool read(const char* name, double& to) const { return call(name, to, &AotExtra::get_float); }
+  bool read(const char* name, std::string& to) const {
+    return call(name, to, &AotExtra::get_string);
+  }
+  bool read(const char* name, std::vector<int64_t>& to) const {
+    return call(name, to, &AotExtra::get_ints);
+  }
+  bool read(const char* name, std::vector<double>& to) const {
+    return call(name, to, &AotExtra::get_floats);
+  }
+  bool read(const char* name, std::vector<std::vector<int64_t>>& to) const {
+    return call(name, to, &AotExtra::get_int_lists);
+  }
+  bool read(const char* name, std::vector<std::vector<double>>& to) const {
+    return call(name, to, &AotExtra::get_float_lists);
+  }
+  // MindSpore has no functions for these two: aten_bridge.mindspore, the Python module, passes
+  // bools as ints, and strs as one of them.
+  bool read(const char* name, std::vector<bool>& to) const {
+    std::vector<int64_t> integers;
+    return read(name, integers) && to_bools(integers, to);
+  }
+  bool read(const char* name, std::vector<std::string>& to) const {
+    std::string text;
+    return read(name, text) && split_strings(text, to);
   }
 
   // no_sanitize: the dynamic type of `extra` is a class of the host's, unknown here.
   template <class T, class R>
-  [[gnu::cold]] __attribute__((no_sanitize("vptr"))) bool read(
+  [[gnu::cold]] __attribute__((no_sanitize("vptr"))) bool call(
       const char* name, T& value, R (AotExtra::*getter)(HostString&)) const {
     if (extra_ == nullptr) {
       return false;
