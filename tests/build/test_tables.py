@@ -1,6 +1,6 @@
-"""Python's lists of dtypes and of attribute types are those of the header.
+"""Lists of dtypes, attribute types and hosts outside the header are those of the header.
 
-The header's own are made of one list each, or hold a static_assert: see docs/inside.md.
+The header's own are made of one list each, or have a static_assert: see docs/inside.md.
 """
 
 import ast
@@ -9,7 +9,7 @@ import re
 import pytest
 from conftest import SOURCE
 
-from aten_bridge import _marshal, _operators
+from aten_bridge import _marshal, _operators, build
 
 INCLUDE = SOURCE / "include/aten_bridge"
 
@@ -68,3 +68,14 @@ def test_attributes_of_operators_have_a_letter_for_each_type_but_lists_of_lists(
         "a number",
         "the name of a dtype",
     }
+
+
+def test_python_and_cmake_know_the_same_hosts_and_the_header_their_bits():
+    cmake = (SOURCE / "cmake/package/AtenBridgeAddKernel.cmake").read_text()
+    hosts = re.search(r"GLOBAL PROPERTY ATEN_BRIDGE_HOSTS (.*)\)", cmake)[1].split()
+    assert {*build.HOSTS} == {host.lower() for host in hosts}
+    header = (SOURCE / "include/aten_bridge.h").read_text()
+    blocks = re.findall(r"define ATEN_BRIDGE_IF_(\w+)\(X, argument\) X\((\w+), (\d+),", header)
+    assert blocks == [(host, host, str(1 << hosts.index(host))) for host in hosts[2:]]
+    listed = re.search(r"define ATEN_BRIDGE_HOSTS\(X, argument\)(.*?[^\\])\n", header, re.DOTALL)[1]
+    assert re.findall(r"ATEN_BRIDGE_IF_(\w+)", listed) == hosts[2:]
