@@ -88,11 +88,11 @@
 #define ATEN_BRIDGE_HOSTS(X, argument) \
   ATEN_BRIDGE_IF_PYTORCH(X, argument) ATEN_BRIDGE_IF_JAX(X, argument)
 
-#define ATEN_BRIDGE_BIT(HOST, bit, argument) +bit
-#if defined(ATEN_BRIDGE_COMPILED) &&                                          \
-    ATEN_BRIDGE_COMPILED !=                                                   \
-        defined(ATEN_BRIDGE_CUDA) + 2 * defined(ATEN_BRIDGE_MINDSPORE_PLUGIN) \
-                                            ATEN_BRIDGE_HOSTS(ATEN_BRIDGE_BIT, )
+#define ATEN_BRIDGE_BIT(HOST, bit, argument) bit +
+#if defined(ATEN_BRIDGE_COMPILED) &&                                                     \
+    ATEN_BRIDGE_COMPILED !=                                                              \
+        ATEN_BRIDGE_HOSTS(ATEN_BRIDGE_BIT, ) 2 * defined(ATEN_BRIDGE_MINDSPORE_PLUGIN) + \
+            defined(ATEN_BRIDGE_CUDA)
 #error "This source is for another DEVICE or HOST than aten_bridge_add_kernel was told."
 #endif  // ATEN_BRIDGE_COMPILED
 

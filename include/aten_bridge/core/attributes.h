@@ -37,10 +37,10 @@ namespace aten_bridge {
   X(kBools, std::vector<bool>, "a list of bools")                            \
   X(kStrings, std::vector<std::string>, "a list of strs")
 
+#define ATEN_BRIDGE_ATTRIBUTE_TYPE(type, T, text) type,
 /// What an attribute can be: kBool, kInt, kFloat, kString, kInts, kFloats, kIntLists, kFloatLists,
 /// kBools, kStrings, and two types of parameters alone: a host has an at::Scalar, kNumber, as one
 /// of the first three, and an at::ScalarType, kDtype, as its name.
-#define ATEN_BRIDGE_ATTRIBUTE_TYPE(type, T, text) type,
 enum class AttributeType : std::uint8_t {
   ATEN_BRIDGE_ATTRIBUTE_TYPES(ATEN_BRIDGE_ATTRIBUTE_TYPE) kNumber,
   kDtype

@@ -39,11 +39,11 @@ namespace aten_bridge {
   X(kFloat8E4M3FN, "float8e4m3fn", 1, c10::Float8_e4m3fn) \
   X(kFloat8E5M2, "float8e5m2", 1, c10::Float8_e5m2)
 
+#define ATEN_BRIDGE_DTYPE(dtype, name, itemsize, T) dtype,
 /// The element types that hosts name and PyTorch has: kNone, which is no tensor but Python's None,
 /// then kBool, kUInt8, kInt8, and so on to kInt64, kFloat16, kBFloat16, kFloat32, kFloat64,
 /// kComplex64, kComplex128, kFloat8E4M3FN and kFloat8E5M2. (The bridge has no std::vector of it:
 /// g++ makes such templates of enumerations visible, whatever the pragma says.)
-#define ATEN_BRIDGE_DTYPE(dtype, name, itemsize, T) dtype,
 enum class DType : std::uint8_t { kNone, ATEN_BRIDGE_DTYPES(ATEN_BRIDGE_DTYPE) };
 #undef ATEN_BRIDGE_DTYPE
 
