@@ -46,12 +46,6 @@
 #ifdef ATEN_BRIDGE_MINDSPORE_PLUGIN
 #include <aten_bridge/hosts/mindspore/plugin.h>
 #endif
-#ifdef ATEN_BRIDGE_PYTORCH
-#include <aten_bridge/hosts/pytorch/pytorch.h>
-#endif
-#ifdef ATEN_BRIDGE_JAX
-#include <aten_bridge/hosts/jax/jax.h>
-#endif
 
 // Ordinary code, which aten_bridge_add_kernel compiles once for all kernels of a build folder.
 #if !defined(ATEN_BRIDGE_COMPILED) || defined(ATEN_BRIDGE_COMPILES)
@@ -63,17 +57,42 @@
 #include <aten_bridge/hosts/introspection/answers.h>
 #include <aten_bridge/hosts/mindspore/hooks.h>
 #include <aten_bridge/hosts/mindspore/raw_call.h>
-#ifdef ATEN_BRIDGE_PYTORCH
-#include <aten_bridge/hosts/pytorch/registry.h>
-#endif
-#ifdef ATEN_BRIDGE_JAX
-#include <aten_bridge/hosts/jax/call.h>
-#endif
+#define ATEN_BRIDGE_COMPILED_HERE
 #elif defined(ATEN_BRIDGE_HOST)
 #error "A source for a host of its own is built with aten_bridge_add_kernel(... HEADER_ONLY)."
-#elif ATEN_BRIDGE_COMPILED != defined(ATEN_BRIDGE_CUDA) +                     \
-                                  2 * defined(ATEN_BRIDGE_MINDSPORE_PLUGIN) + \
-                                  4 * defined(ATEN_BRIDGE_PYTORCH) + 8 * defined(ATEN_BRIDGE_JAX)
+#endif  // ATEN_BRIDGE_COMPILED
+
+// Hosts that call the same kernels besides: a block for each, with what a source has of it, its
+// ordinary code, and a bit, by the place of its name in AtenBridgeAddKernel.cmake.
+#ifdef ATEN_BRIDGE_PYTORCH
+#ifndef ATEN_BRIDGE_NAMESPACE
+#error "ATEN_BRIDGE_PYTORCH needs ATEN_BRIDGE_NAMESPACE, a string: torch.ops.<namespace>."
+#endif
+#include <aten_bridge/hosts/pytorch/pytorch.h>
+#ifdef ATEN_BRIDGE_COMPILED_HERE
+#include <aten_bridge/hosts/pytorch/registry.h>
+#endif  // ATEN_BRIDGE_COMPILED_HERE
+#define ATEN_BRIDGE_IF_PYTORCH(X, argument) X(PYTORCH, 4, argument)
+#else
+#define ATEN_BRIDGE_IF_PYTORCH(X, argument)
+#endif
+#ifdef ATEN_BRIDGE_JAX
+#include <aten_bridge/hosts/jax/jax.h>
+#ifdef ATEN_BRIDGE_COMPILED_HERE
+#include <aten_bridge/hosts/jax/call.h>
+#endif  // ATEN_BRIDGE_COMPILED_HERE
+#define ATEN_BRIDGE_IF_JAX(X, argument) X(JAX, 8, argument)
+#else
+#define ATEN_BRIDGE_IF_JAX(X, argument)
+#endif
+#define ATEN_BRIDGE_HOSTS(X, argument) \
+  ATEN_BRIDGE_IF_PYTORCH(X, argument) ATEN_BRIDGE_IF_JAX(X, argument)
+
+#define ATEN_BRIDGE_BIT(HOST, bit, argument) bit +
+#if defined(ATEN_BRIDGE_COMPILED) &&                                                     \
+    ATEN_BRIDGE_COMPILED !=                                                              \
+        ATEN_BRIDGE_HOSTS(ATEN_BRIDGE_BIT, ) 2 * defined(ATEN_BRIDGE_MINDSPORE_PLUGIN) + \
+            defined(ATEN_BRIDGE_CUDA)
 #error "This source is for another DEVICE or HOST than aten_bridge_add_kernel was told."
 #endif  // ATEN_BRIDGE_COMPILED
 
@@ -93,24 +112,6 @@
 #define ATEN_BRIDGE_HOST ::aten_bridge::detail::MindSporeCustom
 #define ATEN_BRIDGE_ENTRY ATEN_BRIDGE_ENTRY_MINDSPORE_CUSTOM
 #endif
-#endif
-
-// Hosts that call the same kernels besides. A source may have one of its own (call/host.h).
-#ifndef ATEN_BRIDGE_ENTRY_BESIDE
-#define ATEN_BRIDGE_ENTRY_BESIDE(Name)
-#endif
-#ifdef ATEN_BRIDGE_PYTORCH
-#ifndef ATEN_BRIDGE_NAMESPACE
-#error "ATEN_BRIDGE_PYTORCH needs ATEN_BRIDGE_NAMESPACE, a string: torch.ops.<namespace>."
-#endif
-#define ATEN_BRIDGE_ENTRY_IN_PYTORCH ATEN_BRIDGE_ENTRY_PYTORCH
-#else
-#define ATEN_BRIDGE_ENTRY_IN_PYTORCH(Name)
-#endif
-#ifdef ATEN_BRIDGE_JAX
-#define ATEN_BRIDGE_ENTRY_IN_JAX ATEN_BRIDGE_ENTRY_JAX
-#else
-#define ATEN_BRIDGE_ENTRY_IN_JAX(Name)
 #endif
 
 #ifdef ATEN_BRIDGE_ERRORS_RETURN
@@ -256,14 +257,18 @@ constexpr auto export_gradient_kernel(const char* operator_name, ErrorMode error
 #define ATEN_BRIDGE_EXPORT_GRAD(Name, ...) \
   ATEN_BRIDGE_EXPORT_AS(Name, export_gradient_kernel, __VA_ARGS__)
 
+// A source may have a host of its own besides (call/host.h).
+#ifndef ATEN_BRIDGE_ENTRY_BESIDE
+#define ATEN_BRIDGE_ENTRY_BESIDE(Name)
+#endif
+#define ATEN_BRIDGE_ENTRY_OF(HOST, bit, Name) ATEN_BRIDGE_ENTRY_##HOST(Name)
 #define ATEN_BRIDGE_EXPORT_AS(Name, make, ...)                                       \
   /* Bound before `Name` is declared, which may also be the name of the function. */ \
   static const auto aten_bridge_kernel_##Name =                                      \
       ::aten_bridge::detail::make<ATEN_BRIDGE_DEVICE, ATEN_BRIDGE_HOST>(             \
           #Name, ATEN_BRIDGE_ERROR_MODE, __VA_ARGS__);                               \
   ATEN_BRIDGE_ENTRY(Name)                                                            \
-  ATEN_BRIDGE_ENTRY_IN_PYTORCH(Name)                                                 \
-  ATEN_BRIDGE_ENTRY_IN_JAX(Name)                                                     \
+  ATEN_BRIDGE_HOSTS(ATEN_BRIDGE_ENTRY_OF, Name)                                      \
   ATEN_BRIDGE_ENTRY_BESIDE(Name)                                                     \
   static_assert(true, "") /* takes the semicolon */
 

@@ -1,5 +1,8 @@
 include(${CMAKE_CURRENT_LIST_DIR}/AtenBridgeFindPython.cmake)
 
+# All hosts; those beside MindSpore last. By its place in the list the bridge knows each (aten_bridge.h).
+set_property(GLOBAL PROPERTY ATEN_BRIDGE_HOSTS MINDSPORE MINDSPORE_PLUGIN PYTORCH JAX)
+
 # aten_bridge_add_kernel(<target> SOURCES <file>... [DEVICE CPU|CUDA]
 #                        [HOSTS <host>... [NAMESPACE <name>]] [INSTALL_DIR <folder>] [HEADER_ONLY])
 #
@@ -53,9 +56,12 @@ function(aten_bridge_add_kernel target)
   if(NOT arg_HOSTS)
     set(arg_HOSTS MINDSPORE)
   endif()
+  get_property(known GLOBAL PROPERTY ATEN_BRIDGE_HOSTS)
   foreach(host IN LISTS arg_HOSTS)
-    if(NOT host MATCHES "^(MINDSPORE|MINDSPORE_PLUGIN|PYTORCH|JAX)$")
-      message(FATAL_ERROR "aten_bridge_add_kernel(${target}): a host is MINDSPORE, PYTORCH, JAX or "
+    if(NOT host IN_LIST known)
+      list(REMOVE_ITEM known MINDSPORE_PLUGIN)
+      list(JOIN known ", " known)
+      message(FATAL_ERROR "aten_bridge_add_kernel(${target}): a host is ${known} or "
         "MINDSPORE_PLUGIN, not ${host}.")
     endif()
   endforeach()
@@ -212,17 +218,15 @@ ${CMAKE_CXX_FLAGS};${CMAKE_CXX_FLAGS_${config}};${CMAKE_CXX_STANDARD}")
   # By the number the header knows a source that is for another device or host.
   set(number 0)
   if(device STREQUAL CUDA)
-    math(EXPR number "${number} + 1")
+    set(number 1)  # the place of MINDSPORE, which is left out
   endif()
-  if(MINDSPORE_PLUGIN IN_LIST hosts)
-    math(EXPR number "${number} + 2")
-  endif()
+  get_property(known GLOBAL PROPERTY ATEN_BRIDGE_HOSTS)
+  foreach(host IN LISTS hosts)
+    list(FIND known ${host} place)
+    math(EXPR number "${number} | 1 << ${place}")
+  endforeach()
   if(PYTORCH IN_LIST hosts)
-    math(EXPR number "${number} + 4")
     target_compile_definitions(${object} PRIVATE ATEN_BRIDGE_NAMESPACE="")  # it has no kernels
-  endif()
-  if(JAX IN_LIST hosts)
-    math(EXPR number "${number} + 8")
   endif()
   target_compile_definitions(${object} PUBLIC ATEN_BRIDGE_COMPILED=${number})
 endfunction()

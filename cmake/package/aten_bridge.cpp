@@ -22,11 +22,8 @@ template int run_raw<ATEN_BRIDGE_DEVICE, ATEN_BRIDGE_HOST>(const KernelBase& ker
                                                            void** params, int* ndims,
                                                            int64_t** shapes, const char** dtypes,
                                                            void* stream, void* extra);
-#ifdef ATEN_BRIDGE_JAX
-template xla::Error* call_from_jax<ATEN_BRIDGE_DEVICE>(const char* operator_name, FindForJax* find,
-                                                       JaxKernel* kernel,
-                                                       const xla::CallFrame* frame) noexcept;
-#endif
+#define ATEN_BRIDGE_INSTANTIATE(HOST, bit, Device) ATEN_BRIDGE_INSTANTIATE_##HOST(Device)
+ATEN_BRIDGE_HOSTS(ATEN_BRIDGE_INSTANTIATE, ATEN_BRIDGE_DEVICE)
 
 }  // namespace aten_bridge::detail
 

@@ -197,13 +197,12 @@ class SizesKernel final : public KernelOf<KernelBase> {
     auto* row = table.data_ptr<int64_t>();
     for (const at::Tensor& result : of_.call(arguments)) {
       const at::Tensor some = defined(result);
-      const auto* const type = std::find(std::begin(detail::kScalarTypes) + 1,
-                                         std::end(detail::kScalarTypes), some.scalar_type());
-      if (type == std::end(detail::kScalarTypes)) {
+      const DType dtype = detail::dtype_of(some.scalar_type());
+      if (dtype == DType::kNone) {
         raise(Status::kDtype, {info.operator_name, ": expected ", detail::dtype_names(), ", got ",
                                detail::tensor_text(some)});
       }
-      row[0] = type - detail::kScalarTypes;
+      row[0] = static_cast<int64_t>(dtype);
       row[1] = some.dim();
       std::copy(some.sizes().begin(), some.sizes().end(), row + 2);
       row += kColumns;

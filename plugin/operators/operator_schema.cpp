@@ -240,87 +240,34 @@ c10::IValue read_value(const Argument& argument, const Attributes& attributes, R
     }
     return argument.fallback;
   }
-  bool flag = false;
+  const auto get = [&](auto value) {
+    return detail::get_attribute(attributes, name, value) ? c10::IValue(value) : c10::IValue();
+  };
+  c10::IValue found = detail::visit_attribute_type(
+      argument.type, static_cast<void*>(nullptr),
+      [&](auto* type) { return get(std::remove_pointer_t<decltype(type)>()); });
+  // What also stands for a value of another type, as in PyTorch.
   int64_t integer = 0;
-  double real = 0;
-  std::string text;
-  std::vector<bool> flags;
   std::vector<int64_t> integers;
-  std::vector<double> reals;
-  std::vector<std::string> texts;
-  at::Scalar number;
-  at::ScalarType dtype = at::ScalarType::Undefined;
-  const auto length = static_cast<std::size_t>(argument.length);
-  switch (argument.type) {
-    case AttributeType::kBool:
-      if (attributes.get(name, flag)) {
-        return flag;
-      }
-      break;
-    case AttributeType::kInt:
-      if (attributes.get(name, integer)) {
-        return integer;
-      }
-      break;
-    case AttributeType::kFloat:
-      if (attributes.get(name, real)) {
-        return real;
-      }
-      if (attributes.get(name, integer)) {
-        return static_cast<double>(integer);
-      }
-      break;
-    case AttributeType::kString:
-      if (attributes.get(name, text)) {
-        return text;
-      }
-      break;
-    case AttributeType::kNumber:
-      if (detail::get_attribute(attributes, name, number)) {
-        return number;
-      }
-      break;
-    case AttributeType::kDtype:
-      if (detail::get_attribute(attributes, name, dtype)) {
-        return static_cast<int64_t>(dtype);
-      }
-      break;
-    case AttributeType::kInts:
-      if (attributes.get(name, integers)) {
-        return integers;
-      }
-      if (length > 0 && attributes.get(name, integer)) {
-        return std::vector<int64_t>(length, integer);
-      }
-      break;
-    case AttributeType::kFloats:
-      if (attributes.get(name, reals)) {
-        return reals;
-      }
-      if (attributes.get(name, integers)) {
-        return std::vector<double>(integers.begin(), integers.end());
-      }
-      break;
-    case AttributeType::kBools:
-      if (attributes.get(name, flags)) {
-        c10::List<bool> list;
-        for (const bool one : flags) {
-          list.push_back(one);
-        }
-        return list;
-      }
-      if (attributes.get(name, integers) && integers.empty()) {
-        return c10::List<bool>();
-      }
-      break;
-    case AttributeType::kStrings:
-      if (attributes.get(name, texts)) {
-        return texts;
-      }
-      break;
-    case AttributeType::kIntLists:
-    case AttributeType::kFloatLists:
-      break;
+  if (argument.type == AttributeType::kNumber) {
+    found = get(at::Scalar());
+  } else if (argument.type == AttributeType::kDtype) {
+    found = get(at::ScalarType::Undefined);
+  } else if (found.isNone() && attributes.get(name, integer)) {
+    if (argument.type == AttributeType::kFloat) {
+      found = static_cast<double>(integer);
+    } else if (argument.type == AttributeType::kInts && argument.length > 0) {
+      found = std::vector<int64_t>(static_cast<std::size_t>(argument.length), integer);
+    }
+  } else if (found.isNone() && attributes.get(name, integers)) {
+    if (argument.type == AttributeType::kFloats) {
+      found = std::vector<double>(integers.begin(), integers.end());
+    } else if (argument.type == AttributeType::kBools && integers.empty()) {
+      found = c10::List<bool>();
+    }
+  }
+  if (!found.isNone()) {
+    return found;
   }
   detail::add_attribute_fault(attributes, name, argument.text, report);
   return {};

@@ -22,6 +22,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -89,47 +90,49 @@ class TextAttributes final : public Attributes {
   }
 
   bool get_as(AttributeType type, const char* name, void* value) const override {
-    constexpr const char* kLetters = "bifsIF--BS--";  // in the order of AttributeType
     const std::string* found = find(name);
-    if (found == nullptr || found->empty() ||
-        found->front() != kLetters[static_cast<std::size_t>(type)]) {
-      return false;
+    return found != nullptr &&
+           detail::visit_attribute_type(type, value, [&](auto* to) { return read(*found, *to); });
+  }
+
+  static bool read(const std::string& text, bool& to) { return read_one(text, 'b', to); }
+  static bool read(const std::string& text, int64_t& to) { return read_one(text, 'i', to); }
+  static bool read(const std::string& text, double& to) { return read_one(text, 'f', to); }
+  static bool read(const std::string& text, std::string& to) {
+    const bool is_text = text[0] == 's';
+    if (is_text) {
+      to = text.c_str() + 1;
     }
-    const char* const text = found->c_str() + 1;
-    const auto to_bool = [](int64_t number) { return number != 0; };
-    const auto to_int = [](int64_t number) { return number; };
-    switch (type) {
-      case AttributeType::kBool:
-        return read_one(text, *static_cast<bool*>(value), to_bool);
-      case AttributeType::kInt:
-        return read_one(text, *static_cast<int64_t*>(value), to_int);
-      case AttributeType::kFloat:
-        return read_one(text, *static_cast<double*>(value), to_float);
-      case AttributeType::kString:
-        *static_cast<std::string*>(value) = text;
-        return true;
-      case AttributeType::kBools:
-        return read_list(text, *static_cast<std::vector<bool>*>(value), to_bool);
-      case AttributeType::kInts:
-        return read_list(text, *static_cast<std::vector<int64_t>*>(value), to_int);
-      case AttributeType::kFloats:
-        return read_list(text, *static_cast<std::vector<double>*>(value), to_float);
-      case AttributeType::kStrings:
-        return detail::split_strings(text, *static_cast<std::vector<std::string>*>(value));
-      case AttributeType::kIntLists:
-      case AttributeType::kFloatLists:
-      case AttributeType::kNumber:
-      case AttributeType::kDtype:
-        return false;
-    }
+    return is_text;
+  }
+  static bool read(const std::string& text, std::vector<bool>& to) {
+    return read_list(text, 'B', to);
+  }
+  static bool read(const std::string& text, std::vector<int64_t>& to) {
+    return read_list(text, 'I', to);
+  }
+  static bool read(const std::string& text, std::vector<double>& to) {
+    return read_list(text, 'F', to);
+  }
+  static bool read(const std::string& text, std::vector<std::string>& to) {
+    return text[0] == 'S' && detail::split_strings(text.c_str() + 1, to);
+  }
+  // No argument of an operator is a list of lists.
+  template <class T>
+  static bool read(const std::string& /*text*/, std::vector<std::vector<T>>& /*to*/) {
     return false;
   }
 
-  /// Of its bits.
-  static double to_float(int64_t bits) {
-    double value = 0;
-    std::memcpy(&value, &bits, sizeof(value));
-    return value;
+  /// A float is the int of its bits.
+  template <class T>
+  static T from_int(int64_t number) {
+    if constexpr (std::is_same_v<T, double>) {
+      double value = 0;
+      std::memcpy(&value, &number, sizeof(value));
+      return value;
+    } else {
+      return static_cast<T>(number);
+    }
   }
 
   /// An int that ends at `end`, or with the text; false if there is none.
@@ -144,26 +147,27 @@ class TextAttributes final : public Attributes {
     return is_one;
   }
 
-  template <class T, class Convert>
-  static bool read_one(const char* text, T& value, Convert convert) {
+  template <class T>
+  static bool read_one(const std::string& text, char letter, T& value) {
     int64_t number = 0;
-    const bool is_one = read_int(text, number);
-    if (is_one) {
-      value = convert(number);
-    }
+    const bool is_one = text[0] == letter && read_int(text.c_str() + 1, number);
+    value = is_one ? from_int<T>(number) : value;
     return is_one;
   }
 
   /// Numbers between commas; false if there is anything else.
-  template <class T, class Convert>
-  static bool read_list(const char* text, std::vector<T>& values, Convert convert) {
+  template <class T>
+  static bool read_list(const std::string& of, char letter, std::vector<T>& values) {
+    if (of[0] != letter) {
+      return false;
+    }
     std::vector<T> read;
-    while (*text != '\0') {
+    for (const char* text = of.c_str() + 1; *text != '\0';) {
       int64_t number = 0;
       if (!read_int(text, number, &text) || (*text != '\0' && *text != ',')) {
         return false;
       }
-      read.push_back(convert(number));
+      read.push_back(from_int<T>(number));
       if (*text == ',' && *++text == '\0') {
         return false;
       }

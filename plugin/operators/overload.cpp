@@ -78,7 +78,7 @@ void copy_into_output(Operand& output, const c10::OperatorHandle& of) {
   const at::Tensor result = output.view;
   if (desc.numel == 0 || result.const_data_ptr() == desc.data ||
       result.sizes() != at::IntArrayRef(desc.sizes, static_cast<std::size_t>(desc.ndim)) ||
-      result.scalar_type() != detail::kScalarTypes[static_cast<std::size_t>(desc.dtype)]) {
+      result.scalar_type() != scalar_type(desc.dtype)) {
     return;
   }
   Report report(of.operator_name().name.c_str());

@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -119,6 +120,7 @@ TEST(DTypeTest, EveryNameOfTheHostIsKnownWithItsSize) {
       {"float8e5m2", DType::kFloat8E5M2, 1},
       {"none", DType::kNone, 0},
   };
+  EXPECT_EQ(std::size(expected), std::size(aten_bridge::detail::kDTypes));
   for (const Named& named : expected) {
     const auto* info = aten_bridge::detail::find_dtype(named.name);
     ASSERT_NE(info, nullptr) << named.name;
@@ -139,6 +141,19 @@ TEST(DTypeTest, NothingIsGuessed) {
                            "float3", "float320", "", " int8", "complex"}) {
     EXPECT_EQ(aten_bridge::detail::find_dtype(name), nullptr) << name;
   }
+}
+
+TEST(DTypeTest, TableOfAHostHasEachDtypeOnce) {
+  Named table[std::size(aten_bridge::detail::kDTypes)] = {};  // with one entry for no tensor
+  for (std::size_t i = 0; i < std::size(table); ++i) {
+    EXPECT_EQ(aten_bridge::detail::kDTypes[i].dtype, static_cast<DType>(i));
+    table[i].dtype = static_cast<DType>(i);
+  }
+  EXPECT_TRUE(aten_bridge::detail::has_each_dtype(table));
+  table[1].dtype = DType::kFloat8E5M2;
+  EXPECT_FALSE(aten_bridge::detail::has_each_dtype(table)) << "no bool, and two of another";
+  table[1].dtype = DType::kNone;
+  EXPECT_FALSE(aten_bridge::detail::has_each_dtype(table)) << "no bool";
 }
 
 //===--- the call frame ---===//

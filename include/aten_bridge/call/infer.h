@@ -19,7 +19,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
-#include <iterator>
 #include <memory>
 #include <optional>
 #include <string>
@@ -114,16 +113,13 @@ class MetaArguments {
       raise(Status::kShape,
             {kernel.info.operator_name, ": output ", outputs.size(), ": ", kNotResized});
     }
-    const auto* const type =
-        output.defined() ? std::find(std::begin(kScalarTypes) + 1, std::end(kScalarTypes),
-                                     output.scalar_type())
-                         : std::end(kScalarTypes);  // no dtype, nor one that this PyTorch lacks
-    if (type == std::end(kScalarTypes)) {
+    const DType dtype = output.defined() ? dtype_of(output.scalar_type()) : DType::kNone;
+    if (dtype == DType::kNone) {
       raise(Status::kDtype,
             {kernel.info.operator_name, ": output ", outputs.size(), ": expected ", dtype_names(),
              ", got ", tensor_text(output), " from the meta function"});
     }
-    outputs.push_back({static_cast<DType>(type - std::begin(kScalarTypes)), output.sizes().vec()});
+    outputs.push_back({dtype, output.sizes().vec()});
   }
   return outputs;
 }

@@ -13,6 +13,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -21,41 +22,62 @@
 
 namespace aten_bridge {
 
-/// What an attribute can be. The Python module has the same numbers.
+// The one list of what a host can have as an attribute, in the order of its numbers, which the
+// Python module has too: the enumerator, the type in C++, and what error texts call it.
+#define ATEN_BRIDGE_ATTRIBUTE_TYPES(X)                                       \
+  X(kBool, bool, "a bool")                                                   \
+  X(kInt, int64_t, "an int")                                                 \
+  X(kFloat, double, "a float, such as 1.0")                                  \
+  X(kString, std::string, "a str")                                           \
+  X(kInts, std::vector<int64_t>, "a list of ints")                           \
+  X(kFloats, std::vector<double>, "a list of floats, such as [1.0, 2.0]")    \
+  X(kIntLists, std::vector<std::vector<int64_t>>, "a list of lists of ints") \
+  X(kFloatLists, std::vector<std::vector<double>>,                           \
+    "a list of lists of floats, such as [[1.0], [2.0, 3.0]]")                \
+  X(kBools, std::vector<bool>, "a list of bools")                            \
+  X(kStrings, std::vector<std::string>, "a list of strs")
+
+#define ATEN_BRIDGE_ATTRIBUTE_TYPE(type, T, text) type,
+/// What an attribute can be: kBool, kInt, kFloat, kString, kInts, kFloats, kIntLists, kFloatLists,
+/// kBools, kStrings, and two types of parameters alone: a host has an at::Scalar, kNumber, as one
+/// of the first three, and an at::ScalarType, kDtype, as its name.
 enum class AttributeType : std::uint8_t {
-  kBool,
-  kInt,
-  kFloat,
-  kString,
-  kInts,
-  kFloats,
-  kIntLists,
-  kFloatLists,
-  kBools,
-  kStrings,
-  // Types of parameters alone: a host has a number as one of the first three, a dtype as its name.
-  kNumber,  // at::Scalar
-  kDtype,   // at::ScalarType
+  ATEN_BRIDGE_ATTRIBUTE_TYPES(ATEN_BRIDGE_ATTRIBUTE_TYPE) kNumber,
+  kDtype
 };
+#undef ATEN_BRIDGE_ATTRIBUTE_TYPE
 
 namespace detail {
 
-// clang-format off
-template <class T> struct AttributeTypeOf;
-template <AttributeType type> using Is = std::integral_constant<AttributeType, type>;
-template <> struct AttributeTypeOf<bool> : Is<AttributeType::kBool> {};
-template <> struct AttributeTypeOf<int64_t> : Is<AttributeType::kInt> {};
-template <> struct AttributeTypeOf<double> : Is<AttributeType::kFloat> {};
-template <> struct AttributeTypeOf<std::string> : Is<AttributeType::kString> {};
-template <> struct AttributeTypeOf<std::vector<bool>> : Is<AttributeType::kBools> {};
-template <> struct AttributeTypeOf<std::vector<int64_t>> : Is<AttributeType::kInts> {};
-template <> struct AttributeTypeOf<std::vector<double>> : Is<AttributeType::kFloats> {};
-template <> struct AttributeTypeOf<std::vector<std::string>> : Is<AttributeType::kStrings> {};
-template <> struct AttributeTypeOf<std::vector<std::vector<int64_t>>>
-    : Is<AttributeType::kIntLists> {};
-template <> struct AttributeTypeOf<std::vector<std::vector<double>>>
-    : Is<AttributeType::kFloatLists> {};
-// clang-format on
+/// What is known of an attribute's type; not defined for others.
+template <class T>
+struct AttributeTypeOf;
+
+#define ATEN_BRIDGE_ATTRIBUTE_TYPE(type, T, text)               \
+  template <>                                                   \
+  struct AttributeTypeOf<T> {                                   \
+    static constexpr AttributeType kType = AttributeType::type; \
+    static constexpr const char* kText = text;                  \
+  };
+ATEN_BRIDGE_ATTRIBUTE_TYPES(ATEN_BRIDGE_ATTRIBUTE_TYPE)
+#undef ATEN_BRIDGE_ATTRIBUTE_TYPE
+
+/// Calls `visitor` with `value`, which may be null, as a pointer to that type, and returns what it
+/// does; for kNumber and kDtype, which no host has, what its result is by default.
+template <class Void, class Visitor>
+auto visit_attribute_type(AttributeType type, Void* value, const Visitor& visitor) {
+  switch (type) {
+#define ATEN_BRIDGE_ATTRIBUTE_TYPE(type, T, text) \
+  case AttributeType::type:                       \
+    return visitor(static_cast<std::conditional_t<std::is_const_v<Void>, const T, T>*>(value));
+    ATEN_BRIDGE_ATTRIBUTE_TYPES(ATEN_BRIDGE_ATTRIBUTE_TYPE)
+#undef ATEN_BRIDGE_ATTRIBUTE_TYPE
+    case AttributeType::kNumber:
+    case AttributeType::kDtype:
+      break;
+  }
+  return decltype(visitor(static_cast<bool*>(nullptr))){};
+}
 
 }  // namespace detail
 
@@ -73,11 +95,11 @@ class Attributes {
   /// hosts convert nothing, and neither does the bridge.
   template <class T>
   bool get(const char* name, T& value) const {
-    return get_as(detail::AttributeTypeOf<T>::value, name, &value);
+    return get_as(detail::AttributeTypeOf<T>::kType, name, &value);
   }
 
  private:
-  /// The same for a value of that type: bool, int64_t, double, std::string, or the std::vector.
+  /// The same for a value of that type, as visit_attribute_type() has it.
   virtual bool get_as(AttributeType type, const char* name, void* value) const = 0;
 };
 
@@ -175,41 +197,31 @@ template <class T>
 [[gnu::cold, gnu::noinline]] void append_value(std::string& text, const std::vector<T>& values) {
   text += '[';
   for (const T& value : values) {
-    text += &value == values.data() ? "" : ", ";
+    text += text.back() == '[' ? "" : ", ";
     append_value(text, value);
   }
   text += ']';
 }
 
-/// Appends the attribute if it is of that type.
-template <class T>
-[[gnu::cold, gnu::noinline]] bool append_if(const Attributes& attributes, const char* name,
-                                            const char* type, std::string& text) {
-  T value{};
-  if (!attributes.get(name, value)) {
-    return false;
-  }
-  text += type;
-  append_value(text, value);
-  return true;
-}
-
 /// What an attribute is, for error texts: "the int 1", "the list of floats [0.5, 1]".
 [[gnu::cold]] inline std::string attribute_text(const Attributes& attributes, const char* name) {
-  std::string text = "the ";
-  const bool is_known = append_if<bool>(attributes, name, "bool ", text) ||
-                        append_if<int64_t>(attributes, name, "int ", text) ||
-                        append_if<double>(attributes, name, "float ", text) ||
-                        append_if<std::string>(attributes, name, "str ", text) ||
-                        append_if<std::vector<int64_t>>(attributes, name, "list of ints ", text) ||
-                        append_if<std::vector<double>>(attributes, name, "list of floats ", text) ||
-                        append_if<std::vector<std::vector<int64_t>>>(
-                            attributes, name, "list of lists of ints ", text) ||
-                        append_if<std::vector<std::vector<double>>>(
-                            attributes, name, "list of lists of floats ", text);
-  return is_known
-             ? text
-             : "something that is none of bool, int, float, str, and lists of ints or of floats";
+  std::string text;
+  const auto append_if = [&](auto value, std::string_view of_type) {
+    // Few hosts tell bools and strs in a list from other values.
+    if (!text.empty() || std::is_same_v<decltype(value), std::vector<bool>> ||
+        std::is_same_v<decltype(value), std::vector<std::string>> || !attributes.get(name, value)) {
+      return;
+    }
+    of_type.remove_prefix(of_type.find(' '));  // the article
+    text = join({"the", of_type.substr(0, of_type.find(',')), " "});
+    append_value(text, value);
+  };
+#define ATEN_BRIDGE_ATTRIBUTE_TYPE(type, T, called) append_if(T(), called);
+  ATEN_BRIDGE_ATTRIBUTE_TYPES(ATEN_BRIDGE_ATTRIBUTE_TYPE)
+#undef ATEN_BRIDGE_ATTRIBUTE_TYPE
+  return text.empty()
+             ? "something that is none of bool, int, float, str, and lists of ints or of floats"
+             : text;
 }
 
 }  // namespace aten_bridge::detail

@@ -16,28 +16,36 @@
 
 namespace aten_bridge {
 
-/// The element types that hosts name and PyTorch has. (The bridge has no std::vector of it: g++
-/// makes such templates of enumerations visible, whatever the pragma says.)
-enum class DType : std::uint8_t {
-  kNone,  ///< no tensor: Python's None
-  kBool,
-  kUInt8,
-  kInt8,
-  kUInt16,
-  kInt16,
-  kUInt32,
-  kInt32,
-  kUInt64,
-  kInt64,
-  kFloat16,
-  kBFloat16,
-  kFloat32,
-  kFloat64,
-  kComplex64,
-  kComplex128,
-  kFloat8E4M3FN,
-  kFloat8E5M2,
-};
+// The one list of dtypes, in the order of their numbers, which the Python modules have too: the
+// enumerator, the name in MindSpore 2.10, bytes, and the type in C++, which only files that include
+// PyTorch expand. MindSpore also has "hifloat8" and "int4", which PyTorch has not, and "string" and
+// "typetype" for arguments that are no tensors.
+#define ATEN_BRIDGE_DTYPES(X)                             \
+  X(kBool, "bool", 1, bool)                               \
+  X(kUInt8, "uint8", 1, std::uint8_t)                     \
+  X(kInt8, "int8", 1, std::int8_t)                        \
+  X(kUInt16, "uint16", 2, std::uint16_t)                  \
+  X(kInt16, "int16", 2, std::int16_t)                     \
+  X(kUInt32, "uint32", 4, std::uint32_t)                  \
+  X(kInt32, "int32", 4, std::int32_t)                     \
+  X(kUInt64, "uint64", 8, std::uint64_t)                  \
+  X(kInt64, "int64", 8, std::int64_t)                     \
+  X(kFloat16, "float16", 2, c10::Half)                    \
+  X(kBFloat16, "bfloat16", 2, c10::BFloat16)              \
+  X(kFloat32, "float32", 4, float)                        \
+  X(kFloat64, "float64", 8, double)                       \
+  X(kComplex64, "complex64", 8, c10::complex<float>)      \
+  X(kComplex128, "complex128", 16, c10::complex<double>)  \
+  X(kFloat8E4M3FN, "float8e4m3fn", 1, c10::Float8_e4m3fn) \
+  X(kFloat8E5M2, "float8e5m2", 1, c10::Float8_e5m2)
+
+#define ATEN_BRIDGE_DTYPE(dtype, name, itemsize, T) dtype,
+/// The element types that hosts name and PyTorch has: kNone, which is no tensor but Python's None,
+/// then kBool, kUInt8, kInt8, and so on to kInt64, kFloat16, kBFloat16, kFloat32, kFloat64,
+/// kComplex64, kComplex128, kFloat8E4M3FN and kFloat8E5M2. (The bridge has no std::vector of it:
+/// g++ makes such templates of enumerations visible, whatever the pragma says.)
+enum class DType : std::uint8_t { kNone, ATEN_BRIDGE_DTYPES(ATEN_BRIDGE_DTYPE) };
+#undef ATEN_BRIDGE_DTYPE
 
 }  // namespace aten_bridge
 
@@ -49,28 +57,25 @@ struct DTypeInfo {
   std::uint8_t itemsize;  // bytes
 };
 
-// The names that MindSpore 2.10 uses, in the order of the enumeration. It also has "hifloat8" and
-// "int4", which PyTorch has not, and "string" and "typetype" for arguments that are no tensors.
-inline constexpr DTypeInfo kDTypes[] = {
-    {"none", DType::kNone, 0},
-    {"bool", DType::kBool, 1},
-    {"uint8", DType::kUInt8, 1},
-    {"int8", DType::kInt8, 1},
-    {"uint16", DType::kUInt16, 2},
-    {"int16", DType::kInt16, 2},
-    {"uint32", DType::kUInt32, 4},
-    {"int32", DType::kInt32, 4},
-    {"uint64", DType::kUInt64, 8},
-    {"int64", DType::kInt64, 8},
-    {"float16", DType::kFloat16, 2},
-    {"bfloat16", DType::kBFloat16, 2},
-    {"float32", DType::kFloat32, 4},
-    {"float64", DType::kFloat64, 8},
-    {"complex64", DType::kComplex64, 8},
-    {"complex128", DType::kComplex128, 16},
-    {"float8e4m3fn", DType::kFloat8E4M3FN, 1},
-    {"float8e5m2", DType::kFloat8E5M2, 1},
-};
+#define ATEN_BRIDGE_DTYPE(dtype, name, itemsize, T) {name, DType::dtype, itemsize},
+inline constexpr DTypeInfo kDTypes[] = {{"none", DType::kNone, 0},
+                                        ATEN_BRIDGE_DTYPES(ATEN_BRIDGE_DTYPE)};
+#undef ATEN_BRIDGE_DTYPE
+
+/// Whether a host's table, of entries that have a `dtype`, has each dtype once.
+template <class Table>
+constexpr bool has_each_dtype(const Table& table) {
+  for (const DTypeInfo& info : kDTypes) {
+    int entries = 0;
+    for (const auto& entry : table) {
+      entries += entry.dtype == info.dtype ? 1 : 0;
+    }
+    if (entries != 1 && info.dtype != DType::kNone) {
+      return false;
+    }
+  }
+  return true;
+}
 
 // Older hosts leave the width out where it is 32.
 inline constexpr DTypeInfo kOlderDTypes[] = {

@@ -29,13 +29,8 @@ class DTypeSet {
  public:
   constexpr DTypeSet() = default;
   /// A dtype that no host has is in no tensor either.
-  constexpr DTypeSet(at::ScalarType type) : bits_(kNobody) {  // NOLINT(*-explicit-*)
-    for (std::size_t i = 1; i < std::size(detail::kScalarTypes); ++i) {
-      if (detail::kScalarTypes[i] == type) {
-        bits_ = 1U << i;
-      }
-    }
-  }
+  constexpr DTypeSet(at::ScalarType type)  // NOLINT(*-explicit-*)
+      : bits_(1U << static_cast<unsigned int>(detail::dtype_of(type))) {}
   constexpr DTypeSet operator|(DTypeSet other) const {
     other.bits_ |= bits_;
     return other;
@@ -51,11 +46,12 @@ class DTypeSet {
     if (contains(DType::kFloat32)) {
       return DType::kFloat32;
     }
-    std::size_t first = 1;
-    while (first < std::size(detail::kScalarTypes) && !contains(static_cast<DType>(first))) {
-      ++first;
+    for (const detail::DTypeInfo& info : detail::kDTypes) {
+      if (info.dtype != DType::kNone && contains(info.dtype)) {
+        return info.dtype;
+      }
     }
-    return first < std::size(detail::kScalarTypes) ? static_cast<DType>(first) : DType::kNone;
+    return DType::kNone;
   }
 
   /// "float32|float64".
@@ -76,6 +72,7 @@ class DTypeSet {
   static constexpr std::uint32_t kNobody = 1U << static_cast<unsigned int>(DType::kNone);
 
   std::uint32_t bits_ = 0;  // by `DType`
+  static_assert(std::size(detail::kDTypes) <= 32, "DTypeSet needs a bit for each dtype");
 };
 
 /// float16, bfloat16, float32, float64.

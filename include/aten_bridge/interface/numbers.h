@@ -37,48 +37,32 @@ T load(const void* data) {
   return value;
 }
 
+template <class T>
+Number load_number(const void* data) {
+  if constexpr (std::is_same_v<T, bool>) {
+    return {Number::Type::kBool, load<std::uint8_t>(data) != 0, {}};
+  } else if constexpr (std::is_integral_v<T>) {
+    const T value = load<T>(data);
+    const auto integer = static_cast<int64_t>(value);
+    if (std::is_unsigned_v<T> && integer < 0) {
+      return {Number::Type::kBigInt, 0, {static_cast<double>(value), 0}};
+    }
+    return {Number::Type::kInt, integer, {}};
+  } else if constexpr (c10::is_complex<T>::value) {
+    return {Number::Type::kComplex, 0, load<T>(data)};
+  } else {
+    return {Number::Type::kReal, 0, {static_cast<double>(load<T>(data)), 0}};
+  }
+}
+
 /// `desc` has one element.
 inline Number read_number(const OperandDesc& desc) {
-  const auto integer = [](int64_t value) { return Number{Number::Type::kInt, value, {}}; };
-  const auto real = [](double value) { return Number{Number::Type::kReal, 0, {value, 0}}; };
   switch (desc.dtype) {
-    case DType::kBool:
-      return {Number::Type::kBool, load<std::uint8_t>(desc.data) != 0, {}};
-    case DType::kUInt8:
-      return integer(load<std::uint8_t>(desc.data));
-    case DType::kInt8:
-      return integer(load<std::int8_t>(desc.data));
-    case DType::kUInt16:
-      return integer(load<std::uint16_t>(desc.data));
-    case DType::kInt16:
-      return integer(load<std::int16_t>(desc.data));
-    case DType::kUInt32:
-      return integer(load<std::uint32_t>(desc.data));
-    case DType::kInt32:
-      return integer(load<std::int32_t>(desc.data));
-    case DType::kUInt64: {
-      const auto value = load<std::uint64_t>(desc.data);
-      return value >> 63 == 0 ? integer(static_cast<int64_t>(value))
-                              : Number{Number::Type::kBigInt, 0, {static_cast<double>(value), 0}};
-    }
-    case DType::kInt64:
-      return integer(load<int64_t>(desc.data));
-    case DType::kFloat16:
-      return real(load<c10::Half>(desc.data));
-    case DType::kBFloat16:
-      return real(load<c10::BFloat16>(desc.data));
-    case DType::kFloat32:
-      return real(load<float>(desc.data));
-    case DType::kFloat64:
-      return real(load<double>(desc.data));
-    case DType::kComplex64:
-      return {Number::Type::kComplex, 0, load<c10::complex<float>>(desc.data)};
-    case DType::kComplex128:
-      return {Number::Type::kComplex, 0, load<c10::complex<double>>(desc.data)};
-    case DType::kFloat8E4M3FN:
-      return real(load<c10::Float8_e4m3fn>(desc.data));
-    case DType::kFloat8E5M2:
-      return real(load<c10::Float8_e5m2>(desc.data));
+#define ATEN_BRIDGE_DTYPE(dtype, name, itemsize, T) \
+  case DType::dtype:                                \
+    return load_number<T>(desc.data);
+    ATEN_BRIDGE_DTYPES(ATEN_BRIDGE_DTYPE)
+#undef ATEN_BRIDGE_DTYPE
     case DType::kNone:
       break;
   }

@@ -29,59 +29,43 @@ inline constexpr bool kNever = false;
 template <class T>
 using Plain = std::remove_cv_t<std::remove_reference_t<T>>;
 
+template <>
+struct AttributeTypeOf<at::Scalar> {
+  static constexpr AttributeType kType = AttributeType::kNumber;
+  static constexpr const char* kText = "a number";
+};
+template <>
+struct AttributeTypeOf<at::ScalarType> {
+  static constexpr AttributeType kType = AttributeType::kDtype;
+  static constexpr const char* kText = "the name of a dtype, such as \"float32\"";
+};
+
 // clang-format off
-template <> struct AttributeTypeOf<at::Scalar> : Is<AttributeType::kNumber> {};
-template <> struct AttributeTypeOf<at::ScalarType> : Is<AttributeType::kDtype> {};
+template <class T> inline constexpr auto kNumberType = ScalarInputType::kNone;
+template <> inline constexpr auto kNumberType<bool> = ScalarInputType::kBool;
+template <> inline constexpr auto kNumberType<int64_t> = ScalarInputType::kInt;
+template <> inline constexpr auto kNumberType<double> = ScalarInputType::kReal;
+template <> inline constexpr auto kNumberType<at::Scalar> = ScalarInputType::kAny;
+template <> inline constexpr auto kNumberType<at::ScalarType> = ScalarInputType::kDtype;
+template <> inline constexpr auto kNumberType<std::vector<int64_t>> = ScalarInputType::kInts;
+template <> inline constexpr auto kNumberType<std::vector<double>> = ScalarInputType::kReals;
 // clang-format on
 
 /// A type that attributes, and some that numbers, can be: how it is kept (`Held`) and handed over
 /// (`get`), and what error texts call it.
-template <class T>
+template <class T, class = void>
 struct Value {
   static constexpr bool kSupported = false;
   static constexpr ScalarInputType kNumber = ScalarInputType::kNone;
   using Held = char;
 };
-
-template <class T, ScalarInputType number = ScalarInputType::kNone>
-struct OwningCaster {
+template <class T>
+struct Value<T, std::void_t<decltype(AttributeTypeOf<T>::kType)>> : AttributeTypeOf<T> {
   static constexpr bool kSupported = true;
-  static constexpr AttributeType kType = AttributeTypeOf<T>::value;
-  static constexpr ScalarInputType kNumber = number;
+  static constexpr ScalarInputType kNumber = kNumberType<T>;
   using Held = T;
   static const T& get(const T& held) { return held; }
 };
-
-// clang-format off
-template <> struct Value<bool> : OwningCaster<bool, ScalarInputType::kBool> {
-  static constexpr const char* kText = "a bool"; };
-template <> struct Value<int64_t> : OwningCaster<int64_t, ScalarInputType::kInt> {
-  static constexpr const char* kText = "an int"; };
-template <> struct Value<double> : OwningCaster<double, ScalarInputType::kReal> {
-  static constexpr const char* kText = "a float, such as 1.0"; };
-template <> struct Value<at::Scalar> : OwningCaster<at::Scalar, ScalarInputType::kAny> {
-  static constexpr const char* kText = "a number"; };
-template <> struct Value<std::string> : OwningCaster<std::string> {
-  static constexpr const char* kText = "a str"; };
-template <> struct Value<at::ScalarType> : OwningCaster<at::ScalarType, ScalarInputType::kDtype> {
-  static constexpr const char* kText = "the name of a dtype, such as \"float32\""; };
-template <> struct Value<std::vector<bool>> : OwningCaster<std::vector<bool>> {
-  static constexpr const char* kText = "a list of bools"; };
-template <> struct Value<std::vector<std::string>> : OwningCaster<std::vector<std::string>> {
-  static constexpr const char* kText = "a list of strs"; };
-template <> struct Value<std::vector<int64_t>>
-    : OwningCaster<std::vector<int64_t>, ScalarInputType::kInts> {
-  static constexpr const char* kText = "a list of ints"; };
-template <> struct Value<std::vector<double>>
-    : OwningCaster<std::vector<double>, ScalarInputType::kReals> {
-  static constexpr const char* kText = "a list of floats, such as [1.0, 2.0]"; };
-template <> struct Value<std::vector<std::vector<int64_t>>>
-    : OwningCaster<std::vector<std::vector<int64_t>>> {
-  static constexpr const char* kText = "a list of lists of ints"; };
-template <> struct Value<std::vector<std::vector<double>>>
-    : OwningCaster<std::vector<std::vector<double>>> {
-  static constexpr const char* kText = "a list of lists of floats, such as [[1.0], [2.0, 3.0]]"; };
-// clang-format on
 
 /// A type that only refers to a value of type T.
 template <class View, class T>

@@ -11,9 +11,12 @@
 #include <aten_bridge/core/errors.h>
 #include <torch/csrc/api/include/torch/version.h>
 
+#include <array>
+#include <cstddef>
 #include <map>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 // In libtorch_cpu of every version; the wheels of PyTorch 2.1 and 2.6 lack the header for it.
@@ -39,42 +42,44 @@ TORCH_API std::vector<at::Tensor> grad(  // NOLINT(*-naming)
 
 namespace aten_bridge::detail {
 
-// Not every libtorch has every enumerator: UInt16, UInt32 and UInt64 came with 2.3.
-#define ATEN_BRIDGE_SCALAR_TYPE(name)                                              \
-  template <class ScalarType>                                                      \
-  constexpr auto scalar_type_##name(int)->decltype(ScalarType::name) {             \
-    return ScalarType::name;                                                       \
-  }                                                                                \
-  template <class ScalarType>                                                      \
-  constexpr ScalarType scalar_type_##name(long) { /* NOLINT(google-runtime-int) */ \
-    return ScalarType::Undefined;                                                  \
-  }
-ATEN_BRIDGE_SCALAR_TYPE(UInt16)
-ATEN_BRIDGE_SCALAR_TYPE(UInt32)
-ATEN_BRIDGE_SCALAR_TYPE(UInt64)
-#undef ATEN_BRIDGE_SCALAR_TYPE
+/// PyTorch's name of a type; Undefined where this PyTorch has none: std::uint16_t, std::uint32_t
+/// and std::uint64_t came with 2.3.
+template <class T, class = void>
+inline constexpr at::ScalarType kScalarTypeOf = at::ScalarType::Undefined;
+template <class T>
+inline constexpr at::ScalarType
+    kScalarTypeOf<T, std::void_t<decltype(c10::CppTypeToScalarType<T>::value)>> =
+        c10::CppTypeToScalarType<T>::value;
 
-// In the order of `DType`.
-inline constexpr at::ScalarType kScalarTypes[] = {
-    at::ScalarType::Undefined,
-    at::ScalarType::Bool,
-    at::ScalarType::Byte,
-    at::ScalarType::Char,
-    scalar_type_UInt16<at::ScalarType>(0),
-    at::ScalarType::Short,
-    scalar_type_UInt32<at::ScalarType>(0),
-    at::ScalarType::Int,
-    scalar_type_UInt64<at::ScalarType>(0),
-    at::ScalarType::Long,
-    at::ScalarType::Half,
-    at::ScalarType::BFloat16,
-    at::ScalarType::Float,
-    at::ScalarType::Double,
-    at::ScalarType::ComplexFloat,
-    at::ScalarType::ComplexDouble,
-    at::ScalarType::Float8_e4m3fn,
-    at::ScalarType::Float8_e5m2,
-};
+#define ATEN_BRIDGE_DTYPE(dtype, name, itemsize, T) \
+  static_assert(sizeof(T) == (itemsize),            \
+                "aten_bridge: ATEN_BRIDGE_DTYPES has the bytes of " #T ".");
+ATEN_BRIDGE_DTYPES(ATEN_BRIDGE_DTYPE)
+#undef ATEN_BRIDGE_DTYPE
+
+// By the numbers of `DType`.
+#define ATEN_BRIDGE_DTYPE(dtype, name, itemsize, T) kScalarTypeOf<T>,
+inline constexpr at::ScalarType kScalarTypes[] = {at::ScalarType::Undefined,
+                                                  ATEN_BRIDGE_DTYPES(ATEN_BRIDGE_DTYPE)};
+#undef ATEN_BRIDGE_DTYPE
+
+/// The bridge's names of PyTorch's dtypes, by their numbers.
+constexpr auto dtypes_by_scalar_type() {
+  std::array<DType, static_cast<std::size_t>(at::ScalarType::NumOptions) + 1> dtypes = {};
+  for (const DTypeInfo& info : kDTypes) {
+    const at::ScalarType type = kScalarTypes[static_cast<std::size_t>(info.dtype)];
+    if (type != at::ScalarType::Undefined) {
+      dtypes[static_cast<std::size_t>(type)] = info.dtype;
+    }
+  }
+  return dtypes;
+}
+inline constexpr auto kDTypesByScalarType = dtypes_by_scalar_type();
+
+/// The bridge's name of PyTorch's dtype; kNone for one that it has not.
+constexpr DType dtype_of(at::ScalarType type) {
+  return kDTypesByScalarType[static_cast<std::size_t>(type)];
+}
 
 template <class StorageImpl>
 auto forbid_data(StorageImpl* storage, const char* text, int /*preferred*/)

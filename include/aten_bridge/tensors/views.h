@@ -30,12 +30,8 @@ namespace aten_bridge::detail {
 
 /// The host's name of a dtype where it has one: "float32", not "Float".
 [[gnu::cold]] inline std::string scalar_type_text(at::ScalarType type) {
-  for (const DTypeInfo& info : kDTypes) {
-    if (info.dtype != DType::kNone && scalar_type(info.dtype) == type) {
-      return std::string(info.name);
-    }
-  }
-  return c10::toString(type);
+  const DType dtype = dtype_of(type);
+  return dtype == DType::kNone ? c10::toString(type) : std::string(dtype_name(dtype));
 }
 
 /// "float32 [2, 3]" or "an undefined tensor".

@@ -15,8 +15,8 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
-#include <iterator>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -96,82 +96,48 @@ class PythonAttributes final : public Attributes {
     if (found == end_ || found->type != static_cast<int>(type)) {
       return false;
     }
-    const PythonAttribute& a = *found;
-    switch (type) {
-      case AttributeType::kBool:
-        *static_cast<bool*>(value) = *static_cast<const int64_t*>(a.data) != 0;
-        break;
-      case AttributeType::kInt:
-        *static_cast<int64_t*>(value) = *static_cast<const int64_t*>(a.data);
-        break;
-      case AttributeType::kFloat:
-        *static_cast<double*>(value) = to_double(*static_cast<const double*>(a.data));
-        break;
-      case AttributeType::kString:
-        *static_cast<std::string*>(value) = string(a);
-        break;
-      case AttributeType::kBools: {
-        const std::vector<int64_t> integers = ints(a);
-        static_cast<std::vector<bool>*>(value)->assign(integers.begin(), integers.end());
-        break;
+    return visit_attribute_type(type, value, [&](auto* to) {
+      read(*found, *to);
+      return true;
+    });
+  }
+
+  void read(const PythonAttribute& a, bool& to) const {
+    to = *static_cast<const int64_t*>(a.data) != 0;
+  }
+  void read(const PythonAttribute& a, int64_t& to) const {
+    to = *static_cast<const int64_t*>(a.data);
+  }
+  void read(const PythonAttribute& a, double& to) const {
+    const double given = *static_cast<const double*>(a.data);
+    to = is_exact_ ? given : widen(static_cast<float>(given));
+  }
+  void read(const PythonAttribute& a, std::string& to) const {
+    to.assign(static_cast<const char*>(a.data), static_cast<std::size_t>(a.size));
+  }
+  /// The elements of a list: numbers as they lie, others as attributes of their own.
+  template <class T>
+  void read(const PythonAttribute& a, std::vector<T>& to) const {
+    using Element =
+        std::conditional_t<std::is_same_v<T, double>, double,
+                           std::conditional_t<std::is_arithmetic_v<T>, int64_t, PythonAttribute>>;
+    const auto* data = static_cast<const Element*>(a.data);
+    to.clear();
+    for (int64_t i = 0; i < a.size; ++i) {
+      T element{};
+      if constexpr (std::is_arithmetic_v<T>) {
+        read(PythonAttribute{nullptr, 0, 1, data + i}, element);
+      } else {
+        read(data[i], element);
       }
-      case AttributeType::kInts:
-        *static_cast<std::vector<int64_t>*>(value) = ints(a);
-        break;
-      case AttributeType::kFloats:
-        *static_cast<std::vector<double>*>(value) = floats(a);
-        break;
-      case AttributeType::kStrings:
-        *static_cast<std::vector<std::string>*>(value) = lists<std::string>(a, string);
-        break;
-      case AttributeType::kIntLists:
-        *static_cast<std::vector<std::vector<int64_t>>*>(value) =
-            lists<std::vector<int64_t>>(a, ints);
-        break;
-      case AttributeType::kFloatLists:
-        *static_cast<std::vector<std::vector<double>>*>(value) = lists<std::vector<double>>(
-            a, [this](const PythonAttribute& row) { return floats(row); });
-        break;
-      case AttributeType::kNumber:
-      case AttributeType::kDtype:
-        return false;
+      to.push_back(std::move(element));
     }
-    return true;
   }
 
   const PythonAttribute* find(const char* name) const {
     return std::find_if(begin_, end_, [&](const PythonAttribute& attribute) {
       return std::strcmp(attribute.name, name) == 0;
     });
-  }
-
-  static std::string string(const PythonAttribute& a) {
-    return {static_cast<const char*>(a.data), static_cast<std::size_t>(a.size)};
-  }
-
-  static std::vector<int64_t> ints(const PythonAttribute& a) {
-    const auto* data = static_cast<const int64_t*>(a.data);
-    return {data, data + a.size};
-  }
-
-  std::vector<double> floats(const PythonAttribute& a) const {
-    const auto* data = static_cast<const double*>(a.data);
-    std::vector<double> values(data, data + a.size);
-    std::transform(values.begin(), values.end(), values.begin(),
-                   [this](double value) { return to_double(value); });
-    return values;
-  }
-
-  template <class T, class List>
-  static std::vector<T> lists(const PythonAttribute& a, const List& list) {
-    const auto* data = static_cast<const PythonAttribute*>(a.data);
-    std::vector<T> values;
-    std::transform(data, data + a.size, std::back_inserter(values), list);
-    return values;
-  }
-
-  double to_double(double value) const {
-    return is_exact_ ? value : widen(static_cast<float>(value));
   }
 
   const HostMessages& messages_;

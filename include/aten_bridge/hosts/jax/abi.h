@@ -216,6 +216,9 @@ inline constexpr DTypeOfXla kDTypes[] = {
     {"float8_e8m0fnu", DType::kNone},
 };
 
+static_assert(has_each_dtype(kDTypes),
+              "aten_bridge: kDTypes of hosts/jax/abi.h has one entry for each dtype.");
+
 inline bool is_known(int number) noexcept {
   return number >= 0 && static_cast<std::size_t>(number) < sizeof(kDTypes) / sizeof(kDTypes[0]);
 }

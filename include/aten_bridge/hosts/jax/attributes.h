@@ -39,11 +39,16 @@ struct JaxValue {
   bool is_array(int of) const { return type == xla::Attributes::kArray && dtype == of; }
   bool is_scalar(int of) const { return type == xla::Attributes::kScalar && dtype == of; }
 
-  template <class T>
-  T scalar() const {
+  /// Reads a scalar of that dtype, which is a T in C++; false if it is none.
+  template <class T, class To>
+  bool read(int of, To& to) const {
+    if (!is_scalar(of)) {
+      return false;
+    }
     T value;
     std::memcpy(&value, data, sizeof(value));
-    return value;
+    to = value;
+    return true;
   }
 
   template <class T>
@@ -122,11 +127,8 @@ class JaxAttributes final : public Attributes {
   [[gnu::cold]] bool ints(std::string_view name, std::vector<int64_t>& values) const {
     JaxValue value;
     const int64_t index = find(name);
-    if (index < 0 || !read_value(attributes_, index, value) || !value.is_array(xla::kInt64)) {
-      return false;
-    }
-    values = value.array<int64_t>();
-    return true;
+    return index >= 0 && read_value(attributes_, index, value) &&
+           read_array(value, xla::kInt64, values);
   }
 
  private:
@@ -138,68 +140,67 @@ class JaxAttributes final : public Attributes {
     }
     std::vector<int64_t> sizes;
     const bool has_rows = ints(std::string(kRowsPrefix) + name, sizes);
-    switch (type) {
-      case AttributeType::kBool:
-        return set<bool>(to, value.is_scalar(xla::kBool), [&] { return value.scalar<bool>(); });
-      case AttributeType::kInt:
-        // JAX 0.10 carries an int of Python's as int64; of NumPy's there are others.
-        return set<int64_t>(to, value.is_scalar(xla::kInt64),
-                            [&] { return value.scalar<int64_t>(); }) ||
-               set<int64_t>(to, value.is_scalar(xla::kInt32),
-                            [&] { return value.scalar<std::int32_t>(); });
-      case AttributeType::kFloat:
-        return set<double>(to, value.is_scalar(xla::kFloat64),
-                           [&] { return value.scalar<double>(); }) ||
-               set<double>(to, value.is_scalar(xla::kFloat32),
-                           [&] { return widen(value.scalar<float>()); });
-      case AttributeType::kString:
-        return set<std::string>(to, value.type == xla::Attributes::kString,
-                                [&] { return text(value); });
-      case AttributeType::kStrings:
-        return value.type == xla::Attributes::kString &&
-               split_strings(text(value), *static_cast<std::vector<std::string>*>(to));
-      case AttributeType::kBools:
-        // As ints: XLA of jaxlib 0.10 carries no array of bools.
-        return !has_rows && value.is_array(xla::kInt64) &&
-               to_bools(value.array<int64_t>(), *static_cast<std::vector<bool>*>(to));
-      case AttributeType::kInts:
-        return set<std::vector<int64_t>>(to, !has_rows && value.is_array(xla::kInt64),
-                                         [&] { return value.array<int64_t>(); });
-      case AttributeType::kFloats:
-        return set<std::vector<double>>(to, !has_rows && value.is_array(xla::kFloat64),
-                                        [&] { return value.array<double>(); });
-      case AttributeType::kIntLists:
-        return has_rows && value.is_array(xla::kInt64) &&
-               set_rows(to, value.array<int64_t>(), sizes);
-      case AttributeType::kFloatLists:
-        return has_rows && value.is_array(xla::kFloat64) &&
-               set_rows(to, value.array<double>(), sizes);
-      case AttributeType::kNumber:
-      case AttributeType::kDtype:
-        return false;
-    }
-    return false;
+    return visit_attribute_type(
+        type, to, [&](auto* typed) { return read(value, has_rows ? &sizes : nullptr, *typed); });
   }
 
-  static std::string text(const JaxValue& value) {
-    return {static_cast<const char*>(value.data), value.count};
+  using Rows = const std::vector<int64_t>*;  // how many elements each has; null: there are none
+
+  static bool read(const JaxValue& value, Rows /*rows*/, bool& to) {
+    return value.read<bool>(xla::kBool, to);
+  }
+  // JAX 0.10 carries an int of Python's as int64; of NumPy's there are others.
+  static bool read(const JaxValue& value, Rows /*rows*/, int64_t& to) {
+    return value.read<int64_t>(xla::kInt64, to) || value.read<std::int32_t>(xla::kInt32, to);
+  }
+  static bool read(const JaxValue& value, Rows /*rows*/, double& to) {
+    float narrow = 0;
+    const bool is_narrow = value.read<float>(xla::kFloat32, narrow);
+    to = is_narrow ? widen(narrow) : to;
+    return is_narrow || value.read<double>(xla::kFloat64, to);
+  }
+  static bool read(const JaxValue& value, Rows /*rows*/, std::string& to) {
+    const bool is_text = value.type == xla::Attributes::kString;
+    if (is_text) {
+      to.assign(static_cast<const char*>(value.data), value.count);
+    }
+    return is_text;
+  }
+  static bool read(const JaxValue& value, Rows rows, std::vector<std::string>& to) {
+    std::string text;
+    return read(value, rows, text) && split_strings(text, to);
+  }
+  // As ints: XLA of jaxlib 0.10 carries no array of bools.
+  static bool read(const JaxValue& value, Rows rows, std::vector<bool>& to) {
+    std::vector<int64_t> integers;
+    return read(value, rows, integers) && to_bools(integers, to);
+  }
+  static bool read(const JaxValue& value, Rows rows, std::vector<int64_t>& to) {
+    return rows == nullptr && read_array(value, xla::kInt64, to);
+  }
+  static bool read(const JaxValue& value, Rows rows, std::vector<double>& to) {
+    return rows == nullptr && read_array(value, xla::kFloat64, to);
   }
 
-  template <class T, class Get>
-  static bool set(void* to, bool is_of_type, const Get& get) {
-    if (is_of_type) {
-      *static_cast<T*>(to) = get();
+  template <class T>
+  static bool read_array(const JaxValue& value, int dtype, std::vector<T>& to) {
+    const bool is_array = value.is_array(dtype);
+    if (is_array) {
+      to = value.array<T>();
     }
-    return is_of_type;
+    return is_array;
   }
 
   /// False if the sizes are not those of rows of these elements.
   template <class T>
-  static bool set_rows(void* to, const std::vector<T>& elements,
-                       const std::vector<int64_t>& sizes) {
+  static bool read(const JaxValue& value, Rows sizes, std::vector<std::vector<T>>& to) {
+    std::vector<T> elements;
+    if (sizes == nullptr || !read(value, nullptr, elements)) {
+      return false;
+    }
     std::vector<std::vector<T>> rows;
     std::size_t begin = 0;
-    for (const int64_t size : sizes) {
+    for (const int64_t size : *sizes) {
       if (size < 0 || static_cast<std::size_t>(size) > elements.size() - begin) {
         return false;
       }
@@ -210,7 +211,7 @@ class JaxAttributes final : public Attributes {
     if (begin != elements.size()) {
       return false;
     }
-    *static_cast<std::vector<std::vector<T>>*>(to) = std::move(rows);
+    to = std::move(rows);
     return true;
   }
 

@@ -248,4 +248,10 @@ xla::Error* call_from_jax(const char* operator_name, FindForJax* find, JaxKernel
 
 #pragma GCC visibility pop
 
+/// The template that a kernel's source only declares.
+#define ATEN_BRIDGE_INSTANTIATE_JAX(Device)                                               \
+  template xla::Error* call_from_jax<Device>(const char* operator_name, FindForJax* find, \
+                                             JaxKernel* kernel,                           \
+                                             const xla::CallFrame* frame) noexcept;
+
 #endif  // ATEN_BRIDGE_HOSTS_JAX_CALL_H_

@@ -16,7 +16,6 @@
 #include <cstdint>
 #include <cstring>
 #include <exception>
-#include <iterator>
 #include <memory>
 #include <new>
 #include <optional>
@@ -158,53 +157,47 @@ class MindSporeAttributes final : public Attributes {
 
   bool has(const char* name) const override {
     bool found = false;
-    return read(name, found, &AotExtra::has) && found;
+    return call(name, found, &AotExtra::has) && found;
   }
   std::string advice(const char* name) const override { return mindspore_advice(name); }
 
  private:
   [[gnu::cold]] bool get_as(AttributeType type, const char* name, void* value) const override {
-    switch (type) {
-      case AttributeType::kBool:
-        return read(name, *static_cast<bool*>(value), &AotExtra::get_bool);
-      case AttributeType::kInt:
-        return read(name, *static_cast<int64_t*>(value), &AotExtra::get_int);
-      case AttributeType::kFloat:
-        return read(name, *static_cast<double*>(value), &AotExtra::get_float);
-      case AttributeType::kString:
-        return read(name, *static_cast<std::string*>(value), &AotExtra::get_string);
-      case AttributeType::kInts:
-        return read(name, *static_cast<std::vector<int64_t>*>(value), &AotExtra::get_ints);
-      case AttributeType::kFloats:
-        return read(name, *static_cast<std::vector<double>*>(value), &AotExtra::get_floats);
-      case AttributeType::kIntLists:
-        return read(name, *static_cast<std::vector<std::vector<int64_t>>*>(value),
-                    &AotExtra::get_int_lists);
-      case AttributeType::kFloatLists:
-        return read(name, *static_cast<std::vector<std::vector<double>>*>(value),
-                    &AotExtra::get_float_lists);
-      // MindSpore has no functions for these two: aten_bridge.mindspore, the Python module, passes
-      // bools as ints, and strs as one of them.
-      case AttributeType::kBools: {
-        std::vector<int64_t> integers;
-        return read(name, integers, &AotExtra::get_ints) &&
-               to_bools(integers, *static_cast<std::vector<bool>*>(value));
-      }
-      case AttributeType::kStrings: {
-        std::string text;
-        return read(name, text, &AotExtra::get_string) &&
-               split_strings(text, *static_cast<std::vector<std::string>*>(value));
-      }
-      case AttributeType::kNumber:
-      case AttributeType::kDtype:
-        return false;
-    }
-    return false;
+    return visit_attribute_type(type, value, [&](auto* to) { return read(name, *to); });
+  }
+
+  bool read(const char* name, bool& to) const { return call(name, to, &AotExtra::get_bool); }
+  bool read(const char* name, int64_t& to) const { return call(name, to, &AotExtra::get_int); }
+  bool read(const char* name, double& to) const { return call(name, to, &AotExtra::get_float); }
+  bool read(const char* name, std::string& to) const {
+    return call(name, to, &AotExtra::get_string);
+  }
+  bool read(const char* name, std::vector<int64_t>& to) const {
+    return call(name, to, &AotExtra::get_ints);
+  }
+  bool read(const char* name, std::vector<double>& to) const {
+    return call(name, to, &AotExtra::get_floats);
+  }
+  bool read(const char* name, std::vector<std::vector<int64_t>>& to) const {
+    return call(name, to, &AotExtra::get_int_lists);
+  }
+  bool read(const char* name, std::vector<std::vector<double>>& to) const {
+    return call(name, to, &AotExtra::get_float_lists);
+  }
+  // MindSpore has no functions for these two: aten_bridge.mindspore, the Python module, passes
+  // bools as ints, and strs as one of them.
+  bool read(const char* name, std::vector<bool>& to) const {
+    std::vector<int64_t> integers;
+    return read(name, integers) && to_bools(integers, to);
+  }
+  bool read(const char* name, std::vector<std::string>& to) const {
+    std::string text;
+    return read(name, text) && split_strings(text, to);
   }
 
   // no_sanitize: the dynamic type of `extra` is a class of the host's, unknown here.
   template <class T, class R>
-  [[gnu::cold]] __attribute__((no_sanitize("vptr"))) bool read(
+  [[gnu::cold]] __attribute__((no_sanitize("vptr"))) bool call(
       const char* name, T& value, R (AotExtra::*getter)(HostString&)) const {
     if (extra_ == nullptr) {
       return false;
@@ -234,45 +227,58 @@ class MindSporeAttributes final : public Attributes {
   AotExtra* extra_;
 };
 
-/// MindSpore's TypeIds that are the same in all its versions; 0 elsewhere. In the order of `DType`.
-inline constexpr int kTypeIds[] = {0,  30, 37, 32, 38, 33, 39, 34, 40,
-                                   35, 42, 0,  43, 44, 0,  0,  0,  0};
+/// MindSpore's number of a dtype.
+struct TypeId {
+  DType dtype;
+  int id;
+};
 
-// Those of 2.10 for the others: bfloat16, complex64, complex128, float8e4m3fn, float8e5m2.
-inline constexpr int kNewTypeIds[] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 45, 0, 0, 51, 52, 46, 47};
+// Those of 2.10; up to the last of all versions they are the same in each.
+inline constexpr int kLastTypeIdOfAll = 44;
+inline constexpr TypeId kTypeIds[] = {
+    {DType::kBool, 30},      {DType::kInt8, 32},         {DType::kInt16, 33},
+    {DType::kInt32, 34},     {DType::kInt64, 35},        {DType::kUInt8, 37},
+    {DType::kUInt16, 38},    {DType::kUInt32, 39},       {DType::kUInt64, 40},
+    {DType::kFloat16, 42},   {DType::kFloat32, 43},      {DType::kFloat64, 44},
+    {DType::kBFloat16, 45},  {DType::kFloat8E4M3FN, 46}, {DType::kFloat8E5M2, 47},
+    {DType::kComplex64, 51}, {DType::kComplex128, 52}};
+static_assert(has_each_dtype(kTypeIds),
+              "aten_bridge: kTypeIds of hosts/mindspore/abi.h has one entry for each dtype.");
 
 /// The dtype with that TypeId of 2.10; kNone for none.
 inline DType dtype_of_new_id(int64_t id) {
-  for (std::size_t i = 1; id > 0 && i < std::size(kTypeIds); ++i) {
-    if (kTypeIds[i] == id || kNewTypeIds[i] == id) {
-      return static_cast<DType>(i);
+  for (const TypeId& type : kTypeIds) {
+    if (type.id == id) {
+      return type.dtype;
     }
   }
   return DType::kNone;
 }
 
+[[noreturn, gnu::cold]] inline void refuse_type_id(const std::string& name,
+                                                   const std::string& given) {
+  raise(Status::kDtype,
+        {name, ": expected bool, an integer, float16, float32 or float64, got ", given,
+         "; make the operator with aten_bridge.mindspore.kernel, or give out_dtype"});
+}
+
 [[gnu::cold]] inline int type_id(DType dtype, const std::string& name) {
-  const int id = kTypeIds[static_cast<std::size_t>(dtype)];
-  if (id == 0) {
-    raise(
-        Status::kDtype,
-        {name, ": expected bool, an integer, float16, float32 or float64, got ", dtype_name(dtype),
-         ", whose number differs between versions of MindSpore; make the operator with ",
-         "aten_bridge.mindspore.kernel, or give out_dtype"});
+  for (const TypeId& type : kTypeIds) {
+    if (type.dtype == dtype && type.id <= kLastTypeIdOfAll) {
+      return type.id;
+    }
   }
-  return id;
+  refuse_type_id(name,
+                 join({dtype_name(dtype), ", whose number differs between versions of MindSpore"}));
 }
 
 [[gnu::cold]] inline DType dtype_of_id(int id, const std::string& name) {
-  for (std::size_t i = 1; i < std::size(kTypeIds); ++i) {
-    if (kTypeIds[i] == id) {
-      return static_cast<DType>(i);
-    }
+  const DType dtype = id > kLastTypeIdOfAll ? DType::kNone : dtype_of_new_id(id);
+  if (dtype == DType::kNone) {
+    refuse_type_id(name,
+                   join({"MindSpore's type ", id, ", whose number differs between its versions"}));
   }
-  raise(Status::kDtype,
-        {name, ": expected bool, an integer, float16, float32 or float64, got MindSpore's ",
-         "type ", id, ", whose number differs between its versions; make the operator with ",
-         "aten_bridge.mindspore.kernel, or give out_dtype"});
+  return dtype;
 }
 
 }  // namespace aten_bridge::detail

@@ -48,66 +48,41 @@ class StackAttributes final : public Attributes {
     return {nullptr, AttributeType::kBool};
   }
 
-  template <class T>
-  static bool set(void* value, bool is_of_type, const T& get) {
-    if (is_of_type) {
-      *static_cast<std::decay_t<decltype(get())>*>(value) = get();
-    }
-    return is_of_type;
-  }
-
   [[gnu::cold]] bool get_as(AttributeType type, const char* name, void* value) const override {
     const auto [given, declared] = find(name);
     if (given == nullptr) {
       return false;
     }
     const c10::IValue& v = *given;
-    const auto list_of = [&](const auto& is_of_type) {
-      if (!v.isList()) {
-        return false;
-      }
-      for (const c10::IValue& element : v.toListRef()) {  // NOLINT
-        if (!is_of_type(element)) {
-          return false;
-        }
-      }
+    if (declared == AttributeType::kDtype && type == AttributeType::kString && v.isInt()) {
+      *static_cast<std::string*>(value) = scalar_type_text(v.toScalarType());
       return true;
-    };
-    switch (type) {
-      case AttributeType::kBool:
-        return set(value, v.isBool(), [&] { return v.toBool(); });
-      case AttributeType::kInt:
-        return set(value, v.isInt(), [&] { return v.toInt(); });
-      case AttributeType::kFloat:
-        return set(value, v.isDouble(), [&] { return v.toDouble(); });
-      case AttributeType::kString:
-        if (declared == AttributeType::kDtype && v.isInt()) {
-          return set(value, true, [&] { return scalar_type_text(v.toScalarType()); });
-        }
-        return set(value, v.isString(), [&] { return v.toStringRef(); });
-      case AttributeType::kInts:
-        return set(value, v.isIntList(), [&] { return v.toIntVector(); });
-      case AttributeType::kFloats:
-        return set(value, v.isDoubleList(), [&] { return v.toDoubleVector(); });
-      case AttributeType::kBools:
-        return set(value, v.isBoolList(), [&] {
-          const auto list = v.toBoolList();
-          return std::vector<bool>(list.begin(), list.end());
-        });
-      case AttributeType::kStrings:
-        return set(value, list_of([](const c10::IValue& e) { return e.isString(); }),
-                   [&] { return v.to<std::vector<std::string>>(); });
-      case AttributeType::kIntLists:
-        return set(value, list_of([](const c10::IValue& e) { return e.isIntList(); }),
-                   [&] { return v.to<std::vector<std::vector<int64_t>>>(); });
-      case AttributeType::kFloatLists:
-        return set(value, list_of([](const c10::IValue& e) { return e.isDoubleList(); }),
-                   [&] { return v.to<std::vector<std::vector<double>>>(); });
-      case AttributeType::kNumber:
-      case AttributeType::kDtype:
-        return false;
     }
-    return false;
+    return visit_attribute_type(type, value, [&](auto* to) {
+      const bool is_of_type = is_of(v, to);
+      if (is_of_type) {
+        *to = v.to<std::remove_pointer_t<decltype(to)>>();
+      }
+      return is_of_type;
+    });
+  }
+
+  static bool is_of(const c10::IValue& v, const bool*) { return v.isBool(); }
+  static bool is_of(const c10::IValue& v, const int64_t*) { return v.isInt(); }
+  static bool is_of(const c10::IValue& v, const double*) { return v.isDouble(); }
+  static bool is_of(const c10::IValue& v, const std::string*) { return v.isString(); }
+  static bool is_of(const c10::IValue& v, const std::vector<bool>*) { return v.isBoolList(); }
+  static bool is_of(const c10::IValue& v, const std::vector<int64_t>*) { return v.isIntList(); }
+  static bool is_of(const c10::IValue& v, const std::vector<double>*) { return v.isDoubleList(); }
+  template <class T>
+  static bool is_of(const c10::IValue& v, const std::vector<T>*) {
+    if (!v.isList()) {
+      return false;
+    }
+    const auto& list = v.toListRef();
+    return std::all_of(list.begin(), list.end(), [](const c10::IValue& element) {
+      return is_of(element, static_cast<T*>(nullptr));
+    });
   }
 
   const std::vector<SchemaAttribute>& attributes_;

@@ -14,11 +14,9 @@
 #include <aten_bridge/tensors/torch.h>
 #include <c10/util/SmallVector.h>
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <iterator>
 #include <memory>
 #include <string>
 #include <utility>
@@ -34,23 +32,6 @@ enum class CallMode : std::uint8_t {
   kMeta,   // shapes and dtypes alone: tensors are without data, and sizes may be symbols
   kTrace,  // the body's operators, by PyTorch
 };
-
-/// The bridge's names of PyTorch's dtypes, by their numbers.
-constexpr auto dtypes_by_scalar_type() {
-  std::array<DType, static_cast<std::size_t>(at::ScalarType::NumOptions) + 1> dtypes = {};
-  for (std::size_t i = 1; i < std::size(kScalarTypes); ++i) {
-    if (kScalarTypes[i] != at::ScalarType::Undefined) {
-      dtypes[static_cast<std::size_t>(kScalarTypes[i])] = static_cast<DType>(i);
-    }
-  }
-  return dtypes;
-}
-inline constexpr auto kDTypesByScalarType = dtypes_by_scalar_type();
-
-/// The bridge's name of PyTorch's dtype; kNone for one that it has not.
-inline DType dtype_of(at::ScalarType type) {
-  return kDTypesByScalarType[static_cast<std::size_t>(type)];
-}
 
 /// Whether a tensor's memory is what loops over data need.
 [[gnu::always_inline]] inline bool is_row_major_dense(const at::Tensor& tensor) {

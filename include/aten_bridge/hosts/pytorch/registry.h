@@ -365,4 +365,7 @@ extern "C" ATEN_BRIDGE_PUBLIC inline const char* aten_bridge_pytorch_operators()
   return text.c_str();
 }
 
+/// No template of the host's depends on the device.
+#define ATEN_BRIDGE_INSTANTIATE_PYTORCH(Device)
+
 #endif  // ATEN_BRIDGE_HOSTS_PYTORCH_REGISTRY_H_

@@ -16,6 +16,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -60,33 +61,13 @@ struct SchemaAttribute {
   if (value == nullptr) {
     return {};
   }
-  switch (type) {
-    case AttributeType::kBool:
-      return *static_cast<const bool*>(value);
-    case AttributeType::kInt:
-      return *static_cast<const int64_t*>(value);
-    case AttributeType::kFloat:
-      return *static_cast<const double*>(value);
-    case AttributeType::kString:
-      return *static_cast<const std::string*>(value);
-    case AttributeType::kInts:
-      return *static_cast<const std::vector<int64_t>*>(value);
-    case AttributeType::kFloats:
-      return *static_cast<const std::vector<double>*>(value);
-    case AttributeType::kBools:
-      return *static_cast<const std::vector<bool>*>(value);
-    case AttributeType::kStrings:
-      return *static_cast<const std::vector<std::string>*>(value);
-    case AttributeType::kIntLists:
-      return *static_cast<const std::vector<std::vector<int64_t>>*>(value);
-    case AttributeType::kFloatLists:
-      return *static_cast<const std::vector<std::vector<double>>*>(value);
-    case AttributeType::kNumber:
-      return *static_cast<const at::Scalar*>(value);
-    case AttributeType::kDtype:
-      return static_cast<int64_t>(*static_cast<const at::ScalarType*>(value));
+  if (type == AttributeType::kNumber) {
+    return *static_cast<const at::Scalar*>(value);
   }
-  return {};
+  if (type == AttributeType::kDtype) {
+    return static_cast<int64_t>(*static_cast<const at::ScalarType*>(value));
+  }
+  return visit_attribute_type(type, value, [](const auto* given) { return c10::IValue(*given); });
 }
 
 /// The attributes in the order of an operator's arguments: those with a default last.
@@ -114,34 +95,16 @@ struct SchemaType {
 };
 
 [[gnu::cold]] inline SchemaType type_of(AttributeType type) {
-  const auto plain = [](c10::TypePtr of) { return SchemaType{of, of}; };
-  switch (type) {
-    case AttributeType::kBool:
-      return plain(c10::BoolType::get());
-    case AttributeType::kInt:
-      return plain(c10::IntType::get());
-    case AttributeType::kFloat:
-      return plain(c10::FloatType::get());
-    case AttributeType::kString:
-      return plain(c10::StringType::get());
-    case AttributeType::kInts:
-      return plain(c10::ListType::ofInts());
-    case AttributeType::kFloats:
-      return plain(c10::ListType::ofFloats());
-    case AttributeType::kBools:
-      return plain(c10::ListType::ofBools());
-    case AttributeType::kStrings:
-      return plain(c10::ListType::ofStrings());
-    case AttributeType::kIntLists:
-      return plain(c10::ListType::create(c10::ListType::ofInts()));
-    case AttributeType::kFloatLists:
-      return plain(c10::ListType::create(c10::ListType::ofFloats()));
-    case AttributeType::kNumber:
-      return plain(c10::NumberType::get());
-    case AttributeType::kDtype:
-      return {c10::IntType::get(), c10::ScalarTypeType::get()};
+  if (type == AttributeType::kDtype) {
+    return {c10::IntType::get(), c10::ScalarTypeType::get()};
   }
-  return {};
+  if (type == AttributeType::kNumber) {
+    return {c10::NumberType::get(), c10::NumberType::get()};
+  }
+  return visit_attribute_type(type, static_cast<void*>(nullptr), [](auto* of) {
+    const c10::TypePtr plain = c10::getTypePtr<std::remove_pointer_t<decltype(of)>>();
+    return SchemaType{plain, plain};
+  });
 }
 
 [[gnu::cold]] inline SchemaType optional_of(const SchemaType& of) {

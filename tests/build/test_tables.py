@@ -1,0 +1,81 @@
+"""Lists of dtypes, attribute types and hosts outside the header are those of the header.
+
+The header's own are made of one list each, or have a static_assert: see docs/inside.md.
+"""
+
+import ast
+import re
+
+import pytest
+from conftest import SOURCE
+
+from aten_bridge import _marshal, _operators, build
+
+INCLUDE = SOURCE / "include/aten_bridge"
+
+
+def entries_of(header, macro, columns):
+    """The entries of a list of the header, X(...) each, as texts between their commas."""
+    text = re.sub(r" *\\\n", "\n", (INCLUDE / header).read_text())
+    body = re.search(rf"#define {macro}\(X\)\n(.*?)\n\n", text, re.DOTALL)[1]
+    entries = re.findall(r"^  X\((.*?)\)$", body, re.DOTALL | re.MULTILINE)
+    return [re.split(r",\s*", entry, maxsplit=columns - 1) for entry in entries]
+
+
+DTYPES = [
+    (name.strip('"'), type_)
+    for _, name, _, type_ in entries_of("core/dtypes.h", "ATEN_BRIDGE_DTYPES", 4)
+]
+TYPES = entries_of("core/attributes.h", "ATEN_BRIDGE_ATTRIBUTE_TYPES", 3)
+
+
+def test_the_lists_are_read():
+    assert DTYPES[0] == ("bool", "bool")
+    assert ("bfloat16", "c10::BFloat16") in DTYPES
+    assert TYPES[0] == ["kBool", "bool", '"a bool"']
+    assert TYPES[-1] == ["kStrings", "std::vector<std::string>", '"a list of strs"']
+
+
+@pytest.mark.parametrize("host", ["mindspore", "jax"])
+def test_each_host_has_each_dtype_in_the_order_of_its_number(host):
+    tree = ast.parse((SOURCE / f"python/aten_bridge/{host}/_dtypes.py").read_text())
+    (value,) = (
+        node.value
+        for node in tree.body
+        if isinstance(node, ast.Assign) and node.targets[0].id == "DTYPES"
+    )
+    table = next(node for node in ast.walk(value) if isinstance(node, ast.Dict))
+    assert [key.value for key in table.keys] == [name for name, _ in DTYPES]
+
+
+def test_the_simulated_host_has_a_name_for_each_type_of_c_plus_plus():
+    text = (INCLUDE / "testing.h").read_text()
+    names = re.findall(r'dtype_of<[\w:<>]+>\(\) \{ return "(\w+)"; \}', text)
+    assert names == [
+        name for name, type_ in DTYPES if type_.startswith("c10::complex") or "c10" not in type_
+    ]
+
+
+def test_attribute_types_have_the_numbers_of_the_header():
+    names = [re.sub("(?<!^)([A-Z])", r"_\1", name[1:]).upper() for name, _, _ in TYPES]
+    assert [getattr(_marshal, f"_{name}") for name in names] == list(range(len(TYPES)))
+
+
+def test_attributes_of_operators_have_a_letter_for_each_type_but_lists_of_lists():
+    texts = [text.strip('"').partition(",")[0] for _, _, text in TYPES]
+    assert {*_operators._LETTERS, "a list of lists of ints", "a list of lists of floats"} == {
+        *texts,
+        "a number",
+        "the name of a dtype",
+    }
+
+
+def test_python_and_cmake_know_the_same_hosts_and_the_header_their_bits():
+    cmake = (SOURCE / "cmake/package/AtenBridgeAddKernel.cmake").read_text()
+    hosts = re.search(r"GLOBAL PROPERTY ATEN_BRIDGE_HOSTS (.*)\)", cmake)[1].split()
+    assert {*build.HOSTS} == {host.lower() for host in hosts}
+    header = (SOURCE / "include/aten_bridge.h").read_text()
+    blocks = re.findall(r"define ATEN_BRIDGE_IF_(\w+)\(X, argument\) X\((\w+), (\d+),", header)
+    assert blocks == [(host, host, str(1 << hosts.index(host))) for host in hosts[2:]]
+    listed = re.search(r"define ATEN_BRIDGE_HOSTS\(X, argument\)(.*?[^\\])\n", header, re.DOTALL)[1]
+    assert re.findall(r"ATEN_BRIDGE_IF_(\w+)", listed) == hosts[2:]
