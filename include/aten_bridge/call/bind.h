@@ -45,10 +45,15 @@ inline bool count_operands(int inputs, int size, bool may_have_more, Arguments& 
   const KernelDescriptor& kernel = *arguments.kernel;
   const bool has_list = kernel.list_begin >= 0;
   const bool is_told = inputs >= 0;
+  arguments.list_begin = kernel.list_begin;
+  arguments.inputs = kernel.inputs;
+  arguments.outputs = kernel.outputs;
+  if (!has_list && size == arguments.size() && (!is_told || inputs == kernel.inputs)) {
+    return true;  // as a rule
+  }
   const int fixed = kernel.inputs - (has_list ? 1 : 0);
   const int each = kernel.lists_outputs ? 2 : 1;  // operands of a tensor of the list
   const int listed = is_told ? inputs - fixed : size - fixed - kernel.outputs;
-  arguments.list_begin = kernel.list_begin;
   arguments.list_size = is_told ? listed : listed / each;
   arguments.outputs = kernel.outputs + (kernel.lists_outputs ? arguments.list_size : 0);
   arguments.inputs = fixed + arguments.list_size;
@@ -111,16 +116,17 @@ inline bool can_repoint(const Operand& operand) {
                                               const int64_t* wanted_strides) {
   const int64_t* const sizes = tensor.sizes().data();
   const int64_t* const strides = tensor.strides().data();
+  const bool is_row_major = wanted_strides == nullptr;
   if (tensor.dim() != desc.ndim || tensor.storage_offset() != desc.offset) {
     return false;
   }
   int64_t stride = 1;
   for (int64_t i = desc.ndim; i-- > 0;) {
-    if (sizes[i] != desc.sizes[i] ||
-        strides[i] != (wanted_strides == nullptr ? stride : wanted_strides[i])) {
+    const int64_t size = sizes[i];
+    if (size != desc.sizes[i] || strides[i] != (is_row_major ? stride : wanted_strides[i])) {
       return false;
     }
-    stride *= std::max<int64_t>(sizes[i], 1);
+    stride = size == 0 ? stride : stride * size;
   }
   return true;
 }
@@ -325,17 +331,19 @@ template <class HostCall, class Device>
                                                  Arguments& arguments, Report& report) {
   Operand* const begin = arguments.operands;
   Operand* const end = begin + arguments.size();
-  bool are_matched = true;
+  bool is_bound = report.ok() && !device.is_one_of_several();  // nothing to locate or enter
   for (Operand* operand = begin; operand != end; ++operand) {
-    const bool is_matched = matches_cached<HostCall::kStridesInputs>(*operand);
-    operand->state = is_matched ? ViewState::kMatched : ViewState::kUnknown;
-    are_matched = are_matched && is_matched;
-  }
-  if (are_matched && report.ok() && !device.is_one_of_several()) {  // nothing to locate or enter
-    for (Operand* operand = begin; operand != end; ++operand) {
-      repoint(*operand, device.device());
+    if (!matches_cached<HostCall::kStridesInputs>(*operand)) {
+      operand->state = ViewState::kUnknown;
+      is_bound = false;
+    } else {
+      operand->state = ViewState::kMatched;
+      if (is_bound) {
+        repoint(*operand, device.device());
+      }
     }
-  } else {
+  }
+  if (!is_bound) {
     bind_slow(host, device, refusals, arguments, report);
   }
   fill_list(arguments);

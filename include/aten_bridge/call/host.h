@@ -73,13 +73,16 @@ class OperandDescs {
   using Refusals = std::vector<std::pair<int, Report>>;
 
   OperandDescs(const detail::Arguments& arguments, Refusals& refusals)
-      : arguments_(arguments), refusals_(refusals) {}
+      : operands_(arguments.operands),
+        size_(arguments.size()),
+        operator_name_(arguments.kernel->operator_name),
+        refusals_(refusals) {}
 
-  int size() const { return arguments_.size(); }
-  OperandDesc& operator[](int i) const { return arguments_.operands[i].desc; }
+  int size() const { return size_; }
+  OperandDesc& operator[](int i) const { return operands_[i].desc; }
 
   void set(int i, void* data, DType dtype, const int64_t* sizes, int ndim) const {
-    OperandDesc& desc = arguments_.operands[i].desc;
+    OperandDesc& desc = operands_[i].desc;
     desc.data = data;
     desc.dtype = dtype;
     desc.sizes = sizes;
@@ -87,16 +90,18 @@ class OperandDescs {
   }
   void set_none(int i) const { set(i, nullptr, DType::kNone, nullptr, 0); }
 
-  const OperandName& name(int i) const { return arguments_.operands[i].name; }
+  const OperandName& name(int i) const { return operands_[i].name; }
 
   /// Refuses an operand that cannot be described; what is wrong with it goes to the report.
   [[gnu::cold]] Report& refuse(int i) const {
-    arguments_.operands[i].desc = {};
-    return refusals_.emplace_back(i, Report(arguments_.kernel->operator_name)).second;
+    operands_[i].desc = {};
+    return refusals_.emplace_back(i, Report(operator_name_)).second;
   }
 
  private:
-  const detail::Arguments& arguments_;
+  detail::Operand* operands_;
+  int size_;
+  const char* operator_name_;
   Refusals& refusals_;
 };
 

@@ -141,24 +141,21 @@ template <class Device, class HostCall>
 /// After the body: checks the outputs, that the kernel keeps no operand, and which views the next
 /// call can have.
 [[gnu::always_inline]] inline void commit(Arguments& arguments) {
-  const KernelDescriptor& kernel = *arguments.kernel;
   if (arguments.list_begin >= 0) {
     arguments.list.clear();  // which has the views of its tensors
   }
-  const Operand* const outputs = arguments.operands + arguments.inputs;
   const Operand* const end = arguments.operands + arguments.size();
   bool are_kept = false;
   for (Operand* operand = arguments.operands; operand != end; ++operand) {
-    const bool is_reusable = !kernel.records && mark_reusable(*operand);
-    if (!is_reusable) {
-      if (operand >= outputs && !output_is_intact(*operand)) {
+    if (!mark_reusable(*operand)) {
+      if (operand - arguments.operands >= arguments.inputs && !output_is_intact(*operand)) {
         refuse_outputs(arguments);
       }
       are_kept = are_kept || may_be_kept(*operand);
     }
   }
   if (are_kept) {
-    refuse_kept(kernel, arguments);
+    refuse_kept(*arguments.kernel, arguments);
   }
   if (arguments.copies != nullptr) {
     flush_aligned_copies(arguments.copies.get());
