@@ -33,6 +33,7 @@ class _Graph:
         self.results = {}  # the graphs that a node may be the result of
         self.loops = set()  # the nodes that write in one
         self.writes = {}  # the operator that writes and what it writes, by the nodes
+        self.differentiated = set()  # the nodes of which the graph takes gradients
         for line in lines:
             if line == "}":
                 break
@@ -41,6 +42,8 @@ class _Graph:
                 self._add(*node.groups())
 
     def _add(self, name: str, operator: str, rest: str) -> None:
+        if "cnode_primal_attrs: {unique_id:" in rest:
+            self.differentiated.add(name)
         rest = _until_closed(rest)
         called = re.match(r"call @(.*)", operator) or re.match(r"@([^,]+)", rest)
         self.operators[name] = "call" if called else operator
@@ -117,6 +120,21 @@ class _Graph:
         return uses
 
     # What would be lost.
+
+    def reads_any(self, parameters: set[str]) -> bool:
+        """Whether the part of the graph that is differentiated reads any of the Parameters."""
+        return any(not parameters.isdisjoint(self.inputs[name]) for name in self.differentiated)
+
+    def writes_beside_views(self) -> Iterator[str]:
+        """The operators that write what has views, in the part that is differentiated."""
+        seen = {
+            self.memory_of(name, False)
+            for name in self.differentiated
+            if self.operators[name].endswith("View")
+        }
+        for name, (operator, target) in self.writes.items():
+            if name in self.differentiated and self.memory_of(target, False) in seen:
+                yield operator
 
     def returned_copy(self) -> str | None:
         """The operator that makes the result, where PyTorch would have a view of a parameter."""
