@@ -17,6 +17,10 @@ _CONSTANTS = ("Arange", "Eye", "LinSpaceExt", "Ones", "Range", "Zeros")  # where
 _PARTS = ("NarrowView", "SelectExtView", "SliceExtView")
 _HAND_ON = ("Depend", "Load", "MakeTuple", "Partial", "Switch")
 _HEADER = re.compile(r"subgraph @([^(]+)\((.*)\) \{")
+# Over several lines, behind which a node has more inputs.
+_ELEMENTS = re.compile(
+    r"(Tensor\(shape=\[[^\]]*\], dtype=\w+, value=)\s*\[.*?\]\)(?=[,)])", re.DOTALL
+)
 _NODE = re.compile(r"^ +(%\w+)\([^)]*\) = (?:PrimFunc_)?(\w+|call @[^(]+|%\w+\[.*?\])\((.*)$")
 
 
@@ -256,7 +260,7 @@ def _called_by(name: str, graphs: dict[str, _Graph]) -> set[str]:
 
 def read_graphs(text: str) -> dict[str, _Graph]:
     """All, with calls of those that write their parameters among what writes."""
-    lines = iter(text.splitlines())
+    lines = iter(_ELEMENTS.sub(r"\1)", text).splitlines())
     graphs = [_Graph(line, lines) for line in lines if _HEADER.match(line)]
     by_name = {graph.name: graph for graph in graphs}
     has_more = True

@@ -116,11 +116,11 @@ class _GradientsLostError(Exception):
 
 
 def _check_gradients(graphs: dict, text: str) -> None:
-    """Before MindSpore differentiates a function that writes to views it turns what the function
-    reads of the graph around it, Parameters, into further inputs, and takes their gradients for
-    those of the inputs; those of Parameters are 0.
+    """Of a function that writes to views MindSpore makes Parameters further inputs.
+
+    It then takes their gradients for those of the inputs, and has 0 for those of Parameters.
     """
-    parameters = set(re.findall(r"^(%para[^:]+): .*is_parameter", text, re.MULTILINE))
+    parameters = set(re.findall(r"^(%para\w+).*: .*is_parameter", text, re.MULTILINE))
     if not any(part.reads_any(parameters) for part in graphs.values()):
         return
     for part in graphs.values():
