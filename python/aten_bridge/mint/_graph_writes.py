@@ -7,7 +7,6 @@ asked for writes to copies whose originals are used elsewhere; there the compila
 from __future__ import annotations
 
 import ast
-import contextlib
 import functools
 import re
 from collections.abc import Callable, Iterator
@@ -203,10 +202,20 @@ def _checking(original: Callable) -> Callable:
     @functools.wraps(original)
     def compile(self, *arguments, **keywords):
         _read_now.clear()
-        with contextlib.suppress(_GradientsLostError):
+        mistake = None
+        try:
             return compile_checked(self, *arguments, **keywords)
-        with _graph_indexing.copying():
-            return compile_checked(self, *arguments, **keywords)
+        except _GradientsLostError:
+            pass
+        except RuntimeError as error:  # of MindSpore's own, where it makes Parameters inputs
+            mistake = error
+            if "Framework Unexpected Exception" not in str(error):
+                raise
+        try:
+            with _graph_indexing.copying():
+                return compile_checked(self, *arguments, **keywords)
+        except RuntimeError as error:
+            raise mistake or error from None
 
     return compile
 
