@@ -17,6 +17,10 @@ _CONSTANTS = ("Arange", "Eye", "LinSpaceExt", "Ones", "Range", "Zeros")  # where
 _PARTS = ("NarrowView", "SelectExtView", "SliceExtView")
 _HAND_ON = ("Depend", "Load", "MakeTuple", "Partial", "Switch")
 _HEADER = re.compile(r"subgraph @([^(]+)\((.*)\) \{")
+# Over several lines, behind which a node has more inputs.
+_ELEMENTS = re.compile(
+    r"(Tensor\(shape=\[[^\]]*\], dtype=\w+, value=)\s*\[.*?\]\)(?=[,)])", re.DOTALL
+)
 _NODE = re.compile(r"^ +(%\w+)\([^)]*\) = (?:PrimFunc_)?(\w+|call @[^(]+|%\w+\[.*?\])\((.*)$")
 
 
@@ -33,6 +37,7 @@ class _Graph:
         self.results = {}  # the graphs that a node may be the result of
         self.loops = set()  # the nodes that write in one
         self.writes = {}  # the operator that writes and what it writes, by the nodes
+        self.differentiated = set()  # the nodes of which the graph takes gradients
         for line in lines:
             if line == "}":
                 break
@@ -41,6 +46,8 @@ class _Graph:
                 self._add(*node.groups())
 
     def _add(self, name: str, operator: str, rest: str) -> None:
+        if "cnode_primal_attrs: {unique_id:" in rest:
+            self.differentiated.add(name)
         rest = _until_closed(rest)
         called = re.match(r"call @(.*)", operator) or re.match(r"@([^,]+)", rest)
         self.operators[name] = "call" if called else operator
@@ -117,6 +124,21 @@ class _Graph:
         return uses
 
     # What would be lost.
+
+    def reads_any(self, parameters: set[str]) -> bool:
+        """Whether the part of the graph that is differentiated reads any of the Parameters."""
+        return any(not parameters.isdisjoint(self.inputs[name]) for name in self.differentiated)
+
+    def writes_beside_views(self) -> Iterator[str]:
+        """The operators that write what has views, in the part that is differentiated."""
+        seen = {
+            self.memory_of(name, False)
+            for name in self.differentiated
+            if self.operators[name].endswith("View")
+        }
+        for name, (operator, target) in self.writes.items():
+            if name in self.differentiated and self.memory_of(target, False) in seen:
+                yield operator
 
     def returned_copy(self) -> str | None:
         """The operator that makes the result, where PyTorch would have a view of a parameter."""
@@ -238,7 +260,7 @@ def _called_by(name: str, graphs: dict[str, _Graph]) -> set[str]:
 
 def read_graphs(text: str) -> dict[str, _Graph]:
     """All, with calls of those that write their parameters among what writes."""
-    lines = iter(text.splitlines())
+    lines = iter(_ELEMENTS.sub(r"\1)", text).splitlines())
     graphs = [_Graph(line, lines) for line in lines if _HEADER.match(line)]
     by_name = {graph.name: graph for graph in graphs}
     has_more = True

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterator
 
-from mindspore import Tensor
+from mindspore import Tensor, mint
 from mindspore.common.dtype import TensorType
 from mindspore.ops import functional as F
 from mindspore.ops.auto_generate.gen_ops_prim import inplace_copy_op
 from mindspore.ops.composite.multitype_ops import getitem, setitem
 from mindspore.ops.primitive import constexpr
 
-from aten_bridge.mint._graph_views import SLICED, follow, number
+from aten_bridge.mint._graph_views import SLICED, follow
 from aten_bridge.mint._replace import inlined, named_as
 
 
@@ -86,6 +87,40 @@ def _view_of(data, index):
     return follow(data, _steps(data.shape, index))
 
 
+copies = False  # `[]` in the graphs that are compiled now, where `x[i] = y` writes all of x
+
+
+@contextlib.contextmanager
+def copying() -> Iterator[None]:
+    global copies
+    copies = True
+    try:
+        yield
+    finally:
+        copies = False
+
+
+@constexpr
+def _has_views(is_known):
+    return int(is_known and not copies)
+
+
+@inlined
+def _same(data):
+    return data
+
+
+@inlined
+def _copied(data):
+    return mint.clone(data)
+
+
+@inlined
+def part(data):
+    """What `x[i]` has given, to write to where `x[i] = …` follows."""
+    return (_copied, _same)[_has_views(True)](data)
+
+
 def _as_views(original: Callable) -> Callable:
     @inlined
     def get(data, index):
@@ -93,7 +128,7 @@ def _as_views(original: Callable) -> Callable:
 
     @inlined
     def compute(data, index):
-        return (original, get)[number(F.isconstant((index, data.shape)))](data, index)
+        return (original, get)[_has_views(F.isconstant((index, data.shape)))](data, index)
 
     return named_as(original, compute)
 
@@ -103,7 +138,8 @@ def _in_place(original: Callable) -> Callable:
 
     @inlined
     def renew(data, index, value):
-        return inplace_copy_op(data, original(data, index, value))
+        # What has been written before MindSpore writes in place, which it does not differentiate.
+        return inplace_copy_op(data, original(mint.clone(data), index, value))
 
     @inlined
     def set_whole(data, index, value):
@@ -130,11 +166,11 @@ def _in_place(original: Callable) -> Callable:
 
     @inlined
     def compute(data, index, value):
-        is_known = number(F.isconstant((index, data.shape)))
+        is_known = _has_views(F.isconstant((index, data.shape)))
         if isinstance(value, Tensor):
             return (renew, set_tensor)[is_known](data, index, value)
         if isinstance(value, (int, float, bool)):
-            is_known = number(F.isconstant((index, data.shape, value)))
+            is_known = _has_views(F.isconstant((index, data.shape, value)))
             return (renew, set_number)[is_known](data, index, value)
         return renew(data, index, value)
 

@@ -19,7 +19,7 @@ from mindspore.graph._parse.standard_method import check_reshape_shp, check_view
 from mindspore.ops import functional as F
 from mindspore.ops.auto_generate import inplace_copy_op, inplace_floor_op
 
-from aten_bridge.mint import _graph_views, _in_place, _methods
+from aten_bridge.mint import _graph_indexing, _graph_views, _in_place, _methods
 from aten_bridge.mint._replace import inlined, is_known
 
 PREFIX = "_aten_bridge_"
@@ -131,6 +131,11 @@ def fresh(x):
     return mint.clone(x) if _is_tensor(x) else x
 
 
+@inlined
+def part(x):
+    return _graph_indexing.part(x) if _is_tensor(x) else x
+
+
 def _of_axis(name: str, older: Callable) -> Callable:
     @inlined
     def compute(x, *arguments, **keywords):
@@ -162,6 +167,7 @@ FUNCTIONS = {
         "clamp": clamp,
         "clip": clip,
         "fresh": fresh,
+        "part": part,
         "write_back": write_back,
     },
 }
@@ -251,8 +257,30 @@ class Rewriter(ast.NodeTransformer):
 
     def visit_AugAssign(self, node):
         node = self.generic_visit(node)
-        is_part = isinstance(node.target, ast.Subscript)
-        return self._apart(node, node.target.value) if is_part else node
+        if not isinstance(node.target, ast.Subscript):
+            return node
+        statements = self._apart(node, node.target.value)
+        if statements is node:
+            return self._of_part(node)
+        place = statements.index(node)
+        return [*statements[:place], *self._of_part(node), *statements[place + 1 :]]
+
+    def _of_part(self, node: ast.AugAssign) -> list[ast.stmt]:
+        """`x[i] += y` as MindSpore computes it: the part, what is written to it, and `x[i] = …`."""
+        self.count += 1
+        name, target = f"{PREFIX}part_{self.count}", node.target
+
+        def named(context: ast.expr_context) -> ast.expr:
+            return _like(ast.Name(id=name, ctx=context), target)
+
+        read = _like(ast.Subscript(target.value, target.slice, ast.Load()), target)
+        function = _like(ast.Name(f"{PREFIX}part", ast.Load()), target)
+        value = _like(ast.Call(function, [read], []), target)
+        return [
+            _like(ast.Assign([named(ast.Store())], value), node),
+            _like(ast.AugAssign(named(ast.Store()), node.op, node.value), node),
+            _like(ast.Assign([target], named(ast.Load())), node),
+        ]
 
     def visit_Call(self, node):
         node = self.generic_visit(node)

@@ -19,6 +19,7 @@ from mindspore.graph import api
 from mindspore.graph._parse import parser, resources
 
 import aten_bridge
+from aten_bridge.mint import _graph_indexing
 from aten_bridge.mint._graph_dump import read_graphs
 from aten_bridge.mint._graph_statements import (
     FUNCTIONS,
@@ -109,12 +110,38 @@ def _refuse_python(method: str) -> None:
     )
 
 
+class _GradientsLostError(Exception):
+    """The graph is to be compiled with copies."""
+
+
+def _check_gradients(graphs: dict, text: str) -> None:
+    """Of a function that writes to views MindSpore makes Parameters further inputs.
+
+    It then takes their gradients for those of the inputs, and has 0 for those of Parameters.
+    """
+    parameters = set(re.findall(r"^(%para\w+).*: .*is_parameter", text, re.MULTILINE))
+    if not any(part.reads_any(parameters) for part in graphs.values()):
+        return
+    for part in graphs.values():
+        for operator in part.writes_beside_views():
+            if not _graph_indexing.copies:
+                raise _GradientsLostError
+            raise RuntimeError(
+                f"{_places(operator.removeprefix('Inplace').lower())}: expected a tensor without "
+                "views, got a view, or a tensor that has one, in a function that reads Parameters "
+                "and that a graph differentiates, of which MindSpore has wrong gradients; write "
+                "parts by `x[1:] = x[1:] + 1`, use `x.clone()` for another tensor, or take the "
+                "gradients in PyNative mode, of the graph (`ms.jit`)"
+            )
+
+
 def check(graph: object) -> None:
-    """Raises RuntimeError if what a compiled graph writes would be lost."""
+    """Raises RuntimeError if what a compiled graph writes, or a gradient, would be lost."""
     if graph is None or not _sites:
         return
     text = dump_func_graph(graph)
     graphs = read_graphs(text)
+    _check_gradients(graphs, text)
     inputs = set(re.findall(r"^(%para\w+): (?!.*is_parameter)", text, re.MULTILINE))
     for part in graphs.values():
         if "PyExecute" in part.operators.values():
@@ -157,10 +184,8 @@ def _rewriting(original: Callable) -> Callable:
 
 
 def _checking(original: Callable) -> Callable:
-    @functools.wraps(original)
-    def compile(self, *arguments, **keywords):
+    def compile_checked(self, *arguments, **keywords):
         count = len(api.ms_compile_cache)
-        _read_now.clear()
         result = original(self, *arguments, **keywords)
         is_one_more = len(api.ms_compile_cache) > count
         phase, is_new = result if isinstance(result, tuple) else (result, is_one_more)
@@ -173,6 +198,24 @@ def _checking(original: Callable) -> Callable:
                     cache.discard(phase)
                 raise
         return result
+
+    @functools.wraps(original)
+    def compile(self, *arguments, **keywords):
+        _read_now.clear()
+        mistake = None
+        try:
+            return compile_checked(self, *arguments, **keywords)
+        except _GradientsLostError:
+            pass
+        except RuntimeError as error:  # of MindSpore's own, where it makes Parameters inputs
+            mistake = error
+            if "Framework Unexpected Exception" not in str(error):
+                raise
+        try:
+            with _graph_indexing.copying():
+                return compile_checked(self, *arguments, **keywords)
+        except RuntimeError as error:
+            raise mistake or error from None
 
     return compile
 
