@@ -57,8 +57,8 @@ MINDSPORE = Host(
     suite="tests/mindspore",
     files=("test_errors.py", "test_kernel.py", "test_operands.py", "test_tutorial.py"),
     libraries=(
-        "conv2d",
         "leaky_relu",
+        "options",
         "test_gradients",
         "test_kernels",
         "test_kernels_return",
