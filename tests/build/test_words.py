@@ -21,10 +21,8 @@ PAGES = [
     if page.name
     not in (
         "inside.md",
-        "operators.md",
         "operators-table.md",
         "mint-functions.md",
-        "mint-on-cpu.md",
     )
 ]
 # What to write instead is behind each.
