@@ -14,17 +14,8 @@ PAGES = [
     *sorted((SOURCE / "examples").glob("*/README.md")),
     SOURCE / "plugin/mint/README.md",
 ]
-# Others are edited with the sources that they describe.
-PAGES = [
-    page
-    for page in PAGES
-    if page.name
-    not in (
-        "inside.md",
-        "operators-table.md",
-        "mint-functions.md",
-    )
-]
+# Tools write the others.
+PAGES = [page for page in PAGES if page.name not in ("operators-table.md", "mint-functions.md")]
 # What to write instead is behind each.
 PHRASES = {
     r"for who": "for those who, for contributors",
