@@ -2,11 +2,11 @@
 
     python build_cost.py <build folder> <result.json>
 
-Compiles both sources by turns, with the commands of the build, and looks at the two libraries; the
-first source once more for all hosts (ATEN_BRIDGE_COMPILED says for which the bridge is compiled,
-see aten_bridge.h), and with all of the bridge in it, as without aten_bridge_add_kernel; and the
-second with the header included, but not used. Each is also read without making code of it. Times
-are of the processor, so that other programs disturb them little.
+Compiles both sources alternately, with the commands of the build, and looks at the two libraries;
+the first source once more for all hosts (ATEN_BRIDGE_COMPILED says for which the bridge is
+compiled, see aten_bridge.h), and with all of the bridge in it, as without aten_bridge_add_kernel;
+and the second with the header included, but not used. Each is also read without making code of it.
+Times are of the processor, so that other programs disturb them little.
 """
 
 import json

@@ -7,7 +7,7 @@ against PyTorch's own calls; and what one small call costs. `--match` picks call
 expression, `--sizes` sizes, `--rounds` says how often each is measured, `--output` names a file for
 all times in JSON.
 
-Two processes measure by turns, one with the library and one without. A measurement is a batch of
+Two processes measure alternately, one with the library and one without. A measurement is a batch of
 calls, issued one after the other, and one wait for the last of them: in PyNative mode a call
 returns before its kernel has run, so the time of a batch divided by its calls is the pace at which
 MindSpore gets through a network's calls. Batches that are not counted come before it. PyTorch's

@@ -2,8 +2,8 @@
 
     python performance.py <folder with the JSON files> [--write]
 
-prints the tables and draws the pictures into that folder. `--write` puts the tables where the pages
-in docs/ have marks for them, and the pictures into docs/performance/.
+prints the tables and draws the pictures into that folder. `--write` puts the tables where README
+and the pages in docs/ have marks for them, and the pictures into docs/performance/.
 """
 
 import argparse
@@ -16,7 +16,8 @@ import statistics
 from mint_speed import MODES, SIZES, cell, ratio
 from operator_speed import ROUNDING
 
-DOCS = pathlib.Path(__file__).resolve().parents[1] / "docs"
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+DOCS = ROOT / "docs"
 BLOCK = re.compile(r"(<!-- begin: benchmarks/performance\.py#(\w+) -->\n).*?(<!-- end -->)", re.S)
 
 SLOTS = (1, 2, 8, 32)
@@ -152,31 +153,64 @@ def kib(size):
     return f"{size / 1024:.0f} KiB"
 
 
-def summary(results):
-    two = {row: results.medians[f"{row}/2"] for row in results.rows()}
-    more = results.beside_the_operator()
+# The summary in both languages of README: what was always measured, and what needs MindSpore.
+SUMMARY = (
+    "- Views of two tensors are made and checked in **{views} ns**, the guards of a call not"
+    " counted; the conversion of MindSpore's tutorial takes {tutorial} ns, two calls of"
+    " `at::from_blob` {from_blob} ns, two DLPack imports {dlpack} ns.\n"
+    "- A whole `LeakyRelu` call on 4x4 tensors takes **{call} times** as long as the operator"
+    " alone: {more} ns more.\n"
+    "- The library of that kernel has **{size}**, and its source compiles in {seconds} s,"
+    " **{compiling} times** as long as the operator's header alone.\n",
+    "- In MindSpore on the CPU {count} common operators of ATen are, in the median and on large"
+    " tensors, **{pynative} times** as fast as MindSpore's own in PyNative mode and **{graph}"
+    " times** in graph mode.\n",
+)
+SUMMARY_IN_CHINESE = (
+    "- 为两个张量建立并检查视图需 **{views} ns**，不含每次调用的保护；MindSpore 教程的转换需"
+    " {tutorial} ns，调用两次 `at::from_blob` 需 {from_blob} ns，两次 DLPack 导入需"
+    " {dlpack} ns。\n"
+    "- 在 4x4 张量上，完整的一次 `LeakyRelu` 调用用时是算子本身的 **{call} 倍**，多"
+    " {more} ns。\n"
+    "- 该 kernel 的库为 **{size}**，源码的编译用时 {seconds} s，是只编译算子头文件的"
+    " **{compiling} 倍**。\n",
+    "- 在 CPU 上的 MindSpore 里，{count} 个常用的 ATen 算子在大张量上的中位速度，PyNative"
+    " 模式下是 MindSpore 自带算子的 **{pynative} 倍**，图模式下是 **{graph} 倍**。\n",
+)
+
+
+def summary(results, texts=SUMMARY):
+    two = {row: number(results.medians[f"{row}/2"]) for row in ("from_blob", "dlpack")}
     builds = results.builds["leaky_relu"]
-    operators = ""
-    if results.operators:
-        medians = [
-            cell(statistics.median(row["large"] for row in results.times_as_fast(mode).values()))
-            for mode in MODES
-        ]
-        operators = (
-            f"- In MindSpore {len(results.operators['operators'])} common operators of ATen are, in"
-            f" the median and on large tensors, **{medians[0]} times** as fast as MindSpore's own"
-            f" in PyNative mode and **{medians[1]} times** in graph mode.\n"
-        )
+    text = texts[0].format(
+        views=number(results.views()),
+        tutorial=number(results.tutorial()),
+        call=f"{results.whole_call():.2f}",
+        more=number(results.beside_the_operator()),
+        size=kib(builds["bytes"]),
+        seconds=f"{builds['seconds']:.1f}",
+        compiling=f"{results.compile_time():.2f}",
+        **two,
+    )
+    if not results.operators:
+        return text
+    pynative, graph = (
+        cell(statistics.median(row["large"] for row in results.times_as_fast(mode).values()))
+        for mode in MODES
+    )
+    count = len(results.operators["operators"])
+    return text + texts[1].format(count=count, pynative=pynative, graph=graph)
+
+
+def summary_in_chinese(results):
+    return summary(results, SUMMARY_IN_CHINESE)
+
+
+def disturbance(results):
+    """How much of the processors other programs had; never less than nothing."""
     return (
-        f"- Views of two tensors are made and checked in **{number(results.views())} ns**; the"
-        f" conversion of MindSpore's tutorial takes {number(results.tutorial())} ns, two calls of"
-        f" `at::from_blob` {number(two['from_blob'])} ns, two DLPack imports"
-        f" {number(two['dlpack'])} ns.\n"
-        f"- A whole `LeakyRelu` call on 4x4 tensors takes **{results.whole_call():.2f} times** what"
-        f" the operator alone takes: {number(more)} ns more.\n"
-        f"- The library of that kernel is **{kib(builds['bytes'])}** large, and its source compiles"
-        f" in {builds['seconds']:.1f} s, **{results.compile_time():.2f} times** what the operator's"
-        f" header alone takes.\n" + operators
+        f"Other programs had {max(0.0, results['disturbed']):.0%} of the processors while this was"
+        " measured.\n"
     )
 
 
@@ -251,8 +285,8 @@ def elements(results):
 def layers(results):
     same, other = (results.medians[f"by_turns/of_{of}"] for of in ("one_shape", "two_shapes"))
     return (
-        "Two layers of a network call a kernel that does nothing by turns, with two tensors each: "
-        f"the two calls take {number(same)} ns where all tensors have one shape, and "
+        "Two layers of a network alternately call a kernel that does nothing, with two tensors"
+        f" each: the two calls take {number(same)} ns where all tensors have one shape, and "
         f"{number(other)} ns where each layer has its own.\n"
     )
 
@@ -348,10 +382,8 @@ def operators(results):
         for size, mode in columns
     ]
     head = ["ATen's", "MindSpore's own", *map(", ".join, columns), "difference"]
-    disturbed = results.operators["disturbed"]
     return table(head, [*rows, ["median", "", *medians, ""]]) + (
-        f"\nThreads on each side: {results.operators['threads']}. Other programs had"
-        f" {disturbed:.0%} of the processors while this was measured.\n"
+        f"\nThreads on each side: {results.operators['threads']}. {disturbance(results.operators)}"
     )
 
 
@@ -364,10 +396,7 @@ def threads(results):
         [name, *(f"{seconds[setting] * 1e6:,.0f}" for setting in settings)]
         for name, seconds in chains.items()
     ]
-    return table(["µs per call", *settings], rows) + (
-        f"\nOther programs had {results.threads['disturbed']:.0%} of the processors while this was"
-        " measured.\n"
-    )
+    return table(["µs per call", *settings], rows) + "\n" + disturbance(results.threads)
 
 
 def training(results):
@@ -385,10 +414,7 @@ def training(results):
         ]
         rows.append([f"{network}, {name}", *values, *ratios])
     head = ["ms", *sides, *(f"{side} / PyTorch" for side in sides[1:])]
-    return table(head, rows) + (
-        f"\nOther programs had {results.training['disturbed']:.0%} of the processors while this was"
-        " measured.\n"
-    )
+    return table(head, rows) + "\n" + disturbance(results.training)
 
 
 def gradients(results):
@@ -434,6 +460,7 @@ def machine(results):
 
 TABLES = {
     "summary": summary,
+    "summary_in_chinese": summary_in_chinese,
     "machine": machine,
     "goals": goals,
     "slots": slots,
@@ -598,7 +625,7 @@ def main():
     options = parser.parse_args()
     results = Results(options.folder)
     if options.write:
-        for page in DOCS.glob("*.md"):
+        for page in (*ROOT.glob("README*.md"), *DOCS.glob("*.md")):
             text = page.read_text()
             written = BLOCK.sub(lambda m: f"{m[1]}\n{TABLES[m[2]](results)}\n{m[3]}", text)
             if written != text:

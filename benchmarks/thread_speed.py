@@ -4,7 +4,7 @@
 
 prints in Markdown the time of a call in chains of ATen's kernels, of MindSpore's own and of both by
 turns, call by call (PyNative) and as graphs, for several settings of threads. Each setting is a
-process of its own; they are measured by turns, as mint_speed.py does.
+process of its own; they are measured alternately, as mint_speed.py does.
 """
 
 import json
@@ -31,10 +31,10 @@ SETTINGS = {
 CHAINS = {
     "ATen's `atan`": "atan({})",
     "MindSpore's `sigmoid`": "sigmoid({})",
-    "`atan` and `sigmoid` by turns": "sigmoid(atan({}))",
+    "`atan` and `sigmoid` alternately": "sigmoid(atan({}))",
     "ATen's `mm`": "mm({}, x)",
     "MindSpore's `MatMul`": "own_matmul({}, x)",
-    "`mm` and `MatMul` by turns": "own_matmul(mm({}, x), x)",
+    "`mm` and `MatMul` alternately": "own_matmul(mm({}, x), x)",
 }
 
 

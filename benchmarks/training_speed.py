@@ -5,8 +5,8 @@
 prints in Markdown the time of the networks of examples/mint_digits, a batch of 64 digits: the
 loss, the loss and its gradients, Adam's step, and all together, in MindSpore call by call
 (PyNative), with its queues or waiting for each operator (`launch_blocking`), and as a graph
-(`ms.jit` of the step). Each is a process of its own; they are measured by turns, as mint_speed.py
-does, with one thread each unless `--threads` says otherwise.
+(`ms.jit` of the step). Each is a process of its own; they are measured alternately, as
+mint_speed.py does, with one thread each unless `--threads` says otherwise.
 """
 
 import functools

@@ -3,7 +3,7 @@
 Run with the path of the library: python jax_digits.py ./jax_digits.so [--epochs 10]
 
 Scikit-learn's 1,797 handwritten digits (8 by 8 pixels). Both networks start with the same weights
-and see the same batches. The kernels are PyTorch's own operators: the losses are the same bits.
+and see the same batches. The kernels are PyTorch's own operators: the losses are bitwise equal.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""The presets with sanitizers: which tests they run."""
+"""The presets: which tests those with sanitizers run, and which ones pages and workflows name."""
 
 import json
 import re
@@ -38,3 +38,27 @@ def test_tsan_runs_all_unit_tests_with_several_threads():
 def test_asan_runs_all_tests():
     assert "filter" not in preset("testPresets", "asan")
     assert "targets" not in preset("buildPresets", "asan")
+
+
+def test_pages_and_workflows_name_presets_that_there_are():
+    text = "".join(
+        path.read_text()
+        for path in (
+            *SOURCE.glob("*.md"),
+            *SOURCE.glob("docs/**/*.md"),
+            *SOURCE.glob("examples/*/README.md"),
+            *SOURCE.glob(".github/workflows/*.yml"),
+        )
+    )
+    named = set(re.findall(r"cmake --workflow --preset ([a-z]\w*)", text))
+    (nightly,) = re.findall(
+        r"preset: \[(.*)\]", (SOURCE / ".github/workflows/nightly.yml").read_text()
+    )
+    workflows = {one["name"] for one in PRESETS["workflowPresets"]}
+    assert named | set(nightly.split(", ")) <= workflows
+
+
+def test_contributing_tells_what_each_preset_does():
+    text = (SOURCE / "CONTRIBUTING.md").read_text()
+    described = re.findall(r"^\| `(\w+)` \|", text, re.M)
+    assert sorted(described) == sorted(one["name"] for one in PRESETS["workflowPresets"])

@@ -96,9 +96,9 @@ def test_a_page_in_chinese_has_the_name_of_one_in_english(pages):
         ("docs/errors.md", "errors.md"),
         ("docs/zh/errors.md", "zh/errors.md"),
         ("docs/performance/slots.svg", "performance/slots.svg"),
-        ("examples/topk", "source/examples/topk/index.md"),
-        ("examples/topk/README.md", "source/examples/topk/index.md"),
-        ("examples/topk/topk.cpp", "source/examples/topk/topk.cpp.md"),
+        ("examples/nearest", "source/examples/nearest/index.md"),
+        ("examples/nearest/README.md", "source/examples/nearest/index.md"),
+        ("examples/nearest/nearest.cpp", "source/examples/nearest/nearest.cpp.md"),
     ],
 )
 def test_files_and_folders_have_pages(pages, path, page):
@@ -110,13 +110,13 @@ def test_files_and_folders_have_pages(pages, path, page):
     [
         ("README.md", "[a](docs/errors.md#dtypes)", "[a](errors.md#dtypes)"),
         ("docs/errors.md", "[a](../README.md)", "[a](index.md)"),
-        ("docs/errors.md", "[`a`](../examples/topk)", "[`a`](source/examples/topk/index.md)"),
+        ("docs/errors.md", "[`a`](../examples/nearest)", "[`a`](source/examples/nearest/index.md)"),
         ("docs/zh/errors.md", "[a](../errors.md)", "[a](../errors.md)"),
         ("docs/zh/errors.md", "[a](../../README.md)", "[a](../index.md)"),
         (
-            "examples/topk/README.md",
-            "[a](topk.cpp) and [b](../../docs/errors.md)",
-            "[a](topk.cpp.md) and [b](../../../errors.md)",
+            "examples/nearest/README.md",
+            "[a](nearest.cpp) and [b](../../docs/errors.md)",
+            "[a](nearest.cpp.md) and [b](../../../errors.md)",
         ),
         ("docs/errors.md", "[a](#dtypes), `[](…)`, ", "[a](#dtypes), `[](…)`, "),
         ("docs/errors.md", "```cpp\n[](const T& x)\n```", "```cpp\n[](const T& x)\n```"),

@@ -1,6 +1,6 @@
 """Every version that a user may have: the unit tests, and a kernel in each host.
 
-    python matrix.py <build folder> [--only <pattern>] [--jobs <number>] [--readme <README.md>]
+    python matrix.py <build folder> [--only <pattern>] [--jobs <number>] [--page <page>]
 
 Needs a Python environment with PyTorch and MindSpore, whose interpreter runs this. A row of the
 table differs from it in one thing: the version of PyTorch, the way of compiling, or the version of
@@ -9,8 +9,8 @@ removed when its row is done. A row that the machine has no room or no wheel for
 the reason. `--only` takes the rows whose whole name the regular expression matches; results of
 earlier runs are kept beside theirs. `--jobs` is how many compilers run at a time.
 
-Prints the table, and writes it to <build folder>/table.md; with `--readme` between the marks of
-that file. Ends with 1 if a row failed. What a step printed is in <build folder>/<row>.log.
+Prints the table, and writes it to <build folder>/table.md; with `--page` between the marks of
+that page. Ends with 1 if a row failed. What a step printed is in <build folder>/<row>.log.
 """
 
 import argparse
@@ -57,8 +57,8 @@ MINDSPORE = Host(
     suite="tests/mindspore",
     files=("test_errors.py", "test_kernel.py", "test_operands.py", "test_tutorial.py"),
     libraries=(
-        "conv2d",
         "leaky_relu",
+        "options",
         "test_gradients",
         "test_kernels",
         "test_kernels_return",
@@ -338,7 +338,7 @@ def main():
     parser.add_argument("folder", type=Path)
     parser.add_argument("--only", default=".*", help="of rows' names, a regular expression")
     parser.add_argument("--jobs", type=int, default=2, help="compilers at a time")
-    parser.add_argument("--readme", type=Path, help="where the table goes too")
+    parser.add_argument("--page", type=Path, help="where the table goes too")
     options = parser.parse_args()
     folder = options.folder.resolve()
     folder.mkdir(parents=True, exist_ok=True)
@@ -354,13 +354,13 @@ def main():
     text = table(results)
     (folder / "table.md").write_text(text)
     print(text)
-    if options.readme:
+    if options.page:
         begin, end = MARKS
-        readme = options.readme.read_text()
-        if begin not in readme or end not in readme:
-            sys.exit(f"matrix: expected {begin.strip()} and {end.strip()} in {options.readme}")
-        head, rest = readme.split(begin)
-        options.readme.write_text(head + begin + text + end + rest.split(end)[1])
+        page = options.page.read_text()
+        if begin not in page or end not in page:
+            sys.exit(f"matrix: expected {begin.strip()} and {end.strip()} in {options.page}")
+        head, rest = page.split(begin)
+        options.page.write_text(head + begin + text + end + rest.split(end)[1])
     return any(result == "fails" for result, _ in results.values())
 
 

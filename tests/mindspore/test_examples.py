@@ -13,14 +13,11 @@ FOLDER = Path(__file__).parents[2] / "examples"
 
 # How many comparisons each makes, in both modes together.
 EXAMPLES = {
-    "conv2d": 4,
-    "topk": 2,
-    "cat": 2,
+    "options": 12,  # conv2d, cat, topk and upsample
     "layer_norm": 6,
     "nearest": 4,
     "positional_encoding": 2,
     "median_filter": 2,
-    "upsample": 4,
     "registration": 6,
     "saved_values": 4,
     "lltm": 2,

@@ -1121,7 +1121,7 @@ x = ms.Tensor([-1, 2], ms.float32)
 assert Net(kernel(f"{library}:LeakyRelu", negative_slope=0.5))(x).asnumpy().tolist() == [-0.5, 2]
 assert "torch" not in sys.modules
 
-conv2d = Net(kernel(library.replace("leaky_relu", "conv2d") + ":Conv2d"))
+conv2d = Net(kernel(library.replace("leaky_relu", "options") + ":Conv2d"))
 x = ms.Tensor([[[[1, 2], [3, 4]]]], ms.float32)
 weight = ms.Tensor([[[[10]]]], ms.float32)
 assert conv2d(x, weight, None).asnumpy().tolist() == [[[[10, 20], [30, 40]]]]

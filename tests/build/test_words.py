@@ -1,0 +1,63 @@
+"""Pages are written in plain English: phrases that were edited out do not come back."""
+
+import re
+
+import pytest
+from conftest import SOURCE
+
+PAGES = [
+    SOURCE / "README.md",
+    SOURCE / "CONTRIBUTING.md",
+    SOURCE / "SECURITY.md",
+    SOURCE / "CHANGELOG.md",
+    *sorted((SOURCE / "docs").glob("*.md")),
+    *sorted((SOURCE / "examples").glob("*/README.md")),
+    SOURCE / "plugin/mint/README.md",
+]
+# Tools write the others.
+PAGES = [page for page in PAGES if page.name not in ("operators-table.md", "mint-functions.md")]
+# What to write instead is behind each.
+PHRASES = {
+    r"for who": "for those who, for contributors",
+    r"in the place of": "instead of, at the position of",
+    r"as (it|they) says?": "say it, or leave it out",
+    r"(?<!there )(is|are) none": "there is no, does not exist",
+    r"by turns": "alternately",
+    r"in (its |their )?words": "with a message",
+    r"anew": "again",
+    r"mend(ed|s)?": "fix, correct",
+    r"nobody thought of": "generated",
+    r"as it comes": "raw",
+    r"the same bits": "bitwise equal",
+    r"stand-in": "fake, placeholder",
+    r"(front )?doors?|rooms?|waists?|seams?": "entry point, header, interface",
+    r"[Bb]ehind (it|them|the (call|build|end|function))": "after",
+    r"of any order": "up to an order",
+    r"-0 ?%": "0%",
+}
+
+
+def prose(text):
+    """A page without its code, and without what programs print."""
+    text = re.sub(r"^ *```.*?^ *```|<!--.*?-->", "", text, flags=re.M | re.DOTALL)
+    text = re.sub(r"(`+).*?\1", "", text, flags=re.DOTALL)
+    return " ".join(re.sub(r"\]\([^)]*\)", "]", text).split())
+
+
+def found(text):
+    return [
+        f"{text[max(0, match.start() - 30) : match.end() + 30]!r}: write {instead!r}"
+        for phrase, instead in PHRASES.items()
+        for match in re.finditer(rf"(?<![\w-])(?:{phrase})(?![\w-])", text)
+    ]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(SOURCE).as_posix())
+def test_page_has_none_of_the_phrases(page):
+    assert found(prose(page.read_text())) == []
+
+
+def test_phrases_are_found_in_sentences_and_not_in_code():
+    assert found(prose("Written for\nwho reads. `for who`\n```\nfor who\n```\n")) == [
+        "'Written for who reads.': write 'for those who, for contributors'"
+    ]
