@@ -133,29 +133,22 @@ inline std::string_view dtype_name(DType dtype) noexcept {
   return info != nullptr;
 }
 
-/// Whether that is the dtype's name. Four letters at a time: the fourth can be read where the three
-/// before it do not end the text. (For "float32" 26 instructions, where a loop over letters has 50
-/// and std::strcmp() of glibc 2.36, called, 91.)
+/// Whether that is the dtype's name. "float32" is compared at once: its end can be read where the
+/// seven letters before it do not end the text. (A loop over letters costs 50 instructions instead
+/// of 23, and std::strcmp() of glibc 2.36, called, 91.)
 inline bool has_name(DType dtype, const char* name) noexcept {
   const char* expected = detail::dtype_info(dtype).text;
-  for (; name[0] != '\0' && name[1] != '\0' && name[2] != '\0'; name += 4, expected += 4) {
-    std::uint32_t letters = 0;
-    std::uint32_t expected_letters = 0;
+  if (name[0] != '\0' && name[1] != '\0' && name[2] != '\0' && name[3] != '\0' && name[4] != '\0' &&
+      name[5] != '\0' && name[6] != '\0') {
+    std::uint64_t letters = 0;
+    std::uint64_t expected_letters = 0;
     std::memcpy(&letters, name, sizeof(letters));
     std::memcpy(&expected_letters, expected, sizeof(letters));
-    if (letters != expected_letters) {
-      return false;
-    }
-    if (name[3] == '\0') {
-      return true;
+    if (letters != expected_letters || name[7] == '\0') {
+      return letters == expected_letters;
     }
   }
-  for (; *name == *expected; ++name, ++expected) {
-    if (*name == '\0') {
-      return true;
-    }
-  }
-  return false;
+  return std::strcmp(name, expected) == 0;
 }
 
 /// Bytes of one element; 0 for kNone.
