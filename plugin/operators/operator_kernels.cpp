@@ -264,7 +264,7 @@ class CountedKernel final : public KernelOf<KernelBase> {
   }
 
   Tensors infer(const Arguments& /*arguments*/) const override {
-    raise(Status::kShape, {of_.schema().name, kDependsOnValues});
+    raise(Status::kValues, {of_.schema().name, kDependsOnValues});
   }
 };
 

@@ -93,7 +93,6 @@ class KeptGenerator {
   at::Tensor state_;
 };
 
-// aten_bridge._operators knows this end.
 constexpr const char* kImportPyTorch =
     "; import torch, whose Python part knows the shapes of more operators";
 
@@ -113,7 +112,7 @@ bool is_atens(const Operator& of) { return of.schema().name.rfind("aten::", 0) =
 /// zeros, of which other shapes come if they depend on values. One of them may be refused.
 Tensors infer_by_running(const Operator& of, const Arguments& metas) {
   if (!is_atens(of)) {
-    raise(Status::kShape, {of.schema().name, kDependsOnValues});
+    raise(Status::kValues, {of.schema().name, kDependsOnValues});
   }
   const KeptGenerator generator;
   std::optional<Tensors> of_zeros;
@@ -128,14 +127,13 @@ Tensors infer_by_running(const Operator& of, const Arguments& metas) {
     if (of_zeros.has_value()) {
       return *std::move(of_zeros);
     }
-    // aten_bridge._function imports PyTorch where a text says so, and asks again.
-    raise(Status::kAten,
+    raise(Status::kMetaInPython,
           {of.schema().name, ": expected shapes that PyTorch tells without data, or ",
            "with zeros or ones in the inputs, got the error: ", detail::exception_text(error),
            kImportPyTorch});
   }
   if (of_zeros.has_value() && !have_same_shapes(*of_zeros, of_ones)) {
-    raise(Status::kShape, {of.schema().name, kDependsOnValues});
+    raise(Status::kValues, {of.schema().name, kDependsOnValues});
   }
   return of_ones;
 }
@@ -205,7 +203,7 @@ Tensors infer_results(const Operator& of, const Arguments& metas) {
       throw;
     }
     if (of.is_data_dependent()) {  // with these inputs: aten::index is so with masks alone
-      raise(Status::kShape, {of.schema().name, kDependsOnValues});
+      raise(Status::kValues, {of.schema().name, kDependsOnValues});
     }
     results = infer_by_running(of, metas);
   }

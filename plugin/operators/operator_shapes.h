@@ -11,7 +11,7 @@
 
 namespace aten_bridge::operators {
 
-// What to do is another thing in each host: aten_bridge._operators knows this end and adds it.
+// Of errors with Status::kValues. What to do differs between hosts: aten_bridge._operators adds it.
 inline constexpr const char* kDependsOnValues =
     ": expected an operator whose results have sizes that follow from those of its inputs, got one "
     "whose sizes depend on values";

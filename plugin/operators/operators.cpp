@@ -135,17 +135,7 @@ int count_inputs(const Schema& schema) {
   return count;
 }
 
-/// A text for Python, valid until the thread's next.
-const char* keep(std::string text) {
-  thread_local std::string kept;
-  kept = std::move(text);
-  return kept.c_str();  // NOLINT(clang-analyzer-cplusplus.InnerPointer)
-}
-
-const char* fail(int* failed) {
-  *failed = 1;
-  return keep(detail::record_failure("AtenOperator", nullptr, 0).text);
-}
+using detail::keep_answer;
 
 void append_quoted(std::string& json, const std::string& text) {
   json += '"';
@@ -203,7 +193,7 @@ ATEN_BRIDGE_OPERATOR_ENTRY(AtenOperators, true)
 /// called, or nothing", "its schema", whether sizes depend on values, whether it is random, the
 /// number of tensors or -1, [["dim", "an int", true], ...]], ...].
 extern "C" ATEN_BRIDGE_PUBLIC const char* aten_bridge_operator_overloads(const char* name,
-                                                                         int* failed) {
+                                                                         int* status) {
   using namespace aten_bridge::operators;
   try {
     aten_bridge::detail::check_pytorch(name);
@@ -231,10 +221,10 @@ extern "C" ATEN_BRIDGE_PUBLIC const char* aten_bridge_operator_overloads(const c
       }
       json += "]]";
     }
-    *failed = 0;
-    return keep(json + "]");
+    *status = 0;
+    return keep_answer(json + "]");
   } catch (...) {
-    return fail(failed);
+    return aten_bridge::detail::answer_failure("AtenOperator", 0, status);
   }
 }
 
@@ -249,26 +239,26 @@ extern "C" ATEN_BRIDGE_PUBLIC const char* aten_bridge_operator_names() {
     json += json.size() == 1 ? "" : ", ";
     aten_bridge::operators::append_quoted(json, name);
   }
-  return aten_bridge::operators::keep(json + "]");
+  return aten_bridge::operators::keep_answer(json + "]");
 }
 
 /// What the kernel of a text for `aten_bridge_operator` is, as the Describe function of one that
 /// was exported says it.
 extern "C" ATEN_BRIDGE_PUBLIC const char* aten_bridge_operator_describe(const char* text,
-                                                                        int* failed) {
+                                                                        int* status) {
   using namespace aten_bridge::operators;
   try {
-    *failed = 0;
+    *status = 0;
     return aten_bridge::detail::describe(find_kernel(text), CpuDevice::kType);
   } catch (...) {
-    return fail(failed);
+    return aten_bridge::detail::answer_failure("AtenOperator", 0, status);
   }
 }
 
 /// What the Infer function of such a kernel says.
 extern "C" ATEN_BRIDGE_PUBLIC const char* aten_bridge_operator_infer(
     const char* text, const aten_bridge::detail::PythonInput* inputs, int input_count,
-    int* failed) {
+    int* status) {
   using namespace aten_bridge::operators;
   try {
     const aten_bridge::detail::PythonAttribute attribute = {
@@ -277,9 +267,9 @@ extern "C" ATEN_BRIDGE_PUBLIC const char* aten_bridge_operator_infer(
     return aten_bridge::detail::infer_for_python(
         input_count < 0 ? find_kernel(text) : find_kernel(text, input_count),
         aten_bridge::detail::MindSporeCustom::kMessages, inputs, input_count, &attribute, 1,
-        failed);
+        status);
   } catch (...) {
-    return fail(failed);
+    return aten_bridge::detail::answer_failure("AtenOperator", input_count, status);
   }
 }
 

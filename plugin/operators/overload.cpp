@@ -141,11 +141,10 @@ Operator::Operator(const c10::OperatorHandle& handle, const TextAttributes& attr
       constexpr int64_t kMost = 10000;
       int64_t length = 0;
       if (!attributes.get(argument.name.c_str(), length) || length < 0 || length > kMost) {
-        raise(Status::kAttribute, {schema_.name, ": attribute '", argument.name,
-                                   "': expected the number ", "of tensors in this list, got ",
-                                   attributes.has(argument.name.c_str())
-                                       ? detail::attribute_text(attributes, argument.name.c_str())
-                                       : "nothing; " + attributes.advice(argument.name.c_str())});
+        Report report(schema_.name.c_str());
+        detail::add_attribute_fault(attributes, argument.name.c_str(),
+                                    "the number of tensors in this list", report);
+        report.raise();
       }
       lengths_.back() = static_cast<int>(length);
       fixed += static_cast<int>(length);

@@ -291,9 +291,10 @@ inline bool are_sizes(const std::vector<int64_t>& sizes) {
          text.find(shape_text(kUnwritten.data(), kUnwritten.size())) != std::string::npos;
 }
 
-/// What an error of PyTorch's means to who infers shapes: the end of the text, in the author's
-/// words.
-[[gnu::cold]] inline std::string meta_fault(const std::string& text, const std::string& inputs) {
+/// What an error of PyTorch's means where shapes are inferred: the end of the text, in the author's
+/// words. The status is kMetaInPython where PyTorch's Python part may know them.
+[[gnu::cold]] inline std::string meta_fault(const std::string& text, const std::string& inputs,
+                                            Status& status) {
   if (is_about_data(text)) {
     return join(
         {"expected shapes and dtypes to be all that is needed to infer those of the outputs, got "
@@ -307,6 +308,7 @@ inline bool are_sizes(const std::vector<int64_t>& sizes) {
     const std::size_t begin = text.find(name);
     if (begin != std::string::npos && (text.find("Meta") != std::string::npos || name[0] == 'c')) {
       const std::size_t end = text.find_first_of(":' ,", begin + 6);
+      status = Status::kMetaInPython;
       return join(
           {"expected operators that tell the shapes of their results without data, got ",
            text.substr(begin, end - begin), inputs,
@@ -370,8 +372,9 @@ inline bool are_sizes(const std::vector<int64_t>& sizes) {
     throw;
   } catch (const std::exception& error) {
     const bool is_pytorchs = dynamic_cast<const c10::Error*>(&error) != nullptr;
-    raise(is_pytorchs ? Status::kAten : Status::kException,
-          {name, ": ", meta_fault(exception_text(error), inputs_text(inputs))});
+    Status status = is_pytorchs ? Status::kAten : Status::kException;
+    const std::string fault = meta_fault(exception_text(error), inputs_text(inputs), status);
+    raise(status, {name, ": ", fault});
   }
   if (depends_on_number(inputs, outputs)) {
     raise(Status::kShape,

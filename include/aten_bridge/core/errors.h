@@ -14,6 +14,8 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <utility>
+#include <vector>
 
 #pragma GCC visibility push(hidden)
 
@@ -22,30 +24,44 @@ namespace aten_bridge {
 /// Classes of failure: the codes that a kernel returns under ATEN_BRIDGE_ERRORS_RETURN.
 enum class Status : int {
   kOk = 0,
-  kCount = 1,        ///< more or fewer operands than the kernel has
-  kDtype = 2,        ///< an operand's dtype
-  kShape = 3,        ///< an operand's rank or sizes
-  kDevice = 4,       ///< memory of another device than the kernel was built for
-  kNullPointer = 5,  ///< no memory where there should be some
-  kAttribute = 6,    ///< an attribute is missing or of another type
-  kOutput = 7,       ///< the kernel did not leave its result in the host's buffer
-  kAten = 8,         ///< ATen refused: a c10::Error
-  kCuda = 9,         ///< a CUDA call or launch failed
-  kException = 10,   ///< another std::exception
-  kUnknown = 11,     ///< something thrown that is not a std::exception
+  kCount = 1,          ///< more or fewer operands than the kernel has
+  kDtype = 2,          ///< an operand's dtype
+  kShape = 3,          ///< an operand's rank or sizes
+  kDevice = 4,         ///< memory of another device than the kernel was built for
+  kNullPointer = 5,    ///< no memory where there should be some
+  kAttribute = 6,      ///< an attribute is missing or of another type
+  kOutput = 7,         ///< the kernel did not leave its result in the host's buffer
+  kAten = 8,           ///< ATen refused: a c10::Error
+  kCuda = 9,           ///< a CUDA call or launch failed
+  kException = 10,     ///< another std::exception
+  kUnknown = 11,       ///< something thrown that is not a std::exception
+  kPyTorch = 12,       ///< the process has another PyTorch than the library was built with
+  kValues = 13,        ///< the sizes of the results depend on values
+  kMetaInPython = 14,  ///< PyTorch's Python part may know the shapes of the results: import torch
 };
 
 /// How a failure reaches a host that knows two ways: by a std::runtime_error or by a `Status`.
 enum class ErrorMode : bool { kThrow, kReturn };
 
+/// What is wrong with an attribute.
+struct AttributeFault {
+  std::string name;
+  std::string text;  ///< "expected ..., got ...; what to do"
+};
+
 /// What the bridge throws. The text names the operator and every operand that is wrong.
 class Error : public std::runtime_error {
  public:
-  Error(Status status, const std::string& text) : std::runtime_error(text), status_(status) {}
+  Error(Status status, const std::string& text, std::vector<AttributeFault> attributes = {})
+      : std::runtime_error(text), status_(status), attributes_(std::move(attributes)) {}
   Status status() const noexcept { return status_; }
+
+  /// The attributes that are wrong, which the text names too.
+  const std::vector<AttributeFault>& attributes() const noexcept { return attributes_; }
 
  private:
   Status status_;
+  std::vector<AttributeFault> attributes_;
 };
 
 }  // namespace aten_bridge
@@ -155,16 +171,25 @@ class Report {
     text_ += detail::join({text_.empty() ? "" : "\n", operator_name_, ": ", detail::join(fault)});
   }
 
+  /// Adds "<operator name>: attribute '<name>': <text>".
+  [[gnu::cold, gnu::noinline]] void add_attribute(std::string name, std::string text) {
+    add(Status::kAttribute, {"attribute '", name, "': ", text});
+    attributes_.push_back({std::move(name), std::move(text)});
+  }
+
   /// Adds the faults of another report.
   [[gnu::cold]] void add(const Report& other) {
     status_ = ok() ? other.status_ : status_;
+    attributes_.insert(attributes_.end(), other.attributes_.begin(), other.attributes_.end());
     text_ += detail::join({text_.empty() || other.ok() ? "" : "\n", other.text_});
   }
 
   bool ok() const noexcept { return status_ == Status::kOk; }
 
   /// Throws `Error` with all that was added.
-  [[noreturn, gnu::cold, gnu::noinline]] void raise() const { throw Error(status_, text_); }
+  [[noreturn, gnu::cold, gnu::noinline]] void raise() const {
+    throw Error(status_, text_, attributes_);
+  }
 
   /// The same if anything was added.
   void raise_if_failed() const {
@@ -177,6 +202,7 @@ class Report {
   const char* operator_name_;
   Status status_ = Status::kOk;
   std::string text_;
+  std::vector<AttributeFault> attributes_;
 };
 
 /// Whether an operand is read or written. `kSlot` is for kernels that take the operands as they

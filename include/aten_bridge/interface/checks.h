@@ -62,7 +62,7 @@ class DTypeSet {
     }
     for (const detail::DTypeInfo& info : detail::kDTypes) {
       if (contains(info.dtype)) {
-        text.append(text.empty() ? "" : "|").append(info.name);
+        text.append(text.empty() ? "" : "|").append(info.name());
       }
     }
     return text;

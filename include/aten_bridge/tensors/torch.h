@@ -131,7 +131,7 @@ auto has_python_object(OperandDesc* desc, long /*fallback*/)  // NOLINT
 [[gnu::always_inline]] inline void check_pytorch(const char* operator_name) {
   static const std::string fault = pytorch_fault();
   if (!fault.empty()) {
-    raise(Status::kAten, {operator_name, ": ", fault});
+    raise(Status::kPyTorch, {operator_name, ": ", fault});
   }
 }
 

@@ -178,6 +178,13 @@ class AttributesAsJson final : public AttributeVisitor {
   std::string& json_;
 };
 
+/// A text for Python, valid until the thread's next.
+[[gnu::cold]] inline const char* keep_answer(std::string text) {
+  thread_local std::string kept;
+  kept = std::move(text);
+  return kept.c_str();  // NOLINT(clang-analyzer-cplusplus.InnerPointer)
+}
+
 [[gnu::cold]] ATEN_BRIDGE_INLINE const char* describe(const KernelBase& kernel,
                                                       at::DeviceType device) {
   const KernelDescriptor& info = kernel.info;
@@ -207,30 +214,48 @@ class AttributesAsJson final : public AttributeVisitor {
   text.append(", \"attributes\": [");
   AttributesAsJson attributes(text);
   kernel.visit_attributes(attributes);
-  text += "]}";
-  thread_local std::string kept;
-  kept = std::move(text);
-  return kept.c_str();  // NOLINT(clang-analyzer-cplusplus.InnerPointer)
+  return keep_answer(text + "]}");
 }
 
-/// Throws `Error` with all that is wrong with the attributes. Calls no function of the kernel's.
-[[gnu::cold]] inline void check_attributes(const KernelBase& kernel, const Attributes& attributes) {
-  check_pytorch(kernel.info.operator_name);
-  Report report(kernel.info.operator_name);
-  if (kernel.info.has_instance) {
-    kernel.make_instance(attributes, report);
+[[gnu::cold]] ATEN_BRIDGE_INLINE const char* answer_failure(const char* operator_name,
+                                                            int input_count, int* status) noexcept {
+  const Failure failure = record_failure(operator_name, nullptr, 0);
+  try {
+    try {
+      throw;
+    } catch (const Error& error) {
+      if (input_count == kAttributesAlone && !error.attributes().empty()) {
+        std::string faults;
+        for (const AttributeFault& fault : error.attributes()) {
+          faults.append(faults.empty() ? "[[" : ", [");
+          append_json(faults, as_utf8(fault.name).c_str());
+          faults += ", ";
+          append_json(faults, as_utf8(fault.text).c_str());
+          faults += ']';
+        }
+        *status = static_cast<int>(Status::kOk);
+        return keep_answer(faults + "]");
+      }
+    }
+  } catch (...) {  // NOLINT(bugprone-empty-catch): the text has it
   }
-  report.raise_if_failed();
+  *status = static_cast<int>(failure.status);
+  return last_error_text().c_str();  // not another library's aten_bridge_last_error()
 }
 
 [[gnu::cold]] ATEN_BRIDGE_INLINE const char* infer_for_python(
     const KernelBase& kernel, const HostMessages& messages, const PythonInput* inputs,
-    int input_count, const PythonAttribute* attributes, int attribute_count, int* failed) noexcept {
-  thread_local std::string text;
+    int input_count, const PythonAttribute* attributes, int attribute_count, int* status) noexcept {
   try {
-    if (input_count == kAttributesAlone) {
-      check_attributes(kernel, PythonAttributes(messages, attributes, attribute_count));
-      *failed = 0;
+    *status = static_cast<int>(Status::kOk);
+    const PythonAttributes given(messages, attributes, attribute_count);
+    if (input_count == kAttributesAlone) {  // calls no function of the kernel's
+      check_pytorch(kernel.info.operator_name);
+      Report report(kernel.info.operator_name);
+      if (kernel.info.has_instance) {
+        kernel.make_instance(given, report);
+      }
+      report.raise_if_failed();
       return "[]";
     }
     std::vector<AbstractValue> known;
@@ -241,20 +266,15 @@ class AttributesAsJson final : public AttributeVisitor {
         known.back().sizes.assign(inputs[i].sizes, inputs[i].sizes + inputs[i].ndim);
       }
     }
-    text = "[";
-    const PythonAttributes given(messages, attributes, attribute_count);
+    std::string text = "[";
     for (const InferredOutput& output : infer(kernel, given, std::move(known), given.messages())) {
       text.append(text.size() == 1 ? "[" : ", [");
       append_json(text, std::string(dtype_name(output.dtype)).c_str());
       text += ", " + shape_text(output.sizes.data(), static_cast<int>(output.sizes.size())) + "]";
     }
-    text += "]";
-    *failed = 0;
-    return text.c_str();  // NOLINT(clang-analyzer-cplusplus.InnerPointer)
+    return keep_answer(text + "]");
   } catch (...) {
-    record_failure(kernel.info.operator_name, nullptr, 0);
-    *failed = 1;
-    return last_error_text().c_str();  // not another library's aten_bridge_last_error()
+    return answer_failure(kernel.info.operator_name, input_count, status);
   }
 }
 

@@ -16,7 +16,7 @@
 namespace aten_bridge::detail {
 
 /// Of the structures below and of what Describe says: the module refuses another one.
-constexpr int kPythonInterface = 1;
+constexpr int kPythonInterface = 2;
 
 /// One input: a tensor, None, or a number. The module declares the same structures.
 struct PythonInput {
@@ -32,23 +32,28 @@ struct PythonAttribute {
   const void* data;  // int64_t (also of bools), double, char, or attributes of a list's own
 };
 
-/// In the place of a number of inputs: who asks wants to know of the attributes only.
+/// Instead of a number of inputs: the question is about the attributes alone.
 constexpr int kAttributesAlone = -1;
 
-/// What a kernel is, in JSON: {"interface": 1, "version": "0.1.0", "inputs": [["tensor", "x"],
+/// What a kernel is, in JSON: {"interface": 2, "version": "0.1.0", "inputs": [["tensor", "x"],
 /// ...], "outputs": 1, "meta": true, "attributes": [["negative_slope", "a float", false], ...]}, of
 /// a gradient kernel "gradient": true, of one whose calls must all be made "side_effect": true, of
 /// one for CUDA "device": "cuda"; an input has its name from its check or "", an attribute whether
 /// the operator must set it. Valid until the thread's next call.
 ATEN_BRIDGE_INLINE const char* describe(const KernelBase& kernel, at::DeviceType device);
 
-/// The outputs in JSON, [["float32", [2, -1]], ...], or, with `*failed`, the text of an error.
-/// Valid until the thread's next call.
+/// The outputs in JSON, [["float32", [2, -1]], ...], or, where `*status` is not kOk, the text of an
+/// error; of kAttributesAlone inputs what is wrong with attributes, [["slope", "expected ..."],
+/// ...]. Valid until the thread's next call.
 ATEN_BRIDGE_INLINE const char* infer_for_python(const KernelBase& kernel,
                                                 const HostMessages& messages,
                                                 const PythonInput* inputs, int input_count,
                                                 const PythonAttribute* attributes,
-                                                int attribute_count, int* failed) noexcept;
+                                                int attribute_count, int* status) noexcept;
+
+/// What `infer_for_python` answers while an exception is handled.
+ATEN_BRIDGE_INLINE const char* answer_failure(const char* operator_name, int input_count,
+                                              int* status) noexcept;
 
 }  // namespace aten_bridge::detail
 
@@ -67,10 +72,10 @@ ATEN_BRIDGE_INLINE const char* infer_for_python(const KernelBase& kernel,
   extern "C" ATEN_BRIDGE_PUBLIC const char* Name##Infer(                                         \
       const ::aten_bridge::detail::PythonInput* inputs, int input_count,                         \
       const ::aten_bridge::detail::PythonAttribute* attributes, int attribute_count,             \
-      int* failed) {                                                                             \
+      int* status) {                                                                             \
     return ::aten_bridge::detail::infer_for_python(                                              \
         aten_bridge_kernel_##Name, ATEN_BRIDGE_HOST::kMessages, inputs, input_count, attributes, \
-        attribute_count, failed);                                                                \
+        attribute_count, status);                                                                \
   }
 
 #endif  // ATEN_BRIDGE_HOSTS_INTROSPECTION_INTROSPECTION_H_

@@ -100,9 +100,8 @@ class JaxInstances : private InstanceCache<JaxCacheEntry> {
       const std::string name(name_of(attributes, i));
       JaxValue value;
       if (!read_value(attributes, i, value)) {
-        report.add(Status::kAttribute,
-                   {"attribute '", name, "': expected a bool, an int, a float, a str or a list of ",
-                    "these, got something else"});
+        report.add_attribute(
+            name, "expected a bool, an int, a float, a str or a list of these, got something else");
         continue;
       }
       kept.values.push_back({name, value.type, value.dtype, {}});
@@ -113,8 +112,8 @@ class JaxInstances : private InstanceCache<JaxCacheEntry> {
     const JaxAttributes given(attributes);
     if (given.find(kNoneAttribute) >= 0 &&
         (!given.ints(kNoneAttribute, kept.nones) || !is_ascending(kept.nones))) {
-      report.add(Status::kAttribute, {"attribute '", kNoneAttribute, "': expected which inputs ",
-                                      "are None, in their order, got something else"});
+      report.add_attribute(std::string(kNoneAttribute),
+                           "expected which inputs are None, in their order, got something else");
     }
     report.raise_if_failed();
     return kept;

@@ -252,7 +252,8 @@ class PyTorchCall {
     Report report(info_.operator_name);
     for (int i = 0; i < arguments_.outputs; ++i) {
       if (!is_here(outs_[i].toTensor())) {
-        add_device_fault(output_name(info_, i), outs_[i].toTensor(), report);
+        add_device_fault(output_name(info_, static_cast<std::size_t>(i)), outs_[i].toTensor(),
+                         report);
       }
     }
     report.raise_if_failed();
