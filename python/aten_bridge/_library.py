@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import difflib
 import functools
 import importlib
 import importlib.util
 import math
-import mmap
 import os
 import re
 import shutil
@@ -17,7 +15,7 @@ import stat
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +31,7 @@ class Library:
 
     def __init__(self, path: str):
         self.path = path
-        _check_elf(path)
+        _elf.check(path)
         try:
             # Without links: the dynamic linker knows files by the names that it was given.
             self._library = ctypes.CDLL(os.path.realpath(path))
@@ -61,10 +59,9 @@ class Library:
 
 def exported_functions(path: str) -> list[str]:
     """The C functions of a library, which is not opened. Raises OSError for another file."""
-    version_of(path)
-    _check_elf(path)
-    with _mapped(path) as content, _headers_of(path):
-        return _elf.exported_functions(content)
+    file_identity(path)
+    with _elf.read(path) as file:
+        return _elf.exported_functions(file)
 
 
 def _kernels_among(functions: list[str]) -> list[str]:
@@ -83,10 +80,9 @@ def needed_libraries(path: str) -> list[tuple[str, str | None]]:
 
     Does not open the library. Raises OSError for what is no library for this machine.
     """
-    version_of(path)
-    _check_elf(path)
-    with _mapped(path) as content, _headers_of(path):
-        names = _elf.needed(content)
+    file_identity(path)
+    with _elf.read(path) as file:
+        names = _elf.needed_libraries(file)
     try:
         done = subprocess.run(["ldd", path], capture_output=True, text=True, errors="replace")
     except FileNotFoundError:
@@ -108,7 +104,7 @@ def _load(path: str, _version: tuple[int, ...]) -> Library:
 
 def open_library(path: str) -> Library:
     """The library at an absolute path, which is loaded again when its file is another."""
-    return _load(path, version_of(path))
+    return _load(path, file_identity(path))
 
 
 def open_newest(path: str) -> Library:
@@ -119,7 +115,7 @@ def open_newest(path: str) -> Library:
     # The kernel tells names without links.
     if f" {os.path.realpath(path)} (deleted)\n" not in _maps():
         return open_library(path)
-    return _open_copy(path, version_of(path))
+    return _open_copy(path, file_identity(path))
 
 
 def _maps() -> str:
@@ -137,7 +133,7 @@ def _open_copy(path: str, _version: tuple[int, ...]) -> Library:
     return library
 
 
-def version_of(path: str) -> tuple[int, ...]:
+def file_identity(path: str) -> tuple[int, ...]:
     """What another file of that path has otherwise; raises OSError for what is no file."""
     try:
         status = os.stat(path)
@@ -154,57 +150,6 @@ def version_of(path: str) -> tuple[int, ...]:
     if not stat.S_ISREG(status.st_mode):  # opening a pipe would wait for who writes to it
         raise OSError(f"{path}: expected a kernel library, got a pipe, a socket or a device")
     return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
-
-
-@contextlib.contextmanager
-def _mapped(path: str) -> Iterator[_elf.Content]:
-    """The content of a file."""
-    with open(path, "rb") as file:
-        if os.fstat(file.fileno()).st_size == 0:
-            yield b""  # cannot be mapped
-        else:
-            with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
-                yield content
-
-
-@contextlib.contextmanager
-def _headers_of(path: str) -> Iterator[None]:
-    """Where an ELF file is read: what it says of itself may lead anywhere."""
-    try:
-        yield
-    except _elf.Contradiction:
-        raise OSError(
-            f"{path}: expected a kernel library, got an ELF file whose headers contradict each "
-            "other; copy or build it anew"
-        ) from None
-
-
-def _check_elf(path: str) -> None:
-    """Raises OSError if the file is not a whole shared library for this machine."""
-    with _mapped(path) as content, _headers_of(path), open("/proc/self/exe", "rb") as python:
-        if not content:
-            raise OSError(f"{path}: expected a kernel library, got an empty file; build it anew")
-        if content[:4] != b"\x7fELF":
-            raise OSError(
-                f"{path}: expected a kernel library, got a file that is no ELF library; give the "
-                "path of what was built"
-            )
-        # Class and byte order, then e_machine.
-        here = python.read(20)
-        if len(content) >= 20 and (content[4:6], content[18:20]) != (here[4:6], here[18:20]):
-            wanted, got = (_elf.machine_name(_elf.machine(header)) for header in (here, content))
-            raise OSError(
-                f"{path}: expected a kernel library for {wanted}, got one for {got}; build it on "
-                "this machine or with a compiler for it"
-            )
-        # Memory that is mapped beyond the end of the file raises SIGBUS, which ends the process.
-        end = _elf.least_size(content)
-        if end > len(content):
-            raise OSError(
-                f"{path}: expected a whole ELF library, got one that is cut off at {len(content)} "
-                f"bytes of {end} or more; copy or build it anew"
-            )
-        _elf.check(content)
 
 
 def _pytorch_folder() -> Path | None:
