@@ -6,15 +6,15 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from aten_bridge._function import Function
-from aten_bridge._library import is_utf8, shown
 from aten_bridge._marshal import BOOLS, STRINGS, Bools, Strings
+from aten_bridge._text import format_value, is_utf8
 
 
-class Uncarriable(Exception):
+class AttributeConversionError(Exception):
     """A value that a host does not carry to a kernel; the text is what was expected and got."""
 
 
-class Carrier(NamedTuple):
+class AttributeConverter(NamedTuple):
     """What a host carries."""
 
     plain: Callable[[Any], Any]  # the plain Python value, where there is one, of others
@@ -31,7 +31,7 @@ class Carrier(NamedTuple):
             if expected == STRINGS and all(isinstance(one, str) for one in elements):
                 return Strings([_utf8(one) for one in elements])
             if expected in (BOOLS, STRINGS):
-                raise Uncarriable(f"expected {expected}, got {shown(value)}")
+                raise AttributeConversionError(f"expected {expected}, got {format_value(value)}")
         if isinstance(plain, bool):
             return plain
         if isinstance(plain, str):
@@ -40,9 +40,9 @@ class Carrier(NamedTuple):
             return self._list(plain, value)
         number = self.number(plain)
         if number is None:
-            raise Uncarriable(
+            raise AttributeConversionError(
                 "expected a bool, an int, a float, a str, a dtype, or a list of ints or floats or "
-                f"of lists of these, got {shown(value)} of type {type(value).__name__}"
+                f"of lists of these, got {format_value(value)} of type {type(value).__name__}"
             )
         return number
 
@@ -62,12 +62,13 @@ class Carrier(NamedTuple):
         ]
         kinds = {type(number) for number in flat}
         if kinds == {int, float}:
-            raise Uncarriable(
-                f"expected ints or floats, got both in {shown(given)}; write 1.0 for 1"
+            raise AttributeConversionError(
+                f"expected ints or floats, got both in {format_value(given)}; write 1.0 for 1"
             )
         if type(None) in kinds or len({isinstance(value, list) for value in result}) > 1:
-            raise Uncarriable(
-                f"expected a list of ints, of floats, or of lists of these, got {shown(given)}"
+            raise AttributeConversionError(
+                "expected a list of ints, of floats, or of lists of these, got "
+                + format_value(given)
             )
         return result
 
@@ -75,14 +76,16 @@ class Carrier(NamedTuple):
 def check_int(value: Any) -> int:
     """An int that a kernel can have."""
     if not -(2**63) <= value < 2**63:
-        raise Uncarriable(f"expected an int from -2^63 to 2^63 - 1, got {shown(value)}")
+        raise AttributeConversionError(
+            f"expected an int from -2^63 to 2^63 - 1, got {format_value(value)}"
+        )
     return int(value)
 
 
 def _utf8(text: str) -> str:
     """A str of that very type."""
     if not is_utf8(text):
-        raise Uncarriable(f"expected a str in UTF-8, got {shown(text)}")
+        raise AttributeConversionError(f"expected a str in UTF-8, got {format_value(text)}")
     return str.__str__(text)
 
 
@@ -114,7 +117,7 @@ def check_names(function: Function, name_fault: Callable[[str, str], str]) -> No
 def check_attributes(
     function: Function,
     given: dict[str, Any],
-    carrier: Carrier,
+    carrier: AttributeConverter,
     name_fault: Callable[[str, str], str],
 ) -> dict[str, Any]:
     """The attributes as the host carries them. Raises TypeError with all that is wrong."""
@@ -129,8 +132,8 @@ def check_attributes(
         fault = "" if function.description else name_fault(name, "rename it")
         try:
             carried[name] = None if value is None else carrier.carried(value, types.get(name, ""))
-        except Uncarriable as uncarriable:
-            fault = fault or str(uncarriable)
+        except AttributeConversionError as error:
+            fault = fault or str(error)
         if fault:
             faults[name] = fault
     faults = function.attribute_faults(carried | dict.fromkeys(faults)) | faults

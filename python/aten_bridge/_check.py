@@ -12,14 +12,8 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from aten_bridge._function import Description, Function
-from aten_bridge._library import (
-    DESCRIBE,
-    Library,
-    as_text,
-    needed_libraries,
-    open_library,
-    or_list,
-)
+from aten_bridge._library import DESCRIBE, Library, needed_libraries, open_library
+from aten_bridge._text import as_text, or_list
 
 # Of a C++ compiler and of the system.
 _EVERYWHERE = ("libstdc++.", "libm.", "libgcc_s.", "libc.", "libpthread.", "libdl.", "ld-linux")

@@ -11,16 +11,9 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from aten_bridge._library import (
-    DESCRIBE,
-    Library,
-    as_text,
-    did_you_mean,
-    import_pytorch,
-    or_list,
-    shown,
-)
+from aten_bridge._library import DESCRIBE, Library, import_pytorch
 from aten_bridge._marshal import Input, Marshalled
+from aten_bridge._text import as_text, did_you_mean, format_value, or_list
 
 _INTERFACE = 1  # kPythonInterface of hosts/introspection/introspection.h
 _ATTRIBUTES_ALONE = -1  # kAttributesAlone of the same
@@ -91,15 +84,15 @@ class Description(NamedTuple):
         if isinstance(fields, dict) and fields.get("interface", 0) != _INTERFACE:
             raise ImportError(
                 f"{full_name}: expected a library of interface {_INTERFACE}, got "
-                f"{shown(fields.get('interface', 0))}{_made_by(fields)}; build it again with the "
-                "aten_bridge.h that this Python module came with, or use the module that came with "
-                "the library's"
+                f"{format_value(fields.get('interface', 0))}{_made_by(fields)}; build it again "
+                "with the aten_bridge.h that this Python module came with, or use the module that "
+                "came with the library's"
             )
         if not _is_description(fields):
             raise ImportError(
                 f"{full_name}: expected a library whose kernels describe themselves, got the "
-                f"description {shown(text)}; build it again with the aten_bridge.h that this "
-                "Python module came with"
+                f"description {format_value(text)}; build it again with the aten_bridge.h that "
+                "this Python module came with"
             )
         return cls(
             inputs=[kind for kind, _ in fields["inputs"]],

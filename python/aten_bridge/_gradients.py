@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from aten_bridge._function import Description, Function
-from aten_bridge._library import or_list
+from aten_bridge._text import or_list
 
 
 def is_tensor(text: str) -> bool:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import ctypes
-import difflib
 import functools
 import importlib
 import importlib.util
-import math
 import os
 import re
 import shutil
@@ -15,15 +13,13 @@ import stat
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from aten_bridge import _elf
+from aten_bridge._text import as_text, format_value, is_utf8
 
 DESCRIBE = "Describe"
-
-_LONGEST_SHOWN = 1000  # characters of a value in an error text
 
 
 class Library:
@@ -203,7 +199,7 @@ def _loading_fault(path: str, text: str) -> str:
     return f"{path}: expected a library that can be loaded, got the error: {text}"
 
 
-def divide(path_and_name: Any) -> tuple[str, str]:
+def parse_target(path_and_name: Any) -> tuple[str, str]:
     """An absolute path and a name."""
     example = 'such as "./leaky_relu.so:LeakyRelu"'
     if isinstance(path_and_name, os.PathLike):
@@ -211,7 +207,7 @@ def divide(path_and_name: Any) -> tuple[str, str]:
     if not isinstance(path_and_name, str):
         raise TypeError(
             f"expected the path of a library and the name of a kernel, {example}, got "
-            + shown(path_and_name)
+            + format_value(path_and_name)
         )
     if re.fullmatch(r"\w+::\w+(\.\w+)?", path_and_name) and not os.path.exists(path_and_name):
         raise ValueError(
@@ -239,97 +235,10 @@ def as_path(path: Any) -> str:
         text = os.fsdecode(path)
     except TypeError:
         raise TypeError(
-            f'expected the path of a library, such as "./leaky_relu.so", got {shown(path)}'
+            f'expected the path of a library, such as "./leaky_relu.so", got {format_value(path)}'
         ) from None
     if not is_utf8(text) or "\0" in text:
         raise ValueError(
             f"{text!r}: expected a path in UTF-8 without NUL; rename or link the library"
         )
     return text
-
-
-def split(path_and_name: Any) -> tuple[str, str]:
-    """An absolute path, of a kind that MindSpore can use, and a name."""
-    path, name = divide(path_and_name)
-    if ":" in path:
-        raise ValueError(
-            f"{path_and_name!r}: expected one colon, between path and name, got the path {path!r}, "
-            "which MindSpore would divide at its colon; move or link the library elsewhere"
-        )
-    if os.path.realpath(path).endswith(("cu", "cc", "cpp")):
-        raise ValueError(
-            f"{path}: expected a compiled library whose name ends in .so, got a name in cu, cc or "
-            "cpp, which MindSpore takes for source code; compile it with aten_bridge_add_kernel, "
-            "or rename the library"
-        )
-    return path, name
-
-
-def as_switch(beginning: str, what: str, value: Any) -> bool:
-    """A bool of Python's or NumPy's, which is not imported for it; TypeError for anything else."""
-    kind = type(value)
-    is_numpys = kind.__module__ == "numpy" and kind.__name__ in ("bool", "bool_")
-    if not (is_numpys or isinstance(value, bool)):
-        raise TypeError(f"{beginning}: expected {what} to be True or False, got {shown(value)}")
-    return bool(value)
-
-
-def as_float(number: Any) -> float:
-    """A real number; infinite where it is a fraction that no float can hold."""
-    try:
-        return float(number)
-    except OverflowError:
-        return math.inf if number > 0 else -math.inf
-
-
-def is_utf8(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:  # lone surrogates, which stand for bytes in names of files
-        return False
-    return True
-
-
-def as_text(content: bytes) -> str:
-    """What a library says; bytes that are not UTF-8 become numbers, as in the bridge."""
-    return content.decode(errors="backslashreplace")
-
-
-def shown(value: Any) -> str:
-    """A value for an error text: its repr(), of which a long one is cut."""
-    if isinstance(value, int) and value.bit_length() > 4096:
-        return f"an int of {value.bit_length()} bits"  # Python refuses to print long ones
-    try:
-        text = repr(value)
-    except Exception:  # lists nested too deeply, ints in a list, an object's own
-        return f"a value of type {type(value).__name__}"
-    return cut(text)
-
-
-def cut(text: str) -> str:
-    return text if len(text) <= _LONGEST_SHOWN else text[:_LONGEST_SHOWN] + "…"
-
-
-def or_list(names: Iterable[str], most: int = 10) -> str:
-    """As in 'A', 'B' and 3 more."""
-    names = list(names)
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(repr(name) for name in names[:most]) + more
-
-
-def closest(name: str, names: Iterable[str]) -> str | None:
-    """The most similar name; upper case and underscores make little difference."""
-    plain: dict[str, str] = {}
-    for one in sorted(names, key=len):  # softmax before _softmax
-        plain.setdefault(_plain(one), one)
-    close = difflib.get_close_matches(_plain(name), plain, n=1, cutoff=0.5)
-    return plain[close[0]] if close else None
-
-
-def _plain(name: str) -> str:
-    return name.casefold().replace("_", "")
-
-
-def did_you_mean(name: str, names: Iterable[str]) -> str:
-    close = closest(name, names)
-    return f"; did you mean {close!r}?" if close else ""

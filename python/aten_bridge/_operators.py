@@ -11,18 +11,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from aten_bridge._function import Description, Function
-from aten_bridge._library import (
-    Library,
+from aten_bridge._library import Library, open_library
+from aten_bridge._places import compiled_library
+from aten_bridge._text import (
     as_float,
     as_text,
     closest,
     did_you_mean,
+    format_value,
     is_utf8,
-    open_library,
     or_list,
-    shown,
 )
-from aten_bridge._places import compiled_library
 
 ATTRIBUTE = "aten_bridge_operator"  # kOperatorAttribute of plugin/operators/operator_text.h
 CALL, SIZES, COUNTED = "0", "sizes", "counted"  # tasks, see find_kernel() of the same folder
@@ -134,7 +133,7 @@ def find_overload(library: Library, name: str, given: Mapping[str, Any], words: 
         if isinstance(name, str) and "::" not in name:
             close = _did_you_mean(f"aten::{name}", names(library))
         raise UnknownOperator(
-            f"expected the name of an operator, {example}, got {shown(name)}{close}"
+            f"expected the name of an operator, {example}, got {format_value(name)}{close}"
         )
     base, dot, of_overload = name.partition(".")
     wanted = base if of_overload == "default" else name  # as PyTorch calls the one without a name
@@ -361,7 +360,7 @@ class OperatorFunction(Function):
         for name, value in attributes.items():
             if value is not None and _encoded(value) is None:
                 expected = self.description.attribute_types[name]
-                faults[name] = f"expected {expected}, got {shown(value)}"
+                faults[name] = f"expected {expected}, got {format_value(value)}"
         known = {name: value for name, value in attributes.items() if name not in faults}
         missing = self.description.required - {n for n, v in known.items() if v is not None}
         return faults if missing else super()._type_faults(known) | faults

@@ -9,6 +9,7 @@ MOST_LINES = 450
 # From below.
 FLOORS = [
     "aten_bridge",
+    "aten_bridge._text",
     "aten_bridge._elf",
     "aten_bridge._library",
     "aten_bridge._marshal",

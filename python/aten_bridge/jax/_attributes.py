@@ -9,10 +9,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from aten_bridge import _attributes
-from aten_bridge._attributes import Carrier, check_int
+from aten_bridge._attributes import AttributeConverter, check_int
 from aten_bridge._function import Function
-from aten_bridge._library import as_float, is_utf8
 from aten_bridge._marshal import Bools
+from aten_bridge._text import as_float, is_utf8
 from aten_bridge.jax._dtypes import NAMES
 
 # For the library: NONE and ROWS are kNoneAttribute and kRowsPrefix of hosts/jax/attributes.h, EXACT
@@ -47,7 +47,7 @@ def _number(value: Any) -> int | float | None:
     return as_float(value)
 
 
-_CARRIER = Carrier(plain_value, _number)
+_CONVERTER = AttributeConverter(plain_value, _number)
 # Parameters of `kernel`.
 _TAKEN = ("grad", "has_side_effect", "input_output_aliases", "out", "vmap_method")
 
@@ -62,7 +62,7 @@ def _name_fault(name: str, cure: str) -> str:
 def check_attributes(function: Function, given: dict[str, Any]) -> dict[str, Any]:
     """The attributes as plain values. Raises TypeError or ValueError with all that is wrong."""
     _attributes.check_names(function, _name_fault)
-    return _attributes.check_attributes(function, given, _CARRIER, _name_fault)
+    return _attributes.check_attributes(function, given, _CONVERTER, _name_fault)
 
 
 def for_xla(attributes: dict[str, Any], types: dict[str, str]) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from aten_bridge._library import as_float, cut, shown
+from aten_bridge._text import as_float, cut, format_value
 from aten_bridge.jax._dtypes import DTYPES, NAMES
 
 
@@ -36,7 +36,7 @@ def _brief(value: Any, depth: int = 0) -> str:
             return "(…)"
         texts = [_brief(element, depth + 1) for element in value]
         return cut(f"({', '.join(texts)}{',' if len(texts) == 1 else ''})")
-    return "Array" if isinstance(value, jax.Array) else shown(value)
+    return "Array" if isinstance(value, jax.Array) else format_value(value)
 
 
 def _foreign(value: Any) -> str:
@@ -102,7 +102,7 @@ class _Reader:
                 self.add(
                     Fault(
                         f"expected an int from -2^{bits - 1} to 2^{bits - 1} - 1, got "
-                        f"{shown(number)}{cure}"
+                        f"{format_value(number)}{cure}"
                     )
                 )
                 return
@@ -117,7 +117,7 @@ class _Reader:
                 self.add(
                     Fault(
                         f"expected a float that a {array.dtype.name} can hold, as which JAX has "
-                        f"it, got {shown(number)}{cure}"
+                        f"it, got {format_value(number)}{cure}"
                     )
                 )
                 return

@@ -20,7 +20,7 @@ from aten_bridge._gradients import (
     missing_gradient,
     outputs_like_inputs,
 )
-from aten_bridge._library import as_switch, or_list, shown
+from aten_bridge._text import as_switch, format_value, or_list
 from aten_bridge.jax._attributes import EXACT, NONE, check_attributes, for_xla
 from aten_bridge.jax._dtypes import DTYPES
 from aten_bridge.jax._inputs import Fault, Inputs, read_call
@@ -67,7 +67,7 @@ class Kernel:
         if vmap_method is not None and not is_method:
             raise ValueError(
                 f"{name}: expected vmap_method to be one of {or_list(_VMAP_METHODS)}, or None, got "
-                + shown(vmap_method)
+                + format_value(vmap_method)
             )
         self._grad, self._out, self._forward = grad, out, forward
         self._vmap_method = vmap_method
@@ -86,7 +86,7 @@ class Kernel:
         elif grad is not None:
             raise TypeError(
                 f"{name}: expected grad to be the name of a gradient kernel or a tuple of such "
-                f"names, got {shown(grad)}"
+                f"names, got {format_value(grad)}"
             )
 
     def _tells_effect(self) -> bool:
@@ -155,7 +155,7 @@ class Kernel:
         ):
             raise TypeError(
                 f"{self._function.name}: expected input_output_aliases to be a dict from numbers "
-                f"of inputs to numbers of outputs, such as {{0: 0}}, got {shown(aliases)}"
+                f"of inputs to numbers of outputs, such as {{0: 0}}, got {format_value(aliases)}"
             )
         return dict(aliases)
 
@@ -263,7 +263,7 @@ class Kernel:
             if isinstance(one, type) or not (hasattr(one, "shape") and hasattr(one, "dtype")):
                 raise TypeError(
                     f"{self._function.name}: expected out to be a jax.ShapeDtypeStruct, a tuple of "
-                    f"these, or a function that returns such, got {shown(one)}"
+                    f"these, or a function that returns such, got {format_value(one)}"
                 )
         return outs
 
@@ -366,9 +366,9 @@ class Kernel:
 
     def __repr__(self) -> str:
         arguments = [repr(self._function.full_name)]
-        arguments += [f"{name}={shown(value)}" for name, value in self._attributes.items()]
+        arguments += [f"{name}={format_value(value)}" for name, value in self._attributes.items()]
         if self._grad is not None:
-            arguments.append(f"grad={shown(self._grad)}")
+            arguments.append(f"grad={format_value(self._grad)}")
         return f"{self._function.maker}({', '.join(arguments)})"
 
 

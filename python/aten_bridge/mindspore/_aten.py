@@ -8,7 +8,6 @@ from typing import Any
 import mindspore as ms
 from mindspore.ops.primitive import jit_context
 
-from aten_bridge._library import shown
 from aten_bridge._operators import (
     ATTRIBUTE,
     CALL,
@@ -20,6 +19,7 @@ from aten_bridge._operators import (
     find_overload,
     operators_library,
 )
+from aten_bridge._text import format_value
 from aten_bridge.mindspore._attributes import plain_value
 from aten_bridge.mindspore._dtypes import DTYPES, TENSOR_TYPES
 from aten_bridge.mindspore._infer import Outcome, make_outcome
@@ -135,8 +135,8 @@ class Operator(Kernel):
         if ":" not in first:
             raise ValueError(
                 f"{self._function.name}: expected grad to name a library and a gradient kernel, as "
-                f'in "./a.so:CubeGrad", got {shown(first)}, and the library of operators has none; '
-                "leave grad out for the gradient by PyTorch's autograd"
+                f'in "./a.so:CubeGrad", got {format_value(first)}, and the library of operators '
+                "has none; leave grad out for the gradient by PyTorch's autograd"
             )
         return super()._make_gradient(grad, attributes)
 

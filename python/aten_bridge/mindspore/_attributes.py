@@ -10,9 +10,14 @@ from typing import Any
 import numpy as np
 
 from aten_bridge import _attributes
-from aten_bridge._attributes import Carrier, Uncarriable, attributes_text, check_int
+from aten_bridge._attributes import (
+    AttributeConversionError,
+    AttributeConverter,
+    attributes_text,
+    check_int,
+)
 from aten_bridge._function import Function
-from aten_bridge._library import as_float, is_utf8, shown
+from aten_bridge._text import as_float, format_value, is_utf8
 from aten_bridge.mindspore._dtypes import NAMES
 
 
@@ -40,14 +45,14 @@ def carried_number(value: Any) -> int | float | None:
     single = ctypes.c_float(number).value
     # The number may be infinite, or zero, where the value is not.
     if (math.isinf(single) and value != single) or (single == 0 and value != 0):
-        raise Uncarriable(
+        raise AttributeConversionError(
             "expected a float that a float32 can hold, as which MindSpore carries it, got "
-            + shown(value)
+            + format_value(value)
         )
     return number
 
 
-_CARRIER = Carrier(plain_value, carried_number)
+_CONVERTER = AttributeConverter(plain_value, carried_number)
 
 
 # Names that an attribute cannot have in an operator of MindSpore's (2.10): ops.Custom sets them.
@@ -88,7 +93,7 @@ def check_name(function: Function, name: Any) -> None:
     """Raises TypeError unless an operator can be given an attribute of this name, whose ever."""
     if not isinstance(name, str):
         raise TypeError(
-            f"{function.name}: expected the name of an attribute as a str, got {shown(name)}"
+            f"{function.name}: expected the name of an attribute as a str, got {format_value(name)}"
         )
     if fault := _name_fault(name, _CUSTOMS, "leave it as it is"):
         raise TypeError(attributes_text(function, {name: fault}))
@@ -96,4 +101,4 @@ def check_name(function: Function, name: Any) -> None:
 
 def check_attributes(function: Function, given: dict[str, Any]) -> dict[str, Any]:
     """The attributes as MindSpore carries them. Raises TypeError with all that is wrong."""
-    return _attributes.check_attributes(function, given, _CARRIER, _own_name_fault)
+    return _attributes.check_attributes(function, given, _CONVERTER, _own_name_fault)

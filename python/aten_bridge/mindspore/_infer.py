@@ -10,7 +10,7 @@ import mindspore as ms
 from mindspore.common.dtype import TensorType, Type
 
 from aten_bridge._function import Function
-from aten_bridge._library import shown
+from aten_bridge._text import format_value
 from aten_bridge.mindspore._dtypes import NAMES, OTHERS
 from aten_bridge.mindspore._inputs import Fault, Inputs
 
@@ -142,7 +142,9 @@ def _given(function: Function, shape: Any, dtype: Any) -> tuple[list[list[int]],
     shapes = list(shape) if several else [shape]
     for element in shapes:
         if not _is_shape(element):
-            raise TypeError(f"{name}: expected out_shape to be a shape, got {shown(element)}")
+            raise TypeError(
+                f"{name}: expected out_shape to be a shape, got {format_value(element)}"
+            )
     dtypes = list(dtype) if isinstance(dtype, tuple | list) else [dtype]
     if len(shapes) != len(dtypes):
         raise ValueError(
@@ -153,7 +155,7 @@ def _given(function: Function, shape: Any, dtype: Any) -> tuple[list[list[int]],
         if not _is_dtype(element):
             raise TypeError(
                 f"{name}: expected out_dtype to be a dtype, such as mindspore.float32, got "
-                + shown(element)
+                + format_value(element)
             )
     tensor_types = [
         element if isinstance(element, TensorType) else TensorType(element) for element in dtypes

@@ -12,8 +12,8 @@ import mindspore as ms
 import numpy as np
 from mindspore.common.dtype import TensorType
 
-from aten_bridge._attributes import Uncarriable
-from aten_bridge._library import cut, shown
+from aten_bridge._attributes import AttributeConversionError
+from aten_bridge._text import cut, format_value
 from aten_bridge.mindspore._attributes import carried_number
 from aten_bridge.mindspore._dtypes import DTYPES, NAMES
 
@@ -40,7 +40,7 @@ def _number_text(dtype: str, value: Any) -> str:
         return f"#{dtype}"
     try:
         value = carried_number(value) if dtype != "bool" else value
-    except Uncarriable as fault:
+    except AttributeConversionError as fault:
         return Fault(fault)
     if dtype == "float32":
         value = struct.unpack("<i", struct.pack("<f", value))[0]
@@ -63,7 +63,7 @@ def _brief(value: Any, dtype: Any = None, depth: int = 0) -> str:
         return cut(f"({', '.join(texts)}{',' if len(texts) == 1 else ''})")
     if isinstance(value, ms.Tensor) or isinstance(dtype, TensorType):
         return "Tensor"
-    return shown(value)
+    return format_value(value)
 
 
 def _no_tensor(value: Any) -> Fault:
@@ -189,7 +189,7 @@ def _plain_number(value: Any) -> Any:
         return bool(value)
     try:
         number = carried_number(value) if isinstance(value, numbers.Real) else None
-    except Uncarriable:
+    except AttributeConversionError:
         return value
     return value if number is None else number
 

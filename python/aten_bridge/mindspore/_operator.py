@@ -22,7 +22,7 @@ from aten_bridge._gradients import (
     missing_gradient,
     outputs_like_inputs,
 )
-from aten_bridge._library import as_switch, shown
+from aten_bridge._text import as_switch, format_value
 from aten_bridge.mindspore._attributes import check_attributes, check_name, check_names
 from aten_bridge.mindspore._dtypes import TENSOR_TYPES
 from aten_bridge.mindspore._gradient import MissingGradient, make_bprop
@@ -120,7 +120,7 @@ class Kernel(ops.Custom):
         elif grad is not None and (not callable(grad) or isinstance(grad, nn.Cell | type)):
             raise TypeError(
                 f"{name}: expected grad to be the name of a gradient kernel, a tuple of such "
-                f"names, an operator or a function, got {shown(grad)}"
+                f"names, an operator or a function, got {format_value(grad)}"
             )
         self._attributes: dict[str, Any] = {}
         self._set_attributes(attributes)
@@ -441,7 +441,7 @@ class Kernel(ops.Custom):
 
     def __repr__(self) -> str:
         arguments = [repr(self._function.full_name)]
-        arguments += [f"{name}={shown(value)}" for name, value in self._attributes.items()]
+        arguments += [f"{name}={format_value(value)}" for name, value in self._attributes.items()]
         if self._grad is not None:
-            arguments.append(f"grad={shown(self._grad)}")
+            arguments.append(f"grad={format_value(self._grad)}")
         return f"{self._function.maker}({', '.join(arguments)})"
