@@ -11,7 +11,8 @@ import tempfile
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from aten_bridge._function import Description, Function
+from aten_bridge._function import open_kernel
+from aten_bridge._introspection import Description
 from aten_bridge._library import DESCRIBE, Library, needed_libraries, open_library
 from aten_bridge._text import as_text, or_list
 
@@ -99,7 +100,7 @@ def _told(path: str) -> dict[str, Any]:
     try:
         kernels = {name: _description(library, name) for name in names}
         for name in names:
-            Function(library, name).check_pytorch()
+            open_kernel(library, name).check_pytorch()
     except ImportError as error:
         return {"fault": "cannot be called: " + str(error).removeprefix(f"{path}:")}
     told = {

@@ -26,7 +26,7 @@ from typing import Any
 import torch
 
 from aten_bridge import _places
-from aten_bridge._function import made_by
+from aten_bridge._introspection import made_by
 from aten_bridge._library import Library, as_path, has_kernels, open_newest
 from aten_bridge._text import as_switch, as_text, did_you_mean, format_value, or_list
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from outcomes import assert_in_words
 
 from aten_bridge import _elf
-from aten_bridge._function import Description
+from aten_bridge._introspection import Description
 
 WHOLE = elf.Whole(KERNELS)
 

@@ -19,7 +19,7 @@ _MOST_BYTES = 2**63 - 1
 
 
 def check_outputs(
-    name: str, outputs: Sequence[tuple[Sequence[int], Any]], given: bool
+    name: str, outputs: Sequence[tuple[Sequence[int], Any]], given: bool = False
 ) -> list[Output]:
     """The outputs of a kernel, `given` by `out` or inferred. Raises TypeError or ValueError."""
     faults = [_fault(shape, dtype) for shape, dtype in outputs]

@@ -10,7 +10,7 @@ from pathlib import Path
 import jax
 
 from aten_bridge._function import Function
-from aten_bridge._library import Library, file_identity, open_newest, parse_target
+from aten_bridge._library import Library, file_identity
 
 _HANDLER = "Jax"  # what ATEN_BRIDGE_ENTRY_JAX of hosts/jax/jax.h adds to a kernel's name
 
@@ -47,9 +47,3 @@ def target_of(function: Function, symbol: str = "") -> str:
 @functools.cache
 def _identity(path: str, _version: tuple[int, ...]) -> str:
     return hashlib.sha256(Path(path).read_bytes()).hexdigest()[:16]
-
-
-def open_kernel(path_and_name: str | Path) -> Function:
-    """A kernel of the library that lies there now, as `kernel` names it."""
-    path, name = parse_target(path_and_name)
-    return Function(open_newest(path), name)
