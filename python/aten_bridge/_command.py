@@ -16,7 +16,7 @@ from typing import Any
 
 from aten_bridge import _places
 from aten_bridge._check import check
-from aten_bridge._library import shown
+from aten_bridge._text import format_value
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -124,7 +124,7 @@ def _new(options: argparse.Namespace) -> int:
     if not re.fullmatch(r"[a-z][a-z0-9_]*[a-z0-9]", name):
         raise ValueError(
             "expected a name of two or more small letters, digits and, between them, underscores, "
-            f"got {shown(name)}"
+            f"got {format_value(name)}"
         )
     if keyword.iskeyword(name) or name in sys.stdlib_module_names or name in _TAKEN:
         raise ValueError(
@@ -197,7 +197,7 @@ def _build(options: argparse.Namespace) -> int:
     if not is_name(output.stem):
         raise ValueError(
             f"{output}: expected a library's name of letters, digits and underscores, got "
-            f"{shown(output.stem)}; say -o <name>.so"
+            f"{format_value(output.stem)}; say -o <name>.so"
         )
     if not output.parent.is_dir():
         raise FileNotFoundError(f"{output.parent}: expected a folder, got none; make it first")

@@ -1,128 +1,40 @@
-"""Kernels of a library: what they say about themselves, whatever the host."""
+"""Kernels of a library: what they take and give, whatever their attributes and the host."""
 
 from __future__ import annotations
 
-import contextlib
-import ctypes
 import functools
-import json
-import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
-from aten_bridge._library import (
-    DESCRIBE,
-    Library,
-    as_text,
-    did_you_mean,
-    import_pytorch,
-    or_list,
-    shown,
-)
-from aten_bridge._marshal import Input, Marshalled
-
-_INTERFACE = 1  # kPythonInterface of hosts/introspection/introspection.h
-_ATTRIBUTES_ALONE = -1  # kAttributesAlone of the same
+from aten_bridge import _introspection
+from aten_bridge._codec import AttributeConversionError, AttributeConverter, Marshalled
+from aten_bridge._introspection import EXACT, Description, call_text
+from aten_bridge._library import DESCRIBE, Library
+from aten_bridge._text import did_you_mean, or_list
 
 
-def _is_rows(value: Any, *types: type) -> bool:
-    """Whether it is a list of lists with elements of these types."""
-    return isinstance(value, list) and all(
-        isinstance(row, list) and [type(element) for element in row] == [*types] for row in value
-    )
+class Host(NamedTuple):
+    """What kernels have to know of the host that calls them."""
 
+    converter: AttributeConverter
+    # What is wrong with the name of an attribute, and what to do; "" if it can be used.
+    name_fault: Callable[[str, str], str]
+    open_function: Callable[[str | Path], Function]
+    is_exact: bool  # whether floats among attributes are carried as float64
+    takes_gradient: Callable[[Any], bool]  # what `grad` may be beside names of kernels
+    # In its words, what to do or to give:
+    gradients: str  # as grad
+    results: str  # where shapes cannot be told
+    depends_on_values: str  # where sizes depend on values, and are wanted without these
+    padded_gradient: str  # where an operator that was told the largest is differentiated
+    factory: str  # where an operator takes no tensor
 
-def _is_description(fields: Any) -> bool:
-    """Whether JSON is what `describe` of hosts/introspection/introspection.h says."""
-    return (
-        isinstance(fields, dict)
-        and _is_rows(fields.get("inputs"), str, str)
-        and _is_rows(fields.get("attributes"), str, str, bool)
-        and type(outputs := fields.get("outputs")) is int
-        and outputs >= 0
-        and isinstance(fields.get("meta"), bool)
-        and isinstance(fields.get("gradient", False), bool)
-        and isinstance(fields.get("side_effect", False), bool)
-        and isinstance(fields.get("device", ""), str)
-    )
-
-
-def _made_by(fields: dict[str, Any]) -> str:
-    """As in " of aten_bridge 0.1.0", of JSON from a library that says so."""
-    version = fields.get("version")
-    return f" of aten_bridge {version}" if isinstance(version, str) else ""
-
-
-def made_by(library: Library) -> str:
-    """The same of a library, or " of an older aten_bridge", which does not say its version."""
-    for name in library.kernel_names():
-        if (describe := library.function(name + DESCRIBE)) is not None:
-            describe.restype = ctypes.c_char_p
-            with contextlib.suppress(ValueError, RecursionError):
-                fields = json.loads(as_text(describe() or b""))
-                if isinstance(fields, dict) and (version := _made_by(fields)):
-                    return version
-    return " of an older aten_bridge"
-
-
-class Description(NamedTuple):
-    """What a kernel says about itself, from its Describe function."""
-
-    inputs: list[str]  # "tensor", "tensor or None", "tensors", "number", "number or None"
-    input_names: list[str]  # from their checks, or ""
-    outputs: int
-    has_meta: bool
-    is_gradient: bool  # the outputs are the gradients of the tensors among the forward's inputs
-    device: str  # where it wants its operands: "cpu" or "cuda"
-    attribute_names: list[str]  # as exported; one may stand twice
-    attribute_types: dict[str, str]  # such as "a float, such as 1.0"
-    required: set[str]
-    has_side_effect: bool = False  # each call has to be made
-
-    @classmethod
-    def read(cls, text: bytes | None, full_name: str) -> Description:
-        """Reads what Describe returned; raises ImportError if it is of another interface."""
-        try:
-            # Names that are not UTF-8 are refused where they are needed.
-            fields = json.loads((text or b"").decode(errors="surrogateescape"))
-        except (ValueError, RecursionError):
-            fields = None
-        if isinstance(fields, dict) and fields.get("interface", 0) != _INTERFACE:
-            raise ImportError(
-                f"{full_name}: expected a library of interface {_INTERFACE}, got "
-                f"{shown(fields.get('interface', 0))}{_made_by(fields)}; build it again with the "
-                "aten_bridge.h that this Python module came with, or use the module that came with "
-                "the library's"
-            )
-        if not _is_description(fields):
-            raise ImportError(
-                f"{full_name}: expected a library whose kernels describe themselves, got the "
-                f"description {shown(text)}; build it again with the aten_bridge.h that this "
-                "Python module came with"
-            )
-        return cls(
-            inputs=[kind for kind, _ in fields["inputs"]],
-            input_names=[as_text(os.fsencode(name)) for _, name in fields["inputs"]],
-            outputs=fields["outputs"],
-            has_meta=fields["meta"],
-            is_gradient=fields.get("gradient", False),
-            device=fields.get("device", "cpu"),
-            attribute_names=[name for name, _, _ in fields["attributes"]],
-            attribute_types={name: type_ for name, type_, _ in fields["attributes"]},
-            required={name for name, _, required in fields["attributes"] if required},
-            has_side_effect=fields.get("side_effect", False),
-        )
-
-    @property
-    def gives_tuple(self) -> bool:
-        """Whether MindSpore sees the outputs as a tuple."""
-        return self.outputs > 1 or (self.is_gradient and "tensors" in self.inputs)
-
-    @property
-    def takes_frame(self) -> bool:
-        """Whether the kernel takes any inputs and outputs, as one over a CallFrame does."""
-        return self.outputs == 0
+    def plain_values(self, attributes: Mapping[str, Any]) -> dict[str, Any]:
+        """The attributes that have a value, as values of Python's where there are such."""
+        plain = self.converter.plain
+        return {name: plain(value) for name, value in attributes.items() if value is not None}
 
 
 _OPTIONAL = " or None"  # ends the kind of an input that may be left out
@@ -140,32 +52,45 @@ def _served(library: Library, name: str) -> str | None:
     return served[1] if is_one and library.function(name + DESCRIBE) is None else None
 
 
+def open_kernel(library: Library, name: str) -> Function:
+    """A kernel of a library; raises AttributeError where it has no such kernel."""
+    served = _served(library, name)
+    if library.function(name) is None or served is not None:
+        names = library.kernel_names()
+        raise AttributeError(
+            f"{library.path}: expected the kernel {name!r}, got a library with "
+            + (or_list(names) if names else "no kernels; export one with ATEN_BRIDGE_EXPORT")
+            + did_you_mean(served or name, names)
+        )
+    full_name = f"{library.path}:{name}"
+    infer = library.function(name + "Infer")
+    description = None
+    if infer is not None and library.function(name + DESCRIBE) is not None:
+        text = call_text(library, name + DESCRIBE)
+        description = Description.read(text, full_name)
+    return Function(library, name, full_name, name, description, infer)
+
+
 class Function:
-    """A kernel of a library: its description and its inference, without MindSpore."""
+    """A kernel as its library has it."""
 
     maker = "kernel"  # the Python function that makes operators of it
+    schema = ""  # of PyTorch, where it is an operator of its
 
-    def __init__(self, library: Library, name: str):
-        self.name = name
-        self.library = library
-        self.path = library.path
-        self.symbol = name  # of the C function that a host calls
-        self.full_name = f"{library.path}:{name}"
-        served = _served(library, name)
-        if library.function(name) is None or served is not None:
-            names = library.kernel_names()
-            raise AttributeError(
-                f"{library.path}: expected the kernel {name!r}, got a library with "
-                + (or_list(names) if names else "no kernels; export one with ATEN_BRIDGE_EXPORT")
-                + did_you_mean(served or name, names)
-            )
-        self._infer = library.function(name + "Infer")
-        describe = library.function(name + DESCRIBE)
-        self.description: Description | None = None
-        if describe is not None and self._infer is not None:
-            self._infer.restype = ctypes.c_char_p
-            describe.restype = ctypes.c_char_p
-            self.description = Description.read(describe(), self.full_name)
+    def __init__(
+        self,
+        library: Library,
+        name: str,
+        full_name: str,
+        symbol: str,
+        description: Description | None,
+        infer: Any,
+    ):
+        """Use `open_kernel`. `symbol` is that of the C function that a host calls."""
+        self.library, self.path = library, library.path
+        self.name, self.full_name, self.symbol = name, full_name, symbol
+        self.description = description  # None: it is a C function
+        self._infer = infer
 
     @functools.cached_property
     def input_names(self) -> list[str]:
@@ -283,32 +208,23 @@ class Function:
         self, texts: Sequence[str], shapes: Sequence[Sequence[int] | None], marshalled: Any
     ) -> list[tuple[str, list[int]]]:
         """The dtype and shape of each output. Raises ValueError with the bridge's text."""
-        inputs = (Input * len(texts))()
-        for given, text, shape in zip(inputs, texts, shapes, strict=True):
-            given.text = text.encode()
-            if shape is not None:
-                given.ndim = len(shape)
-                given.sizes = (ctypes.c_int64 * len(shape))(*shape)
-        failed, text = self._call_infer(inputs, len(inputs), marshalled)
-        if failed and "import torch" in text and import_pytorch():
-            failed, text = self._call_infer(inputs, len(inputs), marshalled)
-        if failed:
-            # Where PyTorch is imported, its meta functions of some operators are Python functions,
-            # whose errors have a traceback.
-            raise ValueError(text.partition("\n\nAt:\n  ")[0])
-        return [(dtype, sizes) for dtype, sizes in json.loads(text)]
+        return _introspection.infer_outputs(self._question(marshalled), texts, shapes)
 
-    def marshal(self, attributes: dict[str, Any]) -> Any:
+    def _question(self, marshalled: Any) -> _introspection.Question:
+        return lambda inputs, count: _introspection.ask(
+            self._infer, inputs, count, marshalled.array, marshalled.count
+        )
+
+    # ===--- attributes ---===
+
+    def marshal(self, attributes: Mapping[str, Any], is_exact: bool = False) -> Any:
         """The attributes as `infer` takes them."""
         types = {} if self.description is None else self.description.attribute_types
-        return Marshalled(attributes, types)
+        return Marshalled({**attributes, EXACT: True} if is_exact else {**attributes}, types)
 
-    def _call_infer(
-        self, inputs: ctypes.Array[Input] | None, count: int, marshalled: Marshalled
-    ) -> tuple[bool, str]:
-        failed = ctypes.c_int(0)
-        text = self._infer(inputs, count, marshalled.array, marshalled.count, ctypes.byref(failed))
-        return bool(failed.value), as_text(text)
+    def carried(self, attributes: dict[str, Any]) -> dict[str, Any]:
+        """What a host carries to the kernel."""
+        return attributes
 
     def check_pytorch(self) -> None:
         """Raises ImportError as attribute_faults() does. Opens PyTorch, and calls no kernel."""
@@ -340,15 +256,70 @@ class Function:
         return faults
 
     def _type_faults(self, attributes: dict[str, Any]) -> dict[str, str]:
-        """What the library says of the attributes, one after another."""
-        failed, text = self._call_infer(None, _ATTRIBUTES_ALONE, self.marshal(attributes))
-        if not failed:
-            return {}
-        text = text.removeprefix(f"{self.name}: ")
-        if text.startswith("expected PyTorch "):
-            raise ImportError(f"{self.full_name}: {text}")
-        faults = (
-            re.match(r"attribute '(.*?)': (.*)", fault, re.DOTALL)
-            for fault in text.split(f"\n{self.name}: ")
+        """What the library says of the attributes."""
+        question = self._question(self.marshal(attributes))
+        return _introspection.attribute_faults(question, self.name, self.full_name)
+
+    def faults_text(self, faults: Mapping[str, str]) -> str:
+        """The faults of attributes as an error has them."""
+        return "\n".join(
+            f"{self.name}: attribute {name!r}: {text}" for name, text in faults.items()
         )
-        return {fault[1]: fault[2] for fault in faults if fault}
+
+    def check_attributes(self, given: Mapping[str, Any], host: Host) -> dict[str, Any]:
+        """The attributes as the host carries them.
+
+        Raises ValueError where the kernel's own names cannot be used, and TypeError with all that
+        is wrong with those that are given.
+        """
+        description = self.description
+        types = {} if description is None else description.attribute_types
+        names = [] if description is None else description.attribute_names
+        faults = {}
+        for name in names:
+            if fault := host.name_fault(name, "rename it in the kernel's export"):
+                faults[name] = fault
+            elif names.count(name) > 1:
+                faults[name] = (
+                    "expected one attribute of this name, got several; rename them in the kernel's "
+                    "export"
+                )
+        if faults:
+            raise ValueError(self.faults_text(faults))
+        carried: dict[str, Any] = {}
+        for name, value in given.items():
+            carried[name] = None
+            if description is not None and name not in types:
+                continue  # whatever its value: the name is wrong
+            fault = "" if description else host.name_fault(name, "rename it")
+            try:
+                if value is not None:
+                    carried[name] = host.converter.carried(value, types.get(name, ""))
+            except AttributeConversionError as error:
+                fault = fault or str(error)
+            if fault:
+                faults[name] = fault
+        faults = self.attribute_faults(carried | dict.fromkeys(faults)) | faults
+        if faults:
+            raise TypeError(self.faults_text(faults))
+        return {name: value for name, value in carried.items() if value is not None}
+
+    # ===--- gradients ---===
+
+    def gradient_target(self, name: str) -> str:
+        """The gradient kernel of that name, in the same library or with a path of its own."""
+        return name if ":" in name else f"{self.path}:{name}"
+
+    def gradient(self, input_count: int, attributes: Mapping[str, Any]) -> Function | None:
+        """That of a call with so many inputs, where none was named; None where there is none."""
+        return None
+
+    def missing_gradient(self, is_gradient: bool) -> str:
+        """What to say, and to do, where an operator without a gradient is differentiated."""
+        cure = 'name one with grad="...", as in kernel("./a.so:Cube", grad="CubeGrad")'
+        if is_gradient:
+            cure = 'name one more, as in kernel("./a.so:Cube", grad=("CubeGrad", "CubeGradGrad"))'
+        return (
+            f"{self.name}: expected an operator with a gradient kernel where a network is "
+            f"differentiated, got one without; {cure}"
+        )

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
-import difflib
 import functools
 import importlib
 import importlib.util
-import math
-import mmap
 import os
 import re
 import shutil
@@ -17,15 +13,13 @@ import stat
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 from aten_bridge import _elf
+from aten_bridge._text import as_text, format_value, is_utf8
 
 DESCRIBE = "Describe"
-
-_LONGEST_SHOWN = 1000  # characters of a value in an error text
 
 
 class Library:
@@ -33,7 +27,7 @@ class Library:
 
     def __init__(self, path: str):
         self.path = path
-        _check_elf(path)
+        _elf.check(path)
         try:
             # Without links: the dynamic linker knows files by the names that it was given.
             self._library = ctypes.CDLL(os.path.realpath(path))
@@ -61,10 +55,9 @@ class Library:
 
 def exported_functions(path: str) -> list[str]:
     """The C functions of a library, which is not opened. Raises OSError for another file."""
-    version_of(path)
-    _check_elf(path)
-    with _mapped(path) as content, _headers_of(path):
-        return _elf.exported_functions(content)
+    file_identity(path)
+    with _elf.read(path) as file:
+        return _elf.exported_functions(file)
 
 
 def _kernels_among(functions: list[str]) -> list[str]:
@@ -83,10 +76,9 @@ def needed_libraries(path: str) -> list[tuple[str, str | None]]:
 
     Does not open the library. Raises OSError for what is no library for this machine.
     """
-    version_of(path)
-    _check_elf(path)
-    with _mapped(path) as content, _headers_of(path):
-        names = _elf.needed(content)
+    file_identity(path)
+    with _elf.read(path) as file:
+        names = _elf.needed_libraries(file)
     try:
         done = subprocess.run(["ldd", path], capture_output=True, text=True, errors="replace")
     except FileNotFoundError:
@@ -108,7 +100,7 @@ def _load(path: str, _version: tuple[int, ...]) -> Library:
 
 def open_library(path: str) -> Library:
     """The library at an absolute path, which is loaded again when its file is another."""
-    return _load(path, version_of(path))
+    return _load(path, file_identity(path))
 
 
 def open_newest(path: str) -> Library:
@@ -119,7 +111,7 @@ def open_newest(path: str) -> Library:
     # The kernel tells names without links.
     if f" {os.path.realpath(path)} (deleted)\n" not in _maps():
         return open_library(path)
-    return _open_copy(path, version_of(path))
+    return _open_copy(path, file_identity(path))
 
 
 def _maps() -> str:
@@ -137,7 +129,7 @@ def _open_copy(path: str, _version: tuple[int, ...]) -> Library:
     return library
 
 
-def version_of(path: str) -> tuple[int, ...]:
+def file_identity(path: str) -> tuple[int, ...]:
     """What another file of that path has otherwise; raises OSError for what is no file."""
     try:
         status = os.stat(path)
@@ -154,57 +146,6 @@ def version_of(path: str) -> tuple[int, ...]:
     if not stat.S_ISREG(status.st_mode):  # opening a pipe would wait for who writes to it
         raise OSError(f"{path}: expected a kernel library, got a pipe, a socket or a device")
     return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
-
-
-@contextlib.contextmanager
-def _mapped(path: str) -> Iterator[_elf.Content]:
-    """The content of a file."""
-    with open(path, "rb") as file:
-        if os.fstat(file.fileno()).st_size == 0:
-            yield b""  # cannot be mapped
-        else:
-            with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
-                yield content
-
-
-@contextlib.contextmanager
-def _headers_of(path: str) -> Iterator[None]:
-    """Where an ELF file is read: what it says of itself may lead anywhere."""
-    try:
-        yield
-    except _elf.Contradiction:
-        raise OSError(
-            f"{path}: expected a kernel library, got an ELF file whose headers contradict each "
-            "other; copy or build it anew"
-        ) from None
-
-
-def _check_elf(path: str) -> None:
-    """Raises OSError if the file is not a whole shared library for this machine."""
-    with _mapped(path) as content, _headers_of(path), open("/proc/self/exe", "rb") as python:
-        if not content:
-            raise OSError(f"{path}: expected a kernel library, got an empty file; build it anew")
-        if content[:4] != b"\x7fELF":
-            raise OSError(
-                f"{path}: expected a kernel library, got a file that is no ELF library; give the "
-                "path of what was built"
-            )
-        # Class and byte order, then e_machine.
-        here = python.read(20)
-        if len(content) >= 20 and (content[4:6], content[18:20]) != (here[4:6], here[18:20]):
-            wanted, got = (_elf.machine_name(_elf.machine(header)) for header in (here, content))
-            raise OSError(
-                f"{path}: expected a kernel library for {wanted}, got one for {got}; build it on "
-                "this machine or with a compiler for it"
-            )
-        # Memory that is mapped beyond the end of the file raises SIGBUS, which ends the process.
-        end = _elf.least_size(content)
-        if end > len(content):
-            raise OSError(
-                f"{path}: expected a whole ELF library, got one that is cut off at {len(content)} "
-                f"bytes of {end} or more; copy or build it anew"
-            )
-        _elf.check(content)
 
 
 def _pytorch_folder() -> Path | None:
@@ -258,7 +199,7 @@ def _loading_fault(path: str, text: str) -> str:
     return f"{path}: expected a library that can be loaded, got the error: {text}"
 
 
-def divide(path_and_name: Any) -> tuple[str, str]:
+def parse_target(path_and_name: Any) -> tuple[str, str]:
     """An absolute path and a name."""
     example = 'such as "./leaky_relu.so:LeakyRelu"'
     if isinstance(path_and_name, os.PathLike):
@@ -266,7 +207,7 @@ def divide(path_and_name: Any) -> tuple[str, str]:
     if not isinstance(path_and_name, str):
         raise TypeError(
             f"expected the path of a library and the name of a kernel, {example}, got "
-            + shown(path_and_name)
+            + format_value(path_and_name)
         )
     if re.fullmatch(r"\w+::\w+(\.\w+)?", path_and_name) and not os.path.exists(path_and_name):
         raise ValueError(
@@ -294,97 +235,10 @@ def as_path(path: Any) -> str:
         text = os.fsdecode(path)
     except TypeError:
         raise TypeError(
-            f'expected the path of a library, such as "./leaky_relu.so", got {shown(path)}'
+            f'expected the path of a library, such as "./leaky_relu.so", got {format_value(path)}'
         ) from None
     if not is_utf8(text) or "\0" in text:
         raise ValueError(
             f"{text!r}: expected a path in UTF-8 without NUL; rename or link the library"
         )
     return text
-
-
-def split(path_and_name: Any) -> tuple[str, str]:
-    """An absolute path, of a kind that MindSpore can use, and a name."""
-    path, name = divide(path_and_name)
-    if ":" in path:
-        raise ValueError(
-            f"{path_and_name!r}: expected one colon, between path and name, got the path {path!r}, "
-            "which MindSpore would divide at its colon; move or link the library elsewhere"
-        )
-    if os.path.realpath(path).endswith(("cu", "cc", "cpp")):
-        raise ValueError(
-            f"{path}: expected a compiled library whose name ends in .so, got a name in cu, cc or "
-            "cpp, which MindSpore takes for source code; compile it with aten_bridge_add_kernel, "
-            "or rename the library"
-        )
-    return path, name
-
-
-def as_switch(beginning: str, what: str, value: Any) -> bool:
-    """A bool of Python's or NumPy's, which is not imported for it; TypeError for anything else."""
-    kind = type(value)
-    is_numpys = kind.__module__ == "numpy" and kind.__name__ in ("bool", "bool_")
-    if not (is_numpys or isinstance(value, bool)):
-        raise TypeError(f"{beginning}: expected {what} to be True or False, got {shown(value)}")
-    return bool(value)
-
-
-def as_float(number: Any) -> float:
-    """A real number; infinite where it is a fraction that no float can hold."""
-    try:
-        return float(number)
-    except OverflowError:
-        return math.inf if number > 0 else -math.inf
-
-
-def is_utf8(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:  # lone surrogates, which stand for bytes in names of files
-        return False
-    return True
-
-
-def as_text(content: bytes) -> str:
-    """What a library says; bytes that are not UTF-8 become numbers, as in the bridge."""
-    return content.decode(errors="backslashreplace")
-
-
-def shown(value: Any) -> str:
-    """A value for an error text: its repr(), of which a long one is cut."""
-    if isinstance(value, int) and value.bit_length() > 4096:
-        return f"an int of {value.bit_length()} bits"  # Python refuses to print long ones
-    try:
-        text = repr(value)
-    except Exception:  # lists nested too deeply, ints in a list, an object's own
-        return f"a value of type {type(value).__name__}"
-    return cut(text)
-
-
-def cut(text: str) -> str:
-    return text if len(text) <= _LONGEST_SHOWN else text[:_LONGEST_SHOWN] + "…"
-
-
-def or_list(names: Iterable[str], most: int = 10) -> str:
-    """As in 'A', 'B' and 3 more."""
-    names = list(names)
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(repr(name) for name in names[:most]) + more
-
-
-def closest(name: str, names: Iterable[str]) -> str | None:
-    """The most similar name; upper case and underscores make little difference."""
-    plain: dict[str, str] = {}
-    for one in sorted(names, key=len):  # softmax before _softmax
-        plain.setdefault(_plain(one), one)
-    close = difflib.get_close_matches(_plain(name), plain, n=1, cutoff=0.5)
-    return plain[close[0]] if close else None
-
-
-def _plain(name: str) -> str:
-    return name.casefold().replace("_", "")
-
-
-def did_you_mean(name: str, names: Iterable[str]) -> str:
-    close = closest(name, names)
-    return f"; did you mean {close!r}?" if close else ""

@@ -2,50 +2,45 @@
 
 from __future__ import annotations
 
-import ctypes
 import json
-import math
-import numbers
-import struct
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from aten_bridge._function import Description, Function
-from aten_bridge._library import (
-    Library,
-    as_float,
-    as_text,
-    closest,
-    did_you_mean,
-    is_utf8,
-    open_library,
-    or_list,
-    shown,
-)
+from aten_bridge import _introspection
+from aten_bridge._codec import Strings, operator_text
+from aten_bridge._function import Function, Host
+from aten_bridge._introspection import DependsOnValues, Description, NeedsPyTorch, call_text
+from aten_bridge._kernel import KernelModel
+from aten_bridge._library import Library, open_library
 from aten_bridge._places import compiled_library
+from aten_bridge._text import closest, did_you_mean, format_value, or_list
 
-ATTRIBUTE = "aten_bridge_operator"  # kOperatorAttribute of plugin/operators/operator_text.h
-CALL, SIZES, COUNTED = "0", "sizes", "counted"  # tasks, see find_kernel() of the same folder
-
-# How the library ends errors about shapes: kDependsOnValues and kImportPyTorch of
-# plugin/operators/operator_shapes.cpp.
-_DEPENDS_ON_VALUES = "got one whose sizes depend on values"
-_IMPORT_PYTORCH = "whose Python part knows the shapes of more operators"
-
+_ATTRIBUTE = "aten_bridge_operator"  # kOperatorAttribute of plugin/operators/operator_text.h
 _NAME = "aten_bridge_operators.so"
 
 
-class Words(NamedTuple):
-    """What to do, in the words of a host."""
+class Task(NamedTuple):
+    """What an operator's kernel computes; see find_kernel() of plugin/operators."""
 
-    results: str  # who else tells how large results are
-    depends_on_values: str  # where sizes depend on values, and are wanted without these
-    counted_gradient: str  # where an operator that was told the largest is differentiated
-    factory: str  # where an operator takes no tensor
+    results: str = "values"  # "sizes": their sizes; "padded": the largest, with the true sizes
+    order: int = 0  # of the gradient that it computes; 0: the operator's results
+    input_count: int | None = None  # of the operator, where it is a gradient
+
+    def gradient(self, input_count: int) -> Task | None:
+        """That of PyTorch's autograd."""
+        if self.results != "values":
+            return None
+        count = input_count if self.input_count is None else self.input_count
+        return Task(order=self.order + 1, input_count=count)
+
+    def text(self) -> str:
+        """As operator_text.h has it."""
+        if self.results != "values":
+            return {"sizes": "sizes", "padded": "counted"}[self.results]
+        return f"{self.order}/{self.input_count}" if self.order else "0"
 
 
-class DependsOnValues(ValueError):
-    """The sizes of the results cannot be told from those of the inputs."""
+CALL, SIZES, PADDED = Task(), Task("sizes"), Task("padded")
 
 
 class UnknownOperator(AttributeError):
@@ -93,14 +88,12 @@ def operators_library() -> Library:
     return library
 
 
-def _ask(library: Library, question: str, text: str) -> bytes:
+def _ask(library: Library, question: str, text: str) -> str:
     """What a function of the library says of a text; raises ImportError with its error."""
     function = library.function(f"aten_bridge_operator_{question}")
-    function.restype = ctypes.c_char_p
-    failed = ctypes.c_int(0)
-    answer = function(text.encode(), ctypes.byref(failed))
-    if failed.value:
-        raise ImportError(as_text(answer))
+    failed, answer = _introspection.ask(function, text.encode())
+    if failed:
+        raise ImportError(answer)
     return answer
 
 
@@ -122,7 +115,7 @@ def overloads(library: Library, name: str) -> list[Overload]:
     ]
 
 
-def find_overload(library: Library, name: str, given: Mapping[str, Any], words: Words) -> Overload:
+def find_overload(library: Library, name: str, given: Mapping[str, Any], host: Host) -> Overload:
     """The overload that is named, or the first that takes these attributes.
 
     Raises UnknownOperator if there is none. Where none takes the attributes, the one with the
@@ -134,7 +127,7 @@ def find_overload(library: Library, name: str, given: Mapping[str, Any], words: 
         if isinstance(name, str) and "::" not in name:
             close = _did_you_mean(f"aten::{name}", names(library))
         raise UnknownOperator(
-            f"expected the name of an operator, {example}, got {shown(name)}{close}"
+            f"expected the name of an operator, {example}, got {format_value(name)}{close}"
         )
     base, dot, of_overload = name.partition(".")
     wanted = base if of_overload == "default" else name  # as PyTorch calls the one without a name
@@ -156,7 +149,7 @@ def find_overload(library: Library, name: str, given: Mapping[str, Any], words: 
             tensors = f", or call {like!r}"
         raise UnknownOperator(
             f"{name}: expected an operator from tensors to new tensors, got a factory, which takes "
-            f"no tensor; {words.factory}{tensors}"
+            f"no tensor; {host.factory}{tensors}"
         )
     if not callable_ones:
         own = [one for one in known if not one.fault.startswith("it writes ")]
@@ -194,9 +187,7 @@ def _no_overload(name: str, overloads: Sequence[Overload]) -> list[Overload]:
 
 def names(library: Library) -> list[str]:
     """The names of all operators, without overloads."""
-    function = library.function("aten_bridge_operator_names")
-    function.restype = ctypes.c_char_p
-    return json.loads(function())
+    return json.loads(call_text(library, "aten_bridge_operator_names") or b"[]")
 
 
 # By what an attribute's type is called, up to its comma: the letters of values that fit.
@@ -216,48 +207,9 @@ _LETTERS = {
 
 def _fits(value: Any, type_: str) -> bool:
     """Whether a value may be of that type."""
-    encoded = _encoded(value)
+    encoded = operator_text(value)
     letters = _LETTERS.get(type_.partition(",")[0])
     return encoded is not None and (letters is None or encoded[0] in letters or encoded == "I")
-
-
-def _float_bits(value: float) -> str:
-    return str(struct.unpack("<q", struct.pack("<d", value))[0])
-
-
-def _encoded(value: Any) -> str | None:
-    """A value as operator_text.h has it; None for what no attribute can be."""
-    if isinstance(value, bool):
-        return f"b{int(value)}"
-    if isinstance(value, numbers.Integral):
-        return f"i{int(value)}" if -(2**63) <= value < 2**63 else None
-    if isinstance(value, numbers.Real):
-        number = as_float(value)
-        return None if math.isinf(number) and value != number else f"f{_float_bits(number)}"
-    if isinstance(value, str):
-        return None if "\0" in value or not is_utf8(value) else f"s{value}"
-    if type(value).__module__ == "torch" and type(value).__name__ == "dtype":
-        return "s" + str(value).removeprefix("torch.").replace("float8_", "float8")
-    if not isinstance(value, list | tuple):
-        return None
-    # No attribute is a list of lists, however deep.
-    elements = [None if isinstance(one, list | tuple) else _encoded(one) for one in value]
-    if None in elements:
-        return None
-    letters = {element[0] for element in elements}
-    if letters <= {"s"} and elements:
-        return "S" + _joined([element[1:] for element in elements])
-    if letters <= {"i"}:  # also of none
-        return "I" + ",".join(element[1:] for element in elements)
-    if letters <= {"b"}:
-        return "B" + ",".join(element[1:] for element in elements)
-    if letters <= {"i", "f"}:
-        return "F" + ",".join(_float_bits(float(element)) for element in value)
-    return None
-
-
-def _joined(parts: Sequence[str]) -> str:
-    return "".join(f"{len(part.encode())}:{part}" for part in parts)
 
 
 class OperatorFunction(Function):
@@ -268,72 +220,18 @@ class OperatorFunction(Function):
     symbols = ("AtenOperator", "AtenOperators")
 
     def __init__(
-        self,
-        library: Library,
-        overload: Overload,
-        attributes: Mapping[str, Any],
-        words: Words,
-        task: str = CALL,
+        self, library: Library, overload: Overload, host: Host, task: Task, description: Description
     ):
-        """Raises TypeError if attributes are not the operator's."""
-        self.name = self.full_name = overload.name
-        self.path = library.path
-        self.overload = overload
-        self.words = words
-        self.task = task
-        self.library = library
-        self.description = None
-        self._infer = library.function("aten_bridge_operator_infer")
-        self._infer.restype = ctypes.c_char_p
-        types = {name: text for name, (text, _) in overload.attributes.items()}
-        required = {name for name, (_, must) in overload.attributes.items() if must}
-        self.description = Description([], [], 1, True, False, "cpu", list(types), types, required)
-        if faults := self.attribute_faults(dict(attributes)):
-            raise TypeError(
-                "\n".join(
-                    f"{self.name}: attribute {name!r}: {text}" for name, text in faults.items()
-                )
-            )
-        self.description = Description.read(
-            _ask(library, "describe", self.marshal(attributes)), self.name
-        )
-        self.description = self.description._replace(has_side_effect=overload.is_random)
-        self.symbol = self.symbols[self.description.gives_tuple]
+        """Use `open_operator`."""
+        name, symbol = overload.name, self.symbols[description.gives_tuple]
+        infer = library.function("aten_bridge_operator_infer")
+        super().__init__(library, name, name, symbol, description, infer)
+        self.overload, self.host, self.task = overload, host, task
+        self.schema = overload.schema
 
-    def depends_on_values(self, texts: Sequence[str], shapes: Sequence[Any], text: str) -> bool:
-        """Whether the sizes of the results cannot be told from those of these inputs.
-
-        Raises ValueError where it cannot be said, with what is wrong with the inputs.
-        """
-        try:
-            self.infer(texts, shapes, text)
-        except DependsOnValues:
-            return True
-        return False
-
-    @property
-    def has_gradient(self) -> bool:
-        """Whether PyTorch's autograd is asked for one."""
-        return self.task.partition("/")[0].isdecimal()
-
-    def gradient(self, inputs: int, attributes: Mapping[str, Any]) -> OperatorFunction | None:
-        """The gradient of a call with so many inputs; None where there is none."""
-        if not self.has_gradient:
-            return None
-        order, _, told = self.task.partition("/")
-        return self.for_task(f"{int(order) + 1}/{told or inputs}", attributes)
-
-    def for_task(self, task: str, attributes: Mapping[str, Any]) -> OperatorFunction:
+    def for_task(self, task: Task, attributes: Mapping[str, Any]) -> OperatorFunction:
         """The same operator's kernel for another task."""
-        return OperatorFunction(self.library, self.overload, attributes, self.words, task)
-
-    def counted_gradient(self) -> str:
-        """What is wrong with differentiating one that was told the largest results."""
-        return (
-            f"{self.name}: expected an operator whose results are as large as their values say "
-            "where a network is differentiated, got one that was told the largest; "
-            + self.words.counted_gradient
-        )
+        return open_operator(self.library, self.overload, self.host, attributes, task)
 
     def infer(
         self, texts: Sequence[str], shapes: Sequence[Sequence[int] | None], marshalled: str
@@ -341,30 +239,44 @@ class OperatorFunction(Function):
         """As that of Function; raises DependsOnValues where nobody can know."""
         try:
             return super().infer(texts, shapes, marshalled)
-        except ValueError as error:
-            text = str(error)
-        if text.endswith(_DEPENDS_ON_VALUES):
-            raise DependsOnValues(f"{text}; {self.words.depends_on_values}")
-        raise ValueError(
-            f"{text}, or give {self.words.results}" if text.endswith(_IMPORT_PYTORCH) else text
+        except DependsOnValues as error:
+            raise DependsOnValues(f"{error}; {self.host.depends_on_values}") from None
+        except NeedsPyTorch as error:
+            raise ValueError(f"{error}, or give {self.host.results}") from None
+
+    def _question(self, marshalled: str) -> _introspection.Question:
+        return lambda inputs, count: _introspection.ask(
+            self._infer, marshalled.encode(), inputs, count
         )
 
-    def marshal(self, attributes: Mapping[str, Any]) -> str:
-        parts = [self.name, self.task]
+    # ===--- attributes: one for all, so that floats are exact and no name is taken ---===
+
+    def marshal(self, attributes: Mapping[str, Any], is_exact: bool = True) -> str:
+        parts = [self.name, self.task.text()]
         for name, value in attributes.items():
             if value is not None:
-                parts += [name, _encoded(value)]
-        return _joined(parts)
+                parts += [name, operator_text(value)]
+        return str.__str__(Strings(parts))
+
+    def carried(self, attributes: dict[str, Any]) -> dict[str, Any]:
+        return {_ATTRIBUTE: self.marshal(attributes)}
+
+    def check_attributes(self, given: Mapping[str, Any], host: Host) -> dict[str, Any]:
+        attributes = host.plain_values(given)
+        self.for_task(self.task, attributes)  # raises TypeError
+        return attributes
 
     def _type_faults(self, attributes: dict[str, Any]) -> dict[str, str]:
         faults = {}
         for name, value in attributes.items():
-            if value is not None and _encoded(value) is None:
+            if value is not None and operator_text(value) is None:
                 expected = self.description.attribute_types[name]
-                faults[name] = f"expected {expected}, got {shown(value)}"
+                faults[name] = f"expected {expected}, got {format_value(value)}"
         known = {name: value for name, value in attributes.items() if name not in faults}
         missing = self.description.required - {n for n, v in known.items() if v is not None}
         return faults if missing else super()._type_faults(known) | faults
+
+    # ===--- inputs ---===
 
     def parameter_kinds(self, count: int) -> list[str] | None:
         return super().parameter_kinds(count)[:count]
@@ -380,11 +292,71 @@ class OperatorFunction(Function):
                 for one in overloads(self.library, self.name.partition(".")[0])
                 if one.inputs == count and not one.fault
             ]
-            fault += f"; {or_list(others)} takes {count}" if len(others) == 1 else ""
-            fault += f"; {or_list(others)} take {count}" if len(others) > 1 else ""
+            verb = "takes" if len(others) == 1 else "take"
+            fault += f"; {or_list(others)} {verb} {count}" if others else ""
         return fault
 
-    def _call_infer(self, inputs: Any, count: int, marshalled: str) -> tuple[bool, str]:
-        failed = ctypes.c_int(0)
-        text = self._infer(marshalled.encode(), inputs, count, ctypes.byref(failed))
-        return bool(failed.value), as_text(text)
+    # ===--- gradients, by PyTorch's autograd ---===
+
+    def gradient_target(self, name: str) -> str:
+        if ":" not in name:
+            raise ValueError(
+                f"{self.name}: expected grad to name a library and a gradient kernel, as "
+                f'in "./a.so:CubeGrad", got {format_value(name)}, and the library of operators '
+                "has none; leave grad out for the gradient by PyTorch's autograd"
+            )
+        return name
+
+    def gradient(self, input_count: int, attributes: Mapping[str, Any]) -> OperatorFunction | None:
+        task = self.task.gradient(input_count)
+        return None if task is None else self.for_task(task, attributes)
+
+    def missing_gradient(self, is_gradient: bool) -> str:
+        if self.task != PADDED:
+            return super().missing_gradient(is_gradient)
+        return (
+            f"{self.name}: expected an operator whose results are as large as their values say "
+            "where a network is differentiated, got one that was told the largest; "
+            + self.host.padded_gradient
+        )
+
+
+def open_operator(
+    library: Library, overload: Overload, host: Host, attributes: Mapping[str, Any], task: Task
+) -> OperatorFunction:
+    """The kernel of an operator for a task. Raises TypeError if attributes are not its own."""
+    types = {name: text for name, (text, _) in overload.attributes.items()}
+    required = {name for name, (_, must) in overload.attributes.items() if must}
+    description = Description([], [], 1, True, False, "cpu", list(types), types, required)
+    function = OperatorFunction(library, overload, host, task, description)
+    if faults := function.attribute_faults(dict(attributes)):
+        raise TypeError(function.faults_text(faults))
+    text = _ask(library, "describe", function.marshal(attributes))
+    description = Description.read(text.encode(), function.name)
+    description = description._replace(has_side_effect=overload.is_random)
+    return OperatorFunction(library, overload, host, task, description)
+
+
+def make_kernel(
+    host: Host, name: str, grad: Any, attributes: Mapping[str, Any], is_told: bool
+) -> KernelModel:
+    """An operator as a kernel; `is_told` whether the caller gave what shapes its results have."""
+    library = operators_library()
+    attributes = host.plain_values(attributes)
+    overload = find_overload(library, name, attributes, host)
+    # Of others it is known when PyTorch is asked for the shapes of a call.
+    task = PADDED if overload.depends_on_values and is_told else CALL
+    function = open_operator(library, overload, host, attributes, task)
+    return KernelModel(function, host, attributes, grad)
+
+
+def for_task(kernel: KernelModel, task: Task) -> KernelModel:
+    """An operator's kernel for another task; its gradient is that of the same one."""
+    function = kernel.function.for_task(task, kernel.attributes)
+    grad = kernel.grad if task == PADDED else None
+    return KernelModel(function, kernel.host, kernel.attributes, grad)
+
+
+def read_sizes(table: Sequence[Sequence[int]]) -> list[tuple[int, list[int]]]:
+    """Of each result the place of its dtype in the bridge's list, and its sizes."""
+    return [(row[0] - 1, row[2 : 2 + row[1]]) for row in table]

@@ -26,18 +26,9 @@ from typing import Any
 import torch
 
 from aten_bridge import _places
-from aten_bridge._function import made_by
-from aten_bridge._library import (
-    Library,
-    as_path,
-    as_switch,
-    as_text,
-    did_you_mean,
-    has_kernels,
-    open_newest,
-    or_list,
-    shown,
-)
+from aten_bridge._introspection import made_by
+from aten_bridge._library import Library, as_path, has_kernels, open_newest
+from aten_bridge._text import as_switch, as_text, did_you_mean, format_value, or_list
 
 __all__ = ["Operator", "Operators", "load"]
 
@@ -103,7 +94,7 @@ class Operator:
         if not isinstance(out, torch.Tensor | tuple | list):
             raise TypeError(
                 f"{self.__name__}: expected out to be a tensor, or a tuple of these, got "
-                + shown(out)
+                + format_value(out)
             )
         outs = (out,) if isinstance(out, torch.Tensor) else tuple(out)
         if len(outs) != len(self._outs):

@@ -9,7 +9,7 @@ import re
 import pytest
 from conftest import SOURCE
 
-from aten_bridge import _marshal, _operators, build
+from aten_bridge import _codec, _operators, build
 
 INCLUDE = SOURCE / "include/aten_bridge"
 
@@ -58,7 +58,9 @@ def test_the_simulated_host_has_a_name_for_each_type_of_c_plus_plus():
 
 def test_attribute_types_have_the_numbers_of_the_header():
     names = [re.sub("(?<!^)([A-Z])", r"_\1", name[1:]).upper() for name, _, _ in TYPES]
-    assert [getattr(_marshal, f"_{name}") for name in names] == list(range(len(TYPES)))
+    assert [(type_.name, type_.value) for type_ in _codec.AttributeType] == [
+        (name, i) for i, name in enumerate(names)
+    ]
 
 
 def test_attributes_of_operators_have_a_letter_for_each_type_but_lists_of_lists():

@@ -69,7 +69,7 @@ MINDSPORE = Host(
     smoke=("smoke.py", "test_gradients"),
     written_for="2.10",
     # The same numpy as MindSpore 2.10 needs, and setuptools, which some versions import.
-    beside=("numpy<2", "setuptools<81"),
+    beside=("numpy<2", "pyelftools", "setuptools<81"),
 )
 JAX = Host(
     name="JAX",
@@ -79,7 +79,7 @@ JAX = Host(
     libraries=("test_pytorch",),
     smoke=("smoke_jax.py", "test_pytorch"),
     written_for="0.10",
-    beside=("flatbuffers",),  # of jax.export, to write
+    beside=("flatbuffers", "pyelftools"),  # the first of jax.export, to write
 )
 # Measured: an environment with PyTorch 2.11.0 has 5.5 GiB; as much passes through pip's folders.
 NEEDED_BYTES = 12 * 2**30
@@ -296,7 +296,9 @@ def try_row(row, folder, jobs):
     """The row's result, and in a few words what was seen."""
     run = Run(row, folder)
     try:
-        python = run.install(f"torch=={row.torch}", "numpy<2") if row.torch else sys.executable
+        python = sys.executable
+        if row.torch:
+            python = run.install(f"torch=={row.torch}", "numpy<2", "pyelftools")
         run.compile(python, jobs)
         if row.host:
             host, version = row.host

@@ -962,16 +962,6 @@ def test_library_that_is_cut_off(tmp_path):
         assert text.endswith(" or more; copy or build it anew")
 
 
-def segment(whole, kind):
-    """Where the first header of a segment of this kind is."""
-    (first,) = struct.unpack_from("<Q", whole, 32)
-    return next(
-        place
-        for place in range(first, len(whole), 56)
-        if whole[place : place + 4] == kind.to_bytes(4, "little")
-    )
-
-
 def test_library_whose_headers_contradict_each_other(tmp_path):
     whole = LEAKY_RELU.read_bytes()
     (sections,) = struct.unpack_from("<Q", whole, 40)
@@ -980,17 +970,8 @@ def test_library_whose_headers_contradict_each_other(tmp_path):
         for i in range(struct.unpack_from("<H", whole, 60)[0])
         if whole[sections + 64 * i + 4] == 11
     )
-    dynamic, relro = segment(whole, 2), segment(whole, 0x6474E552)
-    (needed,) = struct.unpack_from("<Q", whole, dynamic + 8)  # where the table is, which begins so
-    # The dynamic linker would follow each of the first seven out of the library.
+    # Where the names of its kernels are read.
     for place, value in [
-        (segment(whole, 1) + 40, bytes(8)),  # less memory than there is of the file
-        (segment(whole, 1) + 40, struct.pack("<Q", 2**40)),  # over the next one
-        (dynamic, struct.pack("<I", 0)),
-        (dynamic + 16, struct.pack("<Q", 2**40)),
-        (dynamic + 32, struct.pack("<Q", 16)),  # which does not end
-        (relro + 40, struct.pack("<Q", 2**40)),
-        (needed + 8, struct.pack("<Q", 2**40)),
         (58, struct.pack("<HH", 1, len(whole) - sections & 0xFFFF)),
         (symbols + 32, struct.pack("<Q", len(whole) * 24)),  # more symbols than bytes
         (symbols + 40, struct.pack("<I", 0xFFFF)),  # names in a section that is none

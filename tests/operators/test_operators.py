@@ -246,7 +246,7 @@ def test_an_overload_is_chosen_by_the_types_of_attributes(mode):
 def test_an_attribute_called_out_dtype():
     x = array(2, 2, dtype=np.float32)
     got = operator("aten::mm.dtype", out_dtype=ms.float32)
-    assert got._attributes == {"out_dtype": "float32"}
+    assert got._model.attributes == {"out_dtype": "float32"}
     assert x.shape == (2, 2)
 
 

@@ -16,7 +16,7 @@ import pytest
 import torch
 
 import aten_bridge.build
-from aten_bridge._library import as_switch
+from aten_bridge._text import as_switch
 from aten_bridge.build import BuildError, cache_dir, load, load_inline
 from aten_bridge.build import _tools as tools
 from aten_bridge.build._keys import hash_of

@@ -40,7 +40,6 @@ class Whole:
             for place in table
             if self._unpack("<I", place) == 2
         )
-        self.segments_of_thread = [place for place in table if self._unpack("<I", place) == 7]
         self.dynamic_table = range(dynamic[0], sum(dynamic))
 
     def _unpack(self, kind: str, place: int) -> int:

@@ -164,7 +164,7 @@ def test_shape_and_dtype_of_the_output(worker, shape, dtype):
     name=st.one_of(
         any_names,
         inputs.values,
-        st.sampled_from(["_function", "_lock", "attrs", "name", "__class__", "aten_bridge_inputs"]),
+        st.sampled_from(["_model", "_lock", "attrs", "name", "__class__", "aten_bridge_inputs"]),
     ),
     value=inputs.values,
     how=st.sampled_from(["deepcopy", "copy", "pickle"]),

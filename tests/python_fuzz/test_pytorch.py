@@ -1,7 +1,6 @@
 """Libraries for PyTorch: opening them, and calls of their operators."""
 
 import os
-import struct
 
 import elf
 import inputs
@@ -68,33 +67,13 @@ def test_value_for_replace(pytorch, replace):
 
 
 @inputs.examples(100)
-@given(changes=WHOLE.changes(WHOLE.headers), end=WHOLE.ends())
-def test_library_with_other_headers(linker, folder, changes, end):
-    with WHOLE.in_file(folder, changes, end) as library:
+@given(end=WHOLE.ends())
+def test_library_that_is_cut_off(linker, folder, end):
+    with WHOLE.in_file(folder, [], end) as library:
         outcome = linker.run("load_in_pytorch", str(library), {})
     # The operators of one that can be opened all the same are those of the first.
     assert_in_words(outcome, f"{library}: ", "expected operators that ", documented=LOADING)
-    assert end is None or end == len(WHOLE.content) or outcome.error
-
-
-@pytest.mark.parametrize("what", ["none", "none at the end", "2^40 bytes", "2^40 as alignment"])
-def test_memory_of_each_thread_that_cannot_be(linker, folder, what):
-    (place,) = WHOLE.segments_of_thread
-    address, physical, in_file, size, alignment = struct.unpack_from(
-        "<5Q", WHOLE.content, place + 16
-    )
-    other = {
-        "none": (address, physical, 0, 0, alignment),
-        "none at the end": (address + size, physical, 0, 0, alignment),
-        "2^40 bytes": (address, physical, in_file, 2**40, alignment),
-        "2^40 as alignment": (address, physical, in_file, size, 2**40),
-    }[what]
-    with WHOLE.in_file(folder, [(place + 16, struct.pack("<5Q", *other))]) as library:
-        outcome = linker.run("load_in_pytorch", str(library), {})
-    assert outcome.text == (
-        f"{library}: expected a kernel library, got an ELF file whose headers contradict each "
-        "other; copy or build it anew"
-    )
+    assert end in (None, len(WHOLE.content)) or outcome.error
 
 
 # ===--- calls ---===

@@ -19,7 +19,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from aten_bridge._library import as_switch, did_you_mean, is_utf8, or_list, shown
+from aten_bridge._text import as_switch, did_you_mean, format_value, is_utf8, or_list
 from aten_bridge.build._build import Build, BuildError
 from aten_bridge.build._cache import cache_dir, private, private_in, write
 from aten_bridge.build._keys import hash_of
@@ -128,7 +128,7 @@ def request(
     if namespace is not None and not is_name(namespace):
         raise ValueError(
             f"{name}: expected a namespace of letters, digits and underscores, got "
-            + shown(namespace)
+            + format_value(namespace)
         )
     debug = as_switch(name, "debug", debug)
     return Build(
@@ -149,9 +149,9 @@ def request(
 def _file_of(name: str, text: str, suffix: str) -> Path:
     """A file with the text, always the same one."""
     if not isinstance(text, str):
-        raise TypeError(f"{name}: expected a source as a str, got {shown(text)}")
+        raise TypeError(f"{name}: expected a source as a str, got {format_value(text)}")
     if not is_utf8(text):
-        raise ValueError(f"{name}: expected a source in UTF-8, got {shown(text)}")
+        raise ValueError(f"{name}: expected a source in UTF-8, got {format_value(text)}")
     content = text.encode()
     one = f"{name}-{hash_of(content)[:16]}"
     folder = private_in(private(cache_dir()), "sources", one)
@@ -167,11 +167,13 @@ def is_name(name: object) -> bool:
 def _checked(name: str) -> str:
     if not is_name(name):
         raise ValueError(
-            f"expected a library's name of letters, digits and underscores, got {shown(name)}"
+            "expected a library's name of letters, digits and underscores, got "
+            + format_value(name)
         )
     if len(name) > _LONGEST_NAME:
         raise ValueError(
-            f"expected a library's name of {_LONGEST_NAME} letters at most, got {shown(name)}"
+            f"expected a library's name of {_LONGEST_NAME} letters at most, got "
+            + format_value(name)
         )
     return name
 
@@ -181,7 +183,7 @@ def _elements(values: Any, fault: str) -> list[Any]:
     try:
         elements = iter(values)
     except TypeError:
-        raise TypeError(fault + shown(values)) from None
+        raise TypeError(fault + format_value(values)) from None
     return list(elements)
 
 
@@ -191,11 +193,13 @@ def _several(name: str, what: str, values: StrPath | Iterable[StrPath]) -> list[
     fault = f"{name}: expected {what} to be strs or paths, got "
     several = [values] if isinstance(values, kinds) else _elements(values, fault)
     if not all(isinstance(value, kinds) for value in several):
-        raise TypeError(fault + shown(values))
+        raise TypeError(fault + format_value(values))
     texts = [os.fsdecode(value) for value in several]
     for text in texts:
         if not is_utf8(text) or "\0" in text:
-            raise ValueError(f"{name}: expected {what} in UTF-8 without NUL, got {shown(text)}")
+            raise ValueError(
+                f"{name}: expected {what} in UTF-8 without NUL, got {format_value(text)}"
+            )
     return texts
 
 
@@ -216,9 +220,9 @@ def _hosts(hosts: str | Iterable[str]) -> list[str]:
     names = [hosts] if isinstance(hosts, str | bytes) else _elements(hosts, expected)
     for name in names:
         if not isinstance(name, str):
-            raise TypeError(expected + shown(name))
+            raise TypeError(expected + format_value(name))
         if name not in HOSTS:
-            raise ValueError(expected + shown(name) + did_you_mean(name.lower(), HOSTS))
+            raise ValueError(expected + format_value(name) + did_you_mean(name.lower(), HOSTS))
     if not names:
         raise ValueError(expected + "none")
     return sorted(set(names))

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from aten_bridge import _places
-from aten_bridge._library import shown
+from aten_bridge._text import format_value
 from aten_bridge.build._cache import (
     cache_dir,
     locked,
@@ -238,7 +238,8 @@ def _sound(word: str) -> str:
     """What CMake leaves as it is."""
     if re.search(r"[];\n[]", word):
         raise ValueError(
-            f"{shown(word)}: expected paths and flags without semicolons, brackets and line breaks"
+            f"{format_value(word)}: expected paths and flags without semicolons, brackets and "
+            "line breaks"
         )
     return word
 

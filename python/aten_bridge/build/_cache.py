@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from aten_bridge._library import is_utf8
+from aten_bridge._text import is_utf8
 
 
 def cache_dir() -> Path:

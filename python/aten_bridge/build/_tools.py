@@ -17,7 +17,7 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from aten_bridge._library import shown
+from aten_bridge._text import format_value
 
 
 def tool(name: str) -> str:
@@ -54,7 +54,7 @@ def options(verbose: bool) -> list[str]:
     if jobs and not (jobs.isascii() and jobs.isdecimal() and int(jobs) > 0):
         raise ValueError(
             f"CMAKE_BUILD_PARALLEL_LEVEL: expected how many compilers may run at a time, got "
-            f"{shown(jobs)}; correct the variable"
+            f"{format_value(jobs)}; correct the variable"
         )
     return ["-v"] * verbose + [f"-j{jobs}"] * bool(jobs)
 

@@ -34,8 +34,7 @@ if jax.__version_info__ < (0, 6):
     )
 
 from aten_bridge.jax._aten import Operator, make_operator
-from aten_bridge.jax._operator import Kernel
-from aten_bridge.jax._targets import open_kernel
+from aten_bridge.jax._operator import Kernel, open_model
 
 __all__ = ["Kernel", "Operator", "kernel", "operator"]
 
@@ -100,16 +99,8 @@ def kernel(
             be used, or shapes and dtypes are not given where the kernel has no meta function.
 
     """
-    function = open_kernel(path_and_name)
-    return Kernel(
-        function,
-        grad,
-        out,
-        vmap_method,
-        input_output_aliases,
-        attributes,
-        has_side_effect=has_side_effect,
-    )
+    model = open_model(path_and_name, attributes, grad, has_side_effect)
+    return Kernel(model, out, vmap_method, input_output_aliases)
 
 
 def operator(

@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from aten_bridge._library import as_float, cut, shown
+from aten_bridge._inputs import Fault, Reader, format_input
+from aten_bridge._text import as_float, format_value
 from aten_bridge.jax._dtypes import DTYPES, NAMES
 
 
@@ -25,18 +26,9 @@ class Inputs(NamedTuple):
     types: tuple[str, ...]  # the texts without the values of numbers: "#float32=0" is "#float32"
 
 
-class Fault(str):
-    """In place of an input's text: what was expected and got."""
-
-
-def _brief(value: Any, depth: int = 0) -> str:
+def _format(value: Any) -> str:
     """A value for an error text."""
-    if isinstance(value, tuple | list):
-        if depth == 3:
-            return "(…)"
-        texts = [_brief(element, depth + 1) for element in value]
-        return cut(f"({', '.join(texts)}{',' if len(texts) == 1 else ''})")
-    return "Array" if isinstance(value, jax.Array) else shown(value)
+    return format_input(value, lambda one, _: "Array" if isinstance(one, jax.Array) else "")
 
 
 def _foreign(value: Any) -> str:
@@ -55,23 +47,16 @@ def _foreign(value: Any) -> str:
                 f"jax.numpy.asarray({numpy})"
             )
     return (
-        f"expected an array, None or a number, got {_brief(value)}; give it to kernel() as an "
+        f"expected an array, None or a number, got {_format(value)}; give it to kernel() as an "
         "attribute"
     )
 
 
-class _Reader:
-    """Collects the inputs of a call."""
-
+class _Reader(Reader):
     def __init__(self) -> None:
-        self.texts: list[str] = []
+        super().__init__()
         self.has_numbers = False
-        self.shapes: list[tuple[int, ...] | None] = []
         self.arrays: list[Any] = []
-
-    def add(self, text: str, shape: tuple[int, ...] | None = None) -> None:
-        self.texts.append(text)
-        self.shapes.append(shape)
 
     def add_array(self, array: Any) -> None:
         shape = array.shape
@@ -102,7 +87,7 @@ class _Reader:
                 self.add(
                     Fault(
                         f"expected an int from -2^{bits - 1} to 2^{bits - 1} - 1, got "
-                        f"{shown(number)}{cure}"
+                        f"{format_value(number)}{cure}"
                     )
                 )
                 return
@@ -117,7 +102,7 @@ class _Reader:
                 self.add(
                     Fault(
                         f"expected a float that a {array.dtype.name} can hold, as which JAX has "
-                        f"it, got {shown(number)}{cure}"
+                        f"it, got {format_value(number)}{cure}"
                     )
                 )
                 return
@@ -168,7 +153,7 @@ def read_call(arguments: Sequence[Any], list_position: int | None = None) -> Inp
             elif elements or i != list_position or not _has_array(arguments):
                 reader.add(
                     Fault(
-                        f"expected a tuple of one array or more, got {_brief(argument)}; give "
+                        f"expected a tuple of one array or more, got {_format(argument)}; give "
                         "numbers to kernel() as an attribute, and None as an argument of its own"
                     )
                 )

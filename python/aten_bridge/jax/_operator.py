@@ -11,19 +11,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from aten_bridge._function import Function
-from aten_bridge._gradients import (
-    attributes_of_gradient,
-    check_output_count,
-    has_gradient,
-    is_names,
-    missing_gradient,
-    outputs_like_inputs,
-)
-from aten_bridge._library import as_switch, or_list, shown
-from aten_bridge.jax._attributes import EXACT, NONE, check_attributes, for_xla
+from aten_bridge._kernel import KernelModel
+from aten_bridge._text import format_value, or_list
 from aten_bridge.jax._dtypes import DTYPES
-from aten_bridge.jax._inputs import Fault, Inputs, read_call
+from aten_bridge.jax._host import HOST, NONE, for_xla
+from aten_bridge.jax._inputs import Inputs, read_call
 from aten_bridge.jax._outputs import Output, check_outputs
 from aten_bridge.jax._programs import (
     Program,
@@ -34,7 +26,7 @@ from aten_bridge.jax._programs import (
     shared,
 )
 from aten_bridge.jax._sharding import gather, spread_alike
-from aten_bridge.jax._targets import open_kernel, target_of
+from aten_bridge.jax._targets import target_of
 from aten_bridge.jax._varying import make_alike, struct
 
 # Those of jax.ffi.ffi_call that are not deprecated.
@@ -48,99 +40,64 @@ class Kernel:
 
     def __init__(
         self,
-        function: Function,
-        grad: str | tuple[str, ...] | None = None,
+        model: KernelModel,
         out: Any = None,
         vmap_method: str | None = "sequential",
         input_output_aliases: Mapping[int, int] | None = None,
-        attributes: dict[str, Any] | None = None,
-        forward: Kernel | None = None,
-        has_side_effect: bool | None = None,
     ):
-        """Use `kernel`. `forward` is the function whose gradients this one computes."""
-        self._function = function
-        self.__name__ = self.__qualname__ = name = function.name
-        self._check_kernel(out, is_gradient=forward is not None)
-        self._target = target_of(function)
-        self._attributes = self._check_attributes(attributes or {})
+        """Use `kernel`."""
+        self._model = model
+        self.__name__ = self.__qualname__ = name = model.name
+        self._check_kernel(out)
+        self._target = target_of(model.function)
         is_method = isinstance(vmap_method, str) and vmap_method in _VMAP_METHODS
         if vmap_method is not None and not is_method:
             raise ValueError(
                 f"{name}: expected vmap_method to be one of {or_list(_VMAP_METHODS)}, or None, got "
-                + shown(vmap_method)
+                + format_value(vmap_method)
             )
-        self._grad, self._out, self._forward = grad, out, forward
-        self._vmap_method = vmap_method
-        self._given_effect = has_side_effect
-        self._has_side_effect = (
-            self._tells_effect()
-            if has_side_effect is None
-            else as_switch(name, "has_side_effect", has_side_effect)
-        )
+        self._out, self._vmap_method = out, vmap_method
         self._aliases = self._checked_aliases(input_output_aliases)
-        self._for_xla, self._marshalled = self._carried()
+        self._for_xla = for_xla(model.carried, model.description.attribute_types)
         self._programs = Programs()
-        self._gradient: Kernel | None = None
-        if is_names(grad):
-            self._gradient = self._make_gradient(grad)
-        elif grad is not None:
-            raise TypeError(
-                f"{name}: expected grad to be the name of a gradient kernel or a tuple of such "
-                f"names, got {shown(grad)}"
-            )
-
-    def _tells_effect(self) -> bool:
-        """Whether the library says that each call has to be made."""
-        description, forward = self._function.description, self._forward
-        # A gradient by autograd calls the function once more.
-        is_of_one = forward is not None and description.is_gradient and forward._has_side_effect
-        return description.has_side_effect or is_of_one
+        self._gradients: dict[KernelModel, Kernel] = {}
+        if model.named_gradient is not None:
+            self._gradient(model.named_gradient)  # registers its target
 
     @functools.cached_property
     def _knows_numbers(self) -> bool:
         """Whether shapes may depend on the values of numbers among the inputs."""
-        kinds = self._function.description.inputs
+        kinds = self._model.description.inputs
         return self._out is None and any(kind.startswith(("number", "value")) for kind in kinds)
 
     @functools.cached_property
     def _key(self) -> Hashable:
         """What functions have in common whose programs are the same."""
-        return self._make_key()
-
-    def _make_key(self) -> tuple[Hashable, ...]:
+        named = self._model.named_gradient
         return (
             self.__name__,
             self._target,
             key_of(self._for_xla),
             self._vmap_method,
             tuple(self._aliases.items()),
-            self._has_side_effect,
-            self._forward is not None,
-            self._gradient and self._gradient._key,
+            self._model.has_side_effect,
+            self._model.forward is not None,
+            named and self._gradient(named)._key,
+            self._model.function.schema,
         )
 
-    def _check_attributes(self, attributes: dict[str, Any]) -> dict[str, Any]:
-        """The attributes as they are kept. Raises TypeError or ValueError for wrong ones."""
-        return check_attributes(self._function, attributes)
-
-    def _carried(self) -> tuple[dict[str, Any], Any]:
-        """The attributes for XLA, and for the library's inference."""
-        types = self._function.description.attribute_types
-        exactly = self._function.marshal(self._attributes | {EXACT: True})
-        return for_xla(self._attributes, types), exactly
-
-    def _check_kernel(self, out: Any, is_gradient: bool) -> None:
-        description = self._function.description
-        name = self._function.name
+    def _check_kernel(self, out: Any) -> None:
+        model, description = self._model, self._model.description
         # Of a list's gradient the number of outputs is that of its tensors.
         if description is None or (description.takes_frame and not description.is_gradient):
             raise ValueError(
-                f"{name}: expected a kernel of tensors that was exported with ATEN_BRIDGE_EXPORT, "
-                "got a C function, or a kernel over a CallFrame, of MindSpore's interface"
+                f"{model.name}: expected a kernel of tensors that was exported with "
+                "ATEN_BRIDGE_EXPORT, got a C function, or a kernel over a CallFrame, of "
+                "MindSpore's interface"
             )
-        if out is None and not is_gradient and not description.has_meta:
+        if out is None and model.forward is None and not model.has_meta:
             raise ValueError(
-                f"{name}: expected out, or a kernel with a meta function, got neither; give "
+                f"{model.name}: expected out, or a kernel with a meta function, got neither; give "
                 "kernel() out=, a jax.ShapeDtypeStruct or a function that returns one, or export "
                 "the kernel with aten_bridge::meta() or aten_bridge::meta(function)"
             )
@@ -154,23 +111,10 @@ class Kernel:
             for number in pair
         ):
             raise TypeError(
-                f"{self._function.name}: expected input_output_aliases to be a dict from numbers "
-                f"of inputs to numbers of outputs, such as {{0: 0}}, got {shown(aliases)}"
+                f"{self._model.name}: expected input_output_aliases to be a dict from numbers "
+                f"of inputs to numbers of outputs, such as {{0: 0}}, got {format_value(aliases)}"
             )
         return dict(aliases)
-
-    def _make_gradient(self, grad: str | tuple[str, ...]) -> Kernel:
-        first, *others = (grad,) if isinstance(grad, str) else grad
-        of_gradient = open_kernel(first if ":" in first else f"{self._function.path}:{first}")
-        attributes = attributes_of_gradient(self._function, of_gradient, self._attributes)
-        return Kernel(
-            of_gradient,
-            tuple(others) or None,
-            vmap_method=self._vmap_method,
-            attributes=attributes,
-            forward=self,
-            has_side_effect=self._given_effect,
-        )
 
     @property
     def targets(self) -> tuple[str, ...]:
@@ -179,18 +123,19 @@ class Kernel:
         `jax.export` wants to be told of each:
         `disabled_checks=[DisabledSafetyCheck.custom_call(name) for name in f.targets]`.
         """
-        return (self._target, *(self._gradient.targets if self._gradient else ()))
+        named = self._model.named_gradient
+        return (self._target, *(self._gradient(named).targets if named else ()))
 
     def __call__(self, /, *args: Any, **named: Any) -> Any:
         """Calls the kernel: inputs by position or name, last ones that are optional left out."""
-        args = self._function.place(args, named)
-        inputs = read_call(args, self._function.list_position(len(args)))
+        args = self._model.function.place(args, named)
+        inputs = read_call(args, self._model.function.list_position(len(args)))
         kernel = self._for_call(inputs)
         arrays, shardings = gather(self.__name__, inputs.arrays)
         outputs = kernel._call(inputs._replace(arrays=arrays))
         if shardings:
             outputs = spread_alike(outputs, shardings)
-        return outputs if kernel._function.description.gives_tuple else outputs[0]
+        return outputs if kernel._model.description.gives_tuple else outputs[0]
 
     def _for_call(self, inputs: Inputs) -> Kernel:
         """What computes a call with these inputs."""
@@ -206,7 +151,7 @@ class Kernel:
         key = (texts, inputs.shapes, varying, jax.config.jax_enable_x64)
         program = self._programs.get(key)
         if program is None:
-            self._check_inputs(inputs)
+            self._model.check_inputs(inputs.texts)
             outputs = [
                 struct(*output, varying) for output in self._outputs_of(inputs, output_count)
             ]
@@ -223,34 +168,15 @@ class Kernel:
                 "and jax.hessian; second derivatives are jax.jacrev(jax.jacrev(f))"
             ) from error
 
-    def _check_inputs(self, inputs: Inputs) -> None:
-        name = self._function.name
-        faults = [
-            f"{name}: input {i}: {text}"
-            for i, text in enumerate(inputs.texts)
-            if isinstance(text, Fault)
-        ]
-        count_fault = self._function.count_fault(len(inputs.texts))
-        if faults or count_fault:
-            raise TypeError("\n".join(filter(None, [count_fault, *faults])))
-
     # ===--- shapes ---===
 
     def _outputs_of(self, inputs: Inputs, output_count: int) -> list[Output]:
         """The shape and the dtype of each output."""
         if self._out is not None:
-            return self._checked(
-                [(one.shape, one.dtype) for one in self._given(inputs)], given=True
-            )
-        description = self._function.description
-        if description.has_meta:
-            outputs = self._function.infer(inputs.texts, inputs.shapes, self._marshalled)
-        else:
-            forward = self._forward._function
-            outputs = outputs_like_inputs(
-                forward, output_count, description, inputs.texts, inputs.shapes
-            )
-        return self._checked([(shape, DTYPES[dtype]) for dtype, shape in outputs])
+            given = [(one.shape, one.dtype) for one in self._given(inputs)]
+            return check_outputs(self.__name__, given, given=True)
+        outputs = self._model.infer(inputs.texts, inputs.shapes, output_count)
+        return check_outputs(self.__name__, [(shape, DTYPES[dtype]) for dtype, shape in outputs])
 
     def _given(self, inputs: Inputs) -> list[Any]:
         """What `out` says."""
@@ -262,16 +188,10 @@ class Kernel:
         for one in outs:
             if isinstance(one, type) or not (hasattr(one, "shape") and hasattr(one, "dtype")):
                 raise TypeError(
-                    f"{self._function.name}: expected out to be a jax.ShapeDtypeStruct, a tuple of "
-                    f"these, or a function that returns such, got {shown(one)}"
+                    f"{self._model.name}: expected out to be a jax.ShapeDtypeStruct, a tuple of "
+                    f"these, or a function that returns such, got {format_value(one)}"
                 )
         return outs
-
-    def _checked(
-        self, outputs: Sequence[tuple[Sequence[int], Any]], given: bool = False
-    ) -> list[Output]:
-        """The outputs, if JAX can have such; `given` by `out`. Raises TypeError or ValueError."""
-        return check_outputs(self._function.name, outputs, given)
 
     # ===--- calls and gradients ---===
 
@@ -288,12 +208,12 @@ class Kernel:
                 for i, output in self._aliases.items()
                 if i not in nones
             }
-            if self._has_side_effect:
+            if self._model.has_side_effect:
                 allow_effects()
             call = jax.ffi.ffi_call(
                 self._target,
                 outputs,
-                has_side_effect=self._has_side_effect,
+                has_side_effect=self._model.has_side_effect,
                 vmap_method=self._vmap_method,
                 input_output_aliases=aliases or None,
             )
@@ -310,11 +230,10 @@ class Kernel:
         cotangents: Sequence[Any],
     ) -> tuple[Any, ...]:
         """A cotangent for each array."""
-        gradient = self._find_gradient(len(texts))
-        if gradient is None:
-            raise ValueError(self._missing_gradient())
-        mask = has_gradient(self._function, texts, gradient._function.description)
-        check_output_count(self._function, gradient._function, mask)
+        of_gradient = self._model.gradient(len(texts))
+        if of_gradient is None:
+            raise ValueError(self._model.missing_gradient())
+        mask = self._model.gradient_mask(texts, of_gradient)
         left = map(jnp.asarray, arrays)  # numbers come as numbers
         given = [None if text == "none" else next(left) for text in texts]
         of_outputs = [
@@ -323,7 +242,8 @@ class Kernel:
             else jnp.zeros(output.shape, output.dtype)
             for output, cotangent in zip(outputs, cotangents, strict=True)
         ]
-        results = iter(gradient._call(read_call([*given, *of_outputs]), len(outputs)))
+        inputs = read_call([*given, *of_outputs])
+        results = iter(self._gradient(of_gradient)._call(inputs, len(outputs)))
         of_inputs = [next(results) if has else None for has in mask]
         return tuple(
             _cotangent(array, result)
@@ -331,12 +251,15 @@ class Kernel:
             if text != "none"
         )
 
-    def _find_gradient(self, input_count: int) -> Kernel | None:
-        """The function that computes the gradient of a call with so many inputs."""
-        return self._gradient
+    def _gradient(self, model: KernelModel) -> Kernel:
+        """The function of the kernel that computes gradients of this one."""
+        if model not in self._gradients:
+            self._gradients[model] = self._made(model, vmap_method=self._vmap_method)
+        return self._gradients[model]
 
-    def _missing_gradient(self) -> str:
-        return missing_gradient(self._function, is_gradient=self._forward is not None)
+    @staticmethod
+    def _made(model: KernelModel, **more: Any) -> Kernel:
+        return Kernel(model, **more)
 
     # ===--- equal functions, which are one to JAX's caches ---===
 
@@ -360,21 +283,27 @@ class Kernel:
         return hash(self._key)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        arguments = (self._function.full_name, self._grad, self._out, self._vmap_method)
-        arguments = (*arguments, self._aliases, self._attributes)
-        return _made_again, (*arguments, self._given_effect)
+        model = self._model
+        made_of = (model.function.full_name, model.attributes, model.grad, model.given_effect)
+        return _made_again, (*made_of, self._out, self._vmap_method, self._aliases)
 
     def __repr__(self) -> str:
-        arguments = [repr(self._function.full_name)]
-        arguments += [f"{name}={shown(value)}" for name, value in self._attributes.items()]
-        if self._grad is not None:
-            arguments.append(f"grad={shown(self._grad)}")
-        return f"{self._function.maker}({', '.join(arguments)})"
+        return repr(self._model)
 
 
-def _made_again(full_name: str, *arguments: Any) -> Kernel:
-    *arguments, has_side_effect = arguments
-    return Kernel(open_kernel(full_name), *arguments, has_side_effect=has_side_effect)
+def open_model(
+    path_and_name: Any, attributes: Mapping[str, Any], grad: Any, has_side_effect: bool | None
+) -> KernelModel:
+    """The kernel that `kernel` is asked for."""
+    function = HOST.open_function(path_and_name)
+    checked = function.check_attributes(attributes, HOST)
+    return KernelModel(function, HOST, checked, grad, has_side_effect)
+
+
+def _made_again(
+    full_name: str, attributes: Mapping[str, Any], grad: Any, effect: Any, *rest: Any
+) -> Kernel:
+    return Kernel(open_model(full_name, attributes, grad, effect), *rest)
 
 
 def _conjugate(array: Any) -> Any:

@@ -10,7 +10,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from aten_bridge._library import or_list, shown
+from aten_bridge._text import format_value, or_list
 from aten_bridge.jax._dtypes import DTYPES, NAMES
 
 Output = tuple[tuple[int, ...], np.dtype]
@@ -19,7 +19,7 @@ _MOST_BYTES = 2**63 - 1
 
 
 def check_outputs(
-    name: str, outputs: Sequence[tuple[Sequence[int], Any]], given: bool
+    name: str, outputs: Sequence[tuple[Sequence[int], Any]], given: bool = False
 ) -> list[Output]:
     """The outputs of a kernel, `given` by `out` or inferred. Raises TypeError or ValueError."""
     faults = [_fault(shape, dtype) for shape, dtype in outputs]
@@ -42,8 +42,8 @@ def check_outputs(
 def _fault(shape: Sequence[Any], dtype: Any) -> str:
     """What is wrong with an output; "" if nothing is."""
     if dtype not in NAMES:
-        return f'expected {"|".join(DTYPES)}, got "{dtype}" with shape {shown(list(shape))}'
-    what = f"{NAMES[dtype]} {shown(list(shape))}"
+        return f'expected {"|".join(DTYPES)}, got "{dtype}" with shape {format_value(list(shape))}'
+    what = f"{NAMES[dtype]} {format_value(list(shape))}"
     if not all(isinstance(size, numbers.Integral) and size >= 0 for size in shape):
         return f"expected sizes of 0 or more, got {what}"
     # Of no element too: strides are products of the others.

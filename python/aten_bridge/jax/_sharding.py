@@ -13,7 +13,7 @@ from typing import Any
 import jax
 from jax.sharding import NamedSharding, PartitionSpec
 
-from aten_bridge._library import cut
+from aten_bridge._text import cut
 
 # JAX 0.6 differentiates through types of another mesh, and checks none: results are whole there.
 _HAS_RESHARD = hasattr(jax.sharding, "reshard")

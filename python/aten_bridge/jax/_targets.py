@@ -10,7 +10,7 @@ from pathlib import Path
 import jax
 
 from aten_bridge._function import Function
-from aten_bridge._library import Library, divide, open_newest, version_of
+from aten_bridge._library import Library, file_identity
 
 _HANDLER = "Jax"  # what ATEN_BRIDGE_ENTRY_JAX of hosts/jax/jax.h adds to a kernel's name
 
@@ -32,7 +32,7 @@ def target_of(function: Function, symbol: str = "") -> str:
             f"{path}: expected a library for JAX, got one that was built for other hosts; build "
             "it with aten_bridge_add_kernel(... HOSTS MINDSPORE JAX)"
         )
-    target = f"aten_bridge.{symbol}.{_identity(path, version_of(path))}"
+    target = f"aten_bridge.{symbol}.{_identity(path, file_identity(path))}"
     is_cuda = function.description is not None and function.description.device == "cuda"
     platform = "CUDA" if is_cuda else "cpu"
     with _lock:
@@ -47,9 +47,3 @@ def target_of(function: Function, symbol: str = "") -> str:
 @functools.cache
 def _identity(path: str, _version: tuple[int, ...]) -> str:
     return hashlib.sha256(Path(path).read_bytes()).hexdigest()[:16]
-
-
-def open_kernel(path_and_name: str | Path) -> Function:
-    """A kernel of the library that lies there now, as `kernel` names it."""
-    path, name = divide(path_and_name)
-    return Function(open_newest(path), name)

@@ -19,8 +19,9 @@ from typing import Any
 
 from mindspore import ops
 
+from aten_bridge._kernel import KernelModel
 from aten_bridge.mindspore._aten import Operator, make_operator
-from aten_bridge.mindspore._open import open_function
+from aten_bridge.mindspore._host import HOST
 from aten_bridge.mindspore._operator import Kernel
 
 __all__ = ["Kernel", "Operator", "kernel", "operator"]
@@ -82,14 +83,10 @@ def kernel(
             and dtypes are not given where the kernel has no meta function.
 
     """
-    return Kernel(
-        open_function(path_and_name),
-        grad,
-        out_shape,
-        out_dtype,
-        attributes,
-        has_side_effect=has_side_effect,
-    )
+    function = HOST.open_function(path_and_name)
+    checked = function.check_attributes(attributes, HOST)
+    model = KernelModel(function, HOST, checked, grad, has_side_effect)
+    return Kernel(model, out_shape, out_dtype)
 
 
 def operator(

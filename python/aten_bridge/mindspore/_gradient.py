@@ -14,8 +14,8 @@ from typing import Any
 
 from mindspore import ops
 
-from aten_bridge._function import Function
-from aten_bridge._gradients import check_output_count, has_gradient, is_tensor
+from aten_bridge._inputs import is_tensor
+from aten_bridge._kernel import KernelModel
 from aten_bridge.mindspore._inputs import Inputs
 
 
@@ -67,20 +67,18 @@ class MissingGradient(ops.PrimitiveWithInfer):
 
 
 def make_bprop(
-    function: Function,
+    model: KernelModel,
+    of_gradient: KernelModel | None,
     gradient: ops.Primitive,
-    of_gradient: Function | None,
     inputs: Inputs,
     output_count: int | None,
 ) -> Callable:
     """A `bprop` for a network with such inputs and a tuple of so many outputs; None: one.
 
-    It calls the operator `gradient`, which has the function `of_gradient` if it is a kernel.
+    It calls the operator `gradient`, whose kernel is `of_gradient` if it has one.
     """
     texts, _, layout = inputs
-    description = None if of_gradient is None else of_gradient.description
-    mask = has_gradient(function, texts, description)
-    check_output_count(function, of_gradient, mask)
+    mask = model.gradient_mask(texts, of_gradient)
     names = [
         name
         for i, length in enumerate(layout)

@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 import mindspore as ms
 from mindspore.common.dtype import TensorType, Type
 
-from aten_bridge._function import Function
-from aten_bridge._library import shown
+from aten_bridge._kernel import KernelModel
+from aten_bridge._text import format_value
 from aten_bridge.mindspore._dtypes import NAMES, OTHERS
-from aten_bridge.mindspore._inputs import Fault, Inputs
+from aten_bridge.mindspore._inputs import Inputs
 
 
 class Outcome(NamedTuple):
@@ -25,18 +25,17 @@ class Outcome(NamedTuple):
     is_dynamic: bool
 
 
-def check_out(function: Function, out_shape: Any, out_dtype: Any, is_gradient: bool) -> None:
+def check_out(model: KernelModel, out_shape: Any, out_dtype: Any) -> None:
     """Raises ValueError unless shapes and dtypes are known in one way."""
-    description = function.description
     if (out_shape is None) != (out_dtype is None):
         given, missing = ("out_shape", "out_dtype")[:: 1 if out_dtype is None else -1]
         raise ValueError(
-            f"{function.name}: expected out_shape and out_dtype together, got {given} alone; "
+            f"{model.name}: expected out_shape and out_dtype together, got {given} alone; "
             f"give {missing} too, or neither for a kernel with a meta function"
         )
-    if out_shape is None and not is_gradient and not (description and description.has_meta):
+    if out_shape is None and model.forward is None and not model.has_meta:
         raise ValueError(
-            f"{function.name}: expected out_shape and out_dtype, or a kernel with a meta "
+            f"{model.name}: expected out_shape and out_dtype, or a kernel with a meta "
             "function, got neither; give both to kernel(), or export the kernel with "
             "aten_bridge::meta() or aten_bridge::meta(function)"
         )
@@ -53,34 +52,19 @@ def make_outcome(inputs: Inputs, shapes: list[list[int]], dtypes: list[Any]) -> 
     )
 
 
-def _check_gpu(function: Function) -> None:
-    target = ms.get_context("device_target")
-    if target != "GPU":
-        raise ValueError(
-            f"{function.name}: expected a program on the GPU, got device_target {target!r}; the "
-            "kernel was built for CUDA: use one that was built for the CPU"
-        )
-
-
-def check_inputs(function: Function, inputs: Inputs, is_gradient: bool) -> None:
+def check_inputs(model: KernelModel, inputs: Inputs) -> None:
     """Raises TypeError with all that is wrong with the inputs of a call."""
-    description = function.description
-    if description is not None and description.device == "cuda":
-        _check_gpu(function)
-    if not is_gradient and (description is None or description.takes_frame):
-        return  # what it takes is its own affair
-    name = function.name
-    faults = [
-        f"{name}: input {i}: {text}"
-        for i, text in enumerate(inputs.texts)
-        if isinstance(text, Fault)
-    ]
-    count_fault = function.count_fault(len(inputs.texts))
-    if faults or count_fault:
-        raise TypeError("\n".join(filter(None, [count_fault, *faults])))
+    if model.description is not None and model.description.device == "cuda":
+        target = ms.get_context("device_target")
+        if target != "GPU":
+            raise ValueError(
+                f"{model.name}: expected a program on the GPU, got device_target {target!r}; the "
+                "kernel was built for CUDA: use one that was built for the CPU"
+            )
+    model.check_inputs(inputs.texts)
 
 
-def check_static(function: Function, inputs: Inputs) -> None:
+def check_static(name: str, inputs: Inputs) -> None:
     """Raises ValueError where a graph does not know a size yet."""
     if inputs.is_dynamic:
         operands = "; ".join(
@@ -88,7 +72,7 @@ def check_static(function: Function, inputs: Inputs) -> None:
             for i, (text, shape) in enumerate(zip(inputs.texts, inputs.shapes, strict=True))
         )
         raise ValueError(
-            f"{function.name}: expected inputs of known sizes, or a kernel with a meta "
+            f"{name}: expected inputs of known sizes, or a kernel with a meta "
             f"function, got {operands}; export the kernel with aten_bridge::meta() or "
             "aten_bridge::meta(function)"
         )
@@ -106,43 +90,44 @@ def _is_dtype(value: Any) -> bool:
     return isinstance(dtype, Type) and (dtype in NAMES or dtype in OTHERS)
 
 
-def check_given(function: Function, out_shape: Any, out_dtype: Any) -> None:
+def check_given(name: str, out_shape: Any, out_dtype: Any) -> None:
     """Raises TypeError or ValueError where they are wrong, whatever the inputs are."""
-    if not (_is_function(out_shape) or _is_function(out_dtype)):
-        _given(function, out_shape, out_dtype)
+    if not (is_function(out_shape) or is_function(out_dtype)):
+        _given(name, out_shape, out_dtype)
 
 
-def _is_function(value: Any) -> bool:
+def is_function(value: Any) -> bool:
     return callable(value) and not isinstance(value, type)  # as numpy.float32 is
 
 
 def given_outcome(
-    function: Function,
+    name: str,
     out_shape: Any,
     out_dtype: Any,
     inputs: Inputs,
     arguments: Sequence[dict[str, Any]],
 ) -> Outcome:
     """What `out_shape` and `out_dtype` say of the arguments of __infer__."""
-    check_static(function, inputs)
+    check_static(name, inputs)
     shape, dtype = out_shape, out_dtype
-    if _is_function(shape):
+    if is_function(shape):
         shape = shape(*(argument["shape"] for argument in arguments))
-    if _is_function(dtype):
+    if is_function(dtype):
         dtype = dtype(*(argument["dtype"] for argument in arguments))
-    return make_outcome(inputs, *_given(function, shape, dtype))
+    return make_outcome(inputs, *_given(name, shape, dtype))
 
 
-def _given(function: Function, shape: Any, dtype: Any) -> tuple[list[list[int]], list[Any]]:
+def _given(name: str, shape: Any, dtype: Any) -> tuple[list[list[int]], list[Any]]:
     """A shape and a tensor type for each output."""
-    name = function.name
     several = isinstance(shape, tuple | list) and any(
         isinstance(element, tuple | list) for element in shape
     )
     shapes = list(shape) if several else [shape]
     for element in shapes:
         if not _is_shape(element):
-            raise TypeError(f"{name}: expected out_shape to be a shape, got {shown(element)}")
+            raise TypeError(
+                f"{name}: expected out_shape to be a shape, got {format_value(element)}"
+            )
     dtypes = list(dtype) if isinstance(dtype, tuple | list) else [dtype]
     if len(shapes) != len(dtypes):
         raise ValueError(
@@ -153,7 +138,7 @@ def _given(function: Function, shape: Any, dtype: Any) -> tuple[list[list[int]],
         if not _is_dtype(element):
             raise TypeError(
                 f"{name}: expected out_dtype to be a dtype, such as mindspore.float32, got "
-                + shown(element)
+                + format_value(element)
             )
     tensor_types = [
         element if isinstance(element, TensorType) else TensorType(element) for element in dtypes

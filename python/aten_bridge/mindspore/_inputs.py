@@ -5,17 +5,17 @@ from __future__ import annotations
 import numbers
 import struct
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import mindspore as ms
 import numpy as np
 from mindspore.common.dtype import TensorType
 
-from aten_bridge._attributes import Uncarriable
-from aten_bridge._library import cut, shown
-from aten_bridge.mindspore._attributes import carried_number
+from aten_bridge._codec import AttributeConversionError
+from aten_bridge._inputs import Fault, Reader, format_input
 from aten_bridge.mindspore._dtypes import DTYPES, NAMES
+from aten_bridge.mindspore._host import CONVERTER
 
 
 class Inputs(NamedTuple):
@@ -30,17 +30,13 @@ class Inputs(NamedTuple):
         return any(shape and min(shape) < 0 for shape in self.shapes)
 
 
-class Fault(str):
-    """In place of an input's text: what was expected and got."""
-
-
 def _number_text(dtype: str, value: Any) -> str:
     # The header reads a value of these three; others are not known to come from Python.
     if value is None or dtype not in ("bool", "int64", "float32"):
         return f"#{dtype}"
     try:
-        value = carried_number(value) if dtype != "bool" else value
-    except Uncarriable as fault:
+        value = CONVERTER.number(value) if dtype != "bool" else value
+    except AttributeConversionError as fault:
         return Fault(fault)
     if dtype == "float32":
         value = struct.unpack("<i", struct.pack("<f", value))[0]
@@ -53,22 +49,20 @@ def _tensor_text(dtype: Any, shape: Sequence[int]) -> str:
     )
 
 
-def _brief(value: Any, dtype: Any = None, depth: int = 0) -> str:
+def _format(value: Any, dtype: Any = None) -> str:
     """A value for an error text; graph mode may know no more than the dtype of a tensor."""
-    if isinstance(value, tuple | list):
-        if depth == 3:
-            return "(…)"
-        dtypes = dtype if isinstance(dtype, tuple | list) else [None] * len(value)
-        texts = [_brief(*element, depth + 1) for element in zip(value, dtypes, strict=True)]
-        return cut(f"({', '.join(texts)}{',' if len(texts) == 1 else ''})")
-    if isinstance(value, ms.Tensor) or isinstance(dtype, TensorType):
-        return "Tensor"
-    return shown(value)
+    return format_input(
+        value,
+        lambda one, dtype: (
+            "Tensor" if isinstance(one, ms.Tensor) or isinstance(dtype, TensorType) else ""
+        ),
+        dtype,
+    )
 
 
 def _no_tensor(value: Any) -> Fault:
     return Fault(
-        f"expected a tensor, None or a number, got {_brief(value)}; give it to kernel() as an "
+        f"expected a tensor, None or a number, got {_format(value)}; give it to kernel() as an "
         "attribute"
     )
 
@@ -92,17 +86,14 @@ def _no_tuple(value: Any, dtype: Any = None) -> Fault:
         if not is_number and (fault := _foreign_array(element)) is not None:
             return Fault(f"element {i} of the tuple: {fault}")
     return Fault(
-        f"expected a tuple of one tensor or more, got {_brief(value, dtype)}; give numbers to "
+        f"expected a tuple of one tensor or more, got {_format(value, dtype)}; give numbers to "
         "kernel() as an attribute, and None as an argument of its own"
     )
 
 
-class _Reader:
-    """Collects the inputs of a call."""
-
+class _Reader(Reader):
     def __init__(self) -> None:
-        self.texts: list[str] = []
-        self.shapes: list[tuple[int, ...] | None] = []
+        super().__init__()
         self.layout: list[int | None] = []
 
     def add(self, text: str, shape: tuple[int, ...] | None = None) -> None:
@@ -110,11 +101,14 @@ class _Reader:
         self.shapes.append(shape)
         self.layout.append(None)
 
-    def add_tuple(self, tensors: list[tuple[str, tuple[int, ...]]]) -> None:
-        for text, shape in tensors:
-            self.texts.append(text)
-            self.shapes.append(shape)
-        self.layout.append(len(tensors))
+    def add_tuple(self, dtypes: Iterable[Any], shapes: Iterable[Sequence[int]]) -> None:
+        texts = [
+            (_tensor_text(dtype, shape), tuple(shape))
+            for dtype, shape in zip(dtypes, shapes, strict=True)
+        ]
+        for text, shape in texts:
+            super().add(text, shape)
+        self.layout.append(len(texts))
 
     def inputs(self) -> Inputs:
         return Inputs(tuple(self.texts), tuple(self.shapes), tuple(self.layout))
@@ -135,12 +129,7 @@ def read_infer(arguments: Sequence[dict[str, Any]], list_position: int | None = 
             reader.add("none")
         elif isinstance(dtype, tuple | list):
             if dtype and all(isinstance(element, TensorType) for element in dtype):
-                reader.add_tuple(
-                    [
-                        (_tensor_text(element.element_type(), sizes), tuple(sizes))
-                        for element, sizes in zip(dtype, shape, strict=True)
-                    ]
-                )
+                reader.add_tuple((element.element_type() for element in dtype), shape)
             elif not dtype and i == list_position:
                 reader.add(
                     Fault(
@@ -188,8 +177,8 @@ def _plain_number(value: Any) -> Any:
     if isinstance(value, np.bool_):
         return bool(value)
     try:
-        number = carried_number(value) if isinstance(value, numbers.Real) else None
-    except Uncarriable:
+        number = CONVERTER.number(value) if isinstance(value, numbers.Real) else None
+    except AttributeConversionError:
         return value
     return value if number is None else number
 
@@ -212,12 +201,7 @@ def read_call(arguments: Sequence[Any], list_position: int | None = None) -> Inp
         elif isinstance(argument, tuple | list):
             is_open = i == list_position and any(isinstance(one, ms.Tensor) for one in arguments)
             if (argument or is_open) and all(isinstance(one, ms.Tensor) for one in argument):
-                reader.add_tuple(
-                    [
-                        (_tensor_text(element.dtype, element.shape), element.shape)
-                        for element in argument
-                    ]
-                )
+                reader.add_tuple((one.dtype for one in argument), (one.shape for one in argument))
             else:
                 reader.add(_no_tuple(argument))
         else:

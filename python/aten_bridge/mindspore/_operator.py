@@ -10,22 +10,15 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import mindspore as ms
-from mindspore import nn, ops
+from mindspore import ops
 from mindspore.ops.primitive import jit_context
 from mindspore.ops.signature import make_sig
 
-from aten_bridge._function import Function
-from aten_bridge._gradients import (
-    attributes_of_gradient,
-    is_names,
-    is_tensor,
-    missing_gradient,
-    outputs_like_inputs,
-)
-from aten_bridge._library import as_switch, shown
-from aten_bridge.mindspore._attributes import check_attributes, check_name, check_names
+from aten_bridge._inputs import is_tensor
+from aten_bridge._kernel import KernelModel
 from aten_bridge.mindspore._dtypes import TENSOR_TYPES
 from aten_bridge.mindspore._gradient import MissingGradient, make_bprop
+from aten_bridge.mindspore._host import check_name, is_bprop
 from aten_bridge.mindspore._infer import (
     Outcome,
     check_given,
@@ -36,7 +29,6 @@ from aten_bridge.mindspore._infer import (
     make_outcome,
 )
 from aten_bridge.mindspore._inputs import Inputs, read_call, read_infer, with_plain_numbers
-from aten_bridge.mindspore._open import open_function
 
 # Written by the module into each operator, for the library and for MindSpore's cache.
 _INPUTS = "aten_bridge_inputs"  # kInputsAttribute of hosts/introspection/answers.h
@@ -57,22 +49,18 @@ class Kernel(ops.Custom):
     # compilation leaves in it, such as input_is_dynamic_shape, meets no other.
     __setattr_flag__ = True
 
-    _function: Function | None = None  # while MindSpore's constructor runs
+    _model: KernelModel | None = None  # while MindSpore's constructor runs
 
     def __init__(
         self,
-        function: Function,
-        grad: Any = None,
+        model: KernelModel,
         out_shape: Any = None,
         out_dtype: Any = None,
-        attributes: dict[str, Any] | None = None,
-        forward: Kernel | None = None,
-        has_side_effect: bool | None = None,
+        forward_outputs: int = 1,
     ):
-        """Use `kernel`. `forward` is the operator whose gradients this one computes."""
-        name = function.name
-        check_out(function, out_shape, out_dtype, is_gradient=forward is not None)
-        attributes = self._check_attributes(function, attributes or {})
+        """Use `kernel`. `forward_outputs` are those of the operator whose gradients it computes."""
+        check_out(model, out_shape, out_dtype)
+        function, description = model.function, model.description
         # The shape and the dtype are never used: `__infer__` is overridden. With None, MindSpore
         # would ask the library's hooks alone, which do not see None and numbers, and graph mode
         # would make Python numbers of 0-dim results.
@@ -81,16 +69,13 @@ class Kernel(ops.Custom):
             out_shape=(1,),
             out_dtype=ms.float32,
             func_type="aot",
-            bprop=grad
-            if callable(grad) and not isinstance(grad, (ops.Primitive, nn.Cell))
-            else None,
+            bprop=model.grad if is_bprop(model.grad) else None,
         )
-        self._function = function
-        self._grad = grad
         self._given_out = None if out_shape is None else (out_shape, out_dtype)
-        self._forward = forward
+        self._forward_outputs = forward_outputs
+        self._gradients: dict[tuple[KernelModel, int], Kernel] = {}
         self._bprops: dict[Any, Callable] = {}
-        self._output_count: int | None = None  # in the network that is differentiated; see _bprop
+        self._outcomes: dict[Any, Outcome] = {}
         self._is_clone = False
         self._is_traced = False  # one node of a graph that ms.jit(capture_mode="trace") records
         self._thread: int | None = None  # the one that calls this operator; others have copies
@@ -99,72 +84,38 @@ class Kernel(ops.Custom):
         # In PyNative mode MindSpore keeps kernels by function, inputs and attributes: without a
         # number of its own, an operator would share state and outputs with another.
         self._set(_SERIAL_NUMBER, next(_serial_numbers))
-        if function.description is not None and not function.description.takes_frame:
-            self._set(_COUNTED, True)  # _check_inputs does so
-        if function.description is not None and self._given_out is None:
+        if description is not None and not description.takes_frame:
+            self._set(_COUNTED, True)  # check_inputs does so
+        if description is not None and self._given_out is None:
             self._set("reg_op_name", function.symbol)  # without it, MindSpore calls no hook
-            self._set("multi_output", function.description.gives_tuple)
-        if function.description is not None and function.description.device == "cpu":
+            self._set("multi_output", description.gives_tuple)
+        if description is not None and description.device == "cpu":
             self._run_on_cpu()
-        self._set_signature()
-        self._given_effect = has_side_effect
-        if has_side_effect is None:
-            has_side_effect = self._tells_effect()
-        if as_switch(name, "has_side_effect", has_side_effect):
+        if model.has_side_effect:
             self._set("side_effect_io", True)  # graphs keep each call, and their order
-        self._gradient: ops.Primitive | None = None
-        if isinstance(grad, ops.Primitive):
-            self._gradient = grad
-        elif is_names(grad):
-            self._gradient = self._make_gradient(grad, attributes)
-        elif grad is not None and (not callable(grad) or isinstance(grad, nn.Cell | type)):
-            raise TypeError(
-                f"{name}: expected grad to be the name of a gradient kernel, a tuple of such "
-                f"names, an operator or a function, got {shown(grad)}"
-            )
-        self._attributes: dict[str, Any] = {}
-        self._set_attributes(attributes)
+        self._set_signature(model)
+        for name, value in model.carried.items():
+            self._set(name, value)
+        self._model = model
 
     def _run_on_cpu(self) -> None:
         """In a program on the GPU: MindSpore then brings the operands to the CPU."""
         if ms.get_context("device_target") != "CPU":
             self._set("primitive_target", "CPU")  # as set_device() does
 
-    def _set_signature(self) -> None:
+    def _set_signature(self, model: KernelModel) -> None:
         """Lets graphs name inputs, and leave out last ones that are optional."""
-        description = self._function.description
+        description, function = model.description, model.function
         if description is None or description.is_gradient or "tensors" in description.inputs:
             return  # as many as are given
-        left = self._function.first_optional
+        left = function.first_optional
         if left < len(description.inputs):
             self.set_signatures(
                 [
                     make_sig(name) if i < left else make_sig(name, default=None)
-                    for i, name in enumerate(self._function.input_names)
+                    for i, name in enumerate(function.input_names)
                 ]
             )
-
-    def _tells_effect(self) -> bool:
-        """Whether the library says that each call has to be made."""
-        description, forward = self._function.description, self._forward
-        if description is None:
-            return False
-        # A gradient by autograd calls the function once more.
-        is_of_one = description.is_gradient and forward is not None and forward._tells_effect()
-        return description.has_side_effect or is_of_one
-
-    def _make_gradient(self, grad: str | tuple[str, ...], attributes: dict[str, Any]) -> Kernel:
-        first, *others = (grad,) if isinstance(grad, str) else grad
-        full_name = first if ":" in first else f"{self._function.path}:{first}"
-        of_gradient = open_function(full_name)
-        attributes = attributes_of_gradient(self._function, of_gradient, attributes)
-        return Kernel(
-            of_gradient,
-            tuple(others) or None,
-            attributes=attributes,
-            forward=self,
-            has_side_effect=self._given_effect,
-        )
 
     # ===--- attributes ---===
 
@@ -177,78 +128,58 @@ class Kernel(ops.Custom):
         self.attrs.pop(name, None)
         self.del_attr(name)
 
-    @staticmethod
-    def _check_attributes(function: Function, attributes: dict[str, Any]) -> dict[str, Any]:
-        """The attributes as they are kept. Raises TypeError or ValueError for wrong ones."""
-        check_names(function)
-        return check_attributes(function, attributes)
-
-    def _carried(self, attributes: dict[str, Any]) -> dict[str, Any]:
-        """What MindSpore carries of attributes that are set."""
-        return attributes
-
-    def _set_attributes(self, attributes: dict[str, Any]) -> None:
-        """Sets attributes of the kernel."""
-        self._attributes |= attributes
-        for name, value in self._carried(attributes).items():
+    def _replace(self, model: KernelModel) -> None:
+        """Takes another kernel, of the same function or task, for this one."""
+        for name, value in model.carried.items():
             self._set(name, value)
-        self._marshalled = self._function.marshal(self._attributes)
-        self._outcomes: dict[Any, Outcome] = {}
-        self._copies.clear()
+        for name in self._model.carried.keys() - model.carried.keys():
+            self._remove(name)
+        self._model = model
+        for kept in (self._gradients, self._bprops, self._outcomes, self._copies):
+            kept.clear()
 
     def add_prim_attr(self, name: str, value: Any) -> Kernel:
         """Sets an attribute, with `kernel`'s checks and errors where it is one of the kernel's.
 
         A graph that is compiled keeps the old value (MindSpore 2.10). The gradient's operator is
-        changed too.
+        another one then.
         """
-        if self._function is None:
+        if self._model is None:
             return super().add_prim_attr(name, value)
-        check_name(self._function, name)
-        description = self._function.description
+        check_name(self._model.function, name)
+        description = self._model.description
         if description is None or name not in description.attribute_types:
             self._set(name, value)
             self._copies.clear()
-            return self
-        checked = self._check_attributes(self._function, self._attributes | {name: value})
-        if name in checked:
-            self._set_attributes({name: checked[name]})
-        elif self._attributes.pop(name, None) is not None:
-            self._remove(name)
-            self._set_attributes({})
-        self._change_gradient(name, value)
+        else:
+            self._replace(self._model.with_attribute(name, value))
         return self
 
     def __setattr__(self, name: str, value: Any) -> None:
         """Refuses attributes of the kernel, which would not reach it."""
-        description = None if self._function is None else self._function.description
+        description = None if self._model is None else self._model.description
         known = () if description is None or name[0] == "_" else description.attribute_types
         if name in known:
             raise AttributeError(
-                f"{self._function.name}: attribute {name!r}: expected add_prim_attr({name!r}, "
+                f"{self._model.name}: attribute {name!r}: expected add_prim_attr({name!r}, "
                 "...), got an assignment, of which the kernel learns nothing"
             )
         super().__setattr__(name, value)
 
     def __getattr__(self, name: str) -> Any:
         """Says what to do to `ms.grad` and others, which take functions and cells alone (2.10)."""
-        if name == "__name__" and self._function is not None:
+        if name == "__name__" and self._model is not None:
             raise AttributeError(
-                f"{self._function.name}: expected a function or a cell, got an operator; write "
+                f"{self._model.name}: expected a function or a cell, got an operator; write "
                 "lambda x: operator(x), with a parameter for each input"
             )
         return super().__getattr__(name)
-
-    def _change_gradient(self, name: str, value: Any) -> None:
-        """Sets the attribute of the gradient's operator too."""
-        if is_names(self._grad):
-            self._gradient.add_prim_attr(name, value)
 
     # ===--- inference ---===
 
     def __call__(self, /, *args: Any, **named: Any) -> Any:
         """Calls the kernel in PyNative mode; graph mode compiles the operator instead."""
-        return self._call(self._function.place(args, named))
+        return self._call(self._model.function.place(args, named))
 
     def _call(self, args: Sequence[Any]) -> Any:
         if threading.get_ident() != self._thread:
@@ -269,15 +200,15 @@ class Kernel(ops.Custom):
                     for one in (argument if isinstance(argument, tuple | list) else (argument,))
                 ]
         else:
-            self._check_inputs(inputs)
-            check_given(self._function, *self._given_out)
+            check_inputs(self._model, inputs)
+            check_given(self._model.name, *self._given_out)
         # The graph that ms.jit(capture_mode="trace") records has the very operator that is called.
         operator = self._traced() if jit_context() else self
         return super(Kernel, operator).__call__(*args)
 
     def _list_position(self, args: Sequence[Any]) -> int | None:
         """Which of the arguments may be an empty list of tensors."""
-        return self._function.list_position(len(args)) if self.bprop is None else None
+        return self._model.function.list_position(len(args)) if self.bprop is None else None
 
     def __infer__(self, *args: dict[str, Any]) -> dict[str, Any]:
         """What MindSpore asks: shapes and dtypes of the outputs, before each call or graph."""
@@ -285,14 +216,14 @@ class Kernel(ops.Custom):
         if self._given_out is None:
             outcome = self._infer(inputs)
         else:
-            self._check_inputs(inputs)
-            outcome = given_outcome(self._function, *self._given_out, inputs, args)
+            check_inputs(self._model, inputs)
+            outcome = given_outcome(self._model.name, *self._given_out, inputs, args)
             # What a function returns may change, but the inputs are all of the key.
             self._set(_OUTPUTS, outcome.outputs_text)
         if outcome.is_dynamic:
-            if not isinstance(outcome.shape, tuple) and self._function.description.gives_tuple:
+            if not isinstance(outcome.shape, tuple) and self._model.description.gives_tuple:
                 raise ValueError(
-                    f"{self._function.name}: expected a tuple of two tensors or more where sizes "
+                    f"{self._model.name}: expected a tuple of two tensors or more where sizes "
                     "are not known when the graph is compiled, got one tensor; call the operator "
                     "with tensors of known sizes, or add an empty one"
                 )
@@ -317,19 +248,10 @@ class Kernel(ops.Custom):
         key = inputs[:2]
         outcome = self._outcomes.get(key)
         if outcome is None:
-            self._check_inputs(inputs)
-            description = self._function.description
-            if description is not None and description.has_meta:
-                outputs = self._function.infer(inputs.texts, inputs.shapes, self._marshalled)
-            else:
-                check_static(self._function, inputs)
-                outputs = outputs_like_inputs(
-                    self._forward._function,
-                    self._forward._output_count or 1,
-                    description,
-                    inputs.texts,
-                    inputs.shapes,
-                )
+            check_inputs(self._model, inputs)
+            if not self._model.has_meta:
+                check_static(self._model.name, inputs)
+            outputs = self._model.infer(inputs.texts, inputs.shapes, self._forward_outputs)
             outcome = make_outcome(
                 inputs,
                 [list(shape) for _, shape in outputs],
@@ -339,9 +261,6 @@ class Kernel(ops.Custom):
                 self._outcomes.clear()
             self._outcomes[key] = outcome
         return outcome
-
-    def _check_inputs(self, inputs: Inputs) -> None:
-        check_inputs(self._function, inputs, is_gradient=self._forward is not None)
 
     # ===--- gradients ---===
 
@@ -358,30 +277,34 @@ class Kernel(ops.Custom):
         """A `bprop` for any number of inputs, which graph mode cannot compile."""
         *inputs, _, dout = args
         read = read_call(inputs)
-        if self._find_gradient(len(read.texts)) is None:
-            raise ValueError(self._missing_gradient())
-        output_count = len(dout) if isinstance(dout, tuple) else None
-        return self._bprop(read, output_count)(*args)
+        if self._model.grad is None and self._model.gradient(len(read.texts)) is None:
+            raise ValueError(self._model.missing_gradient())
+        return self._bprop(read, len(dout) if isinstance(dout, tuple) else None)(*args)
 
     def _bprop(self, inputs: Inputs, output_count: int | None) -> Callable:
         """A `bprop` for a network with such inputs and a tuple of so many outputs; None: one."""
-        self._output_count = output_count
         key = (inputs.layout, tuple(map(is_tensor, inputs.texts)), output_count)
         if key not in self._bprops:
-            gradient = self._find_gradient(len(inputs.texts))
-            gradient = gradient or MissingGradient(self._missing_gradient())
-            of_gradient = gradient._function if isinstance(gradient, Kernel) else None
-            self._bprops[key] = make_bprop(
-                self._function, gradient, of_gradient, inputs, output_count
-            )
+            model, of_gradient = self._model, self._model.gradient(len(inputs.texts))
+            gradient = model.grad if isinstance(model.grad, ops.Primitive) else None
+            if isinstance(gradient, Kernel):
+                of_gradient = gradient._model
+            elif of_gradient is not None:
+                gradient = self._gradient(of_gradient, output_count or 1)
+            gradient = gradient or MissingGradient(model.missing_gradient())
+            self._bprops[key] = make_bprop(model, of_gradient, gradient, inputs, output_count)
         return self._bprops[key]
 
-    def _find_gradient(self, input_count: int) -> ops.Primitive | None:
-        """The operator that computes the gradient of a call with so many inputs."""
-        return self._gradient
+    def _gradient(self, model: KernelModel, output_count: int) -> Kernel:
+        """The operator of the kernel that computes gradients of this one."""
+        key = (model, output_count)
+        if key not in self._gradients:
+            self._gradients[key] = self._made(model, forward_outputs=output_count)
+        return self._gradients[key]
 
-    def _missing_gradient(self) -> str:
-        return missing_gradient(self._function, is_gradient=self._forward is not None)
+    @staticmethod
+    def _made(model: KernelModel, **more: Any) -> Kernel:
+        return Kernel(model, **more)
 
     # ===--- copies ---===
 
@@ -404,15 +327,7 @@ class Kernel(ops.Custom):
     def __deepcopy__(self, memo: dict[int, Any]) -> Kernel:
         """An operator of its own, without the state of this one."""
         out_shape, out_dtype = self._given_out or (None, None)
-        copied = type(self)(
-            self._function,
-            self._grad,
-            out_shape,
-            out_dtype,
-            self._attributes,
-            self._forward,
-            self._given_effect,
-        )
+        copied = type(self)(self._model, out_shape, out_dtype, self._forward_outputs)
         for name, value in self.attrs.items():
             if name not in copied.attrs and name not in (_OUTPUTS, _CALL):
                 copied.add_prim_attr(name, value)
@@ -421,7 +336,7 @@ class Kernel(ops.Custom):
     def __reduce_ex__(self, protocol: Any) -> Any:
         """What `pickle` and `copy.copy` ask, also of a cell with the operator in it."""
         raise TypeError(
-            f"{self._function.name}: expected an operator that stays in its process and is copied "
+            f"{self._model.name}: expected an operator that stays in its process and is copied "
             "with copy.deepcopy, got pickle or copy.copy; save parameters with "
             f"mindspore.save_checkpoint, and make the operator where it is called, as in {self!r}"
         )
@@ -440,8 +355,4 @@ class Kernel(ops.Custom):
         return traced
 
     def __repr__(self) -> str:
-        arguments = [repr(self._function.full_name)]
-        arguments += [f"{name}={shown(value)}" for name, value in self._attributes.items()]
-        if self._grad is not None:
-            arguments.append(f"grad={shown(self._grad)}")
-        return f"{self._function.maker}({', '.join(arguments)})"
+        return repr(self._model)

@@ -1,0 +1,90 @@
+"""What XLA is for kernels: what it carries to them, and where they are found."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from aten_bridge._codec import (
+    LISTS_OF_LISTS,
+    AttributeConverter,
+    AttributeType,
+    attribute_type,
+    is_float,
+)
+from aten_bridge._function import Function, Host, open_kernel
+from aten_bridge._library import open_newest, parse_target
+from aten_bridge._text import as_float, is_utf8
+from aten_bridge.jax._dtypes import NAMES
+
+# For the library: kNoneAttribute and kRowsPrefix of hosts/jax/attributes.h.
+NONE = "aten_bridge_none"
+_ROWS = "aten_bridge_rows_"
+
+
+def plain_value(value: Any) -> Any:
+    """The plain Python value, where there is one, of NumPy's and JAX's."""
+    if isinstance(value, np.ndarray | np.generic):
+        value = value.tolist()
+    if isinstance(value, np.dtype) or (isinstance(value, type) and issubclass(value, np.generic)):
+        try:
+            dtype = np.dtype(value)
+        except TypeError:  # of a type without values, such as np.generic
+            return value
+        return NAMES.get(dtype, dtype.name)
+    # What jax.numpy.float32 is: no type, but an object that has a dtype and makes arrays of it.
+    if type(value) is type(jnp.float32):
+        return NAMES.get(value.dtype, value.dtype.name)
+    return value
+
+
+# Parameters of `kernel`.
+_TAKEN = ("grad", "has_side_effect", "input_output_aliases", "out", "vmap_method")
+
+
+def _name_fault(name: str, cure: str) -> str:
+    """What is wrong with the name of an attribute; "" if it can be used."""
+    if name in _TAKEN or name.startswith("aten_bridge_"):
+        return f"expected a name of the kernel's own, got one that kernel() uses itself; {cure}"
+    return "" if is_utf8(name) else "expected a name in UTF-8; rename it"
+
+
+def open_function(path_and_name: str | Path) -> Function:
+    """A kernel of the library that lies there now, as `kernel` names it."""
+    path, name = parse_target(path_and_name)
+    return open_kernel(open_newest(path), name)
+
+
+HOST = Host(
+    converter=AttributeConverter(plain_value, as_float),
+    name_fault=_name_fault,
+    open_function=open_function,
+    is_exact=True,
+    takes_gradient=lambda grad: False,
+    gradients="the name of a gradient kernel or a tuple of such names",
+    results="out",
+    depends_on_values="call it outside of jax.jit and jax.grad, or give out, the largest that its "
+    "results can be",
+    padded_gradient="compute it outside of jax.grad",
+    factory="make its result with jax.numpy or jax.random",
+)
+
+
+def for_xla(attributes: dict[str, Any], types: dict[str, str]) -> dict[str, Any]:
+    """The attributes as `jax.ffi.ffi_call` takes them; `types` are those of the description."""
+    carried: dict[str, Any] = {}
+    for name, value in attributes.items():
+        type_ = attribute_type(value, types.get(name, ""))
+        if isinstance(value, str):
+            carried[name] = str.__str__(value)
+            continue
+        if type_ in LISTS_OF_LISTS:
+            carried[_ROWS + name] = np.array([len(row) for row in value], np.int64)
+            value = [one for row in value for one in row]
+        # XLA of jaxlib 0.10 carries no array of bools.
+        dtype = np.bool_ if type_ is AttributeType.BOOL else np.int64
+        carried[name] = np.array(value, np.float64 if is_float(type_) else dtype)[()]
+    return carried

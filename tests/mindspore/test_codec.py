@@ -1,0 +1,54 @@
+"""Attributes of operators by name as texts, and what an operator's kernel computes."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+import torch
+
+from aten_bridge._codec import AttributeType, attribute_type, operator_text
+from aten_bridge._operators import CALL, PADDED, SIZES
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (True, "b1"),
+        (-3, "i-3"),
+        (np.int8(7), "i7"),
+        (1.0, "f4607182418800017408"),
+        (Fraction(1, 2), "f4602678819172646912"),
+        ("text", "stext"),
+        (torch.float8_e5m2, "sfloat8e5m2"),
+        ([True, False], "B1,0"),
+        ((2, 3), "I2,3"),
+        ([], "I"),
+        ([0.0, 1], "F0,4607182418800017408"),
+        (["ab", ""], "S2:ab0:"),
+        (["ä"], "S2:ä"),
+    ],
+)
+def test_each_type_is_a_letter_and_its_value(value, text):
+    assert operator_text(value) == text
+
+
+@pytest.mark.parametrize(
+    "value", [2**63, "a\0", "\udcff", [True, 1], ["a", 1], [[1]], [None], None, {}, 0.5j]
+)
+def test_what_is_no_attribute_has_no_text(value):
+    assert operator_text(value) is None
+
+
+def test_an_empty_list_is_of_what_the_kernel_expects():
+    assert attribute_type([]) is AttributeType.INTS
+    assert attribute_type([], "a list of floats") is AttributeType.FLOATS
+    assert attribute_type([], "a list of lists of ints") is AttributeType.INT_LISTS
+    assert attribute_type([[], [1.0]], "a list of lists of ints") is AttributeType.FLOAT_LISTS
+
+
+def test_tasks_are_those_of_the_library():
+    assert [one.text() for one in (CALL, SIZES, PADDED)] == ["0", "sizes", "counted"]
+    first = CALL.gradient(3)
+    assert first.text() == "1/3"
+    assert first.gradient(4).text() == "2/3"  # of a call of the operator, whatever its own inputs
+    assert SIZES.gradient(1) is PADDED.gradient(1) is None
