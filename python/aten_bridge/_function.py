@@ -76,6 +76,7 @@ class Function:
 
     maker = "kernel"  # the Python function that makes operators of it
     schema = ""  # of PyTorch, where it is an operator of its
+    _instead_of_pytorch = ""  # what else may be done where PyTorch's Python part is missing
 
     def __init__(
         self,
@@ -208,7 +209,10 @@ class Function:
         self, texts: Sequence[str], shapes: Sequence[Sequence[int] | None], marshalled: Any
     ) -> list[tuple[str, list[int]]]:
         """The dtype and shape of each output. Raises ValueError with the bridge's text."""
-        return _introspection.infer_outputs(self._question(marshalled), texts, shapes)
+        try:
+            return _introspection.infer_outputs(self._question(marshalled), texts, shapes)
+        except _introspection.NeedsPyTorch as error:
+            raise ValueError(f"{error}{self._instead_of_pytorch}") from None
 
     def _question(self, marshalled: Any) -> _introspection.Question:
         return lambda inputs, count: _introspection.ask(

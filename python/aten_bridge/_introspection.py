@@ -10,7 +10,6 @@ import ctypes
 import enum
 import json
 import os
-import re
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from aten_bridge import _introspection
 from aten_bridge._codec import Strings, operator_text
 from aten_bridge._function import Function, Host
-from aten_bridge._introspection import DependsOnValues, Description, NeedsPyTorch, call_text
+from aten_bridge._introspection import DependsOnValues, Description, call_text
 from aten_bridge._kernel import KernelModel
 from aten_bridge._library import Library, open_library
 from aten_bridge._places import compiled_library
@@ -241,8 +241,10 @@ class OperatorFunction(Function):
             return super().infer(texts, shapes, marshalled)
         except DependsOnValues as error:
             raise DependsOnValues(f"{error}; {self.host.depends_on_values}") from None
-        except NeedsPyTorch as error:
-            raise ValueError(f"{error}, or give {self.host.results}") from None
+
+    @property
+    def _instead_of_pytorch(self) -> str:
+        return f", or give {self.host.results}"
 
     def _question(self, marshalled: str) -> _introspection.Question:
         return lambda inputs, count: _introspection.ask(

@@ -262,14 +262,14 @@ void ask(const Operator& of, const std::vector<Operand>& inputs, const Expected&
   for (const auto& [name, value] : of.extra->attributes) {
     attributes.push_back(as_python(name, value));
   }
-  int failed = -1;
+  int status = -1;
   const std::string answer = kernel.infer(memory.take(given), count, memory.take(attributes),
-                                          static_cast<int>(attributes.size()), &failed);
-  if (failed != 0) {
+                                          static_cast<int>(attributes.size()), &status);
+  if (status != 0) {
     fuzz::check_text(answer, kernel.name);
   }
   if (kernel.is(fuzz::kHasMeta) && !is_changed && expected.is_inferred &&
-      expected.outcome == Outcome::kValue && (failed != 0 || answer != as_json(expected.outputs))) {
+      expected.outcome == Outcome::kValue && (status != 0 || answer != as_json(expected.outputs))) {
     fuzz::fail("inferred:", answer.c_str());
   }
 }

@@ -18,10 +18,10 @@
 
 extern "C" {
 const char* aten_bridge_last_error();
-const char* aten_bridge_operator_describe(const char* text, int* failed);
+const char* aten_bridge_operator_describe(const char* text, int* status);
 const char* aten_bridge_operator_infer(const char* text, const PythonInput* inputs, int input_count,
-                                       int* failed);
-const char* aten_bridge_operator_overloads(const char* name, int* failed);
+                                       int* status);
+const char* aten_bridge_operator_overloads(const char* name, int* status);
 fuzz::Kernel AtenOperator;
 fuzz::Kernel AtenOperators;
 fuzz::Init AtenOperatorInit;
@@ -75,11 +75,11 @@ void choose_other_text(Extra& extra, Choices& choices) {
                                               &kCat,       &kSum,           &kStd,   &kAminmax,
                                               &kSizes,     &kCounted,       &kClamp, &kSoftmax};
   const std::string text = other_text(choices, *choices.of(kBases));
-  int failed = -1;
-  aten_bridge_operator_describe(text.c_str(), &failed);
+  int status = -1;
+  aten_bridge_operator_describe(text.c_str(), &status);
   const std::string name = choices.one_in(2) ? "aten::mul" : other_text(choices, "aten::mul");
-  const std::string overloads = aten_bridge_operator_overloads(name.c_str(), &failed);
-  if (failed != 0 ||
+  const std::string overloads = aten_bridge_operator_overloads(name.c_str(), &status);
+  if (status != 0 ||
       (name == "aten::mul" && overloads.find("aten::mul.Scalar") == overloads.npos)) {
     fail("no overloads of a name:", overloads.c_str());
   }
@@ -165,18 +165,18 @@ KernelUnderTest entry(Operands (*choose)(Choices&),
     });
   };
   kernel.infer = [](const PythonInput* inputs, int input_count, const PythonAttribute* attributes,
-                    int attribute_count, int* failed) {
+                    int attribute_count, int* status) {
     static std::string answer;
     const std::string text = find_text(attributes, attribute_count);
-    answer = aten_bridge_operator_infer(text.c_str(), inputs, input_count, failed);
-    if (*failed != 0) {
+    answer = aten_bridge_operator_infer(text.c_str(), inputs, input_count, status);
+    if (*status != 0) {
       answer = renamed(kName, answer, name_in(kText));
     }
     return answer.c_str();
   };
   kernel.describe = [] {
-    int failed = -1;
-    return aten_bridge_operator_describe((kIsOther ? kAdd : kText).c_str(), &failed);
+    int status = -1;
+    return aten_bridge_operator_describe((kIsOther ? kAdd : kText).c_str(), &status);
   };
   kernel.choose = choose;
   kernel.expect = expect;

@@ -748,7 +748,7 @@ def test_attribute_whose_name_is_taken(cpu, tmp_path):
         for name in ("func_type", "alpha", "data_format", "grad", "aten_bridge_x", "alpha")
     )
     description = (
-        '{"interface": 1, "inputs": [["tensor", ""]], "outputs": 1, "meta": true, '
+        '{"interface": 2, "inputs": [["tensor", ""]], "outputs": 1, "meta": true, '
         f'"attributes": [{attributes}]}}'
     )
     library = compiled(
@@ -775,7 +775,7 @@ extern "C" {
 int Op() { return 0; }
 const char* OpInfer(void*, int, void*, int, int* failed) { *failed = 1; return "Op: m\xfcller"; }
 const char* OpDescribe() {
-  return "{\"interface\": 1, \"inputs\": [[\"tensor\", \"m\xfcller\"]], \"outputs\": 1, "
+  return "{\"interface\": 2, \"inputs\": [[\"tensor\", \"m\xfcller\"]], \"outputs\": 1, "
          "\"meta\": true, \"attributes\": [ATTRIBUTES]}";
 }
 }
@@ -806,7 +806,7 @@ def test_attribute_of_a_c_function_whose_name_is_taken(cpu):
     )
 
 
-DESCRIPTION = '{"interface": 1, "inputs": [["tensor", ""]], "outputs": 1, "meta": true'
+DESCRIPTION = '{"interface": 2, "inputs": [["tensor", ""]], "outputs": 1, "meta": true'
 
 
 @pytest.mark.parametrize(

@@ -87,7 +87,7 @@ def test_names_in_a_library_with_other_headers(folder, changes, end):
 # ===--- descriptions ---===
 
 DESCRIPTION = (
-    '{"interface": 1, "inputs": [["tensor", "x"], ["number or None", ""]], "outputs": 1, '
+    '{"interface": 2, "inputs": [["tensor", "x"], ["number or None", ""]], "outputs": 1, '
     '"meta": true, "gradient": false, "device": "cpu", '
     '"attributes": [["negative_slope", "a float, such as 1.0", false]]}'
 )

@@ -473,20 +473,24 @@ struct PythonAttribute {
 /// All of it but the versions of the interface and of the bridge, with which it begins.
 std::string describe(const char* kernel) {
   std::string text = typed_function<const char* (*)()>(std::string(kernel) + "Describe")();
-  const std::string begin = R"({"interface": 1, "version": ")";
+  const std::string begin = R"({"interface": 2, "version": ")";
   EXPECT_EQ(text.substr(0, begin.size()), begin);
   return '{' + text.substr(text.find("\"inputs\": "));
 }
 
 // The answer, or "failed: " and the error.
+std::string ask(const char* kernel, int input_count, const PythonInput* inputs,
+                const std::vector<PythonAttribute>& attributes) {
+  using Infer = const char* (*)(const PythonInput*, int, const PythonAttribute*, int, int*);
+  int status = -1;
+  const char* answer = typed_function<Infer>(std::string(kernel) + "Infer")(
+      inputs, input_count, attributes.data(), static_cast<int>(attributes.size()), &status);
+  return (status == 0 ? "" : "failed: ") + std::string(answer);
+}
+
 std::string ask(const char* kernel, const std::vector<PythonInput>& inputs,
                 const std::vector<PythonAttribute>& attributes = {}) {
-  using Infer = const char* (*)(const PythonInput*, int, const PythonAttribute*, int, int*);
-  int failed = -1;
-  const char* answer = typed_function<Infer>(std::string(kernel) + "Infer")(
-      inputs.data(), static_cast<int>(inputs.size()), attributes.data(),
-      static_cast<int>(attributes.size()), &failed);
-  return (failed == 0 ? "" : "failed: ") + std::string(answer);
+  return ask(kernel, static_cast<int>(inputs.size()), inputs.data(), attributes);
 }
 
 TEST(DescribeTest, InputsOutputsMetaAndAttributes) {
@@ -537,6 +541,14 @@ TEST(DescribeTest, NamesAttributesTypes) {
             R"(["reals", "a list of floats, such as [1.0, 2.0]", false], )"
             R"(["string", "a str", false], ["maybe_integers", "a list of ints", false], )"
             R"(["maybe", "a str", false]]})");
+}
+
+TEST(PythonInferTest, FaultsOfAttributesAloneAreAList) {
+  constexpr int kAttributesAlone = -1;
+  EXPECT_EQ(ask("FirstCall", kAttributesAlone, nullptr, {}),
+            R"([["count", "expected an int, got nothing; "]])");
+  const int64_t three = 3;
+  EXPECT_EQ(ask("FirstCall", kAttributesAlone, nullptr, {{"count", 1, 1, &three}}), "[]");
 }
 
 TEST(PythonInferTest, OutputsComeWithDtypeAndSizes) {
