@@ -72,9 +72,14 @@ def _least_size(file: BinaryIO, header: bytes, size: int) -> int:
 @contextlib.contextmanager
 def read(path: str) -> Iterator[ELFFile]:
     """What a file says; raises OSError as check() does, or where that leads nowhere."""
-    from elftools.elf.elffile import ELFFile  # takes a tenth of a second
-
     check(path)
+    try:
+        from elftools.elf.elffile import ELFFile  # takes a tenth of a second
+    except ImportError:
+        raise ImportError(
+            f"{path}: expected the package pyelftools, which reads the names in a library, got "
+            "none; pip install pyelftools"
+        ) from None
     with open(path, "rb") as file:
         try:
             yield ELFFile(file)

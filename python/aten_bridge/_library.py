@@ -60,6 +60,16 @@ def exported_functions(path: str) -> list[str]:
         return _elf.exported_functions(file)
 
 
+def has_symbol(path: str, name: str) -> bool:
+    """Whether a library, which is not opened, knows the name. Raises OSError for another file.
+
+    Needs no pyelftools, which an activated environment may lack.
+    """
+    file_identity(path)
+    _elf.check(path)
+    return name.encode() + b"\0" in Path(path).read_bytes()
+
+
 def _kernels_among(functions: list[str]) -> list[str]:
     """Those that were exported with ATEN_BRIDGE_EXPORT."""
     names = {name.removesuffix(DESCRIBE) for name in functions if name.endswith(DESCRIBE)}

@@ -26,7 +26,7 @@ import re
 import warnings
 from pathlib import Path
 
-from aten_bridge._library import exported_functions
+from aten_bridge._library import has_symbol
 from aten_bridge._places import compiled_library
 
 __all__ = ["check_interface", "install", "library"]
@@ -154,13 +154,12 @@ def check_library(path: Path, variable: str = VARIABLE) -> None:
 
     Warns of one with other kernels. Opens none.
     """
-    functions = exported_functions(str(path))
-    if "GetRegisteredOpCount" not in functions:  # MindSpore's question
+    if not has_symbol(str(path), "GetRegisteredOpCount"):  # MindSpore's question
         raise RuntimeError(
             f"{path}: expected the library of kernels, {NAME}, got a library without kernels of "
             f"MindSpore's operators; correct the variable {variable}"
         )
-    if "ZerosLikeExtDescribe" not in functions:
+    if not has_symbol(str(path), "ZerosLikeExtDescribe"):
         warnings.warn(
             f"{path}: expected the library of kernels, {NAME}, got one with other kernels, beside "
             "which functions of mint do not work or are MindSpore's own; correct the variable "
