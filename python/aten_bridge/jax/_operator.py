@@ -128,8 +128,9 @@ class Kernel:
 
     def __call__(self, /, *args: Any, **named: Any) -> Any:
         """Calls the kernel: inputs by position or name, last ones that are optional left out."""
-        args = self._model.function.place(args, named)
-        inputs = read_call(args, self._model.function.list_position(len(args)))
+        function = self._model.function
+        args = function.place(args, named)
+        inputs = read_call(args, function.list_position(len(args)))
         kernel = self._for_call(inputs)
         arrays, shardings = gather(self.__name__, inputs.arrays)
         outputs = kernel._call(inputs._replace(arrays=arrays))
