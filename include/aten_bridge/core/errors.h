@@ -43,11 +43,9 @@ enum class Status : int {
 /// How a failure reaches a host that knows two ways: by a std::runtime_error or by a `Status`.
 enum class ErrorMode : bool { kThrow, kReturn };
 
-/// What is wrong with an attribute.
-struct AttributeFault {
-  std::string name;
-  std::string text;  ///< "expected ..., got ...; what to do"
-};
+/// An attribute's name, and what is wrong with it: "expected ..., got ...; what to do". (No struct:
+/// g++ makes a template of the vector's visible, whatever the pragma says.)
+using AttributeFault = std::pair<std::string, std::string>;
 
 /// What the bridge throws. The text names the operator and every operand that is wrong.
 class Error : public std::runtime_error {
@@ -174,7 +172,7 @@ class Report {
   /// Adds "<operator name>: attribute '<name>': <text>".
   [[gnu::cold, gnu::noinline]] void add_attribute(std::string name, std::string text) {
     add(Status::kAttribute, {"attribute '", name, "': ", text});
-    attributes_.push_back({std::move(name), std::move(text)});
+    attributes_.emplace_back(std::move(name), std::move(text));
   }
 
   /// Adds the faults of another report.

@@ -226,11 +226,11 @@ class AttributesAsJson final : public AttributeVisitor {
     } catch (const Error& error) {
       if (input_count == kAttributesAlone && !error.attributes().empty()) {
         std::string faults;
-        for (const AttributeFault& fault : error.attributes()) {
+        for (const auto& [name, text] : error.attributes()) {
           faults.append(faults.empty() ? "[[" : ", [");
-          append_json(faults, as_utf8(fault.name).c_str());
+          append_json(faults, as_utf8(name).c_str());
           faults += ", ";
-          append_json(faults, as_utf8(fault.text).c_str());
+          append_json(faults, as_utf8(text).c_str());
           faults += ']';
         }
         *status = static_cast<int>(Status::kOk);
