@@ -9,7 +9,7 @@ import re
 import pytest
 from conftest import SOURCE
 
-from aten_bridge import _codec, _operators, build
+from aten_bridge import _codec, _introspection, _operators, build
 
 INCLUDE = SOURCE / "include/aten_bridge"
 
@@ -61,6 +61,15 @@ def test_attribute_types_have_the_numbers_of_the_header():
     assert [(type_.name, type_.value) for type_ in _codec.AttributeType] == [
         (name, i) for i, name in enumerate(names)
     ]
+
+
+def test_statuses_have_the_numbers_of_the_header():
+    header = (INCLUDE / "core/errors.h").read_text()
+    numbers = dict(re.findall(r"^  k(\w+) = (\d+), +///<", header, re.MULTILINE))
+    assert len(numbers) == 14  # and kOk
+    for status in list(_introspection.Status)[1:]:
+        name = {"PYTORCH": "PyTorch", "VALUES": "Values", "META_IN_PYTHON": "MetaInPython"}
+        assert numbers[name[status.name]] == str(status.value)
 
 
 def test_attributes_of_operators_have_a_letter_for_each_type_but_lists_of_lists():
