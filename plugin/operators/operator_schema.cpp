@@ -150,12 +150,17 @@ Schema read_schema(const c10::FunctionSchema& schema) {
   read.name = full_name(schema.operator_name());
   bool has_tensor = false;
   for (const c10::Argument& argument : schema.arguments()) {
-    read.arguments.push_back(read_argument(argument, read.fault));
+    std::string fault;
+    read.arguments.push_back(read_argument(argument, fault));
     has_tensor = has_tensor || read.arguments.back().form == Argument::Form::kTensor ||
                  read.arguments.back().form == Argument::Form::kTensors;
     if (writes(argument)) {
-      read.fault = detail::join({"it writes its argument '", argument.name(),
-                                 "'; use an overload that returns its results"});
+      fault = detail::join({"it writes its argument '", argument.name(),
+                            "'; use an overload that returns its results"});
+    }
+    if (!fault.empty()) {
+      read.fault = std::move(fault);
+      read.is_writing = writes(argument);
     }
   }
   // All lists of tensors but the last have a length that is an attribute of their name.
@@ -173,6 +178,7 @@ Schema read_schema(const c10::FunctionSchema& schema) {
   }
   read.results = static_cast<int>(schema.returns().size());
   if (read.fault.empty()) {
+    read.is_factory = read.results > 0 && !has_tensor;
     read.fault = read.results == 0 ? "it returns nothing" : !has_tensor ? "it takes no tensor" : "";
   }
   return read;

@@ -40,8 +40,10 @@ struct Argument {
 
 /// An overload, as far as the bridge can call it.
 struct Schema {
-  std::string name;   // "aten::max.dim"
-  std::string fault;  // why it cannot be called; "" if it can
+  std::string name;         // "aten::max.dim"
+  std::string fault;        // why it cannot be called; "" if it can
+  bool is_writing = false;  // an argument: that is why
+  bool is_factory = false;  // takes no tensor: that is why
   std::vector<Argument> arguments;
   int results = 0;
 };

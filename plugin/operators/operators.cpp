@@ -190,8 +190,9 @@ ATEN_BRIDGE_OPERATOR_ENTRY(AtenOperator, false)
 ATEN_BRIDGE_OPERATOR_ENTRY(AtenOperators, true)
 
 /// All overloads of a name such as "aten::max", in JSON: [["aten::max.dim", "why it cannot be
-/// called, or nothing", "its schema", whether sizes depend on values, whether it is random, the
-/// number of tensors or -1, [["dim", "an int", true], ...]], ...].
+/// called, or nothing", whether since it writes, whether since it takes no tensor, "its schema",
+/// whether sizes depend on values, whether it is random, the number of tensors or -1, [["dim", "an
+/// int", true], ...]], ...].
 extern "C" ATEN_BRIDGE_PUBLIC const char* aten_bridge_operator_overloads(const char* name,
                                                                          int* status) {
   using namespace aten_bridge::operators;
@@ -204,7 +205,8 @@ extern "C" ATEN_BRIDGE_PUBLIC const char* aten_bridge_operator_overloads(const c
       append_quoted(json, schema.name);
       json += ", ";
       append_quoted(json, schema.fault);
-      json += ", ";
+      json += schema.is_writing ? ", true, " : ", false, ";
+      json += schema.is_factory ? "true, " : "false, ";
       append_quoted(json, aten_bridge::detail::join({c10::toString(handle.schema())}));
       json += depends_on_values(handle) ? ", true, " : ", false, ";
       json += is_random(handle) ? "true, " : "false, ";

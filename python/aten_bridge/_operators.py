@@ -52,6 +52,8 @@ class Overload(NamedTuple):
 
     name: str  # such as "aten::max.dim"
     fault: str  # why it cannot be called
+    is_writing: bool  # an argument: that is why
+    is_factory: bool  # takes no tensor: that is why
     schema: str
     depends_on_values: bool  # the sizes of its results do
     is_random: bool
@@ -101,17 +103,11 @@ def overloads(library: Library, name: str) -> list[Overload]:
     """All overloads of a name without one, such as "aten::max"."""
     return [
         Overload(
-            full,
-            fault,
-            schema,
-            depends,
-            random,
+            *fields,
             None if inputs < 0 else inputs,
             {n: (text, must) for n, text, must in attributes},
         )
-        for full, fault, schema, depends, random, inputs, attributes in json.loads(
-            _ask(library, "overloads", name)
-        )
+        for *fields, inputs, attributes in json.loads(_ask(library, "overloads", name))
     ]
 
 
@@ -152,7 +148,7 @@ def find_overload(library: Library, name: str, given: Mapping[str, Any], host: H
             f"no tensor; {host.factory}{tensors}"
         )
     if not callable_ones:
-        own = [one for one in known if not one.fault.startswith("it writes ")]
+        own = [one for one in known if not one.is_writing]
         reasons = dict.fromkeys(one.fault for one in own or known)
         raise UnknownOperator(
             f"{name}: expected an operator from tensors to new tensors, got one that is not: "
@@ -165,7 +161,7 @@ def _is_factory(
     known: Sequence[Overload], callable_ones: Sequence[Overload], given: Mapping[str, Any]
 ) -> bool:
     """Whether the attributes are those of an overload that takes no tensor."""
-    faults = [one.faults(given) for one in known if one.fault == "it takes no tensor"]
+    faults = [one.faults(given) for one in known if one.is_factory]
     return bool(faults) and all(min(faults) < one.faults(given) for one in callable_ones)
 
 
