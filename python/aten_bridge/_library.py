@@ -61,9 +61,9 @@ def exported_functions(path: str) -> list[str]:
 
 
 def has_symbol(path: str, name: str) -> bool:
-    """Whether a library, which is not opened, knows the name. Raises OSError for another file.
+    """Whether the name, or one that ends with it, is in a library, which is not opened.
 
-    Needs no pyelftools, which an activated environment may lack.
+    Raises OSError for another file. Needs no pyelftools, which an activated environment may lack.
     """
     file_identity(path)
     _elf.check(path)

@@ -135,8 +135,9 @@ class Kernel(ops.Custom):
         for name in self._model.carried.keys() - model.carried.keys():
             self._remove(name)
         self._model = model
-        for kept in (self._gradients, self._bprops, self._outcomes, self._copies):
-            kept.clear()
+        with self._lock:
+            for kept in (self._gradients, self._bprops, self._outcomes, self._copies):
+                kept.clear()
 
     def add_prim_attr(self, name: str, value: Any) -> Kernel:
         """Sets an attribute, with `kernel`'s checks and errors where it is one of the kernel's.
@@ -150,7 +151,8 @@ class Kernel(ops.Custom):
         description = self._model.description
         if description is None or name not in description.attribute_types:
             self._set(name, value)
-            self._copies.clear()
+            with self._lock:
+                self._copies.clear()
         else:
             self._replace(self._model.with_attribute(name, value))
         return self

@@ -93,11 +93,11 @@ copies = False  # `[]` in the graphs that are compiled now, where `x[i] = y` wri
 @contextlib.contextmanager
 def copying() -> Iterator[None]:
     global copies
-    copies = True
+    before, copies = copies, True
     try:
         yield
     finally:
-        copies = False
+        copies = before
 
 
 @constexpr

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import functools
 import re
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -110,8 +111,8 @@ def _refuse_python(method: str) -> None:
     )
 
 
-class _GradientsLostError(Exception):
-    """The graph is to be compiled with copies."""
+class _GradientsLostError(RuntimeError):
+    """The graph is to be compiled with copies; if that fails too, this is why."""
 
 
 def _check_gradients(graphs: dict, text: str) -> None:
@@ -124,9 +125,7 @@ def _check_gradients(graphs: dict, text: str) -> None:
         return
     for part in graphs.values():
         for operator in part.writes_beside_views():
-            if not _graph_indexing.copies:
-                raise _GradientsLostError
-            raise RuntimeError(
+            raise _GradientsLostError(
                 f"{_places(operator.removeprefix('Inplace').lower())}: expected a tensor without "
                 "views, got a view, or a tensor that has one, in a function that reads Parameters "
                 "and that a graph differentiates, of which MindSpore has wrong gradients; write "
@@ -153,6 +152,9 @@ def check(graph: object) -> None:
 
 
 # ===--- MindSpore's compiler ---===
+
+
+_compiling = threading.RLock()  # what is noted of a graph, and whether it has copies, is of one
 
 
 _LIBRARIES = tuple(f"{Path(package.__file__).parent}/" for package in (mindspore, aten_bridge))
@@ -201,21 +203,21 @@ def _checking(original: Callable) -> Callable:
 
     @functools.wraps(original)
     def compile(self, *arguments, **keywords):
-        _read_now.clear()
-        mistake = None
-        try:
-            return compile_checked(self, *arguments, **keywords)
-        except _GradientsLostError:
-            pass
-        except RuntimeError as error:  # of MindSpore's own, where it makes Parameters inputs
-            mistake = error
-            if "Framework Unexpected Exception" not in str(error):
-                raise
-        try:
-            with _graph_indexing.copying():
+        with _compiling:
+            _read_now.clear()
+            try:
                 return compile_checked(self, *arguments, **keywords)
-        except RuntimeError as error:
-            raise mistake or error from None
+            except _GradientsLostError as error:
+                mistake = RuntimeError(str(error))
+            except RuntimeError as error:  # of MindSpore's own, where it makes Parameters inputs
+                mistake = error
+                if "Framework Unexpected Exception" not in str(error) or not _sites:
+                    raise
+            try:
+                with _graph_indexing.copying():
+                    return compile_checked(self, *arguments, **keywords)
+            except Exception:
+                raise mistake from None
 
     return compile
 

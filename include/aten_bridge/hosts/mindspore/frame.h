@@ -49,11 +49,11 @@ class CallFrame {
                   sizeof(workspaces_));
     }
     // On addresses: a foreign `extra` may hold anything here.
-    const std::uintptr_t bytes = reinterpret_cast<std::uintptr_t>(workspaces_.end) -
-                                 reinterpret_cast<std::uintptr_t>(workspaces_.begin);
-    const std::uintptr_t count = bytes / sizeof(std::size_t);
-    if (nparam >= 0 && bytes % sizeof(std::size_t) == 0 &&
-        count <= static_cast<std::uintptr_t>(nparam)) {
+    const auto begin = reinterpret_cast<std::uintptr_t>(workspaces_.begin);
+    const auto end = reinterpret_cast<std::uintptr_t>(workspaces_.end);
+    const std::uintptr_t count = (end - begin) / sizeof(std::size_t);
+    if (nparam >= 0 && end >= begin && (end - begin) % sizeof(std::size_t) == 0 &&
+        count <= static_cast<std::size_t>(nparam)) {
       size_ = nparam - static_cast<int>(count);
     }
     if (size_ < 0 || (nparam > 0 && params == nullptr) ||

@@ -29,8 +29,8 @@
 namespace aten_bridge::detail {
 
 /// One call, in four steps: describe(), bind(), invoke(), commit(). Each of them first asks whether
-/// there is anything to do. For row-major tensors and a kernel without checks the answer is no, and
-/// little more than the body runs: this is the fast path.
+/// there is anything to do. For row-major tensors and a kernel without checks, state and numbers
+/// among its inputs the answer is no, and little more than the body runs: this is the fast path.
 class PyTorchCall {
  public:
   /// `is_gradient`: each output is like a tensor among the inputs.

@@ -76,7 +76,7 @@ inline at::Tensor make_empty(at::IntArrayRef sizes, const at::TensorOptions& opt
   return at::empty(sizes, options);
 }
 
-/// What a tensor is made like that nobody tells more of; `device`: where there is no input.
+/// The options of a new tensor: those of the first input, or, where there is none, of `device`.
 inline at::TensorOptions options_of_first(const Arguments& arguments, c10::Device device) {
   for (int i = 0; i < arguments.inputs; ++i) {
     if (arguments.operands[i].view.defined()) {
