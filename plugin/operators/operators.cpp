@@ -135,7 +135,12 @@ int count_inputs(const Schema& schema) {
   return count;
 }
 
-using detail::keep_answer;
+/// A text for Python, valid until the thread's next.
+const char* keep(std::string text) {
+  thread_local std::string kept;
+  kept = std::move(text);
+  return kept.c_str();  // NOLINT(clang-analyzer-cplusplus.InnerPointer)
+}
 
 void append_quoted(std::string& json, const std::string& text) {
   json += '"';
@@ -224,7 +229,7 @@ extern "C" ATEN_BRIDGE_PUBLIC const char* aten_bridge_operator_overloads(const c
       json += "]]";
     }
     *status = 0;
-    return keep_answer(json + "]");
+    return keep(json + "]");
   } catch (...) {
     return aten_bridge::detail::answer_failure("AtenOperator", 0, status);
   }
@@ -241,7 +246,7 @@ extern "C" ATEN_BRIDGE_PUBLIC const char* aten_bridge_operator_names() {
     json += json.size() == 1 ? "" : ", ";
     aten_bridge::operators::append_quoted(json, name);
   }
-  return aten_bridge::operators::keep_answer(json + "]");
+  return aten_bridge::operators::keep(json + "]");
 }
 
 /// What the kernel of a text for `aten_bridge_operator` is, as the Describe function of one that
