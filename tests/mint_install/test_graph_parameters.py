@@ -220,3 +220,71 @@ def test_the_gradients_of_a_graph_need_no_copies(write):
     graph = ms.jit(network)
     _, (gradient,) = ms.value_and_grad(lambda x: graph(x), None, [network.w])(ms.Tensor(X))
     np.testing.assert_allclose(gradient.asnumpy(), expected(write)[2], rtol=1e-5)
+
+
+# ===--- functions in functions, whose gradients were by tensors of the outer one ---===
+
+
+@ms.jit
+def augmented_in_a_closure(x, y):
+    def inner(a):
+        b = a * 1.5
+        b[1:] *= y[1:]
+        return (b * b).sum()
+
+    return ms.grad(inner)(x)
+
+
+@ms.jit
+def columns_in_a_closure(x, y):
+    def inner(a):
+        b = a * 1.5
+        b[:, 1:] *= y[:, 1:]
+        return (b * b).sum()
+
+    return ms.grad(inner)(x)
+
+
+@ms.jit
+def assigned_in_a_closure(x, y):
+    def inner(a):
+        b = a * 1.5
+        b[1:] = a[1:] * y[1:]
+        return (b * b).sum()
+
+    return ms.grad(inner)(x)
+
+
+@ms.jit
+def augmented_with_inputs(x, y):
+    def inner(a, y):
+        b = a * 1.5
+        b[1:] *= y[1:]
+        return (b * b).sum()
+
+    return ms.grad(inner)(x, y)
+
+
+@pytest.mark.parametrize(
+    ("function", "factor"),
+    [(augmented_in_a_closure, 1.5), (assigned_in_a_closure, 1.0), (augmented_with_inputs, 1.5)],
+)
+def test_functions_in_functions(function, factor):
+    y = 10 * X
+    expected = 2 * X * np.concatenate([np.full_like(X[:1], 1.5), factor * y[1:]]) ** 2
+    gradient = function(ms.Tensor(X), ms.Tensor(y))
+    np.testing.assert_allclose(gradient.asnumpy(), expected, rtol=1e-5)
+
+
+def test_a_write_to_a_view_in_a_closure_is_refused_for_each_shape():
+    line = columns_in_a_closure.__wrapped__.__code__.co_firstlineno + 4
+    for rows in (X, X[:2]):
+        with pytest.raises(RuntimeError) as error:
+            columns_in_a_closure(ms.Tensor(rows), ms.Tensor(rows))
+        assert str(error.value) == (
+            f"{__file__}:{line}: `b[:, 1:] *= y[:, 1:]`: expected a tensor without views, got a view, "
+            "or a tensor that has one, in a function that reads tensors of the function around it and "
+            "that a graph differentiates, of which MindSpore has wrong gradients; pass them as "
+            "inputs, write parts by `x[1:] = x[1:] + 1`, use `x.clone()` for another tensor, or "
+            "take the gradients in PyNative mode, of the graph (`ms.jit`)"
+        )

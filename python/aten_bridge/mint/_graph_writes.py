@@ -10,6 +10,7 @@ import ast
 import functools
 import re
 import threading
+import weakref
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -38,6 +39,8 @@ from aten_bridge.mint._graph_statements import (
 # compilation last; MindSpore reads a function once.
 _sites: dict[tuple[str, int], tuple[str, str]] = {}
 _read_now: set[tuple[str, int]] = set()
+_in_closures: set[tuple[str, int]] = set()  # sites in functions that read names of an outer one
+_with_closures = weakref.WeakSet()  # what was compiled and has such sites
 
 
 def _sites_of(tree: ast.AST) -> Iterator[tuple[int, str]]:
@@ -56,11 +59,37 @@ def _sites_of(tree: ast.AST) -> Iterator[tuple[int, str]]:
                 yield node.lineno, "copy"
 
 
-def _note(function: parser.Parser, sites: list[tuple[int, str]]) -> None:
-    for line, method in sites:
+def _names(tree: ast.AST, kind: type) -> set[str]:
+    return {one.id for one in ast.walk(tree) if isinstance(one, ast.Name) and type(one.ctx) is kind}
+
+
+def _own_names(function: ast.AST) -> set[str]:
+    """What a function's parameters and assignments name."""
+    parameters = {one.arg for one in ast.walk(function) if isinstance(one, ast.arg)}
+    return parameters | _names(function, ast.Store)
+
+
+def _closures_that_write(tree: ast.AST, sites: list[tuple[int, str]]) -> Iterator[int]:
+    """The lines of the sites in functions that read names of the function around them."""
+    inner = [one for one in ast.walk(tree) if isinstance(one, (ast.FunctionDef, ast.Lambda))]
+    for outer in inner:
+        for one in inner:
+            if (
+                one is not outer
+                and outer.lineno <= one.lineno <= one.end_lineno <= outer.end_lineno
+            ):
+                around = _own_names(outer) - _own_names(one)
+                if around & _names(one, ast.Load):
+                    yield from (n for n, _ in sites if one.lineno <= n <= one.end_lineno)
+
+
+def _note(function: parser.Parser, tree: ast.AST) -> None:
+    for line, method in tree.aten_bridge_sites:
         place = function.filename, function.line_offset + line - 1
         _sites[place] = function.lines[line - 1].strip(), method.replace("_", "")
         _read_now.add(place)
+        if line in tree.aten_bridge_closures:
+            _in_closures.add(place)
 
 
 def _places(method: str) -> str:
@@ -115,32 +144,35 @@ class _GradientsLostError(RuntimeError):
     """The graph is to be compiled with copies; if that fails too, this is why."""
 
 
-def _check_gradients(graphs: dict, text: str) -> None:
-    """Of a function that writes to views MindSpore makes Parameters further inputs.
+def _check_gradients(graphs: dict, text: str, has_closures: bool) -> None:
+    """Of a function that writes to views MindSpore makes what it reads of others further inputs.
 
     It then takes their gradients for those of the inputs, and has 0 for those of Parameters.
     """
     parameters = set(re.findall(r"^(%para\w+).*: .*is_parameter", text, re.MULTILINE))
-    if not any(part.reads_any(parameters) for part in graphs.values()):
+    reads_parameters = any(part.reads_any(parameters) for part in graphs.values())
+    if not reads_parameters and not has_closures:
         return
     for part in graphs.values():
         for operator in part.writes_beside_views():
+            reads = "Parameters" if reads_parameters else "tensors of the function around it"
+            cure = "" if reads_parameters else "pass them as inputs, "
             raise _GradientsLostError(
                 f"{_places(operator.removeprefix('Inplace').lower())}: expected a tensor without "
-                "views, got a view, or a tensor that has one, in a function that reads Parameters "
-                "and that a graph differentiates, of which MindSpore has wrong gradients; write "
-                "parts by `x[1:] = x[1:] + 1`, use `x.clone()` for another tensor, or take the "
-                "gradients in PyNative mode, of the graph (`ms.jit`)"
+                f"views, got a view, or a tensor that has one, in a function that reads {reads} "
+                f"and that a graph differentiates, of which MindSpore has wrong gradients; {cure}"
+                "write parts by `x[1:] = x[1:] + 1`, use `x.clone()` for another tensor, or take "
+                "the gradients in PyNative mode, of the graph (`ms.jit`)"
             )
 
 
-def check(graph: object) -> None:
+def check(graph: object, has_closures: bool) -> None:
     """Raises RuntimeError if what a compiled graph writes, or a gradient, would be lost."""
     if graph is None or not _sites:
         return
     text = dump_func_graph(graph)
     graphs = read_graphs(text)
-    _check_gradients(graphs, text)
+    _check_gradients(graphs, text, has_closures)
     inputs = set(re.findall(r"^(%para\w+): (?!.*is_parameter)", text, re.MULTILINE))
     for part in graphs.values():
         if "PyExecute" in part.operators.values():
@@ -176,10 +208,11 @@ def _rewriting(original: Callable) -> Callable:
             return tokens, tree
         if not hasattr(tree, "aten_bridge_sites"):
             tree.aten_bridge_sites = list(_sites_of(tree))
+            tree.aten_bridge_closures = {*_closures_that_write(tree, tree.aten_bridge_sites)}
             MethodRewriter().visit(tree)
             if tree.aten_bridge_sites:
                 Rewriter().visit(tree)
-        _note(self, tree.aten_bridge_sites)
+        _note(self, tree)
         return tokens, tree
 
     return parse
@@ -193,7 +226,10 @@ def _checking(original: Callable) -> Callable:
         phase, is_new = result if isinstance(result, tuple) else (result, is_one_more)
         if is_new:
             try:
-                check(self._graph_executor.get_func_graph(phase))
+                compiled = getattr(self, "fn", arguments[0])
+                if not _in_closures.isdisjoint(_read_now):
+                    _with_closures.add(compiled)
+                check(self._graph_executor.get_func_graph(phase), compiled in _with_closures)
             except Exception:
                 cells = [x.compile_cache for x in arguments[:1] if hasattr(x, "compile_cache")]
                 for cache in (api.ms_compile_cache, *cells):
