@@ -282,9 +282,9 @@ def test_a_write_to_a_view_in_a_closure_is_refused_for_each_shape():
         with pytest.raises(RuntimeError) as error:
             columns_in_a_closure(ms.Tensor(rows), ms.Tensor(rows))
         assert str(error.value) == (
-            f"{__file__}:{line}: `b[:, 1:] *= y[:, 1:]`: expected a tensor without views, got a view, "
-            "or a tensor that has one, in a function that reads tensors of the function around it and "
-            "that a graph differentiates, of which MindSpore has wrong gradients; pass them as "
-            "inputs, write parts by `x[1:] = x[1:] + 1`, use `x.clone()` for another tensor, or "
-            "take the gradients in PyNative mode, of the graph (`ms.jit`)"
+            f"{__file__}:{line}: `b[:, 1:] *= y[:, 1:]`: expected a tensor without views, got a "
+            "view, or a tensor that has one, in a function that reads tensors of the function "
+            "around it and that a graph differentiates, of which MindSpore has wrong gradients; "
+            "pass them as inputs, write parts by `x[1:] = x[1:] + 1`, use `x.clone()` for another "
+            "tensor, or take the gradients in PyNative mode, of the graph (`ms.jit`)"
         )

@@ -204,3 +204,46 @@ def test_topk_of_empty_tensors(shape, dtype):
                     assert first_line == f"ValueError: topk: expected k from 0 to {most}, got {k}"
                 else:
                     assert same(result, expected), (k, dim, shown(result), shown(expected))
+
+
+# ===--- `v[i] = y` where v is a view and a gradient is taken ---===
+
+
+def _columns(x, y):
+    v = x.T
+    v[1:] = y.T[1:]
+    return x
+
+
+def _a_number(x, y):
+    x.T[1:] = 2.0
+    return x
+
+
+def _a_column(x, y):
+    v = x[1:].T
+    v[1] = y[1:, 0]
+    return x
+
+
+def _masked(x, y):
+    v = x.T
+    v[v > 1] = 2.0
+    return x
+
+
+@pytest.mark.parametrize("write", [_columns, _a_number, _a_column, _masked])
+def test_gradients_of_what_is_written_to_a_view_by_an_index(write):
+    x = np.arange(12, dtype=np.float32).reshape(3, 4) / 4
+    y = x[::-1].copy()
+
+    def loss(x, y):
+        z = write(x * 1.5, y)
+        return (z * z).sum() + y.sum()
+
+    expected = [torch.tensor(x, requires_grad=True), torch.tensor(y, requires_grad=True)]
+    loss(*expected).backward()
+    for gradient, tensor in zip(
+        ms.grad(loss, (0, 1))(ms.Tensor(x), ms.Tensor(y)), expected, strict=True
+    ):
+        np.testing.assert_allclose(gradient.asnumpy(), tensor.grad.numpy(), rtol=1e-5)

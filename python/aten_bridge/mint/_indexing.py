@@ -226,9 +226,14 @@ def __setitem__(self, index, value):
     value = beside(value, self)
     if self.dtype == ms.bfloat16 and (_is_view(index) or _has_no_bfloat16(index)):
         return _set_bfloat16(self, index, value)
-    if self.is_contiguous() or _is_view(index):
+    # MindSpore writes to a copy and forgets it, or, for a gradient, to a new tensor that takes the
+    # name: of the views of other tensors only those by `[]` hand their gradient on then.
+    is_lost = not _is_view(index) or (
+        self.parent_tensor_ is None and _pynative_executor.requires_grad()
+    )
+    if self.is_contiguous() or not is_lost:
         return _setitem(self, index, value)
-    whole = self.contiguous()  # MindSpore would write to a copy and forget it
+    whole = mint.clone(self)
     _setitem(whole, index, value)
     self.copy_(whole)
     return self
