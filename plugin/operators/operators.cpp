@@ -142,6 +142,12 @@ const char* keep(std::string text) {
   return kept.c_str();  // NOLINT(clang-analyzer-cplusplus.InnerPointer)
 }
 
+const char* fail(int* status) {
+  Failure failure = detail::record_failure("AtenOperator", nullptr, 0);
+  *status = static_cast<int>(failure.status);
+  return keep(std::move(failure.text));
+}
+
 void append_quoted(std::string& json, const std::string& text) {
   json += '"';
   for (const char letter : text) {
@@ -231,7 +237,7 @@ extern "C" ATEN_BRIDGE_PUBLIC const char* aten_bridge_operator_overloads(const c
     *status = 0;
     return keep(json + "]");
   } catch (...) {
-    return aten_bridge::detail::answer_failure("AtenOperator", 0, status);
+    return fail(status);
   }
 }
 
@@ -258,7 +264,7 @@ extern "C" ATEN_BRIDGE_PUBLIC const char* aten_bridge_operator_describe(const ch
     *status = 0;
     return aten_bridge::detail::describe(find_kernel(text), CpuDevice::kType);
   } catch (...) {
-    return aten_bridge::detail::answer_failure("AtenOperator", 0, status);
+    return fail(status);
   }
 }
 
@@ -275,8 +281,18 @@ extern "C" ATEN_BRIDGE_PUBLIC const char* aten_bridge_operator_infer(
         input_count < 0 ? find_kernel(text) : find_kernel(text, input_count),
         aten_bridge::detail::MindSporeCustom::kMessages, inputs, input_count, &attribute, 1,
         status);
+  } catch (const LengthError& error) {
+    if (input_count >= 0) {
+      return fail(status);
+    }
+    std::string json = "[[";
+    append_quoted(json, error.attribute);
+    json += ", ";
+    append_quoted(json, error.fault);
+    *status = 0;
+    return keep(json + "]]");
   } catch (...) {
-    return aten_bridge::detail::answer_failure("AtenOperator", input_count, status);
+    return fail(status);
   }
 }
 

@@ -546,7 +546,8 @@ TEST(DescribeTest, NamesAttributesTypes) {
 TEST(PythonInferTest, FaultsOfAttributesAloneAreAList) {
   constexpr int kAttributesAlone = -1;
   EXPECT_EQ(ask("FirstCall", kAttributesAlone, nullptr, {}),
-            R"([["count", "expected an int, got nothing; "]])");
+            R"([["count", "expected an int, got nothing; set it where the operator is made, as in )"
+            R"(add_prim_attr(\"count\", ...)"]])");
   const int64_t three = 3;
   EXPECT_EQ(ask("FirstCall", kAttributesAlone, nullptr, {{"count", 1, 1, &three}}), "[]");
 }

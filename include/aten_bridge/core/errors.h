@@ -14,8 +14,6 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
-#include <utility>
-#include <vector>
 
 #pragma GCC visibility push(hidden)
 
@@ -43,23 +41,28 @@ enum class Status : int {
 /// How a failure reaches a host that knows two ways: by a std::runtime_error or by a `Status`.
 enum class ErrorMode : bool { kThrow, kReturn };
 
-/// An attribute's name, and what is wrong with it: "expected ..., got ...; what to do". (No struct:
-/// g++ makes a template of the vector's visible, whatever the pragma says.)
-using AttributeFault = std::pair<std::string, std::string>;
-
 /// What the bridge throws. The text names the operator and every operand that is wrong.
 class Error : public std::runtime_error {
  public:
-  Error(Status status, const std::string& text, std::vector<AttributeFault> attributes = {})
-      : std::runtime_error(text), status_(status), attributes_(std::move(attributes)) {}
+  Error(Status status, const std::string& text) : std::runtime_error(text), status_(status) {}
   Status status() const noexcept { return status_; }
-
-  /// The attributes that are wrong, which the text names too.
-  const std::vector<AttributeFault>& attributes() const noexcept { return attributes_; }
 
  private:
   Status status_;
-  std::vector<AttributeFault> attributes_;
+};
+
+/// Is told of attributes that are wrong.
+class AttributeFaults {
+ public:
+  AttributeFaults() = default;
+  AttributeFaults(const AttributeFaults&) = delete;
+  AttributeFaults& operator=(const AttributeFaults&) = delete;
+
+  /// `text` is "expected ..., got ...; what to do".
+  virtual void add(const char* name, const std::string& text) = 0;
+
+ protected:
+  ~AttributeFaults() = default;
 };
 
 }  // namespace aten_bridge
@@ -158,8 +161,10 @@ namespace aten_bridge {
 /// Collects the faults of one call, so that all of them are reported at once, a line each.
 class Report {
  public:
-  /// `operator_name` opens every line; it must outlive the report.
-  explicit Report(const char* operator_name) noexcept : operator_name_(operator_name) {}
+  /// `operator_name` opens every line; it must outlive the report. `attributes` is told of those
+  /// that are wrong.
+  explicit Report(const char* operator_name, AttributeFaults* attributes = nullptr) noexcept
+      : operator_name_(operator_name), attributes_(attributes) {}
 
   /// Adds "<operator name>: <fault>". The first fault gives the report its status.
   [[gnu::cold, gnu::noinline]] void add(Status status, std::initializer_list<detail::Part> fault) {
@@ -170,24 +175,23 @@ class Report {
   }
 
   /// Adds "<operator name>: attribute '<name>': <text>".
-  [[gnu::cold, gnu::noinline]] void add_attribute(std::string name, std::string text) {
+  [[gnu::cold, gnu::noinline]] void add_attribute(const char* name, const std::string& text) {
     add(Status::kAttribute, {"attribute '", name, "': ", text});
-    attributes_.emplace_back(std::move(name), std::move(text));
+    if (attributes_ != nullptr) {
+      attributes_->add(name, text);
+    }
   }
 
   /// Adds the faults of another report.
   [[gnu::cold]] void add(const Report& other) {
     status_ = ok() ? other.status_ : status_;
-    attributes_.insert(attributes_.end(), other.attributes_.begin(), other.attributes_.end());
     text_ += detail::join({text_.empty() || other.ok() ? "" : "\n", other.text_});
   }
 
   bool ok() const noexcept { return status_ == Status::kOk; }
 
   /// Throws `Error` with all that was added.
-  [[noreturn, gnu::cold, gnu::noinline]] void raise() const {
-    throw Error(status_, text_, attributes_);
-  }
+  [[noreturn, gnu::cold, gnu::noinline]] void raise() const { throw Error(status_, text_); }
 
   /// The same if anything was added.
   void raise_if_failed() const {
@@ -200,7 +204,7 @@ class Report {
   const char* operator_name_;
   Status status_ = Status::kOk;
   std::string text_;
-  std::vector<AttributeFault> attributes_;
+  AttributeFaults* attributes_;
 };
 
 /// Whether an operand is read or written. `kSlot` is for kernels that take the operands as they

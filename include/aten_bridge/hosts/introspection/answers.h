@@ -217,31 +217,22 @@ class AttributesAsJson final : public AttributeVisitor {
   return keep_answer(text + "]}");
 }
 
-[[gnu::cold]] ATEN_BRIDGE_INLINE const char* answer_failure(const char* operator_name,
-                                                            int input_count, int* status) noexcept {
-  const Failure failure = record_failure(operator_name, nullptr, 0);
-  try {
-    try {
-      throw;
-    } catch (const Error& error) {
-      if (input_count == kAttributesAlone && !error.attributes().empty()) {
-        std::string faults;
-        for (const auto& [name, text] : error.attributes()) {
-          faults.append(faults.empty() ? "[[" : ", [");
-          append_json(faults, as_utf8(name).c_str());
-          faults += ", ";
-          append_json(faults, as_utf8(text).c_str());
-          faults += ']';
-        }
-        *status = static_cast<int>(Status::kOk);
-        return keep_answer(faults + "]");
-      }
-    }
-  } catch (...) {  // NOLINT(bugprone-empty-catch): the text has it
+/// Lists attributes that are wrong in JSON, with what is wrong.
+class FaultsAsJson final : public AttributeFaults {
+ public:
+  [[gnu::cold]] void add(const char* name, const std::string& text) override {
+    json_.append(json_.size() == 1 ? "[" : ", [");
+    append_json(json_, as_utf8(name).c_str());
+    json_ += ", ";
+    append_json(json_, as_utf8(text).c_str());
+    json_ += ']';
   }
-  *status = static_cast<int>(failure.status);
-  return last_error_text().c_str();  // not another library's aten_bridge_last_error()
-}
+
+  std::string text() const { return json_ + "]"; }
+
+ private:
+  std::string json_ = "[";
+};
 
 [[gnu::cold]] ATEN_BRIDGE_INLINE const char* infer_for_python(
     const KernelBase& kernel, const HostMessages& messages, const PythonInput* inputs,
@@ -251,12 +242,12 @@ class AttributesAsJson final : public AttributeVisitor {
     const PythonAttributes given(messages, attributes, attribute_count);
     if (input_count == kAttributesAlone) {  // calls no function of the kernel's
       check_pytorch(kernel.info.operator_name);
-      Report report(kernel.info.operator_name);
+      FaultsAsJson faults;
+      Report report(kernel.info.operator_name, &faults);
       if (kernel.info.has_instance) {
         kernel.make_instance(given, report);
       }
-      report.raise_if_failed();
-      return "[]";
+      return keep_answer(faults.text());
     }
     std::vector<AbstractValue> known;
     for (int i = 0; i < input_count; ++i) {
@@ -274,7 +265,8 @@ class AttributesAsJson final : public AttributeVisitor {
     }
     return keep_answer(text + "]");
   } catch (...) {
-    return answer_failure(kernel.info.operator_name, input_count, status);
+    *status = static_cast<int>(record_failure(kernel.info.operator_name, nullptr, 0).status);
+    return last_error_text().c_str();  // not another library's aten_bridge_last_error()
   }
 }
 

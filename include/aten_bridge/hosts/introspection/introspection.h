@@ -51,10 +51,6 @@ ATEN_BRIDGE_INLINE const char* infer_for_python(const KernelBase& kernel,
                                                 const PythonAttribute* attributes,
                                                 int attribute_count, int* status) noexcept;
 
-/// What `infer_for_python` answers while an exception is handled.
-ATEN_BRIDGE_INLINE const char* answer_failure(const char* operator_name, int input_count,
-                                              int* status) noexcept;
-
 }  // namespace aten_bridge::detail
 
 #pragma GCC visibility pop

@@ -101,7 +101,8 @@ class JaxInstances : private InstanceCache<JaxCacheEntry> {
       JaxValue value;
       if (!read_value(attributes, i, value)) {
         report.add_attribute(
-            name, "expected a bool, an int, a float, a str or a list of these, got something else");
+            name.c_str(),
+            "expected a bool, an int, a float, a str or a list of these, got something else");
         continue;
       }
       kept.values.push_back({name, value.type, value.dtype, {}});
@@ -112,7 +113,7 @@ class JaxInstances : private InstanceCache<JaxCacheEntry> {
     const JaxAttributes given(attributes);
     if (given.find(kNoneAttribute) >= 0 &&
         (!given.ints(kNoneAttribute, kept.nones) || !is_ascending(kept.nones))) {
-      report.add_attribute(std::string(kNoneAttribute),
+      report.add_attribute(kNoneAttribute.data(),
                            "expected which inputs are None, in their order, got something else");
     }
     report.raise_if_failed();
