@@ -65,7 +65,7 @@ ATEN_BRIDGE_ATTRIBUTE_TYPES(ATEN_BRIDGE_ATTRIBUTE_TYPE)
 /// Calls `visitor` with `value`, which may be null, as a pointer to that type, and returns what it
 /// does; for kNumber and kDtype, which no host has, what its result is by default.
 template <class Void, class Visitor>
-auto visit_attribute_type(AttributeType type, Void* value, const Visitor& visitor) {
+[[gnu::cold]] auto visit_attribute_type(AttributeType type, Void* value, const Visitor& visitor) {
   switch (type) {
 #define ATEN_BRIDGE_ATTRIBUTE_TYPE(type, T, text) \
   case AttributeType::type:                       \

@@ -117,7 +117,7 @@ class PythonAttributes final : public Attributes {
   }
   /// The elements of a list: numbers as they lie, others as attributes of their own.
   template <class T>
-  void read(const PythonAttribute& a, std::vector<T>& to) const {
+  [[gnu::cold]] void read(const PythonAttribute& a, std::vector<T>& to) const {
     using Element =
         std::conditional_t<std::is_same_v<T, double>, double,
                            std::conditional_t<std::is_arithmetic_v<T>, int64_t, PythonAttribute>>;
