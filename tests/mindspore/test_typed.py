@@ -646,9 +646,9 @@ def test_the_library_may_be_a_path():
 
 
 def test_a_library_of_another_interface(monkeypatch):
-    monkeypatch.setattr("aten_bridge._introspection._INTERFACE", 2)
+    monkeypatch.setattr("aten_bridge._introspection._INTERFACE", 3)
     assert error_text(ImportError, lambda: typed("LeakyRelu")) == (
-        f"{MINDSPORE}:LeakyRelu: expected a library of interface 2, got 1 of aten_bridge 0.1.0; "
+        f"{MINDSPORE}:LeakyRelu: expected a library of interface 3, got 2 of aten_bridge 0.1.0; "
         "build it again with the aten_bridge.h that this Python module came with, or use the "
         "module that came with the library's"
     )
