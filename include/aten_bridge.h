@@ -88,7 +88,7 @@
 #define ATEN_BRIDGE_HOSTS(X, argument) \
   ATEN_BRIDGE_IF_PYTORCH(X, argument) ATEN_BRIDGE_IF_JAX(X, argument)
 
-#define ATEN_BRIDGE_BIT(HOST, bit, argument) bit +
+#define ATEN_BRIDGE_BIT(HOST, bit, argument) bit +  // NOLINT(bugprone-macro-parentheses)
 #if defined(ATEN_BRIDGE_COMPILED) &&                                                     \
     ATEN_BRIDGE_COMPILED !=                                                              \
         ATEN_BRIDGE_HOSTS(ATEN_BRIDGE_BIT, ) 2 * defined(ATEN_BRIDGE_MINDSPORE_PLUGIN) + \

@@ -545,9 +545,10 @@ TEST(DescribeTest, NamesAttributesTypes) {
 
 TEST(PythonInferTest, FaultsOfAttributesAloneAreAList) {
   constexpr int kAttributesAlone = -1;
-  EXPECT_EQ(ask("FirstCall", kAttributesAlone, nullptr, {}),
-            R"([["count", "expected an int, got nothing; set it where the operator is made, as in )"
-            R"(add_prim_attr(\"count\", ...)"]])");
+  EXPECT_EQ(
+      ask("FirstCall", kAttributesAlone, nullptr, {}),
+      R"json([["count", "expected an int, got nothing; set it where the operator is made, as )json"
+      R"json(in add_prim_attr(\"count\", ...)"]])json");
   const int64_t three = 3;
   EXPECT_EQ(ask("FirstCall", kAttributesAlone, nullptr, {{"count", 1, 1, &three}}), "[]");
 }

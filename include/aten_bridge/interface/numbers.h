@@ -43,7 +43,7 @@ Number load_number(const void* data) {
     return {Number::Type::kBool, load<std::uint8_t>(data) != 0, {}};
   } else if constexpr (std::is_integral_v<T>) {
     const T value = load<T>(data);
-    const auto integer = static_cast<int64_t>(value);
+    const auto integer = static_cast<int64_t>(value);  // NOLINT(bugprone-signed-char-misuse)
     if (std::is_unsigned_v<T> && integer < 0) {
       return {Number::Type::kBigInt, 0, {static_cast<double>(value), 0}};
     }

@@ -102,17 +102,17 @@ class PythonAttributes final : public Attributes {
     });
   }
 
-  void read(const PythonAttribute& a, bool& to) const {
+  static void read(const PythonAttribute& a, bool& to) {
     to = *static_cast<const int64_t*>(a.data) != 0;
   }
-  void read(const PythonAttribute& a, int64_t& to) const {
+  static void read(const PythonAttribute& a, int64_t& to) {
     to = *static_cast<const int64_t*>(a.data);
   }
   void read(const PythonAttribute& a, double& to) const {
     const double given = *static_cast<const double*>(a.data);
     to = is_exact_ ? given : widen(static_cast<float>(given));
   }
-  void read(const PythonAttribute& a, std::string& to) const {
+  static void read(const PythonAttribute& a, std::string& to) {
     to.assign(static_cast<const char*>(a.data), static_cast<std::size_t>(a.size));
   }
   /// The elements of a list: numbers as they lie, others as attributes of their own.

@@ -144,7 +144,7 @@ class PyTorchCall {
 
   [[gnu::always_inline]] void describe_input(int index, const c10::IValue& value,
                                              const ParameterInfo& parameter,
-                                             const OperandCheck* check) {
+                                             const OperandCheck* check) const {
     Operand& operand = arguments_.operands[index];
     operand.check = check;
     operand.name = operand_name(check, Role::kInput, index);

@@ -83,7 +83,7 @@ inline at::TensorOptions options_of_first(const Arguments& arguments, c10::Devic
       return arguments.operands[i].view.options();
     }
   }
-  return at::TensorOptions(device);
+  return {device};
 }
 
 /// As many of the first inputs that are tensors as there are outputs: what those of a gradient are

@@ -102,7 +102,7 @@ struct SchemaType {
     return {c10::NumberType::get(), c10::NumberType::get()};
   }
   return visit_attribute_type(type, static_cast<void*>(nullptr), [](auto* of) {
-    const c10::TypePtr plain = c10::getTypePtr<std::remove_pointer_t<decltype(of)>>();
+    const c10::TypePtr& plain = c10::getTypePtr<std::remove_pointer_t<decltype(of)>>();
     return SchemaType{plain, plain};
   });
 }
