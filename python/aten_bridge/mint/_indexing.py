@@ -226,14 +226,14 @@ def __setitem__(self, index, value):
     value = beside(value, self)
     if self.dtype == ms.bfloat16 and (_is_view(index) or _has_no_bfloat16(index)):
         return _set_bfloat16(self, index, value)
-    # MindSpore writes to a copy and forgets it, or, for a gradient, to a new tensor that takes the
-    # name: of the views of other tensors only those by `[]` hand their gradient on then.
-    is_lost = not _is_view(index) or (
-        self.parent_tensor_ is None and _pynative_executor.requires_grad()
-    )
-    if self.is_contiguous() or not is_lost:
+    # MindSpore writes to a copy of others and forgets it, or, for a gradient, to a new tensor
+    # that takes the name: only views by `[]` hand their gradient on then.
+    if self.is_contiguous() or (
+        _is_view(index)
+        and (self.parent_tensor_ is not None or not _pynative_executor.requires_grad())
+    ):
         return _setitem(self, index, value)
-    whole = mint.clone(self)
+    whole = self.contiguous()
     _setitem(whole, index, value)
     self.copy_(whole)
     return self
