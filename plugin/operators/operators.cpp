@@ -26,7 +26,9 @@ namespace aten_bridge::operators {
 namespace {
 
 using detail::AotExtra;
+using detail::append_json;
 using detail::CpuDevice;
+using detail::keep_answer;
 using detail::MindSporeAttributes;
 using detail::MindSporeCustom;
 
@@ -135,25 +137,10 @@ int count_inputs(const Schema& schema) {
   return count;
 }
 
-/// A text for Python, valid until the thread's next.
-const char* keep(std::string text) {
-  thread_local std::string kept;
-  kept = std::move(text);
-  return kept.c_str();  // NOLINT(clang-analyzer-cplusplus.InnerPointer)
-}
-
 const char* fail(int* status) {
   Failure failure = detail::record_failure("AtenOperator", nullptr, 0);
   *status = static_cast<int>(failure.status);
-  return keep(std::move(failure.text));
-}
-
-void append_quoted(std::string& json, const std::string& text) {
-  json += '"';
-  for (const char letter : text) {
-    json.append(letter == '"' || letter == '\\' ? "\\" : "").append(1, letter);
-  }
-  json += '"';
+  return keep_answer(std::move(failure.text));
 }
 
 }  // namespace
@@ -213,12 +200,12 @@ extern "C" ATEN_BRIDGE_PUBLIC const char* aten_bridge_operator_overloads(const c
     for (const c10::OperatorHandle& handle : find_overloads(name)) {
       const Schema schema = read_schema(handle.schema());
       json += json.size() == 1 ? "[" : ", [";
-      append_quoted(json, schema.name);
+      append_json(json, schema.name.c_str());
       json += ", ";
-      append_quoted(json, schema.fault);
+      append_json(json, schema.fault.c_str());
       json += schema.is_writing ? ", true, " : ", false, ";
       json += schema.is_factory ? "true, " : "false, ";
-      append_quoted(json, aten_bridge::detail::join({c10::toString(handle.schema())}));
+      append_json(json, aten_bridge::detail::join({c10::toString(handle.schema())}).c_str());
       json += depends_on_values(handle) ? ", true, " : ", false, ";
       json += is_random(handle) ? "true, " : "false, ";
       json += std::to_string(count_inputs(schema)) + ", [";
@@ -226,16 +213,16 @@ extern "C" ATEN_BRIDGE_PUBLIC const char* aten_bridge_operator_overloads(const c
         const bool is_list = argument.form == Argument::Form::kTensors && argument.is_required;
         if (argument.form == Argument::Form::kAttribute || is_list) {
           json += json.back() == '[' ? "[" : ", [";
-          append_quoted(json, argument.name);
+          append_json(json, argument.name.c_str());
           json += ", ";
-          append_quoted(json, is_list ? "the number of tensors in this list" : argument.text);
+          append_json(json, is_list ? "the number of tensors in this list" : argument.text);
           json += argument.is_required ? ", true]" : ", false]";
         }
       }
       json += "]]";
     }
     *status = 0;
-    return keep(json + "]");
+    return keep_answer(json + "]");
   } catch (...) {
     return fail(status);
   }
@@ -243,6 +230,7 @@ extern "C" ATEN_BRIDGE_PUBLIC const char* aten_bridge_operator_overloads(const c
 
 /// The names of all operators of the dispatcher, without overloads, in JSON.
 extern "C" ATEN_BRIDGE_PUBLIC const char* aten_bridge_operator_names() {
+  using namespace aten_bridge::operators;
   std::set<std::string> names;
   for (const c10::OperatorName& name : c10::Dispatcher::singleton().getAllOpNames()) {
     names.insert(name.name);
@@ -250,9 +238,9 @@ extern "C" ATEN_BRIDGE_PUBLIC const char* aten_bridge_operator_names() {
   std::string json = "[";
   for (const std::string& name : names) {
     json += json.size() == 1 ? "" : ", ";
-    aten_bridge::operators::append_quoted(json, name);
+    append_json(json, name.c_str());
   }
-  return aten_bridge::operators::keep(json + "]");
+  return keep_answer(json + "]");
 }
 
 /// What the kernel of a text for `aten_bridge_operator` is, as the Describe function of one that
@@ -286,11 +274,11 @@ extern "C" ATEN_BRIDGE_PUBLIC const char* aten_bridge_operator_infer(
       return fail(status);
     }
     std::string json = "[[";
-    append_quoted(json, error.attribute);
+    append_json(json, error.attribute.c_str());
     json += ", ";
-    append_quoted(json, error.fault);
+    append_json(json, error.fault.c_str());
     *status = 0;
-    return keep(json + "]]");
+    return keep_answer(json + "]]");
   } catch (...) {
     return fail(status);
   }

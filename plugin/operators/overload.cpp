@@ -141,12 +141,9 @@ Operator::Operator(const c10::OperatorHandle& handle, const TextAttributes& attr
       constexpr int64_t kMost = 10000;
       int64_t length = 0;
       if (!attributes.get(argument.name.c_str(), length) || length < 0 || length > kMost) {
-        const char* const name = argument.name.c_str();
-        throw LengthError(
-            schema_.name, argument.name,
-            join({"expected the number of tensors in this list, got ",
-                  attributes.has(name) ? detail::attribute_text(attributes, name)
-                                       : join({"nothing; ", attributes.advice(name)})}));
+        throw LengthError(schema_.name, argument.name,
+                          detail::attribute_fault(attributes, argument.name.c_str(),
+                                                  "the number of tensors in this list"));
       }
       lengths_.back() = static_cast<int>(length);
       fixed += static_cast<int>(length);

@@ -15,10 +15,7 @@ namespace aten_bridge::detail {
 [[gnu::cold]] ATEN_BRIDGE_INLINE void add_attribute_fault(const Attributes& attributes,
                                                           const char* name, const char* expected,
                                                           Report& report) {
-  report.add_attribute(name,
-                       join({"expected ", expected, ", got ",
-                             attributes.has(name) ? attribute_text(attributes, name)
-                                                  : join({"nothing; ", attributes.advice(name)})}));
+  report.add_attribute(name, attribute_fault(attributes, name, expected));
 }
 
 }  // namespace aten_bridge::detail

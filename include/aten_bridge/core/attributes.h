@@ -224,6 +224,14 @@ template <class T>
              : text;
 }
 
+/// What is wrong with an attribute: "expected an int, got nothing; ...".
+[[gnu::cold]] inline std::string attribute_fault(const Attributes& attributes, const char* name,
+                                                 const char* expected) {
+  return join({"expected ", expected, ", got ",
+               attributes.has(name) ? attribute_text(attributes, name)
+                                    : join({"nothing; ", attributes.advice(name)})});
+}
+
 }  // namespace aten_bridge::detail
 
 #pragma GCC visibility pop

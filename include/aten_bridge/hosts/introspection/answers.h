@@ -146,21 +146,6 @@ class PythonAttributes final : public Attributes {
   bool is_exact_;
 };
 
-/// Appends `text` to JSON as a string.
-[[gnu::cold]] inline void append_json(std::string& json, const char* text) {
-  json += '"';
-  for (; *text != '\0'; ++text) {
-    if (static_cast<unsigned char>(*text) < ' ') {
-      char escaped[8];
-      std::snprintf(escaped, sizeof(escaped), "\\u%04x", static_cast<unsigned int>(*text));
-      json += escaped;
-    } else {
-      json.append(*text == '"' || *text == '\\' ? "\\" : "").append(1, *text);
-    }
-  }
-  json += '"';
-}
-
 /// Adds the attributes' names and types to a description in JSON.
 class AttributesAsJson final : public AttributeVisitor {
  public:
@@ -177,13 +162,6 @@ class AttributesAsJson final : public AttributeVisitor {
  private:
   std::string& json_;
 };
-
-/// A text for Python, valid until the thread's next.
-[[gnu::cold]] inline const char* keep_answer(std::string text) {
-  thread_local std::string kept;
-  kept = std::move(text);
-  return kept.c_str();  // NOLINT(clang-analyzer-cplusplus.InnerPointer)
-}
 
 [[gnu::cold]] ATEN_BRIDGE_INLINE const char* describe(const KernelBase& kernel,
                                                       at::DeviceType device) {

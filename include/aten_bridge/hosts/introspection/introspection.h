@@ -10,6 +10,9 @@
 #include <aten_bridge/interface/kernel_base.h>
 
 #include <cstdint>
+#include <cstdio>
+#include <string>
+#include <utility>
 
 #pragma GCC visibility push(hidden)
 
@@ -34,6 +37,28 @@ struct PythonAttribute {
 
 /// Instead of a number of inputs: the question is about the attributes alone.
 constexpr int kAttributesAlone = -1;
+
+/// Appends `text` to JSON as a string.
+[[gnu::cold]] inline void append_json(std::string& json, const char* text) {
+  json += '"';
+  for (; *text != '\0'; ++text) {
+    if (static_cast<unsigned char>(*text) < ' ') {
+      char escaped[8];
+      std::snprintf(escaped, sizeof(escaped), "\\u%04x", static_cast<unsigned int>(*text));
+      json += escaped;
+    } else {
+      json.append(*text == '"' || *text == '\\' ? "\\" : "").append(1, *text);
+    }
+  }
+  json += '"';
+}
+
+/// A text for Python, valid until the thread's next.
+[[gnu::cold]] inline const char* keep_answer(std::string text) {
+  thread_local std::string kept;
+  kept = std::move(text);
+  return kept.c_str();  // NOLINT(clang-analyzer-cplusplus.InnerPointer)
+}
 
 /// What a kernel is, in JSON: {"interface": 2, "version": "0.1.0", "inputs": [["tensor", "x"],
 /// ...], "outputs": 1, "meta": true, "attributes": [["negative_slope", "a float", false], ...]}, of
