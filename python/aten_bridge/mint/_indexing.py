@@ -196,23 +196,36 @@ def __getitem__(self, index):
     return _getitem(self, index)
 
 
-def _set_bfloat16(self, index, value):
-    """What MindSpore does with other dtypes: in place, but for what a gradient is taken of."""
+# Results of these are views of their first input, in MindSpore's names of gradients' nodes.
+_VIEWS = ("Reshape", "View", "Flatten", "ExpandDims", "Squeeze", "Transpose")
+
+
+def _is_of_leaf(self):
+    """Whether a gradient is taken by the tensor or by what it is a view of.
+
+    MindSpore refuses to write these in place, as PyTorch does, and `x[i] = y` makes a new tensor.
+    """
+    if self._is_leaf:
+        return self._requires_grad
+    node = self._grad_node
+    while node is not None and node.name() in _VIEWS:
+        node = node.next_functions[0][0]
+    return node is not None and node.is_leaf()
+
+
+def _written(self, index, value):
+    """A copy of the tensor with the value at the index."""
+    if self.dtype != ms.bfloat16 or not (_is_view(index) or _has_no_bfloat16(index)):
+        return _setitem(self.clone(), index, value)
     if isinstance(value, Tensor):
         value = value.astype(ms.float32)
-    is_recorded = _pynative_executor.requires_grad()
-    view = None if is_recorded else _view(self, index)
-    if view is not None:
-        wide = view.astype(ms.float32)
-        _setitem(wide, ..., value)
-        view.copy_(wide)
-        return self
-    wide = self.astype(ms.float32)
-    _setitem(wide, index, value)
-    written = wide.astype(ms.bfloat16)
-    if not is_recorded:
-        return self.copy_(written)
-    self.assign_value(written)
+    return _setitem(self.astype(ms.float32), index, value).astype(ms.bfloat16)
+
+
+def _set_of_leaf(self, index, value):
+    if self.dtype != ms.bfloat16:
+        return _setitem(self, index, value)
+    self.assign_value(_written(self, index, value))
     if self.parent_tensor_ is not None and _is_view(self.index_of_parent_):
         self.parent_tensor_[self.index_of_parent_] = self
     return self
@@ -220,22 +233,28 @@ def _set_bfloat16(self, index, value):
 
 @method
 def __setitem__(self, index, value):
+    """In place: what other names of the memory read, and their gradients, are PyTorch's.
+
+    MindSpore itself writes so to views by `[]` alone, and not if a gradient is taken; else it makes
+    a new tensor that takes the name.
+    """
     index = _without_large_masks(index)
     if self.numel() == 0 or _names_nothing(index):  # which MindSpore refuses
         return self
     value = beside(value, self)
-    if self.dtype == ms.bfloat16 and (_is_view(index) or _has_no_bfloat16(index)):
-        return _set_bfloat16(self, index, value)
-    # MindSpore writes to a copy of others and forgets it, or, for a gradient, to a new tensor
-    # that takes the name: only views by `[]` hand their gradient on then.
-    if self.is_contiguous() or (
-        _is_view(index)
-        and (self.parent_tensor_ is not None or not _pynative_executor.requires_grad())
-    ):
+    is_recorded = _pynative_executor.requires_grad()
+    if is_recorded and _is_of_leaf(self):
+        return _set_of_leaf(self, index, value)
+    has_row = isinstance(value, Tensor) and value.ndim > 1 and value.shape[0] == 1
+    if not is_recorded and self.dtype != ms.bfloat16 and _is_view(index) and not has_row:
         return _setitem(self, index, value)
-    whole = self.contiguous()
-    _setitem(whole, index, value)
-    self.copy_(whole)
+    view = _view(self, index)
+    if view is None:
+        return self.copy_(_written(self, index, value))
+    value = value if isinstance(value, Tensor) else Tensor(value, self.dtype)
+    while value.ndim > view.ndim and value.shape[0] == 1:  # which MindSpore refuses
+        value = value[0]
+    view.copy_(value)
     return self
 
 
