@@ -59,6 +59,7 @@ FLOORS = [
     "aten_bridge.mint._einsum",
     "aten_bridge.mint._graph_views",
     "aten_bridge.mint._graph_indexing",
+    "aten_bridge.mint._graph_lists",
     "aten_bridge.mint._augmented",
     "aten_bridge.mint._in_place",
     "aten_bridge.mint._indexing",

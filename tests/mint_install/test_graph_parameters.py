@@ -54,7 +54,14 @@ def of_another_size(x, i):
     return x
 
 
-WRITES = (augmented, assigned, by_tensor, in_a_loop, in_a_branch, of_another_size)
+def in_a_list(x, i):
+    x[:, 1:] *= 2
+    parts = [x, i]
+    parts[0] *= 3.0
+    return x
+
+
+WRITES = (augmented, assigned, by_tensor, in_a_loop, in_a_branch, of_another_size, in_a_list)
 
 
 class Network(nn.Cell):

@@ -81,6 +81,21 @@ def test_branches_loops_calls_and_names(compiled, name):
         np.testing.assert_allclose(ms.jit(ours)(ms.Tensor(X)).asnumpy(), expected, rtol=1e-6)
 
 
+@pytest.mark.parametrize("body", cases.LISTS)
+def test_elements_of_lists_are_the_tensors(compiled, body):
+    body = f"x = x.sin()\ny = y * 2.0\n{body}\nreturn (x * x).sum()"
+    (ours, theirs), _, _ = compiled(body, "x, y")
+    leaves = [torch.tensor(X, requires_grad=True), torch.tensor(Y, requires_grad=True)]
+    expected = theirs(*leaves)
+    expected.backward()
+    given = ms.Tensor(X), ms.Tensor(Y)
+    np.testing.assert_allclose(ms.jit(ours)(*given).asnumpy(), expected.detach(), rtol=1e-5)
+    for taken in (ms.grad(ms.jit(ours), (0, 1)), ms.jit(ms.grad(ours, (0, 1)))):
+        for gradient, leaf in zip(taken(*given), leaves, strict=True):
+            wanted = np.zeros_like(X) if leaf.grad is None else leaf.grad.numpy()
+            np.testing.assert_allclose(gradient.asnumpy(), wanted, rtol=1e-4, atol=1e-6)
+
+
 @pytest.mark.parametrize("name", cases.REFUSED)
 def test_a_refusal_names_the_line_and_the_cure(compiled, name):
     body, line, text, kind = cases.REFUSED[name]

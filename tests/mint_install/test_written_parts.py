@@ -1,4 +1,4 @@
-"""`x[i] = y` in PyNative mode, beside other names of the memory: values and gradients are PyTorch's."""
+"""`x[i] = y` in PyNative mode, beside other names of the memory: values and gradients."""
 
 import mindspore as ms
 import numpy as np

@@ -102,6 +102,23 @@ RIGHT = {
     "new of other sizes": "v = (x * 2).reshape(6, 4)\nv.add_(1.0)\nx = v * 1",
     "zeros": "v = mint.zeros((2,))\nfor k in range(3):\n    v.add_(x[0, k])\nx = v * 1",
 }
+# Writes to elements of lists, read by other names. `x` and `y` are results of operators.
+LISTS = (
+    *("w = [x, y]\nw[0] += y", "w = [x, y]\nw[0].mul_(3.0)", "w = [x, y]\nw[0][1:] = y[1:]"),
+    *("w = [x, y]\nw[0] += y\nx = x + w[0]", "w = [x[1:], y]\nw[0].add_(1.0)"),
+    *("w = [x, y]\nz = w[0]\nz += y", "w = [x, y]\na, b = w\na.add_(b)"),
+    *("w = [x, x]\nw[0].add_(1.0)\nw[1].mul_(y)", "w = [x, [y]]\nw[1][0] += x\nx = y * 2"),
+    *("w = [x.T, y.T]\nw[0][1:] = w[1][1:]", "w = []\nw.append(x)\nw[0] += y"),
+    *("w = [x, y]\nfor t in w:\n    t.add_(1.0)\nx = x * y",),
+    *("w = [x, y]\nfor i, t in enumerate(w):\n    t.add_(i)\nx = x * y",),
+    *("w = [y, x]\nw[0] = w[0] + w[1]\nw[1] += 1.0\nx = x * w[0]",),
+    *("w = [x, y]\nfor k in range(2):\n    w[k] += 1.0\nx = x * y", "w = [x]\nw[0] **= 2.0"),
+    *(
+        "w = [1, 2]\nw[0] += 1\nx.add_(w[0])",
+        "w = (x, y)\nw[0].add_(y)",
+        "d = {'x': x}\nd['x'] += y",
+    ),
+)
 # Those that a graph cannot have; what it says of them.
 A_COPY = (
     "{place}: expected a tensor that a graph can write, got a copy, which a graph has instead of a "

@@ -19,7 +19,7 @@ from mindspore.graph._parse.standard_method import check_reshape_shp, check_view
 from mindspore.ops import functional as F
 from mindspore.ops.auto_generate import inplace_copy_op, inplace_floor_op
 
-from aten_bridge.mint import _graph_indexing, _graph_views, _in_place, _methods
+from aten_bridge.mint import _graph_indexing, _graph_lists, _graph_views, _in_place, _methods
 from aten_bridge.mint._replace import inlined, is_known
 
 PREFIX = "_aten_bridge_"
@@ -132,8 +132,9 @@ def fresh(x):
 
 
 @inlined
-def part(x):
-    return _graph_indexing.part(x) if _is_tensor(x) else x
+def part(owner, x):
+    """What `owner[i]` is: of a list it is the tensor itself."""
+    return _graph_indexing.part(x) if _is_tensor(owner) and _is_tensor(x) else x
 
 
 def _of_axis(name: str, older: Callable) -> Callable:
@@ -167,6 +168,7 @@ FUNCTIONS = {
         "clamp": clamp,
         "clip": clip,
         "fresh": fresh,
+        "listed": _graph_lists.listed,
         "part": part,
         "write_back": write_back,
     },
@@ -275,7 +277,7 @@ class Rewriter(ast.NodeTransformer):
 
         read = _like(ast.Subscript(target.value, target.slice, ast.Load()), target)
         function = _like(ast.Name(f"{PREFIX}part", ast.Load()), target)
-        value = _like(ast.Call(function, [read], []), target)
+        value = _like(ast.Call(function, [target.value, read], []), target)
         return [
             _like(ast.Assign([named(ast.Store())], value), node),
             _like(ast.AugAssign(named(ast.Store()), node.op, node.value), node),

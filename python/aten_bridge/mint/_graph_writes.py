@@ -23,6 +23,7 @@ from mindspore.graph._parse import parser, resources
 import aten_bridge
 from aten_bridge.mint import _graph_indexing
 from aten_bridge.mint._graph_dump import read_graphs
+from aten_bridge.mint._graph_lists import ListRewriter, lists_whose_elements_are_written
 from aten_bridge.mint._graph_statements import (
     FUNCTIONS,
     PREFIX,
@@ -211,6 +212,8 @@ def _rewriting(original: Callable) -> Callable:
             tree.aten_bridge_closures = {*_closures_that_write(tree, tree.aten_bridge_sites)}
             MethodRewriter().visit(tree)
             if tree.aten_bridge_sites:
+                lists = lists_whose_elements_are_written(tree, writes)
+                ListRewriter(lists, f"{PREFIX}listed").visit(tree)
                 Rewriter().visit(tree)
         _note(self, tree)
         return tokens, tree
