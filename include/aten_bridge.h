@@ -49,10 +49,9 @@
 
 // Ordinary code, which aten_bridge_add_kernel compiles once for all kernels of a build folder.
 #if !defined(ATEN_BRIDGE_COMPILED) || defined(ATEN_BRIDGE_COMPILES)
-#include <aten_bridge/call/attribute_fault.h>
 #include <aten_bridge/call/differentiate.h>
 #include <aten_bridge/call/instance_cache.h>
-#include <aten_bridge/call/outputs.h>
+#include <aten_bridge/call/results.h>
 #include <aten_bridge/call/run.h>
 #include <aten_bridge/hosts/introspection/answers.h>
 #include <aten_bridge/hosts/mindspore/hooks.h>

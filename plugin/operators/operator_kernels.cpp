@@ -128,17 +128,18 @@ class CallKernel final : public KernelOf<KernelBase> {
 
   void invoke(const Arguments& arguments) const override {
     const DropsSeenByPython drops(arguments);
-    if (arguments.results == nullptr && of_.call_out(arguments)) {
+    const bool has_memory = arguments.results->has_memory;
+    if (has_memory && of_.call_out(arguments)) {
       return;
     }
     Tensors results = of_.call(arguments);
-    for (std::size_t i = 0; i < results.size() && arguments.results == nullptr; ++i) {
+    for (std::size_t i = 0; i < results.size() && has_memory; ++i) {
       const at::Tensor& output = arguments.output(static_cast<int>(i)).view;
       if (is_left_out(results[i], output, of_.schema().name)) {
         results[i] = at::zeros_like(output);
       }
     }
-    detail::copy_results(arguments, results.data(), static_cast<int>(results.size()));
+    arguments.results->take(arguments, results.data(), static_cast<int>(results.size()));
   }
 
   /// The results as tensors that can be differentiated. PyTorch refuses to record some inputs, such
@@ -193,7 +194,7 @@ class SizesKernel final : public KernelOf<KernelBase> {
 
   void invoke(const Arguments& arguments) const override {
     const DropsSeenByPython drops(arguments);
-    const at::Tensor table = at::full({of_.schema().results, kColumns}, 0, at::kLong);
+    at::Tensor table = at::full({of_.schema().results, kColumns}, 0, at::kLong);
     auto* row = table.data_ptr<int64_t>();
     for (const at::Tensor& result : of_.call(arguments)) {
       const at::Tensor some = defined(result);
@@ -207,7 +208,7 @@ class SizesKernel final : public KernelOf<KernelBase> {
       std::copy(some.sizes().begin(), some.sizes().end(), row + 2);
       row += kColumns;
     }
-    detail::copy_results(arguments, &table, 1);
+    arguments.results->take(arguments, &table, 1);
   }
 
   Tensors infer(const Arguments& /*arguments*/) const override {

@@ -242,7 +242,7 @@ c10::IValue read_value(const Argument& argument, const Attributes& attributes, R
   const char* const name = argument.name.c_str();
   if (!attributes.has(name)) {
     if (argument.is_required) {
-      detail::add_attribute_fault(attributes, name, argument.text, report);
+      attributes.add_fault(name, argument.text, report);
     }
     return argument.fallback;
   }
@@ -275,7 +275,7 @@ c10::IValue read_value(const Argument& argument, const Attributes& attributes, R
   if (!found.isNone()) {
     return found;
   }
-  detail::add_attribute_fault(attributes, name, argument.text, report);
+  attributes.add_fault(name, argument.text, report);
   return {};
 }
 

@@ -6,7 +6,7 @@
 #define ATEN_BRIDGE_CALL_BIND_H_
 
 #include <aten_bridge/call/host.h>
-#include <aten_bridge/call/outputs.h>
+#include <aten_bridge/call/results.h>
 #include <aten_bridge/interface/numbers.h>
 #include <aten_bridge/tensors/views.h>
 #include <c10/core/ScalarTypeToTypeMeta.h>

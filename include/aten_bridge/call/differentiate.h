@@ -5,7 +5,6 @@
 #ifndef ATEN_BRIDGE_CALL_DIFFERENTIATE_H_
 #define ATEN_BRIDGE_CALL_DIFFERENTIATE_H_
 
-#include <aten_bridge/call/outputs.h>
 #include <aten_bridge/interface/gradient_base.h>
 #include <aten_bridge/interface/operands.h>
 #include <aten_bridge/tensors/views.h>
@@ -178,7 +177,7 @@ class GraphOfInputs {
 ATEN_BRIDGE_INLINE void GradientBase::invoke(const Arguments& arguments) const {
   const std::vector<int> inputs = tensor_inputs(info, arguments, forward_inputs_);
   const GraphOfInputs graph(arguments, inputs);
-  if (arguments.results == nullptr) {
+  if (arguments.results->has_memory) {
     check_gradients(info, arguments, inputs);
   }
   for (const int input : inputs) {
@@ -188,8 +187,9 @@ ATEN_BRIDGE_INLINE void GradientBase::invoke(const Arguments& arguments) const {
     }
   }
   std::vector<at::Tensor> gradients = differentiate(arguments, inputs, /*differentiable=*/false);
-  if (arguments.results != nullptr) {
-    *arguments.results = like_inputs(arguments, inputs, gradients);
+  if (!arguments.results->has_memory) {
+    Tensors like = like_inputs(arguments, inputs, gradients);
+    arguments.results->take(arguments, like.data(), static_cast<int>(like.size()));
     return;
   }
   for (at::Tensor& gradient : gradients) {
@@ -197,19 +197,7 @@ ATEN_BRIDGE_INLINE void GradientBase::invoke(const Arguments& arguments) const {
       gradient = gradient.to_dense();
     }
   }
-  const auto count = static_cast<int>(gradients.size());
-  copy_to_outputs(arguments, gradients.data(), count,
-                  [&](const at::Tensor* from, bool may_be_in_place) {
-                    for (int i = 0; i < count; ++i) {
-                      const at::Tensor& gradient = from[i];
-                      const at::Tensor& output = arguments.output(i).view;
-                      if (!gradient.defined()) {
-                        output.zero_();
-                      } else if (!may_be_in_place || !is_in_place(output, gradient)) {
-                        output.copy_(gradient);
-                      }
-                    }
-                  });
+  arguments.results->take(arguments, gradients.data(), static_cast<int>(gradients.size()));
 }
 
 ATEN_BRIDGE_INLINE std::vector<at::Tensor> GradientBase::results(const Arguments& arguments) const {

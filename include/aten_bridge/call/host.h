@@ -121,7 +121,9 @@ class HostCallDefaults {
   static constexpr bool kStridesInputs = false;  ///< inputs need not be row-major
   static constexpr bool kWritesInputs = false;   ///< a kernel without outputs does; has `data(int)`
   static constexpr bool kMayHaveMore = false;    ///< and more outputs than the kernel's may come
-  static constexpr bool kSizesAfterRun = false;  ///< has `void publish_sizes()`
+  /// Has `std::vector<std::vector<int64_t>>* result_sizes()`, where the sizes go that are known
+  /// after the run only, and `void publish_sizes()`.
+  static constexpr bool kSizesAfterRun = false;
 
   /// static_asserts on kernels that the host cannot call.
   template <class Kernel>
@@ -148,9 +150,6 @@ class HostCallDefaults {
   /// Completes an input that a number is read from.
   static void refine(int /*input*/, const detail::ParameterInfo& /*binding*/,
                      detail::Operand& /*operand*/) {}
-
-  /// Where the sizes go that are known after the run only; null: nobody asks for them.
-  static std::vector<std::vector<int64_t>>* result_sizes() { return nullptr; }
 
   /// Calls the kernel's function.
   static void invoke(const detail::KernelBase& kernel, const detail::Arguments& arguments) {

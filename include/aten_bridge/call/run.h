@@ -9,7 +9,7 @@
 #include <aten_bridge/call/failure.h>
 #include <aten_bridge/call/host.h>
 #include <aten_bridge/call/lent_memory.h>
-#include <aten_bridge/call/outputs.h>
+#include <aten_bridge/call/results.h>
 #include <aten_bridge/call/workspaces.h>
 #include <aten_bridge/tensors/scope.h>
 
@@ -22,17 +22,29 @@
 
 namespace aten_bridge::detail {
 
+/// What a call makes for itself alone, where nothing is kept.
+struct Temporaries {
+  OperandCache operands;  // of a kernel that calls itself, or another of its type, meanwhile
+  std::unique_ptr<Instance> instance;
+};
+
+[[gnu::cold, gnu::noinline]] inline Temporaries& made(std::unique_ptr<Temporaries>& temporaries) {
+  if (temporaries == nullptr) {
+    temporaries = std::make_unique<Temporaries>();
+  }
+  return *temporaries;
+}
+
 /// The operands of a call, from the cache of its call site. They go back with their views where
 /// these are kept.
 class CachedOperands {
  public:
-  /// `nested` gets the operands of a kernel that calls itself, or another of its type, meanwhile.
   [[gnu::always_inline]] CachedOperands(CallSiteCache& call_sites, std::uint64_t call_site,
-                                        std::unique_ptr<OperandCache>& nested, Arguments& arguments)
+                                        std::unique_ptr<Temporaries>& temporaries,
+                                        Arguments& arguments)
       : arguments_(arguments), cache_(&call_sites.of(call_site)) {
     if (cache_->in_use) {
-      nested = std::make_unique<OperandCache>();
-      cache_ = nested.get();
+      cache_ = &made(temporaries).operands;
     }
     cache_->in_use = true;
     if (cache_->kernel != arguments.kernel ||
@@ -114,22 +126,34 @@ template <class HostCall>
 /// for this call alone.
 template <class HostCall>
 Instance* find_instance(const KernelBase& kernel, const HostCall& host,
-                        std::unique_ptr<Instance>& temporary, Report& report) {
+                        std::unique_ptr<Temporaries>& temporaries, Report& report) {
   if (!kernel.info.has_instance) {
     return nullptr;
   }
   if (Instance* kept = host.instance()) {
     return kept;
   }
-  temporary = kernel.make_instance(host.attributes(), report);
-  return temporary.get();
+  std::unique_ptr<Instance>& instance = made(temporaries).instance;
+  instance = kernel.make_instance(host.attributes(), report);
+  return instance.get();
+}
+
+/// What becomes of the results of a host that has memory for them.
+template <class HostCall>
+decltype(auto) results_of([[maybe_unused]] HostCall& host) {
+  if constexpr (HostCall::kSizesAfterRun) {
+    return WriteResults(host.result_sizes());
+  } else {
+    return (kWriteResults);
+  }
 }
 
 /// Calls the kernel's function, with workspaces where it has any.
 template <class Device, class HostCall>
 [[gnu::always_inline]] inline void invoke(const KernelBase& kernel, const Device& device,
                                           HostCall& host, Arguments& arguments) {
-  arguments.result_sizes = host.result_sizes();
+  const auto& results = results_of(host);
+  arguments.results = &results;
   if (kernel.info.workspaces > 0) {
     invoke_with_workspaces(kernel, device, host, arguments);
   } else {
@@ -170,7 +194,7 @@ template <class Device, class HostCall, class... HostArgument>
   arguments.kernel = &info;
   arguments.messages = &HostCall::kMessages;
   arguments.around_state = &Device::around_state;
-  std::unique_ptr<OperandCache> nested;  // outlives what is said of them
+  std::unique_ptr<Temporaries> temporaries;  // outlives what is said of the operands
   int bound = 0;
   try {
     check_pytorch(info.operator_name);
@@ -179,14 +203,13 @@ template <class Device, class HostCall, class... HostArgument>
     Device device(info.operator_name, host.stream(), info.records);
     arguments.stream = host.stream();
     Report report(info.operator_name);
-    std::unique_ptr<Instance> temporary;
-    arguments.instance = find_instance(kernel, host, temporary, report);
+    arguments.instance = find_instance(kernel, host, temporaries, report);
     if (!count_operands(host.input_count(), host.size(), HostCall::kMayHaveMore, arguments,
                         report)) {
       report.raise();
     }
 
-    CachedOperands operands(call_sites(), host.call_site(arguments.size()), nested, arguments);
+    CachedOperands operands(call_sites(), host.call_site(arguments.size()), temporaries, arguments);
     OperandDescs::Refusals refusals;
     host.describe(OperandDescs(arguments, refusals));
     if constexpr (HostCall::kWritesInputs) {

@@ -91,6 +91,9 @@ class Attributes {
   /// What error texts say of one that is not there: how an operator gets it.
   virtual std::string advice(const char* name) const = 0;
 
+  /// Adds to the report that an attribute is not there, or not what was `expected`.
+  virtual void add_fault(const char* name, const char* expected, Report& report) const;
+
   /// Returns false, and leaves `value` alone, if the attribute is not there or of another type:
   /// hosts convert nothing, and neither does the bridge.
   template <class T>
@@ -233,6 +236,11 @@ template <class T>
 }
 
 }  // namespace aten_bridge::detail
+
+[[gnu::cold]] inline void aten_bridge::Attributes::add_fault(const char* name, const char* expected,
+                                                             Report& report) const {
+  report.add_attribute(name, detail::attribute_fault(*this, name, expected));
+}
 
 #pragma GCC visibility pop
 

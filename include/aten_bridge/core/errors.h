@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
+#include <memory>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -171,7 +172,7 @@ class Report {
     if (ok()) {
       status_ = status;
     }
-    text_ += detail::join({text_.empty() ? "" : "\n", operator_name_, ": ", detail::join(fault)});
+    add_line(detail::join({operator_name_, ": ", detail::join(fault)}));
   }
 
   /// Adds "<operator name>: attribute '<name>': <text>".
@@ -184,14 +185,16 @@ class Report {
 
   /// Adds the faults of another report.
   [[gnu::cold]] void add(const Report& other) {
-    status_ = ok() ? other.status_ : status_;
-    text_ += detail::join({text_.empty() || other.ok() ? "" : "\n", other.text_});
+    if (!other.ok()) {
+      status_ = ok() ? other.status_ : status_;
+      add_line(*other.text_);
+    }
   }
 
   bool ok() const noexcept { return status_ == Status::kOk; }
 
   /// Throws `Error` with all that was added.
-  [[noreturn, gnu::cold, gnu::noinline]] void raise() const { throw Error(status_, text_); }
+  [[noreturn, gnu::cold, gnu::noinline]] void raise() const { throw Error(status_, *text_); }
 
   /// The same if anything was added.
   void raise_if_failed() const {
@@ -201,9 +204,13 @@ class Report {
   }
 
  private:
+  [[gnu::cold]] void add_line(const std::string& line) {
+    text_ = std::make_unique<std::string>(text_ == nullptr ? line : *text_ + "\n" + line);
+  }
+
   const char* operator_name_;
   Status status_ = Status::kOk;
-  std::string text_;
+  std::unique_ptr<std::string> text_;  // null while ok(): a report is made in each call
   AttributeFaults* attributes_;
 };
 

@@ -161,30 +161,22 @@ class KernelBase {
   ~KernelBase() = default;  // nobody deletes a kernel
 };
 
-//===--- what a kernel calls of ordinary code ---===//
-
-/// Adds to the report that an attribute is not there, or not what was `expected`.
-ATEN_BRIDGE_INLINE void add_attribute_fault(const Attributes& attributes, const char* name,
-                                            const char* expected, Report& report);
-
-/// Whether the tensor's memory overlaps that of an output, as that of a view of an input whose
-/// memory the host reuses. ATen cannot see it, since each operand has a storage of its own.
-ATEN_BRIDGE_INLINE bool overlaps_outputs(const Arguments& arguments, const at::Tensor& result);
-
-/// Copies what a kernel returned to the host's buffers, after a check of dtypes and shapes.
-ATEN_BRIDGE_INLINE void copy_results(const Arguments& arguments, const at::Tensor* results,
-                                     int count);
-
-/// The same; to a host that takes them as they are, it moves them.
-ATEN_BRIDGE_INLINE void move_results(const Arguments& arguments, at::Tensor* results, int count);
-
-/// Copies what a kernel returned to the begin of the host's buffers, which have room for more.
-ATEN_BRIDGE_INLINE void copy_data_dependent_results(const Arguments& arguments,
-                                                    const at::Tensor* results, int count);
-
 /// What a kernel returns by reference is one of its output parameters; anything else would be lost.
-ATEN_BRIDGE_INLINE void check_returned(const Arguments& arguments,
-                                       const at::Tensor* const* returned, int count);
+[[gnu::noinline]] inline void check_returned(const Arguments& arguments,
+                                             const at::Tensor* const* returned, int count) {
+  for (int i = 0; i < count; ++i) {
+    bool is_output = false;
+    for (int k = 0; k < arguments.outputs; ++k) {
+      is_output = is_output || &arguments.output(k).view == returned[i];
+    }
+    if (!is_output) {
+      raise(Status::kOutput,
+            {arguments.kernel->operator_name,
+             ": expected the kernel to return its output parameter, got a reference to "
+             "another tensor; return at::Tensor by value, or write the parameter"});
+    }
+  }
+}
 
 }  // namespace aten_bridge::detail
 

@@ -193,6 +193,27 @@ struct AlignedCopy {
   std::unique_ptr<AlignedCopy> next;  // of the same call
 };
 
+struct Arguments;
+
+/// What becomes of the tensors that a kernel returns. A host chooses one of the policies of
+/// call/results.h.
+class ResultPolicy {
+ public:
+  ResultPolicy(const ResultPolicy&) = delete;
+  ResultPolicy& operator=(const ResultPolicy&) = delete;
+
+  /// Takes `count` results, which are moved from where that will do. Of a gradient kernel an
+  /// undefined one is zeros, where the host has memory.
+  virtual void take(const Arguments& arguments, at::Tensor* results, int count) const = 0;
+
+  /// Whether the host has allocated the results, so that a kernel may write them where they are.
+  const bool has_memory;
+
+ protected:
+  explicit constexpr ResultPolicy(bool host_has_memory) : has_memory(host_has_memory) {}
+  ~ResultPolicy() = default;
+};
+
 /// All that a kernel's arguments are made from: those of a call, or meta tensors without data.
 struct Arguments {
   Operand* operands = nullptr;  // inputs, then outputs, in the host's order
@@ -209,10 +230,8 @@ struct Arguments {
   const void* frame = nullptr;             // the host's, for a kernel that takes it as it comes
   void* stream = nullptr;                  // the host's
   void (*around_state)(const char* operator_name, void* stream,
-                       bool is_made) = nullptr;               // of the device
-  std::vector<std::vector<int64_t>>* result_sizes = nullptr;  // to be filled, where they are found
-  // To be filled with what the kernel returns, where the host has no memory for it.
-  Tensors* results = nullptr;
+                       bool is_made) = nullptr;  // of the device
+  const ResultPolicy* results = nullptr;  // null: nothing is returned, as from a meta function
 
   /// The operand of input parameter `index`; of an at::TensorList, the first.
   Operand& input(int index) const {
@@ -221,6 +240,27 @@ struct Arguments {
   Operand& output(int index) const { return operands[inputs + index]; }
   int size() const { return inputs + outputs; }
 };
+
+/// Whether the tensor's memory overlaps that of an output, as that of a view of an input whose
+/// memory the host reuses. ATen cannot see it, since each operand has a storage of its own.
+[[gnu::noinline]] inline bool overlaps_outputs(const Arguments& arguments,
+                                               const at::Tensor& result) {
+  const auto begin = [](const c10::Storage& storage) {
+    return reinterpret_cast<std::uintptr_t>(storage.data());
+  };
+  const c10::Storage& storage = result.unsafeGetTensorImpl()->unsafe_storage();
+  if (!storage) {  // undefined, or not dense
+    return false;
+  }
+  for (int i = 0; i < arguments.outputs; ++i) {
+    const c10::Storage& output = arguments.output(i).view.unsafeGetTensorImpl()->unsafe_storage();
+    if (begin(storage) < begin(output) + output.nbytes() &&
+        begin(output) < begin(storage) + storage.nbytes()) {
+      return true;
+    }
+  }
+  return false;
+}
 
 /// The bytes of one element of a workspace, and what is added so that the first can be aligned.
 struct ElementLayout {

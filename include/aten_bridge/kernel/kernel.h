@@ -151,11 +151,7 @@ class Kernel final : public KernelBase {
       } else {
         auto results =
             result_array(Function::template call<FunctionAttributes>(function, arguments));
-        if constexpr (kDataDependent) {
-          copy_data_dependent_results(arguments, results.data(), kResults);
-        } else {
-          move_results(arguments, results.data(), kResults);
-        }
+        arguments.results->take(arguments, results.data(), kResults);
       }
     });
   }

@@ -217,7 +217,7 @@ Held read_attribute(const Attributes& attributes, const Attr<Default>& attr, Rep
   if (kIsRequired<Held, Attr<Default>> || attributes.has(attr.name)) {
     Held value{};
     if (!get_attribute(attributes, attr.name, value)) {
-      add_attribute_fault(attributes, attr.name, Value<Held>::kText, report);
+      attributes.add_fault(attr.name, Value<Held>::kText, report);
     }
     return value;
   }

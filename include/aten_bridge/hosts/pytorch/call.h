@@ -93,7 +93,8 @@ class PyTorchCall {
     } else if (mode_ == CallMode::kMeta) {
       results = returns_row_major(info_) ? make_expected() : infer();
     } else {
-      arguments_.results = &results;
+      ReturnResults returned(results);
+      arguments_.results = &returned;
       run();
     }
   }

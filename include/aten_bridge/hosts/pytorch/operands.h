@@ -8,7 +8,7 @@
 #include <ATen/EmptyTensor.h>
 #include <ATen/core/ivalue.h>
 #include <ATen/ops/empty.h>
-#include <aten_bridge/call/outputs.h>
+#include <aten_bridge/call/results.h>
 #include <aten_bridge/interface/kernel_base.h>
 #include <aten_bridge/interface/operands.h>
 #include <aten_bridge/tensors/torch.h>

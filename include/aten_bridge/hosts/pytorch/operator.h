@@ -67,11 +67,21 @@ class PyTorchOperator {
   std::size_t outputs() const { return static_cast<std::size_t>(info().outputs); }
 
   /// The operator of the kernel's gradient, once there is one.
-  PyTorchOperator* gradient() const;
+  PyTorchOperator* gradient() const { return gradient_.load(std::memory_order_acquire); }
+
+  /// Takes `other` for the gradient, of the same library, if its name and device say so.
+  [[gnu::cold]] void find_gradient(PyTorchOperator& other) {
+    if (other.kernel.device == kernel.device &&
+        other.info().operator_name == join({info().operator_name, kGradientSuffix})) {
+      gradient_.store(&other, std::memory_order_release);
+      other.is_of_a_kernel_.store(true, std::memory_order_relaxed);
+    }
+  }
 
   /// Whether each output is like a tensor among the inputs.
   bool is_gradient() const {
-    return info().is_gradient || (may_be_gradient && !info().has_meta && is_of_a_kernel());
+    return info().is_gradient ||
+           (may_be_gradient && !info().has_meta && is_of_a_kernel_.load(std::memory_order_relaxed));
   }
 
   /// The overloads. Results are returned where their sizes are told, by the kernel, its meta
@@ -165,9 +175,6 @@ class PyTorchOperator {
     }
   }
 
-  /// Whether the library has the kernel that this one is the gradient of, by its name.
-  bool is_of_a_kernel() const;
-
   /// Passes the exception of a call on.
   [[noreturn, gnu::cold, gnu::noinline]] void fail(CallMode mode, PyTorchCall& call) const {
     const Operand* const operands = call.describe_operands();
@@ -192,8 +199,8 @@ class PyTorchOperator {
   bool are_told_ = ToldResults::is_for(info(), may_be_gradient);
   ToldResults told_{kernel};
   PyTorchInstances instances_;
-  mutable std::atomic<PyTorchOperator*> gradient_{nullptr};
-  mutable std::atomic<bool> is_gradient_{false};
+  std::atomic<PyTorchOperator*> gradient_{nullptr};
+  std::atomic<bool> is_of_a_kernel_{false};  // in the library, by their names
 };
 
 /// A key's function, of which the dispatcher is the owner.

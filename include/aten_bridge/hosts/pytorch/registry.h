@@ -131,16 +131,6 @@ class PyTorchRegistry {
     }
   }
 
-  PyTorchOperator* find(const std::string& kernel_name, at::DeviceType device) {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    for (PyTorchOperator* op : operators_) {
-      if (kernel_name == op->info().operator_name && op->kernel.device == device) {
-        return op;
-      }
-    }
-    return nullptr;
-  }
-
   /// "my_ops::leaky_relu LeakyRelu default out", a line for each, with its overloads.
   [[gnu::cold]] std::string names() {
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -305,27 +295,6 @@ class PyTorchRegistry {
   std::string taken_;   // names
   std::string faults_;  // lines
 };
-
-inline PyTorchOperator* PyTorchOperator::gradient() const {
-  PyTorchOperator* found = gradient_.load(std::memory_order_acquire);
-  if (found == nullptr) {
-    found =
-        PyTorchRegistry::get().find(join({info().operator_name, kGradientSuffix}), kernel.device);
-    gradient_.store(found, std::memory_order_release);
-  }
-  return found;
-}
-
-inline bool PyTorchOperator::is_of_a_kernel() const {
-  if (is_gradient_.load(std::memory_order_relaxed)) {
-    return true;
-  }
-  std::string name = info().operator_name;
-  name.resize(name.size() - kGradientSuffix.size());
-  const bool is_found = PyTorchRegistry::get().find(name, kernel.device) != nullptr;
-  is_gradient_.store(is_found, std::memory_order_relaxed);
-  return is_found;
-}
 
 ATEN_BRIDGE_INLINE void register_with_pytorch(const PyTorchKernel& kernel) noexcept {
   if (!kernel.kernel->info.is_raw) {

@@ -9,7 +9,7 @@
 #include <ATen/ops/empty_like.h>
 #include <aten_bridge/call/bind.h>
 #include <aten_bridge/call/infer.h>
-#include <aten_bridge/call/outputs.h>
+#include <aten_bridge/call/results.h>
 #include <aten_bridge/hosts/pytorch/operands.h>
 #include <aten_bridge/interface/kernel_base.h>
 #include <aten_bridge/tensors/exceptions.h>

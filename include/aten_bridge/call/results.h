@@ -1,0 +1,189 @@
+// Results: what becomes of what a kernel returns, and what it may do to its outputs.
+//
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef ATEN_BRIDGE_CALL_RESULTS_H_
+#define ATEN_BRIDGE_CALL_RESULTS_H_
+
+#include <aten_bridge/interface/kernel_base.h>
+#include <aten_bridge/interface/operands.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#pragma GCC visibility push(hidden)
+
+namespace aten_bridge::detail {
+
+/// " as out_shape and out_dtype or the meta function say, got ".
+[[gnu::cold]] inline std::string as_allocated(const Arguments& arguments) {
+  return join({" as ", arguments.messages->results, " or the meta function say, got "});
+}
+
+/// Where the tensor's first element is; null if it has no storage.
+inline const void* first_element(const at::Tensor& tensor) {
+  const c10::Storage& storage = tensor.unsafeGetTensorImpl()->unsafe_storage();
+  return !storage ? nullptr
+                  : static_cast<const char*>(storage.data()) +
+                        tensor.storage_offset() * static_cast<int64_t>(tensor.itemsize());
+}
+
+/// Whether the result is what the output has already, in the same place.
+[[gnu::cold, gnu::noinline]] inline bool is_in_place(const at::Tensor& output,
+                                                     const at::Tensor& result) {
+  return result.has_storage() && first_element(result) == first_element(output) &&
+         result.sizes() == output.sizes() && result.scalar_type() == output.scalar_type() &&
+         result.is_contiguous() && output.is_contiguous() && !result.is_conj() && !result.is_neg();
+}
+
+/// The results, of which those that copying another one could overwrite are clones.
+[[gnu::cold, gnu::noinline]] inline Tensors separated(const Arguments& arguments,
+                                                      const at::Tensor* results, int count) {
+  Tensors separate;
+  for (int i = 0; i < count; ++i) {
+    const bool stays = !overlaps_outputs(arguments, results[i]) ||
+                       is_in_place(arguments.output(i).view, results[i]);
+    separate.push_back(stays ? results[i] : results[i].clone(at::MemoryFormat::Contiguous));
+  }
+  return separate;
+}
+
+/// Writes what a kernel returns into the memory that a host has allocated for its outputs; of a
+/// kernel whose sizes depend on data, into the begin of it, and tells the sizes.
+class WriteResults final : public ResultPolicy {
+ public:
+  /// `sizes`, if not null, get those of each result of a data-dependent kernel.
+  explicit constexpr WriteResults(std::vector<std::vector<int64_t>>* sizes = nullptr)
+      : ResultPolicy(/*host_has_memory=*/true), sizes_(sizes) {}
+
+  void take(const Arguments& arguments, at::Tensor* results, int count) const override {
+    check(arguments, results, count);
+    const bool overlaps = std::any_of(results, results + count, [&](const at::Tensor& result) {
+      return overlaps_outputs(arguments, result);
+    });
+    const Tensors separate = overlaps ? separated(arguments, results, count) : Tensors();
+    for (int i = 0; i < count; ++i) {
+      const at::Tensor& result = overlaps ? separate[static_cast<std::size_t>(i)] : results[i];
+      write(arguments, arguments.output(i).view, result, overlaps);
+    }
+  }
+
+ private:
+  static void check(const Arguments& arguments, const at::Tensor* results, int count) {
+    Report report(arguments.kernel->operator_name);
+    for (int i = 0; i < count; ++i) {
+      const at::Tensor& result = results[i];
+      const Operand& operand = arguments.output(i);
+      const at::Tensor& output = operand.view;
+      const bool is_largest = arguments.kernel->is_data_dependent;
+      if (!result.defined() && arguments.kernel->is_gradient) {
+        continue;
+      }
+      if (!result.defined() || result.scalar_type() != output.scalar_type() ||
+          (is_largest ? result.numel() > operand.desc.numel : result.sizes() != output.sizes())) {
+        report.add(Status::kOutput, {operand.name.text(), ": expected ", operand.desc.text(),
+                                     is_largest ? " or less of it, got " : as_allocated(arguments),
+                                     tensor_text(result), " from the kernel"});
+      } else if (result.device() != output.device()) {
+        report.add(Status::kDevice,
+                   {operand.name.text(), ": expected a tensor on ", output.device().str(),
+                    ", got one on ", result.device().str(), " from the kernel"});
+      }
+    }
+    report.raise_if_failed();
+  }
+
+  void write(const Arguments& arguments, const at::Tensor& output, const at::Tensor& result,
+             bool may_be_in_place) const {
+    if (arguments.kernel->is_data_dependent) {
+      output.flatten().slice(0, 0, result.numel()).copy_(result.flatten());
+      if (sizes_ != nullptr) {
+        sizes_->push_back(result.sizes().vec());
+      }
+    } else if (!result.defined()) {  // a gradient of zeros
+      output.zero_();
+    } else if (!may_be_in_place || !is_in_place(output, result)) {
+      output.copy_(result);
+    }
+  }
+
+  std::vector<std::vector<int64_t>>* sizes_;
+};
+
+inline constexpr WriteResults kWriteResults;
+
+/// Hands on what a kernel returns, to a host that takes new tensors.
+class ReturnResults final : public ResultPolicy {
+ public:
+  explicit ReturnResults(Tensors& to) : ResultPolicy(/*host_has_memory=*/false), to_(to) {}
+
+  void take(const Arguments& /*arguments*/, at::Tensor* results, int count) const override {
+    for (int i = 0; i < count; ++i) {
+      to_.push_back(std::move(results[i]));
+    }
+  }
+
+ private:
+  Tensors& to_;
+};
+
+/// Whether a kernel kept the contract: the result is in the host's memory, with the sizes and the
+/// dtype that the host allocated it for, row-major. An alias of the view will do.
+[[gnu::noinline]] inline bool output_is_intact(const Operand& output) {
+  const at::Tensor& view = output.view;
+  const OperandDesc& desc = output.desc;
+  return view.defined() && view.layout() == at::kStrided &&
+         view.sizes() == at::IntArrayRef(desc.sizes, static_cast<std::size_t>(desc.ndim)) &&
+         view.scalar_type() == scalar_type(desc.dtype) && view.is_contiguous() &&
+         (desc.numel == 0 || first_element(view) == desc.data) && !view.is_conj() && !view.is_neg();
+}
+
+/// What the kernel did to an output that is not intact.
+[[gnu::cold, gnu::noinline]] inline std::string output_fault(const Arguments& arguments,
+                                                             const Operand& output) {
+  const at::Tensor& view = output.view;
+  const OperandDesc& desc = output.desc;
+  const std::string in_memory = ": expected the result in the host's memory, got ";
+  const std::string cure = "; write with an _out function or with copy_()";
+  if (view.unsafeGetTensorImpl() != output.impl) {
+    return join({in_memory, "another tensor assigned to the parameter", cure});
+  }
+  const std::string other =
+      join({": expected ", desc.text(), as_allocated(arguments), tensor_text(view)});
+  if (view.sizes() != at::IntArrayRef(desc.sizes, static_cast<std::size_t>(desc.ndim))) {
+    return join({other, " because the kernel resized it; ", arguments.messages->resized});
+  }
+  if (view.scalar_type() != scalar_type(desc.dtype)) {
+    return join(
+        {other, " because the kernel changed its dtype; ", arguments.messages->changed_dtype});
+  }
+  if (desc.numel > 0 && first_element(view) != desc.data) {
+    return join({in_memory, "other memory because the kernel replaced the tensor's storage", cure});
+  }
+  return join({": expected row-major values, got strides ",
+               shape_text(view.strides().data(), static_cast<int>(view.dim())),
+               view.is_conj() || view.is_neg() ? " and a pending conjugation or negation" : "",
+               " because the kernel changed the tensor's layout", cure});
+}
+
+/// Throws what the kernel did to its outputs.
+[[noreturn, gnu::cold, gnu::noinline]] inline void refuse_outputs(const Arguments& arguments) {
+  Report report(arguments.kernel->operator_name);
+  for (int i = 0; i < arguments.outputs; ++i) {
+    const Operand& output = arguments.output(i);
+    if (!output_is_intact(output)) {
+      report.add(Status::kOutput, {output.name.text(), output_fault(arguments, output)});
+    }
+  }
+  report.raise();
+}
+
+}  // namespace aten_bridge::detail
+
+#pragma GCC visibility pop
+
+#endif  // ATEN_BRIDGE_CALL_RESULTS_H_
