@@ -61,7 +61,9 @@ class _Graph:
         elif called:
             self.calls[name] = called[1], _arguments(rest)[operator == "Partial" :]
         elif operator.startswith(("Inplace", "Assign")):
-            self.writes[name] = operator, _arguments(rest)[0]
+            target, *sources = _arguments(rest)
+            if sources[:1] != [target]:  # a copy to itself writes nothing (_graph_lists.py)
+                self.writes[name] = operator, target
 
     # Where the memory of a value comes from.
 
