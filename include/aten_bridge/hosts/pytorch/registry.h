@@ -56,6 +56,10 @@ class PyTorchRegistry {
     op.handle.emplace(find_schema(op.names().front()));
     implement_all(op, replaces);
     const std::lock_guard<std::mutex> lock(mutex_);
+    for (PyTorchOperator* other : operators_) {
+      op.find_gradient(*other);
+      other->find_gradient(op);
+    }
     operators_.push_back(&op);
   }
 
