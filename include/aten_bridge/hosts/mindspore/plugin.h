@@ -7,7 +7,6 @@
 #ifndef ATEN_BRIDGE_HOSTS_MINDSPORE_PLUGIN_H_
 #define ATEN_BRIDGE_HOSTS_MINDSPORE_PLUGIN_H_
 
-#include <aten_bridge/hosts/introspection/introspection.h>
 #include <aten_bridge/hosts/mindspore/abi.h>
 #include <aten_bridge/hosts/mindspore/call.h>
 #include <aten_bridge/hosts/mindspore/raw.h>
@@ -242,10 +241,9 @@ inline bool add_plugin_operator(const KernelBase& kernel) {
 
 #pragma GCC visibility pop
 
-/// The kernel's C function, and what the kernel is, for tests.
+/// The kernel's C function.
 #define ATEN_BRIDGE_ENTRY_MINDSPORE_PLUGIN(Name)                   \
   ATEN_BRIDGE_ENTRY_MINDSPORE_CALL(Name)                           \
-  ATEN_BRIDGE_ENTRY_DESCRIBE(Name)                                 \
   [[maybe_unused]] static const bool aten_bridge_is_added_##Name = \
       ::aten_bridge::detail::add_plugin_operator(aten_bridge_kernel_##Name);
 
