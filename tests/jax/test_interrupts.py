@@ -1,6 +1,5 @@
 """Ctrl-C while a kernel does not return."""
 
-import os
 import signal
 import subprocess
 import sys

@@ -99,7 +99,7 @@ def test_two_versions_in_one_process(host, program, order, begin, tmp_path):
     pytest.importorskip(host)
     libraries = f"libraries = {[str(path) for path in order]!r}\n"
     script = tmp_path / "script.py"
-    script.write_text(libraries + begin + program + USE)
+    script.write_text(libraries + program + begin + USE)
     done = subprocess.run(
         [sys.executable, script],
         stdout=subprocess.PIPE,
