@@ -27,6 +27,7 @@ namespace {
 
 using detail::AotExtra;
 using detail::append_json;
+using detail::append_text;
 using detail::CpuDevice;
 using detail::keep_answer;
 using detail::MindSporeAttributes;
@@ -202,7 +203,7 @@ extern "C" ATEN_BRIDGE_PUBLIC const char* aten_bridge_operator_overloads(const c
       json += json.size() == 1 ? "[" : ", [";
       append_json(json, schema.name.c_str());
       json += ", ";
-      append_json(json, schema.fault.c_str());
+      append_text(json, schema.fault);
       json += schema.is_writing ? ", true, " : ", false, ";
       json += schema.is_factory ? "true, " : "false, ";
       append_json(json, aten_bridge::detail::join({c10::toString(handle.schema())}).c_str());
@@ -216,7 +217,7 @@ extern "C" ATEN_BRIDGE_PUBLIC const char* aten_bridge_operator_overloads(const c
           append_json(json, argument.name.c_str());
           const auto type = is_list ? aten_bridge::AttributeType::kInt : argument.type;
           json += aten_bridge::detail::join({", ", static_cast<int>(type), ", "});
-          append_json(json, is_list ? "the number of tensors in this list" : argument.text);
+          append_text(json, is_list ? "the number of tensors in this list" : argument.text);
           json += argument.is_required ? ", true]" : ", false]";
         }
       }
@@ -278,7 +279,7 @@ extern "C" ATEN_BRIDGE_PUBLIC const char* aten_bridge_operator_infer(
     std::string json = "[[";
     append_json(json, error.attribute.c_str());
     json += ", ";
-    append_json(json, error.fault.c_str());
+    append_text(json, error.fault);
     *status = 0;
     return keep_answer(json + "]]");
   } catch (...) {

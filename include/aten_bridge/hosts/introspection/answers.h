@@ -155,7 +155,7 @@ class AttributesAsJson final : public AttributeVisitor {
     json_.append(json_.back() == '[' ? "[" : ", [");
     append_json(json_, attribute.name);
     json_ += join({", ", static_cast<int>(attribute.type), ", "});
-    append_json(json_, attribute.text);
+    append_text(json_, attribute.text);
     json_.append(attribute.is_required ? ", true]" : ", false]");
   }
 
@@ -205,7 +205,7 @@ class FaultsAsJson final : public AttributeFaults {
     json_.append(json_.size() == 1 ? "[" : ", [");
     append_json(json_, as_utf8(name).c_str());
     json_ += ", ";
-    append_json(json_, as_utf8(text).c_str());
+    append_text(json_, text);
     json_ += ']';
   }
 
@@ -276,7 +276,7 @@ inline bool is_asked = false;
   std::string json = join({R"({"pytorch": ")", TORCH_VERSION_MAJOR, ".", TORCH_VERSION_MINOR,
                            R"(", "cxx11_abi": )", _GLIBCXX_USE_CXX11_ABI != 0 ? "true" : "false",
                            R"(, "fault": )"});
-  append_json(json, as_utf8(pytorch_fault()).c_str());
+  append_text(json, pytorch_fault());
   json += ", \"kernels\": [";
   for (const TableEntry* entry = first_entry; entry != nullptr; entry = entry->next) {
     json.append(entry == first_entry ? "" : ", ")

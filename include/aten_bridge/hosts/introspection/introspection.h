@@ -54,6 +54,11 @@ constexpr int kAttributesAlone = -1;
   json += '"';
 }
 
+/// The same of a text for people, which may be no UTF-8.
+[[gnu::cold]] inline void append_text(std::string& json, const std::string& text) {
+  append_json(json, for_people(as_utf8(text)).c_str());
+}
+
 /// A text for Python, valid until the thread's next.
 [[gnu::cold]] inline const char* keep_answer(std::string text) {
   thread_local std::string kept;

@@ -122,7 +122,7 @@ class MindSporePlugin : public MindSporeCall {
     try {
       kernel.invoke(arguments);
     } catch (const c10::Error& error) {
-      if (!lacks_kernel(error) || (!invoke_wider(kernel, arguments, wider_unsigned) &&
+      if (!lacks_kernel(error.what_without_backtrace()) || (!invoke_wider(kernel, arguments, wider_unsigned) &&
                                    !invoke_wider(kernel, arguments, wider_number))) {
         throw;
       }
@@ -135,12 +135,6 @@ class MindSporePlugin : public MindSporeCall {
     std::memcpy(operand.number, &value, sizeof(value));
     operand.desc.data = operand.number;
     operand.desc.dtype = dtype;
-  }
-
-  /// Whether ATen has no kernel for a dtype, by the words of its AT_DISPATCH macros: in PyTorch 2.6
-  /// they have no exception of their own, and 2.15 has theirs for the negation of bools too.
-  [[gnu::cold]] static bool lacks_kernel(const c10::Error& error) {
-    return std::strstr(error.what_without_backtrace(), "\" not implemented for '") != nullptr;
   }
 
   static at::ScalarType wider_unsigned(at::ScalarType type) {

@@ -167,7 +167,7 @@ class PyTorchRegistry {
       }
     }
     json += "], \"faults\": ";
-    append_json(json, registry.faults().c_str());
+    append_text(json, registry.faults());
     return keep_answer(json + "}");
   }
 
