@@ -13,7 +13,7 @@ from pathlib import Path
 import torch
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "pytorch"))
-import test_pytorch_texts  # noqa: E402
+import test_pytorch_texts
 
 
 def main(library, *options):

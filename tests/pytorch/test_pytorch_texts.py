@@ -15,7 +15,7 @@ VERSION = tuple(map(int, torch.__version__.split(".")[:2]))
 
 def phrases_of(function):
     """The phrases by which a function of the header knows an error."""
-    (body,) = re.findall(rf" {function}\(.*?\n}}\n", HEADER.read_text(), re.DOTALL)
+    (body,) = re.findall(rf"inline bool {function}\(.*?\n}}\n", HEADER.read_text(), re.DOTALL)
     return re.findall(r'"((?:[^"\\]|\\.)*)"', body)
 
 
