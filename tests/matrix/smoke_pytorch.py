@@ -48,7 +48,7 @@ def main(library, *options):
     except RuntimeError as error:
         text = str(error)
     assert text.startswith("Square: input 0 'x': expected float64"), text
-    for name, test in vars(test_pytorch_texts).items():
+    for name, test in list(vars(test_pytorch_texts).items()):
         if name.startswith("test_"):
             test()  # the traceback names it
     print(torch.__version__)
