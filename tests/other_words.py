@@ -1,7 +1,7 @@
 """A pytest plugin for libraries that were built with -DATEN_BRIDGE_OTHER_WORDS.
 
 Such libraries say everything by other words, so that what decides by a text goes wrong. With the
-plugin, texts of errors are equal to all others, and what the tests say of anything else has to hold.
+plugin, texts of errors are equal to all others; what the tests say of anything else has to hold.
 """
 
 import pytest

@@ -243,9 +243,6 @@ def infer_outputs(
         status, text = question(inputs, len(inputs))
     if status == Status.OK:
         return [(dtype, sizes) for dtype, sizes in json.loads(text)]
-    # Where PyTorch is imported, its meta functions of some operators are Python functions, whose
-    # errors have a traceback.
-    text = text.partition("\n\nAt:\n  ")[0]
     if status == Status.VALUES:
         raise DependsOnValues(text)
     raise (NeedsPyTorch if status == Status.META_IN_PYTHON else ValueError)(text)
