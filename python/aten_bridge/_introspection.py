@@ -128,6 +128,9 @@ class Description(NamedTuple):
         return self.outputs == 0
 
 
+_REBUILD = "build it again with the aten_bridge.h that this Python module came with"
+
+
 class LibraryDescription(NamedTuple):
     """What a library says about itself."""
 
@@ -135,6 +138,22 @@ class LibraryDescription(NamedTuple):
     pytorch: str = ""  # the version that it was built with, such as "2.11"
     fault: str = ""  # why it does not fit the PyTorch of the process
     table: _Table | None = None  # None: it has no kernels but C functions
+
+    @classmethod
+    def read(cls, text: bytes | None, path: str, table: _Table | None) -> LibraryDescription:
+        """Reads what `describe` of the table says; raises ImportError if it is not that."""
+        try:
+            fields = json.loads((text or b"").decode(errors="surrogateescape"))
+            kernels = {one["name"]: Description.read(one) for one in fields["kernels"]}
+            pytorch, fault = fields["pytorch"], fields["fault"]
+            if not (isinstance(pytorch, str) and isinstance(fault, str)):
+                raise TypeError
+        except (ValueError, TypeError, KeyError, RecursionError):
+            raise ImportError(
+                f"{path}: expected a library that describes its kernels, got the description "
+                f"{format_value(text)}; {_REBUILD}"
+            ) from None
+        return cls(kernels, pytorch, as_text(os.fsencode(fault)), table)
 
     def infer(self, name: str) -> Any:
         """What answers questions about a kernel."""
@@ -149,9 +168,6 @@ class LibraryDescription(NamedTuple):
             return None
         answer = json.loads(as_text(self.table.register_with_pytorch(replace)))
         return answer["operators"], answer["faults"]
-
-
-_REBUILD = "build it again with the aten_bridge.h that this Python module came with"
 
 
 @functools.cache
@@ -171,16 +187,7 @@ def describe_library(library: Library) -> LibraryDescription:
         number, version = (table[0].interface, table[0].version) if table else (None, None)
         of_version = f" of aten_bridge {as_text(version)}" if version else ""
         raise _another_interface(library, format_value(number) + of_version)
-    text = table[0].describe()
-    try:
-        fields = json.loads((text or b"").decode(errors="surrogateescape"))
-        kernels = {one["name"]: Description.read(one) for one in fields["kernels"]}
-        return LibraryDescription(kernels, fields["pytorch"], fields["fault"], table[0])
-    except (ValueError, TypeError, KeyError, RecursionError):
-        raise ImportError(
-            f"{library.path}: expected a library that describes its kernels, got the description "
-            f"{format_value(text)}; {_REBUILD}"
-        ) from None
+    return LibraryDescription.read(table[0].describe(), library.path, table[0])
 
 
 def _another_interface(library: Library, got: str) -> ImportError:
