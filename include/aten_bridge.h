@@ -32,6 +32,7 @@
 
 #ifndef ATEN_BRIDGE_CORE_ONLY
 
+#include <aten_bridge/hosts/introspection/introspection.h>
 #include <aten_bridge/hosts/mindspore/custom.h>
 #include <aten_bridge/kernel/gradient.h>
 #include <aten_bridge/kernel/kernel.h>
@@ -106,11 +107,15 @@
 #ifndef ATEN_BRIDGE_HOST
 #ifdef ATEN_BRIDGE_MINDSPORE_PLUGIN
 #define ATEN_BRIDGE_HOST ::aten_bridge::detail::MindSporePlugin
+#define ATEN_BRIDGE_HOST_NAME "MINDSPORE_PLUGIN"
 #define ATEN_BRIDGE_ENTRY ATEN_BRIDGE_ENTRY_MINDSPORE_PLUGIN
 #else
 #define ATEN_BRIDGE_HOST ::aten_bridge::detail::MindSporeCustom
+#define ATEN_BRIDGE_HOST_NAME "MINDSPORE"
 #define ATEN_BRIDGE_ENTRY ATEN_BRIDGE_ENTRY_MINDSPORE_CUSTOM
 #endif
+#else
+#define ATEN_BRIDGE_HOST_NAME "OTHER"
 #endif
 
 #ifdef ATEN_BRIDGE_ERRORS_RETURN
@@ -261,14 +266,16 @@ constexpr auto export_gradient_kernel(const char* operator_name, ErrorMode error
 #define ATEN_BRIDGE_ENTRY_BESIDE(Name)
 #endif
 #define ATEN_BRIDGE_ENTRY_OF(HOST, bit, Name) ATEN_BRIDGE_ENTRY_##HOST(Name)
-#define ATEN_BRIDGE_EXPORT_AS(Name, make, ...)                                       \
-  /* Bound before `Name` is declared, which may also be the name of the function. */ \
-  static const auto aten_bridge_kernel_##Name =                                      \
-      ::aten_bridge::detail::make<ATEN_BRIDGE_DEVICE, ATEN_BRIDGE_HOST>(             \
-          #Name, ATEN_BRIDGE_ERROR_MODE, __VA_ARGS__);                               \
-  ATEN_BRIDGE_ENTRY(Name)                                                            \
-  ATEN_BRIDGE_HOSTS(ATEN_BRIDGE_ENTRY_OF, Name)                                      \
-  ATEN_BRIDGE_ENTRY_BESIDE(Name)                                                     \
+#define ATEN_BRIDGE_NAME_OF(HOST, bit, argument) " " #HOST
+#define ATEN_BRIDGE_EXPORT_AS(Name, make, ...)                                                  \
+  /* Bound before `Name` is declared, which may also be the name of the function. */            \
+  static const auto aten_bridge_kernel_##Name =                                                 \
+      ::aten_bridge::detail::make<ATEN_BRIDGE_DEVICE, ATEN_BRIDGE_HOST>(                        \
+          #Name, ATEN_BRIDGE_ERROR_MODE, __VA_ARGS__);                                          \
+  ATEN_BRIDGE_ENTRY(Name)                                                                       \
+  ATEN_BRIDGE_HOSTS(ATEN_BRIDGE_ENTRY_OF, Name)                                                 \
+  ATEN_BRIDGE_ENTRY_BESIDE(Name)                                                                \
+  ATEN_BRIDGE_ENTRY_TABLE(Name, ATEN_BRIDGE_HOST_NAME ATEN_BRIDGE_HOSTS(ATEN_BRIDGE_NAME_OF, )) \
   static_assert(true, "") /* takes the semicolon */
 
 #pragma GCC visibility pop

@@ -102,15 +102,14 @@ class KernelOf : public Base {
 /// Lets an input be recorded no more that an error says cannot be, or the last one where the error
 /// is of an operator inside; false if it says that of none.
 bool stop_recording(const Arguments& arguments, const std::string& error) {
-  constexpr const char* kRefused = "not differentiable with respect to argument '";
-  const std::size_t begin = error.find(kRefused);
+  const std::string_view argument = detail::refused_argument(error);
   const Operand* refused = nullptr;
-  for (int i = 0; begin != std::string::npos && i < arguments.inputs; ++i) {
+  for (int i = 0; !argument.empty() && i < arguments.inputs; ++i) {
     const Operand& operand = arguments.operands[i];
     if (operand.view.defined() && operand.view.requires_grad()) {
       refused = &operand;
       const std::string name = join({operand.name.label, "'"});
-      if (error.compare(begin + std::char_traits<char>::length(kRefused), name.size(), name) == 0) {
+      if (argument.substr(0, name.size()) == name) {
         break;
       }
     }

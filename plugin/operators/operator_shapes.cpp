@@ -179,14 +179,6 @@ std::string layout_text(at::Layout layout) {
   return text.str();
 }
 
-/// Whether an error says that an operator cannot be asked for shapes, not that these are wrong.
-bool is_about_meta(const std::string& text) {
-  return detail::is_about_data(text) || text.find("Meta") != std::string::npos ||
-         text.find("meta") != std::string::npos || text.find("data pointer") != std::string::npos ||
-         text.find("storage") != std::string::npos ||
-         text.find("no fake impl") != std::string::npos;  // of torch.library.custom_op
-}
-
 }  // namespace
 
 Tensors infer_results(const Operator& of, const Arguments& metas) {
@@ -196,7 +188,7 @@ Tensors infer_results(const Operator& of, const Arguments& metas) {
   } catch (const Error&) {
     throw;
   } catch (const std::exception& error) {
-    if (!is_about_meta(detail::exception_text(error))) {
+    if (!detail::is_about_meta(detail::exception_text(error))) {
       if (dynamic_cast<const c10::Error*>(&error) == nullptr) {  // Python's
         throw_as_kernel_does(of, metas);
       }

@@ -27,6 +27,7 @@ namespace {
 
 using detail::AotExtra;
 using detail::append_json;
+using detail::append_text;
 using detail::CpuDevice;
 using detail::keep_answer;
 using detail::MindSporeAttributes;
@@ -189,8 +190,8 @@ ATEN_BRIDGE_OPERATOR_ENTRY(AtenOperators, true)
 
 /// All overloads of a name such as "aten::max", in JSON: [["aten::max.dim", "why it cannot be
 /// called, or nothing", whether since it writes, whether since it takes no tensor, "its schema",
-/// whether sizes depend on values, whether it is random, the number of tensors or -1, [["dim", "an
-/// int", true], ...]], ...].
+/// whether sizes depend on values, whether it is random, the number of tensors or -1, [["dim", 1,
+/// "an int", true], ...]], ...].
 extern "C" ATEN_BRIDGE_PUBLIC const char* aten_bridge_operator_overloads(const char* name,
                                                                          int* status) {
   using namespace aten_bridge::operators;
@@ -202,7 +203,7 @@ extern "C" ATEN_BRIDGE_PUBLIC const char* aten_bridge_operator_overloads(const c
       json += json.size() == 1 ? "[" : ", [";
       append_json(json, schema.name.c_str());
       json += ", ";
-      append_json(json, schema.fault.c_str());
+      append_text(json, schema.fault);
       json += schema.is_writing ? ", true, " : ", false, ";
       json += schema.is_factory ? "true, " : "false, ";
       append_json(json, aten_bridge::detail::join({c10::toString(handle.schema())}).c_str());
@@ -214,8 +215,9 @@ extern "C" ATEN_BRIDGE_PUBLIC const char* aten_bridge_operator_overloads(const c
         if (argument.form == Argument::Form::kAttribute || is_list) {
           json += json.back() == '[' ? "[" : ", [";
           append_json(json, argument.name.c_str());
-          json += ", ";
-          append_json(json, is_list ? "the number of tensors in this list" : argument.text);
+          const auto type = is_list ? aten_bridge::AttributeType::kInt : argument.type;
+          json += aten_bridge::detail::join({", ", static_cast<int>(type), ", "});
+          append_text(json, is_list ? "the number of tensors in this list" : argument.text);
           json += argument.is_required ? ", true]" : ", false]";
         }
       }
@@ -243,20 +245,21 @@ extern "C" ATEN_BRIDGE_PUBLIC const char* aten_bridge_operator_names() {
   return keep_answer(json + "]");
 }
 
-/// What the kernel of a text for `aten_bridge_operator` is, as the Describe function of one that
-/// was exported says it.
+/// What the kernel of a text for `aten_bridge_operator` is, as the table says it of one that was
+/// exported.
 extern "C" ATEN_BRIDGE_PUBLIC const char* aten_bridge_operator_describe(const char* text,
                                                                         int* status) {
   using namespace aten_bridge::operators;
   try {
     *status = 0;
-    return aten_bridge::detail::describe(find_kernel(text), CpuDevice::kType);
+    return keep_answer(
+        aten_bridge::detail::description(find_kernel(text), CpuDevice::kType, "MINDSPORE JAX"));
   } catch (...) {
     return fail(status);
   }
 }
 
-/// What the Infer function of such a kernel says.
+/// What infer_for_python() says of such a kernel.
 extern "C" ATEN_BRIDGE_PUBLIC const char* aten_bridge_operator_infer(
     const char* text, const aten_bridge::detail::PythonInput* inputs, int input_count,
     int* status) {
@@ -276,7 +279,7 @@ extern "C" ATEN_BRIDGE_PUBLIC const char* aten_bridge_operator_infer(
     std::string json = "[[";
     append_json(json, error.attribute.c_str());
     json += ", ";
-    append_json(json, error.fault.c_str());
+    append_text(json, error.fault);
     *status = 0;
     return keep_answer(json + "]]");
   } catch (...) {

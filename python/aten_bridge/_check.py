@@ -11,13 +11,12 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from aten_bridge._function import open_kernel
-from aten_bridge._introspection import Description, call_text
-from aten_bridge._library import DESCRIBE, Library, needed_libraries, open_library
-from aten_bridge._text import as_text, or_list
+from aten_bridge._introspection import Description, describe_library, kernel_names
+from aten_bridge._library import needed_libraries, open_library
+from aten_bridge._text import or_list
 
 # Of a C++ compiler and of the system.
 _EVERYWHERE = ("libstdc++.", "libm.", "libgcc_s.", "libc.", "libpthread.", "libdl.", "ld-linux")
-_OPERATORS = "aten_bridge_pytorch_operators"
 
 
 class Report(NamedTuple):
@@ -70,7 +69,6 @@ def _open_elsewhere(path: str) -> _Opened:
             pass_fds=[answer.fileno()],
             env={
                 **os.environ,
-                "ATEN_BRIDGE_REPORTS": "1",  # it shall not print them
                 "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
             },
         )
@@ -102,47 +100,34 @@ def _open(path: str) -> _Opened:
         library = open_library(path)
     except OSError as error:
         return _Opened.fault("cannot be opened: " + str(error).removeprefix(f"{path}: "))
-    names = library.kernel_names()
     try:
-        described = {name: _description(library, name) for name in names}
-        for name in names:
-            open_kernel(library, name).check_pytorch()
+        described = describe_library(library)
+        names = kernel_names(library)
+        for name in described.kernels:
+            open_kernel(library, name)
     except ImportError as error:
-        return _Opened.fault("cannot be called: " + str(error).removeprefix(f"{path}:"))
-    operators, faults = {}, []
-    if library.function(_OPERATORS):
-        lines = as_text(call_text(library, _OPERATORS) or b"").splitlines()
-        operators = dict(reversed(line.split()[:2]) for line in lines)
-        text = call_text(library, "aten_bridge_pytorch_faults", 0) or b""
-        faults = [f"  in PyTorch: {fault}" for fault in as_text(text).splitlines()]
-    kernels = {name: one for name, one in described.items() if one is not None}
-    functions = [name for name in described if name not in kernels]
+        return _Opened.fault("cannot be called: " + str(error).removeprefix(f"{path}:").lstrip())
+    answer = described.register_with_pytorch(replace=False) or ([], "")
+    operators = {kernel: operator for operator, kernel, *_ in answer[0]}
+    faults = [f"  in PyTorch: {fault}" for fault in answer[1].splitlines()]
     lines = list(faults)
-    if not kernels:
+    if not described.kernels:
         lines.append("  no kernel that was exported with ATEN_BRIDGE_EXPORT")
-    if functions:
-        lines.append(f"  C functions: {or_list(functions)}")
-    for name, description in kernels.items():
-        is_custom = library.function(f"{name}Infer") is not None
+        if names:
+            lines.append(f"  C functions: {or_list(names)}")
+    for name, description in sorted(described.kernels.items()):
+        is_custom = "MINDSPORE" in description.hosts
         hosts = "MindSpore" if is_custom else f"MindSpore, as its own operator {name}"
-        if is_custom and name in operators:
+        if name in operators:
             hosts += f", and PyTorch as torch.ops.{operators[name].replace('::', '.')}"
-        hosts += ", and JAX" if library.function(f"{name}Jax") else ""
+        hosts += ", and JAX" if "JAX" in description.hosts else ""
         device = "CUDA" if description.device == "cuda" else "the CPU"
         lines.append(f"  {name}, on {device}, in {hosts}")
         lines += [f"    {line}" for line in _operands(description)]
         if is_custom:
-            lines += [
-                f"    {line}" for line in _results(name, description, f"{name}Grad" in kernels)
-            ]
+            has_gradient = f"{name}Grad" in described.kernels
+            lines += [f"    {line}" for line in _results(name, description, has_gradient)]
     return _Opened(lines, is_usable=not faults)
-
-
-def _description(library: Library, kernel: str) -> Description | None:
-    """None of a C function."""
-    if library.function(kernel + DESCRIBE) is None:
-        return None
-    return Description.read(call_text(library, kernel + DESCRIBE), f"{library.path}:{kernel}")
 
 
 def _operands(description: Description) -> Iterator[str]:
@@ -152,8 +137,8 @@ def _operands(description: Description) -> Iterator[str]:
     ]
     yield f"inputs      {', '.join(inputs) or 'none'}"
     attributes = [
-        f"{name}: {text}" + ("" if name in description.required else " (has a default)")
-        for name, text in description.attribute_types.items()
+        f"{name}: {one.text}" + ("" if one.is_required else " (has a default)")
+        for name, one in description.attributes.items()
     ]
     if attributes:
         yield f"attributes  {'; '.join(attributes)}"

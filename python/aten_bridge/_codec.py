@@ -7,13 +7,10 @@ import enum
 import math
 import numbers
 import struct
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from aten_bridge._text import as_float, format_value, is_utf8
-
-# What a kernel calls lists that no host of the bridge's carries as such: as ints, and as one str.
-BOOLS, STRINGS = "a list of bools", "a list of strs"
 
 
 class Bools(list):
@@ -57,10 +54,18 @@ class AttributeType(enum.IntEnum):
     FLOAT_LISTS = 7
     BOOLS = 8
     STRINGS = 9
+    # Of parameters alone: a value is a bool, an int or a float, and the name of a dtype.
+    NUMBER = 10
+    DTYPE = 11
 
 
+# No host of the bridge's carries these as such, but as ints and as one str; errors call them so.
+_CARRIED_OTHERWISE = {
+    AttributeType.BOOLS: "a list of bools",
+    AttributeType.STRINGS: "a list of strs",
+}
 # In operator_text.h, which has no lists of lists.
-_LETTERS = dict(zip(AttributeType, "bifsIF--BS", strict=True))
+_LETTERS = dict(zip(AttributeType, "bifsIF--BS", strict=False))
 _FLOATS = (AttributeType.FLOAT, AttributeType.FLOATS, AttributeType.FLOAT_LISTS)
 LISTS_OF_LISTS = (AttributeType.INT_LISTS, AttributeType.FLOAT_LISTS)
 
@@ -69,17 +74,14 @@ def is_float(type_: AttributeType) -> bool:
     return type_ in _FLOATS
 
 
-def attribute_type(value: Any, expected: str = "") -> AttributeType:
-    """That of a bool, int, float, str or list; `expected` is what the kernel calls its type.
-
-    An empty list is a list of whatever the kernel expects.
-    """
+def attribute_type(value: Any, expected: AttributeType | None = None) -> AttributeType:
+    """That of a bool, int, float, str or list; an empty list is one of what the kernel expects."""
     if isinstance(value, Bools | Strings):
         return AttributeType.BOOLS if isinstance(value, Bools) else AttributeType.STRINGS
     if isinstance(value, list):
-        is_nested = isinstance(value[0], list) if value else "of lists" in expected
+        is_nested = isinstance(value[0], list) if value else expected in LISTS_OF_LISTS
         flat = [one for row in value for one in row] if is_nested else value
-        of_floats = isinstance(flat[0], float) if flat else "of floats" in expected
+        of_floats = isinstance(flat[0], float) if flat else expected in _FLOATS
         if is_nested:
             return AttributeType.FLOAT_LISTS if of_floats else AttributeType.INT_LISTS
         return AttributeType.FLOATS if of_floats else AttributeType.INTS
@@ -104,14 +106,14 @@ class _Attribute(ctypes.Structure):
 class Marshalled:
     """Attributes as an array of PythonAttribute, with all that it points to."""
 
-    def __init__(self, attributes: dict[str, Any], types: dict[str, str]):
+    def __init__(self, attributes: Mapping[str, Any], types: Mapping[str, AttributeType]):
         """`types` are those of the kernel's description; attributes that are None are left out."""
         attributes = {name: value for name, value in attributes.items() if value is not None}
         self._kept: list[Any] = []
         self.count = len(attributes)
         self.array = (_Attribute * self.count)(
             *(
-                self._attribute(name, value, attribute_type(value, types.get(name, "")))
+                self._attribute(name, value, attribute_type(value, types.get(name)))
                 for name, value in attributes.items()
             )
         )
@@ -208,15 +210,16 @@ class AttributeConverter(NamedTuple):
             )
         return int(value)
 
-    def carried(self, value: Any, expected: str) -> Any:
+    def carried(self, value: Any, expected: AttributeType | None) -> Any:
         """The value as it is carried to a kernel: bool, int, float, str or list."""
         value = value.given() if isinstance(value, Bools | Strings) else value
         plain = self.plain(value)
-        if isinstance(plain, list | tuple) and expected in (BOOLS, STRINGS):
-            elements = [self.plain(one) for one in plain]
-            if not all(isinstance(one, bool if expected == BOOLS else str) for one in elements):
-                raise AttributeConversionError(f"expected {expected}, got {format_value(value)}")
-            return Bools(map(int, elements)) if expected == BOOLS else Strings(_utf8(elements))
+        if isinstance(plain, list | tuple) and expected in _CARRIED_OTHERWISE:
+            elements, is_bools = [self.plain(one) for one in plain], expected == AttributeType.BOOLS
+            if not all(isinstance(one, bool if is_bools else str) for one in elements):
+                text = _CARRIED_OTHERWISE[expected]
+                raise AttributeConversionError(f"expected {text}, got {format_value(value)}")
+            return Bools(map(int, elements)) if is_bools else Strings(_utf8(elements))
         if isinstance(plain, bool):
             return plain
         if isinstance(plain, str):

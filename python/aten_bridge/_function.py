@@ -10,8 +10,14 @@ from typing import Any, NamedTuple
 
 from aten_bridge import _introspection
 from aten_bridge._codec import AttributeConversionError, AttributeConverter, Marshalled
-from aten_bridge._introspection import EXACT, Description, call_text
-from aten_bridge._library import DESCRIBE, Library
+from aten_bridge._introspection import (
+    EXACT,
+    Attribute,
+    Description,
+    describe_library,
+    kernel_names,
+)
+from aten_bridge._library import Library
 from aten_bridge._text import did_you_mean, or_list
 
 
@@ -40,34 +46,31 @@ class Host(NamedTuple):
 _OPTIONAL = " or None"  # ends the kind of an input that may be left out
 
 # What hosts call beside a kernel itself: to call it as a kernel would end the process.
-_SERVING = re.compile(r"(.+)(?:Init|Infer|InferShape|InferType|Describe|Jax)")
-
-
-def _served(library: Library, name: str) -> str | None:
-    """The kernel, or "" for all, for which ATEN_BRIDGE_EXPORT made this function; None: none."""
-    if name.startswith("aten_bridge_"):
-        return ""
-    served = _SERVING.fullmatch(name)
-    is_one = served is not None and library.function(served[1] + DESCRIBE) is not None
-    return served[1] if is_one and library.function(name + DESCRIBE) is None else None
+_HOOK = re.compile(r"(.+)(?:Init|InferShape|InferType|Jax)|aten_bridge_()\w+")
 
 
 def open_kernel(library: Library, name: str) -> Function:
-    """A kernel of a library; raises AttributeError where it has no such kernel."""
-    served = _served(library, name)
-    if library.function(name) is None or served is not None:
-        names = library.kernel_names()
+    """A kernel of a library.
+
+    Raises AttributeError where it has no such kernel, and ImportError where the process has another
+    PyTorch than the library was built with.
+    """
+    described = describe_library(library)
+    description = described.kernels.get(name)
+    hook = _HOOK.fullmatch(name) if description is None else None
+    kernel = hook and (hook[1] or hook[2])
+    is_hook = kernel == "" or kernel in described.kernels
+    if description is None and (is_hook or library.function(name) is None):
+        names = kernel_names(library)
         raise AttributeError(
             f"{library.path}: expected the kernel {name!r}, got a library with "
             + (or_list(names) if names else "no kernels; export one with ATEN_BRIDGE_EXPORT")
-            + did_you_mean(served or name, names)
+            + did_you_mean(kernel if is_hook else name, names)
         )
     full_name = f"{library.path}:{name}"
-    infer = library.function(name + "Infer")
-    description = None
-    if infer is not None and library.function(name + DESCRIBE) is not None:
-        text = call_text(library, name + DESCRIBE)
-        description = Description.read(text, full_name)
+    if description is not None and described.fault:
+        raise ImportError(f"{full_name}: {described.fault}")
+    infer = None if description is None else described.infer(name)
     return Function(library, name, full_name, name, description, infer)
 
 
@@ -161,7 +164,7 @@ class Function:
                     f"input {names.index(name)} {name!r}: expected one value, got one by position "
                     "and one by name; leave one out"
                 )
-            elif name in self.description.attribute_types:
+            elif name in self.description.attributes:
                 faults.append(
                     f"expected one of {or_list(names)} as the name of an input, got {name!r}, an "
                     f"attribute; give it to {self.maker}()"
@@ -223,26 +226,23 @@ class Function:
 
     def marshal(self, attributes: Mapping[str, Any], is_exact: bool = False) -> Any:
         """The attributes as `infer` takes them."""
-        types = {} if self.description is None else self.description.attribute_types
-        return Marshalled({**attributes, EXACT: True} if is_exact else {**attributes}, types)
+        known = {**attributes, EXACT: True} if is_exact else attributes
+        return Marshalled(known, {name: one.type for name, one in self.known_attributes.items()})
 
     def carried(self, attributes: dict[str, Any]) -> dict[str, Any]:
         """What a host carries to the kernel."""
         return attributes
 
-    def check_pytorch(self) -> None:
-        """Raises ImportError as attribute_faults() does. Opens PyTorch, and calls no kernel."""
-        if self.description is not None:
-            self._type_faults({})
+    @property
+    def known_attributes(self) -> Mapping[str, Attribute]:
+        """By name; of a C function none."""
+        return {} if self.description is None else self.description.attributes
 
     def attribute_faults(self, given: dict[str, Any]) -> dict[str, str]:
-        """What is wrong with each attribute; values are bool, int, float, str, list or None.
-
-        Raises ImportError if the process has another PyTorch than the library was built with.
-        """
+        """What is wrong with each attribute; values are bool, int, float, str, list or None."""
         if self.description is None:
             return {}
-        types = self.description.attribute_types
+        types = self.description.attributes
         known = {name: value for name, value in given.items() if name in types}
         faults = self._type_faults(known)
         for name in given:
@@ -251,18 +251,17 @@ class Function:
                 faults[name] = f"expected {expected}, got an unknown name" + did_you_mean(
                     name, types
                 )
-        for name in types:
-            if name in self.description.required and given.get(name) is None:
+        for name, attribute in types.items():
+            if attribute.is_required and given.get(name) is None:
                 faults[name] = (
-                    f"expected {types[name]}, got nothing; give it where the operator is made, as "
-                    f"in {self.maker}({self.full_name!r}, {name}=...)"
+                    f"expected {attribute.text}, got nothing; give it where the operator is made, "
+                    f"as in {self.maker}({self.full_name!r}, {name}=...)"
                 )
         return faults
 
     def _type_faults(self, attributes: dict[str, Any]) -> dict[str, str]:
         """What the library says of the attributes."""
-        question = self._question(self.marshal(attributes))
-        return _introspection.attribute_faults(question, self.name, self.full_name)
+        return _introspection.attribute_faults(self._question(self.marshal(attributes)))
 
     def faults_text(self, faults: Mapping[str, str]) -> str:
         """The faults of attributes as an error has them."""
@@ -276,8 +275,7 @@ class Function:
         Raises ValueError where the kernel's own names cannot be used, and TypeError with all that
         is wrong with those that are given.
         """
-        description = self.description
-        types = {} if description is None else description.attribute_types
+        description, known = self.description, self.known_attributes
         names = [] if description is None else description.attribute_names
         faults = {}
         for name in names:
@@ -293,12 +291,13 @@ class Function:
         carried: dict[str, Any] = {}
         for name, value in given.items():
             carried[name] = None
-            if description is not None and name not in types:
+            if description is not None and name not in known:
                 continue  # whatever its value: the name is wrong
             fault = "" if description else host.name_fault(name, "rename it")
             try:
                 if value is not None:
-                    carried[name] = host.converter.carried(value, types.get(name, ""))
+                    type_ = known[name].type if description else None
+                    carried[name] = host.converter.carried(value, type_)
             except AttributeConversionError as error:
                 fault = fault or str(error)
             if fault:

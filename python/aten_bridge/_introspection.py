@@ -1,22 +1,23 @@
-"""What a library says of itself and of its kernels, as its C functions say it.
+"""What a library says of itself and of its kernels, as its table and its C functions say it.
 
 Nothing else reads their texts.
 """
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import enum
+import functools
 import json
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from aten_bridge._library import DESCRIBE, Library, import_pytorch
+from aten_bridge._codec import AttributeType
+from aten_bridge._library import Library, exported_functions, import_pytorch
 from aten_bridge._text import as_text, format_value
 
-_INTERFACE = 2  # kPythonInterface of hosts/introspection/introspection.h
+_INTERFACE = 3  # kPythonInterface of hosts/introspection/introspection.h
 _ATTRIBUTES_ALONE = -1  # kAttributesAlone of the same
 EXACT = "aten_bridge_exact"  # kExactAttribute of hosts/introspection/answers.h
 
@@ -25,19 +26,30 @@ class Status(enum.IntEnum):
     """Those of `Status` in core/errors.h that Python does something about."""
 
     OK = 0
-    PYTORCH = 12
     VALUES = 13
     META_IN_PYTHON = 14
 
 
-def call_text(library: Library, name: str, *arguments: Any) -> bytes | None:
-    """The text that a C function of a library returns."""
-    function = library.function(name)
-    function.restype = ctypes.c_char_p
-    return function(*arguments)
+# ===--- the table ---===
 
 
-# ===--- descriptions ---===
+class _Table(ctypes.Structure):
+    """LibraryTable of hosts/introspection/introspection.h."""
+
+    _fields_ = (
+        ("interface", ctypes.c_int),
+        ("version", ctypes.c_char_p),
+        ("release", ctypes.c_void_p),
+        ("describe", ctypes.CFUNCTYPE(ctypes.c_char_p)),
+        (
+            "infer",
+            ctypes.CFUNCTYPE(
+                *(ctypes.c_char_p, ctypes.c_int, ctypes.c_void_p, ctypes.c_int),
+                *(ctypes.c_void_p, ctypes.c_int, ctypes.c_void_p),
+            ),
+        ),
+        ("register_with_pytorch", ctypes.CFUNCTYPE(ctypes.c_char_p, ctypes.c_int)),
+    )
 
 
 def _is_rows(value: Any, *types: type) -> bool:
@@ -47,40 +59,22 @@ def _is_rows(value: Any, *types: type) -> bool:
     )
 
 
-def _is_description(fields: Any) -> bool:
-    """Whether JSON is what `describe` of hosts/introspection/introspection.h says."""
-    return (
-        isinstance(fields, dict)
-        and _is_rows(fields.get("inputs"), str, str)
-        and _is_rows(fields.get("attributes"), str, str, bool)
-        and type(outputs := fields.get("outputs")) is int
-        and outputs >= 0
-        and isinstance(fields.get("meta"), bool)
-        and isinstance(fields.get("gradient", False), bool)
-        and isinstance(fields.get("side_effect", False), bool)
-        and isinstance(fields.get("device", ""), str)
-    )
+_SCALARS = (
+    ("name", str), ("device", str), ("outputs", int), ("meta", bool), ("gradient", bool),
+    ("side_effect", bool),
+)  # fmt: skip
 
 
-def _made_by(fields: Any) -> str:
-    """As in " of aten_bridge 0.1.0", of JSON from a library that says so."""
-    version = fields.get("version") if isinstance(fields, dict) else None
-    return f" of aten_bridge {version}" if isinstance(version, str) else ""
+class Attribute(NamedTuple):
+    """An attribute of a kernel."""
 
-
-def made_by(library: Library) -> str:
-    """The same of a library, or " of an older aten_bridge", which does not say its version."""
-    for name in library.kernel_names():
-        if library.function(name + DESCRIBE) is not None:
-            with contextlib.suppress(ValueError, RecursionError):
-                text = as_text(call_text(library, name + DESCRIBE) or b"")
-                if version := _made_by(json.loads(text)):
-                    return version
-    return " of an older aten_bridge"
+    type: AttributeType
+    text: str  # what errors call the type, such as "a float, such as 1.0"
+    is_required: bool
 
 
 class Description(NamedTuple):
-    """What a kernel says about itself, from its Describe function."""
+    """What a kernel says about itself."""
 
     inputs: list[str]  # "tensor", "tensor or None", "tensors", "number", "number or None"
     input_names: list[str]  # from their checks, or ""
@@ -89,42 +83,38 @@ class Description(NamedTuple):
     is_gradient: bool  # the outputs are the gradients of the tensors among the forward's inputs
     device: str  # where it wants its operands: "cpu" or "cuda"
     attribute_names: list[str]  # as exported; one may stand twice
-    attribute_types: dict[str, str]  # such as "a float, such as 1.0"
-    required: set[str]
+    attributes: dict[str, Attribute]
     has_side_effect: bool = False  # each call has to be made
+    hosts: frozenset[str] = frozenset()  # as aten_bridge_add_kernel() calls them
 
     @classmethod
-    def read(cls, text: bytes | None, full_name: str) -> Description:
-        """Reads what Describe returned; raises ImportError if it is of another interface."""
-        try:
-            # Names that are not UTF-8 are refused where they are needed.
-            fields = json.loads((text or b"").decode(errors="surrogateescape"))
-        except (ValueError, RecursionError):
-            fields = None
-        if isinstance(fields, dict) and fields.get("interface", 0) != _INTERFACE:
-            raise ImportError(
-                f"{full_name}: expected a library of interface {_INTERFACE}, got "
-                f"{format_value(fields.get('interface', 0))}{_made_by(fields)}; build it again "
-                "with the aten_bridge.h that this Python module came with, or use the module that "
-                "came with the library's"
-            )
-        if not _is_description(fields):
-            raise ImportError(
-                f"{full_name}: expected a library whose kernels describe themselves, got the "
-                f"description {format_value(text)}; build it again with the aten_bridge.h that "
-                "this Python module came with"
-            )
+    def read(cls, fields: Any) -> Description:
+        """Reads what `description` of introspection.h says; raises ValueError if it is not that."""
+        if not (
+            isinstance(fields, dict)
+            and all(type(fields.get(name)) is type_ for name, type_ in _SCALARS)
+            and fields["outputs"] >= 0
+            and _is_rows([fields.get("hosts")], *[str] * len(fields.get("hosts") or ()))
+            and _is_rows(fields.get("inputs"), str, str)
+            and _is_rows(fields.get("attributes"), str, int, str, bool)
+        ):
+            raise ValueError
+        attributes = fields["attributes"]
         return cls(
             inputs=[kind for kind, _ in fields["inputs"]],
+            # Names that are not UTF-8 are refused where they are needed.
             input_names=[as_text(os.fsencode(name)) for _, name in fields["inputs"]],
             outputs=fields["outputs"],
             has_meta=fields["meta"],
-            is_gradient=fields.get("gradient", False),
-            device=fields.get("device", "cpu"),
-            attribute_names=[name for name, _, _ in fields["attributes"]],
-            attribute_types={name: type_ for name, type_, _ in fields["attributes"]},
-            required={name for name, _, required in fields["attributes"] if required},
-            has_side_effect=fields.get("side_effect", False),
+            is_gradient=fields["gradient"],
+            device=fields["device"],
+            attribute_names=[name for name, *_ in attributes],
+            attributes={
+                name: Attribute(AttributeType(type_), text, is_required)
+                for name, type_, text, is_required in attributes
+            },
+            has_side_effect=fields["side_effect"],
+            hosts=frozenset(fields["hosts"]),
         )
 
     @property
@@ -136,6 +126,85 @@ class Description(NamedTuple):
     def takes_frame(self) -> bool:
         """Whether the kernel takes any inputs and outputs, as one over a CallFrame does."""
         return self.outputs == 0
+
+
+_REBUILD = "build it again with the aten_bridge.h that this Python module came with"
+
+
+class LibraryDescription(NamedTuple):
+    """What a library says about itself."""
+
+    kernels: Mapping[str, Description] = {}
+    pytorch: str = ""  # the version that it was built with, such as "2.11"
+    fault: str = ""  # why it does not fit the PyTorch of the process
+    table: _Table | None = None  # None: it has no kernels but C functions
+
+    @classmethod
+    def read(cls, text: bytes | None, path: str, table: _Table | None) -> LibraryDescription:
+        """Reads what `describe` of the table says; raises ImportError if it is not that."""
+        try:
+            fields = json.loads((text or b"").decode(errors="surrogateescape"))
+            kernels = {one["name"]: Description.read(one) for one in fields["kernels"]}
+            pytorch, fault = fields["pytorch"], fields["fault"]
+            if not (isinstance(pytorch, str) and isinstance(fault, str)):
+                raise TypeError
+        except (ValueError, TypeError, KeyError, RecursionError):
+            raise ImportError(
+                f"{path}: expected a library that describes its kernels, got the description "
+                f"{format_value(text)}; {_REBUILD}"
+            ) from None
+        return cls(kernels, pytorch, as_text(os.fsencode(fault)), table)
+
+    def infer(self, name: str) -> Any:
+        """What answers questions about a kernel."""
+        return functools.partial(self.table.infer, list(self.kernels).index(name))
+
+    def register_with_pytorch(self, replace: bool) -> tuple[list[list[str]], str] | None:
+        """The operators, each with the kernel and the overloads, and what is none and why.
+
+        None of a library for other hosts.
+        """
+        if self.table is None or not self.table.register_with_pytorch:
+            return None
+        answer = json.loads(as_text(self.table.register_with_pytorch(replace)))
+        return answer["operators"], answer["faults"]
+
+
+@functools.cache
+def describe_library(library: Library) -> LibraryDescription:
+    """What a library says about itself; raises ImportError if it is of another interface."""
+    get_table = library.function("aten_bridge_library")
+    if get_table is None and library.function("aten_bridge_last_error") is not None:
+        # Until interface 2 each kernel described itself; others are C functions with a header.
+        names = set(exported_functions(library.path))
+        if any(f"{name}Describe" in names for name in names):
+            raise _another_interface(library, "an older one")
+    if get_table is None:
+        return LibraryDescription()
+    get_table.restype = ctypes.POINTER(_Table)
+    table = get_table()
+    if not table or table.contents.interface != _INTERFACE:
+        number, version = (table[0].interface, table[0].version) if table else (None, None)
+        of_version = f" of aten_bridge {as_text(version)}" if version else ""
+        raise _another_interface(library, format_value(number) + of_version)
+    return LibraryDescription.read(table[0].describe(), library.path, table[0])
+
+
+def _another_interface(library: Library, got: str) -> ImportError:
+    return ImportError(
+        f"{library.path}: expected a library of interface {_INTERFACE}, got {got}; {_REBUILD}, or "
+        "use the module that came with the library's"
+    )
+
+
+def kernel_names(library: Library) -> list[str]:
+    """The kernels, or, where none was exported with ATEN_BRIDGE_EXPORT, all C functions."""
+    if kernels := describe_library(library).kernels:
+        return sorted(kernels)
+    names = exported_functions(library.path)
+    functions = {name for name in names if not name.startswith(("_", "aten_bridge_"))}
+    # Of a versioned name the dynamic linker may find none: libm has matherr for old programs.
+    return sorted(name for name in functions if library.function(name) is not None)
 
 
 # ===--- questions about inputs and attributes ---===
@@ -181,28 +250,26 @@ def infer_outputs(
         status, text = question(inputs, len(inputs))
     if status == Status.OK:
         return [(dtype, sizes) for dtype, sizes in json.loads(text)]
-    # Where PyTorch is imported, its meta functions of some operators are Python functions, whose
-    # errors have a traceback.
-    text = text.partition("\n\nAt:\n  ")[0]
     if status == Status.VALUES:
         raise DependsOnValues(text)
     raise (NeedsPyTorch if status == Status.META_IN_PYTHON else ValueError)(text)
 
 
-def attribute_faults(question: Question, name: str, full_name: str) -> dict[str, str]:
-    """What the library says of the attributes, one after another.
-
-    Raises ImportError if the process has another PyTorch than the library was built with.
-    """
+def attribute_faults(question: Question) -> dict[str, str]:
+    """What the library says of the attributes, one after another."""
     status, text = question(None, _ATTRIBUTES_ALONE)
-    if status == Status.PYTORCH:
-        raise ImportError(f"{full_name}: " + text.removeprefix(f"{name}: "))
     return dict(json.loads(text)) if status == Status.OK else {}
 
 
-def ask(function: Any, *arguments: Any) -> tuple[int, str]:
-    """The status of a C function, which writes it to its last parameter, and its text."""
+def text_function(library: Library, name: str) -> Any:
+    """A C function that returns a text."""
+    function = library.function(name)
     function.restype = ctypes.c_char_p
+    return function
+
+
+def ask(function: Any, *arguments: Any) -> tuple[int, str]:
+    """The status of such a function, which writes it to its last parameter, and its text."""
     status = ctypes.c_int(Status.OK)
     text = function(*arguments, ctypes.byref(status))
     return status.value, as_text(text)

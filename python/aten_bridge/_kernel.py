@@ -134,9 +134,8 @@ class KernelModel:
         """
         if gradient.description is None:
             return self.attributes
-        types = gradient.description.attribute_types
-        own = {} if self.description is None else self.description.attribute_types
-        missing = [name for name in own if name not in types]
+        types = gradient.description.attributes
+        missing = [name for name in self.function.known_attributes if name not in types]
         if gradient.description.is_gradient and missing:
             raise ValueError(
                 f"{gradient.name}: expected the attributes of {self.name}, got a gradient kernel "

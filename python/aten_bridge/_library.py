@@ -19,8 +19,6 @@ from typing import Any
 from aten_bridge import _elf
 from aten_bridge._text import as_text, format_value, is_utf8
 
-DESCRIBE = "Describe"
-
 
 class Library:
     """A kernel library, loaded."""
@@ -44,14 +42,6 @@ class Library:
         except AttributeError:
             return None
 
-    def kernel_names(self) -> list[str]:
-        """The kernels, or, where none was exported with ATEN_BRIDGE_EXPORT, all C functions."""
-        symbols = exported_functions(self.path)
-        kernels = _kernels_among(symbols)
-        functions = [name for name in symbols if not name.startswith(("_", "aten_bridge_"))]
-        # Of a versioned name the dynamic linker may find none: libm has matherr for old programs.
-        return sorted(kernels or {name for name in functions if self.function(name) is not None})
-
 
 def exported_functions(path: str) -> list[str]:
     """The C functions of a library, which is not opened. Raises OSError for another file."""
@@ -68,17 +58,6 @@ def has_symbol(path: str, name: str) -> bool:
     file_identity(path)
     _elf.check(path)
     return name.encode() + b"\0" in Path(path).read_bytes()
-
-
-def _kernels_among(functions: list[str]) -> list[str]:
-    """Those that were exported with ATEN_BRIDGE_EXPORT."""
-    names = {name.removesuffix(DESCRIBE) for name in functions if name.endswith(DESCRIBE)}
-    return [name for name in functions if name in names]
-
-
-def has_kernels(path: str) -> bool:
-    """Whether a library, which is not opened, has any that were exported so."""
-    return bool(_kernels_among(exported_functions(path)))
 
 
 def needed_libraries(path: str) -> list[tuple[str, str | None]]:

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from aten_bridge import _introspection
-from aten_bridge._codec import Strings, operator_text
+from aten_bridge._codec import AttributeType, Strings, operator_text
 from aten_bridge._function import Function, Host
-from aten_bridge._introspection import DependsOnValues, Description, call_text
+from aten_bridge._introspection import Attribute, DependsOnValues, Description, text_function
 from aten_bridge._kernel import KernelModel
 from aten_bridge._library import Library, open_library
 from aten_bridge._places import compiled_library
@@ -58,19 +58,17 @@ class Overload(NamedTuple):
     depends_on_values: bool  # the sizes of its results do
     is_random: bool
     inputs: int | None  # tensors that it takes; None: any number
-    attributes: dict[
-        str, tuple[str, bool]
-    ]  # by name: its type in words, and whether it must be set
+    attributes: dict[str, Attribute]
 
     def faults(self, given: Mapping[str, Any]) -> tuple[int, int]:
         """How many of these attributes are not its own or are missing, and are of another type."""
         known = [name for name in given if name in self.attributes]
         missing = [
             name
-            for name, (_, required) in self.attributes.items()
-            if required and given.get(name) is None
+            for name, attribute in self.attributes.items()
+            if attribute.is_required and given.get(name) is None
         ]
-        wrong = [name for name in known if not _fits(given[name], self.attributes[name][0])]
+        wrong = [name for name in known if not _fits(given[name], self.attributes[name].type)]
         return len(given) - len(known) + len(missing), len(wrong)
 
 
@@ -92,7 +90,7 @@ def operators_library() -> Library:
 
 def _ask(library: Library, question: str, text: str) -> str:
     """What a function of the library says of a text; raises ImportError with its error."""
-    function = library.function(f"aten_bridge_operator_{question}")
+    function = text_function(library, f"aten_bridge_operator_{question}")
     failed, answer = _introspection.ask(function, text.encode())
     if failed:
         raise ImportError(answer)
@@ -105,7 +103,10 @@ def overloads(library: Library, name: str) -> list[Overload]:
         Overload(
             *fields,
             None if inputs < 0 else inputs,
-            {n: (text, must) for n, text, must in attributes},
+            {
+                name: Attribute(AttributeType(type_), text, is_required)
+                for name, type_, text, is_required in attributes
+            },
         )
         for *fields, inputs, attributes in json.loads(_ask(library, "overloads", name))
     ]
@@ -183,29 +184,28 @@ def _no_overload(name: str, overloads: Sequence[Overload]) -> list[Overload]:
 
 def names(library: Library) -> list[str]:
     """The names of all operators, without overloads."""
-    return json.loads(call_text(library, "aten_bridge_operator_names") or b"[]")
+    return json.loads(text_function(library, "aten_bridge_operator_names")() or b"[]")
 
 
-# By what an attribute's type is called, up to its comma: the letters of values that fit.
+# The letters of values that fit a type.
 _LETTERS = {
-    "a bool": "b",
-    "an int": "i",
-    "a float": "fi",
-    "a number": "bif",
-    "a str": "s",
-    "the name of a dtype": "s",
-    "a list of bools": "B",
-    "a list of ints": "Ii",
-    "a list of floats": "FI",
-    "a list of strs": "S",
+    AttributeType.BOOL: "b",
+    AttributeType.INT: "i",
+    AttributeType.FLOAT: "fi",
+    AttributeType.NUMBER: "bif",
+    AttributeType.STRING: "s",
+    AttributeType.DTYPE: "s",
+    AttributeType.BOOLS: "B",
+    AttributeType.INTS: "Ii",
+    AttributeType.FLOATS: "FI",
+    AttributeType.STRINGS: "S",
 }
 
 
-def _fits(value: Any, type_: str) -> bool:
+def _fits(value: Any, type_: AttributeType) -> bool:
     """Whether a value may be of that type."""
     encoded = operator_text(value)
-    letters = _LETTERS.get(type_.partition(",")[0])
-    return encoded is not None and (letters is None or encoded[0] in letters or encoded == "I")
+    return encoded is not None and (encoded[0] in _LETTERS[type_] or encoded == "I")
 
 
 class OperatorFunction(Function):
@@ -220,7 +220,7 @@ class OperatorFunction(Function):
     ):
         """Use `open_operator`."""
         name, symbol = overload.name, self.symbols[description.gives_tuple]
-        infer = library.function("aten_bridge_operator_infer")
+        infer = text_function(library, "aten_bridge_operator_infer")
         super().__init__(library, name, name, symbol, description, infer)
         self.overload, self.host, self.task = overload, host, task
         self.schema = overload.schema
@@ -268,11 +268,14 @@ class OperatorFunction(Function):
         faults = {}
         for name, value in attributes.items():
             if value is not None and operator_text(value) is None:
-                expected = self.description.attribute_types[name]
+                expected = self.known_attributes[name].text
                 faults[name] = f"expected {expected}, got {format_value(value)}"
         known = {name: value for name, value in attributes.items() if name not in faults}
-        missing = self.description.required - {n for n, v in known.items() if v is not None}
-        return faults if missing else super()._type_faults(known) | faults
+        is_missing = any(
+            attribute.is_required and known.get(name) is None
+            for name, attribute in self.known_attributes.items()
+        )
+        return faults if is_missing else super()._type_faults(known) | faults
 
     # ===--- inputs ---===
 
@@ -323,14 +326,13 @@ def open_operator(
     library: Library, overload: Overload, host: Host, attributes: Mapping[str, Any], task: Task
 ) -> OperatorFunction:
     """The kernel of an operator for a task. Raises TypeError if attributes are not its own."""
-    types = {name: text for name, (text, _) in overload.attributes.items()}
-    required = {name for name, (_, must) in overload.attributes.items() if must}
-    description = Description([], [], 1, True, False, "cpu", list(types), types, required)
+    known = overload.attributes
+    description = Description([], [], 1, True, False, "cpu", list(known), known)
     function = OperatorFunction(library, overload, host, task, description)
     if faults := function.attribute_faults(dict(attributes)):
         raise TypeError(function.faults_text(faults))
     text = _ask(library, "describe", function.marshal(attributes))
-    description = Description.read(text.encode(), function.name)
+    description = Description.read(json.loads(text))
     description = description._replace(has_side_effect=overload.is_random)
     return OperatorFunction(library, overload, host, task, description)
 

@@ -13,28 +13,18 @@ built anew.
 
 from __future__ import annotations
 
-import contextlib
-import ctypes
 import inspect
 import keyword
 import os
-import re
-import threading
-from collections.abc import Iterator
 from typing import Any
 
 import torch
 
-from aten_bridge import _places
-from aten_bridge._introspection import made_by
-from aten_bridge._library import Library, as_path, has_kernels, open_newest
-from aten_bridge._text import as_switch, as_text, did_you_mean, format_value, or_list
+from aten_bridge._introspection import describe_library
+from aten_bridge._library import as_path, open_newest
+from aten_bridge._text import as_switch, did_you_mean, format_value, or_list
 
 __all__ = ["Operator", "Operators", "load"]
-
-# While a library is opened with it, who opens it reports what it did not register.
-_REPORTS = "ATEN_BRIDGE_REPORTS"
-
 
 _SIDE_EFFECT = torch.Tag.nondeterministic_seeded  # of PyTorchRegistry in hosts/pytorch/registry.h
 _with_effects: set[Any] = set()  # operators of which PyTorch knows
@@ -158,61 +148,27 @@ def load(path: str | os.PathLike[str], *, replace: bool = False) -> Operators:
             f"its operators are what load({file!r}) returns"
         )
     replace = as_switch(path, "replace", replace)
-    with _reporting():
-        library = open_newest(path)
-    operators = library.function("aten_bridge_pytorch_operators")
-    if operators is None:
-        others = "that was built for other hosts" if has_kernels(path) else "without kernels"
+    described = describe_library(open_newest(path))
+    answer = described.register_with_pytorch(replace)
+    if answer is None:
+        others = "that was built for other hosts" if described.kernels else "without kernels"
         raise ValueError(
             f"{path}: expected a library for PyTorch, got one {others}; "
             "build it with aten_bridge_add_kernel(... HOSTS MINDSPORE PYTORCH)"
         )
-    faults = library.function("aten_bridge_pytorch_faults")
-    if faults is None:
-        raise _of_another_version(library)
-    operators.restype = faults.restype = ctypes.c_char_p
-    with _reporting():
-        text = as_text(faults(replace) or b"")
-    if text:
-        raise RuntimeError(text)
-    lines = as_text(operators() or b"").splitlines()
-    if not all(_LINE.fullmatch(line) for line in lines):
-        raise _of_another_version(library)
+    operators, faults = answer
+    if faults:
+        raise RuntimeError(faults)
     found = {}
-    for line in lines:
-        operator = Operator(path, *line.split())
+    for names in operators:
+        operator = Operator(path, *names)
         operator._register_effect()
         found[operator.__name__] = operator
     return Operators(path, found)
 
 
-# "my_ops::leaky_relu LeakyRelu default out", as aten_bridge_pytorch_operators() has it.
-_LINE = re.compile(r"\S+::\S+ \S+(?: default)?(?: out)?")
-
-
-def _of_another_version(library: Library) -> ImportError:
-    return ImportError(
-        f"{library.path}: expected a library of aten_bridge {_places.version()}, which this Python "
-        f"module is of, got one{made_by(library)}, whose operators it cannot read; build it again, "
-        "or use the module that came with the library's"
-    )
-
-
 def _operator(path: str, name: str) -> Operator:
     return getattr(load(path), name)
-
-
-_opening = threading.Lock()
-
-
-@contextlib.contextmanager
-def _reporting() -> Iterator[None]:
-    with _opening:
-        os.environ[_REPORTS] = "1"
-        try:
-            yield
-        finally:
-            del os.environ[_REPORTS]
 
 
 def _signature(schema: Any, has_out: bool, needs_out: bool) -> inspect.Signature:

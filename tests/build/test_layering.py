@@ -22,7 +22,7 @@ LAYERS = {
     "call": ["core", "tensors", "interface"],
     "hosts/introspection": ["core", "tensors", "interface", "call"],
     "hosts/mindspore": ["core", "tensors", "interface", "kernel", "call", "hosts/introspection"],
-    "hosts/pytorch": ["core", "tensors", "interface", "call"],
+    "hosts/pytorch": ["core", "tensors", "interface", "call", "hosts/introspection"],
     "hosts/jax": ["core", "tensors", "interface", "call"],
 }
 # Of operators by name, from below: each includes those before it.

@@ -12,7 +12,7 @@ from conftest import CMAKE, CXX_STANDARD, SOURCE, TORCH, compile_only, python, r
 
 def entry_points(*kernels, suffixes=()):
     """What is seen of kernels; each other host adds a suffix."""
-    of_mindspore = ["", "Init", "InferShape", "InferType", "Describe", "Infer"]
+    of_mindspore = ["", "Init", "InferShape", "InferType"]
     return {name + suffix for name in kernels for suffix in [*of_mindspore, *suffixes]}
 
 
@@ -21,15 +21,12 @@ def exported_in(*sources):
     return re.findall(r"ATEN_BRIDGE_EXPORT(?:_GRAD)?\(\s*(\w+),", text)
 
 
-# What aten_bridge.torch asks.
-OF_PYTORCH = {
-    *["aten_bridge_pytorch_faults", "aten_bridge_pytorch_operators", "aten_bridge_pytorch_release"]
-}
 LIBRARIES = {
     "examples/leaky_relu/leaky_relu.so": entry_points("LeakyRelu"),
-    "examples/lltm/lltm.so": entry_points("LeakyRelu", "Lltm", "LltmGrad") | OF_PYTORCH,
-    "tests/test_pytorch.so": OF_PYTORCH
-    | entry_points(*exported_in("pytorch_kernels.cpp", "pytorch_types.cpp"), suffixes=["Jax"]),
+    "examples/lltm/lltm.so": entry_points("LeakyRelu", "Lltm", "LltmGrad"),
+    "tests/test_pytorch.so": entry_points(
+        *exported_in("pytorch_kernels.cpp", "pytorch_types.cpp"), suffixes=["Jax"]
+    ),
     "tests/test_tutorial.so": {
         *["LeakyRelu", "Transpose", "SquareGrad", "NegateInPlace", "AddFirst", "Conjugate"],
         *["CopySparse", "CopyUndefined", "CopyToNull", "AskForCuda"],
@@ -71,7 +68,7 @@ def test_shows_its_entry_points_only(library):
     text = run("nm", "--dynamic", "--defined-only", path).stdout
     assert {line.split()[-1] for line in text.splitlines()} == {
         *entry_points,
-        "aten_bridge_last_error",
+        *["aten_bridge_last_error", "aten_bridge_library"],
     }
 
 
@@ -288,7 +285,7 @@ def test_a_library_uses_nothing_that_another_one_may_show(by_hand):
         for line in run("nm", "--dynamic", "--defined-only", library).stdout.splitlines()
     }
     ours = {name for name in shown if name.startswith("aten_bridge_")}
-    assert ours == {"aten_bridge_last_error"}
+    assert ours == {"aten_bridge_last_error", "aten_bridge_library"}
     assert not ours & {name for _, _, name in relocations}
 
 

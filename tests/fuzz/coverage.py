@@ -25,11 +25,18 @@ UNREACHABLE = [
     ("call/host.h", r"^  static (int |void\* stream|HostMemory)", None, "likewise"),
     (
         "hosts/pytorch/registry.h",
-        r"^  \[\[gnu::cold\]\].* (add_refused|is_taken|taken_fault|release|release_everywhere)\(",
+        r"^  \[\[gnu::cold\]\].* (add_refused|is_taken|print_faults|taken_fault|release|"
+        r"release_everywhere)\(",
         None,
         "of a second library",
     ),
-    ("hosts/pytorch/registry.h", r"^extern .* aten_bridge_pytorch_release\(", None, "likewise"),
+    ("hosts/pytorch/registry.h", r"^    library_table.release = ", r"^    };", "likewise"),
+    (
+        "hosts/introspection/answers.h",
+        r"^\[\[gnu::cold\]\] inline const char\* describe_library\(",
+        r"^}",
+        "of opening a library",
+    ),
     ("hosts/pytorch/registry.h", r"^      } catch \(const Error", r"^    }$", "of no operator"),
     (
         "hosts/pytorch/operands.h",

@@ -6,24 +6,14 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
+#include "../unit/table.h"
 #include "extra.h"
 #include "operand.h"
 
-extern "C" {
-struct PythonInput {
-  const char* text;
-  int ndim;
-  const int64_t* sizes;
-};
-struct PythonAttribute {
-  const char* name;
-  int type;
-  int64_t size;
-  const void* data;
-};
-}
+extern "C" const LibraryTable* aten_bridge_library();
 
 namespace fuzz {
 
@@ -100,17 +90,13 @@ std::vector<KernelUnderTest> kernels_of_values();
   extern "C" fuzz::Kernel Name;                                   \
   extern "C" fuzz::Init Name##Init;                               \
   extern "C" fuzz::Ints Name##InferShape(int*, int64_t**, void*); \
-  extern "C" int Name##InferType(std::vector<int>, void*);        \
-  extern "C" fuzz::Infer Name##Infer;                             \
-  extern "C" fuzz::Describe Name##Describe;
+  extern "C" int Name##InferType(std::vector<int>, void*);
 /// The same of one with several outputs.
 #define FUZZ_DECLARE_SEVERAL(Name)                                             \
   extern "C" fuzz::Kernel Name;                                                \
   extern "C" fuzz::Init Name##Init;                                            \
   extern "C" std::vector<fuzz::Ints> Name##InferShape(int*, int64_t**, void*); \
-  extern "C" std::vector<int> Name##InferType(std::vector<int>, void*);        \
-  extern "C" fuzz::Infer Name##Infer;                                          \
-  extern "C" fuzz::Describe Name##Describe;
+  extern "C" std::vector<int> Name##InferType(std::vector<int>, void*);
 /// What KernelUnderTest begins with.
 #define FUZZ_FUNCTIONS(Name) \
 #Name, Name, Name##Init,                                                                      \
@@ -120,6 +106,16 @@ std::vector<KernelUnderTest> kernels_of_values();
       [](std::vector<int> types, void* extra) {                                                 \
         return fuzz::as_list(Name##InferType(std::move(types), extra));                         \
       },                                                                                        \
-      Name##Infer, Name##Describe
+      [](const PythonInput* inputs, int input_count, const PythonAttribute* attributes,         \
+         int attribute_count, int* status) {                                                    \
+        static const int number = aten_bridge_library()->number_of(#Name);                      \
+        return aten_bridge_library()->infer(number, inputs, input_count, attributes,            \
+                                            attribute_count, status);                           \
+      },                                                                                        \
+      [] {                                                                                      \
+        static const std::string description = aten_bridge_library()->description(              \
+            aten_bridge_library()->number_of(#Name));                                           \
+        return description.c_str();                                                             \
+      }
 
 #endif  // ATEN_BRIDGE_TESTS_FUZZ_OPERATOR_H_

@@ -28,9 +28,6 @@
 #include "pytorch_host.h"
 #include "text.h"
 
-extern "C" const char* aten_bridge_pytorch_faults(int replace);
-extern "C" const char* aten_bridge_pytorch_operators();
-
 namespace fuzz::pytorch {
 namespace {
 
@@ -775,12 +772,17 @@ void choose_call(Place& at, Choices& choices) {
 bool check_library() {
   Quiet quiet;
   const c10::WarningUtils::WarningHandlerGuard guard(&quiet);
-  const bool is_right = std::string(aten_bridge_pytorch_faults(/*replace=*/0)).empty() &&
-                        std::string(aten_bridge_pytorch_operators()).find("fuzz::scale Scale ") !=
-                            std::string::npos &&
-                        std::string(aten_bridge_pytorch_faults(/*replace=*/1)).empty();
-  if (!is_right) {
-    fail("the library has other operators:", aten_bridge_pytorch_operators());
+  const std::string begin = "{\"operators\": [[\"fuzz::";
+  const std::string end = "]], \"faults\": \"\"}";
+  bool is_right = true;
+  for (const int replace : {0, 1}) {
+    const std::string answer = aten_bridge_library()->register_with_pytorch(replace);
+    is_right = is_right && answer.rfind(begin, 0) == 0 &&
+               answer.find("[\"fuzz::scale\", \"Scale\", ") != std::string::npos &&
+               answer.compare(answer.size() - end.size(), end.size(), end) == 0;
+    if (!is_right) {
+      fail("the library has other operators:", answer.c_str());
+    }
   }
   return is_right;
 }

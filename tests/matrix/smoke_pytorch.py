@@ -8,8 +8,12 @@ Prints PyTorch's version; an assertion, or what PyTorch raises, says what is wro
 
 import ctypes
 import sys
+from pathlib import Path
 
 import torch
+
+sys.path.append(str(Path(__file__).resolve().parents[1] / "pytorch"))
+import test_pytorch_texts
 
 
 def main(library, *options):
@@ -44,6 +48,9 @@ def main(library, *options):
     except RuntimeError as error:
         text = str(error)
     assert text.startswith("Square: input 0 'x': expected float64"), text
+    for name, test in list(vars(test_pytorch_texts).items()):
+        if name.startswith("test_"):
+            test()  # the traceback names it
     print(torch.__version__)
 
 

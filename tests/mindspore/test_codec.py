@@ -41,9 +41,9 @@ def test_what_is_no_attribute_has_no_text(value):
 
 def test_an_empty_list_is_of_what_the_kernel_expects():
     assert attribute_type([]) is AttributeType.INTS
-    assert attribute_type([], "a list of floats") is AttributeType.FLOATS
-    assert attribute_type([], "a list of lists of ints") is AttributeType.INT_LISTS
-    assert attribute_type([[], [1.0]], "a list of lists of ints") is AttributeType.FLOAT_LISTS
+    assert attribute_type([], AttributeType.FLOATS) is AttributeType.FLOATS
+    assert attribute_type([], AttributeType.INT_LISTS) is AttributeType.INT_LISTS
+    assert attribute_type([[], [1.0]], AttributeType.INT_LISTS) is AttributeType.FLOAT_LISTS
 
 
 def test_tasks_are_those_of_the_library():

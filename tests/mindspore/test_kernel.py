@@ -3,6 +3,7 @@
 import copy
 import functools
 import os
+import pathlib
 import pickle
 import struct
 import subprocess
@@ -26,6 +27,7 @@ from host import (
 from mindspore import nn, ops
 
 from aten_bridge._check import check
+from aten_bridge._library import exported_functions
 from aten_bridge.mindspore import kernel
 
 both_modes = pytest.mark.usefixtures("mode")
@@ -718,14 +720,33 @@ def test_name_that_the_library_does_not_have(cpu, tmp_path):
     )
 
 
-@pytest.mark.parametrize(
-    "name", ["CopyDescribe", "CopyInfer", "CopyInit", "LeakyReluInferShape", "LeakyReluInferType"]
+TABLE = pathlib.Path(__file__).parents[1] / "kernels/any_table.h"
+KERNEL = (
+    '{"name": "Op", "hosts": ["MINDSPORE"], "device": "cpu", "inputs": [["tensor", ""]], '
+    '"outputs": 1, "meta": true, "gradient": false, "side_effect": false'
 )
+
+
+def table(description):
+    """A library whose table has this description, a text of C."""
+    return f"""
+#define DESCRIPTION {description}
+#include "{TABLE}"
+extern "C" int Op() {{ return 0; }}
+"""
+
+
+def described(kernel):
+    """The same with one kernel."""
+    return table(f'R"({{"pytorch": "", "fault": "", "kernels": [{kernel}]}})"')
+
+
+@pytest.mark.parametrize("name", ["CopyInit", "LeakyReluInferShape", "LeakyReluInferType"])
 def test_function_that_serves_a_kernel_is_none(cpu, name):
     # To call it as a kernel would end the process.
     text = error_text(AttributeError, lambda: typed(name, out_shape=(3,), out_dtype=ms.float32))
     assert text.startswith(f"{MINDSPORE}: expected the kernel {name!r}, got a library with ")
-    served = name.partition("I")[0].removesuffix("Describe")
+    served = name.partition("I")[0]
     assert text.endswith(f" and 32 more; did you mean {served!r}?")
 
 
@@ -744,18 +765,10 @@ def test_shape_and_dtype_that_nobody_tells(cpu):
 
 def test_attribute_whose_name_is_taken(cpu, tmp_path):
     attributes = ", ".join(
-        f'["{name}", "a float", false]'
+        f'["{name}", 2, "a float", false]'
         for name in ("func_type", "alpha", "data_format", "grad", "aten_bridge_x", "alpha")
     )
-    description = (
-        '{"interface": 2, "inputs": [["tensor", ""]], "outputs": 1, "meta": true, '
-        f'"attributes": [{attributes}]}}'
-    )
-    library = compiled(
-        tmp_path,
-        'extern "C" { int Op() { return 0; } const char* OpInfer() { return ""; }\n'
-        f'const char* OpDescribe() {{ return R"({description})"; }} }}',
-    )
+    library = compiled(tmp_path, described(f'{KERNEL}, "attributes": [{attributes}]}}'))
     taken = (
         "expected a name of the kernel's own, got one that MindSpore or kernel() uses itself; "
         "rename it in the kernel's export"
@@ -770,23 +783,12 @@ def test_attribute_whose_name_is_taken(cpu, tmp_path):
     )
 
 
-OF_LATIN1 = r"""
-extern "C" {
-int Op() { return 0; }
-const char* OpInfer(void*, int, void*, int, int* failed) { *failed = 1; return "Op: m\xfcller"; }
-const char* OpDescribe() {
-  return "{\"interface\": 2, \"inputs\": [[\"tensor\", \"m\xfcller\"]], \"outputs\": 1, "
-         "\"meta\": true, \"attributes\": [ATTRIBUTES]}";
-}
-}
-"""
-
-
 def test_texts_of_a_library_that_are_not_utf8(cpu, tmp_path):
-    library = compiled(tmp_path, OF_LATIN1.replace("ATTRIBUTES", ""))
+    answer = '#define ANSWER "Op: m\\xfc" "ller"\n'
+    library = compiled(tmp_path, answer + described(f'{KERNEL}, "attributes": []}}'))
     assert error_text(ValueError, lambda: typed("Op", library)(X)) == "Op: m\\xfcller"
-    attribute = r"[\"gr\xf6\", \"a float\", false]"
-    library = compiled(tmp_path, OF_LATIN1.replace("ATTRIBUTES", attribute), "with_attribute")
+    source = described(f'{KERNEL}, "attributes": [["grOE", 2, "a float", false]]}}')
+    library = compiled(tmp_path, source.replace("OE", ')" "\\xf6" R"('), "with_attribute")
     assert error_text(ValueError, lambda: typed("Op", library)) == (
         "Op: attribute 'gr\\udcf6': expected a name in UTF-8; rename it"
     )
@@ -806,32 +808,59 @@ def test_attribute_of_a_c_function_whose_name_is_taken(cpu):
     )
 
 
-DESCRIPTION = '{"interface": 2, "inputs": [["tensor", ""]], "outputs": 1, "meta": true'
+WITHOUT_ATTRIBUTES = f'{{"pytorch": "", "fault": "", "kernels": [{KERNEL}'
 
 
 @pytest.mark.parametrize(
-    ("description", "shown"),
+    "description",
     [
-        ('R"(none)"', "b'none'"),
-        (f'R"({DESCRIPTION}}})"', repr(f"{DESCRIPTION}}}".encode())),
-        (f'R"({DESCRIPTION}, "attributes": [["a"]]}})"', ...),
-        ('"\\xff"', r"b'\xff'"),
-        ("nullptr", "None"),
+        "none",
+        WITHOUT_ATTRIBUTES + "}]}",
+        WITHOUT_ATTRIBUTES + ', "attributes": [["a"]]}]}',
+        WITHOUT_ATTRIBUTES.replace("MINDSPORE", "") + ', "attributes": [["a", 99, "b", true]]}]}',
+        "{}",
+        "\xff",
+        None,
     ],
-    ids=["no JSON", "no attributes", "attributes of another kind", "not UTF-8", "null"],
+    ids=["no JSON", "no attributes", "rows", "type", "no kernels", "not UTF-8", "null"],
 )
-def test_library_that_does_not_describe_itself(cpu, tmp_path, description, shown):
-    library = compiled(
-        tmp_path,
-        'extern "C" { int Op() { return 0; } const char* OpInfer() { return ""; }\n'
-        f"const char* OpDescribe() {{ return {description}; }} }}",
-    )
-    if shown is ...:
-        shown = repr(description[3:-2].encode())
+def test_library_that_does_not_describe_itself(cpu, tmp_path, description):
+    shown = None if description is None else description.encode("latin1")
+    text = "nullptr" if shown is None else "".join(f"\\{byte:03o}" for byte in shown)
+    library = compiled(tmp_path, table(text if shown is None else f'"{text}"'))
     assert error_text(ImportError, lambda: typed("Op", library)) == (
-        f"{library}:Op: expected a library whose kernels describe themselves, got the description "
+        f"{library}: expected a library that describes its kernels, got the description "
         f"{shown}; build it again with the aten_bridge.h that this Python module came with"
     )
+
+
+OLDER = 'extern "C" { int Op() { return 0; } const char* aten_bridge_last_error() { return ""; }'
+
+
+@pytest.mark.parametrize(
+    ("source", "got"),
+    [
+        (OLDER + ' const char* OpDescribe() { return ""; } }', "an older one"),
+        ("#define INTERFACE 2\n#define DESCRIPTION nullptr", "2 of aten_bridge 0.0.9"),
+        ("#define INTERFACE 4\n#define DESCRIPTION nullptr", "4 of aten_bridge 0.0.9"),
+        ('extern "C" void* aten_bridge_library() { return nullptr; }', "None"),
+    ],
+    ids=["without a table", "older", "newer", "null"],
+)
+def test_library_of_another_interface(cpu, tmp_path, source, got):
+    if "DESCRIPTION" in source:
+        source += f'\n#include "{TABLE}"\nextern "C" int Op() {{ return 0; }}'
+    library = compiled(tmp_path, source)
+    assert error_text(ImportError, lambda: typed("Op", library)) == (
+        f"{library}: expected a library of interface 3, got {got}; build it again with the "
+        "aten_bridge.h that this Python module came with, or use the module that came with the "
+        "library's"
+    )
+
+
+def test_c_functions_of_a_library_with_an_older_header(cpu, tmp_path):
+    library = compiled(tmp_path, OLDER + " }")
+    typed("Op", library, out_shape=(1,), out_dtype=ms.float32)
 
 
 def test_gradient_that_is_none(cpu):
@@ -982,7 +1011,7 @@ def test_library_whose_headers_contradict_each_other(tmp_path):
         # Each in a file of its own: to write to one that is open would end the process.
         library = tmp_path / f"at_{place}_{value.hex()}.so"
         library.write_bytes(content)
-        assert error_text(OSError, functools.partial(typed, "Cop", library)) == (
+        assert error_text(OSError, functools.partial(exported_functions, str(library))) == (
             f"{library}: expected a kernel library, got an ELF file whose headers "
             "contradict each other; copy or build it anew"
         )

@@ -1,8 +1,6 @@
 """The API mint with the library against PyTorch: values, gradients, in-place methods."""
 
-import ctypes
 import inspect
-import json
 import os
 import re
 import subprocess
@@ -19,6 +17,8 @@ from mindspore import mint
 from mindspore.ops.auto_generate import gen_ops_prim
 from survey import convert, functions
 
+from aten_bridge._introspection import describe_library
+from aten_bridge._library import open_library
 from aten_bridge.mint import HEADER, InterfaceError, check_interface
 
 LIBRARY = os.environ["MS_OP_PLUGIN_PATH"]
@@ -592,14 +592,9 @@ def test_dropout_and_its_gradient_have_one_mask():
 
 def kernels():
     """The operators of the library, with the inputs that their kernels take."""
-    library = ctypes.CDLL(LIBRARY)
-    library.GetAllRegisteredOps.restype = ctypes.POINTER(ctypes.c_char_p)
-    names = library.GetAllRegisteredOps()
-    for i in range(library.GetRegisteredOpCount()):
-        name = names[i].decode()
-        describe = getattr(library, name + "Describe")
-        describe.restype = ctypes.c_char_p
-        yield name, [kind for kind, _ in json.loads(describe())["inputs"]]
+    for name, description in describe_library(open_library(str(LIBRARY))).kernels.items():
+        assert description.hosts == {"MINDSPORE_PLUGIN"}
+        yield name, description.inputs
 
 
 def test_kernels_take_the_parameters_of_mindspores_operators():

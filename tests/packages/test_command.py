@@ -7,6 +7,7 @@ import torch
 from conftest import SOURCE, run
 
 LEAKY_RELU = SOURCE / "examples/leaky_relu/leaky_relu.cpp"
+TABLE = SOURCE / "tests/kernels/any_table.h"
 LIBRARIES = pathlib.Path(torch.__file__).resolve().parent / "lib"
 
 
@@ -84,15 +85,14 @@ def test_check_of_other_libraries(tmp_path):
     assert command("check", prints) == about.replace(str(library), str(prints))
     newer = tmp_path / "newer.so"
     (tmp_path / "newer.cpp").write_text(
-        'extern "C" void Op() {}\n'
-        'extern "C" const char* OpDescribe() { return "{\\"interface\\": 7}"; }\n'
+        f'#define INTERFACE 7\n#define DESCRIPTION nullptr\n#include "{TABLE}"\n'
     )
     run("c++", "-shared", "-fPIC", tmp_path / "newer.cpp", "-o", newer)
     assert command("check", newer, status=1) == (
         f"{newer}\n"
-        "  cannot be called: Op: expected a library of interface 2, got 7; build it again with the "
-        "aten_bridge.h that this Python module came with, or use the module that came with the "
-        "library's\n"
+        "  cannot be called: expected a library of interface 3, got 7 of aten_bridge 0.0.9; build "
+        "it again with the aten_bridge.h that this Python module came with, or use the module that "
+        "came with the library's\n"
     )
     (tmp_path / "ends.cpp").write_text("const int ends = (__builtin_trap(), 1);\n")
     ends = tmp_path / "ends.so"

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from outcomes import assert_in_words
 
 from aten_bridge import _elf
-from aten_bridge._introspection import Description
+from aten_bridge._introspection import LibraryDescription
 
 WHOLE = elf.Whole(KERNELS)
 
@@ -87,9 +87,9 @@ def test_names_in_a_library_with_other_headers(folder, changes, end):
 # ===--- descriptions ---===
 
 DESCRIPTION = (
-    '{"interface": 2, "inputs": [["tensor", "x"], ["number or None", ""]], "outputs": 1, '
-    '"meta": true, "gradient": false, "device": "cpu", '
-    '"attributes": [["negative_slope", "a float, such as 1.0", false]]}'
+    '{"name": "Op", "hosts": ["MINDSPORE"], "device": "cpu", "inputs": [["tensor", "x"], '
+    '["number or None", ""]], "outputs": 1, "meta": true, "gradient": false, "side_effect": false, '
+    '"attributes": [["negative_slope", 2, "a float, such as 1.0", false]]}'
 )
 json_values = st.recursive(
     st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=5)),
@@ -117,8 +117,13 @@ def mutated(text):
     return changes.map(apply)
 
 
+def of_library(kernel):
+    """What a library of this kernel says."""
+    return f'{{"pytorch": "2.11", "fault": "", "kernels": [{kernel}]}}'.encode()
+
+
 def with_other_fields(fields):
-    return json.dumps(json.loads(DESCRIPTION) | fields).encode()
+    return of_library(json.dumps(json.loads(DESCRIPTION) | fields))
 
 
 other_fields = st.dictionaries(
@@ -129,20 +134,25 @@ other_fields = st.dictionaries(
 @inputs.examples(500)
 @given(
     text=st.one_of(
-        mutated(DESCRIPTION), other_fields, json_values.map(json.dumps).map(str.encode), st.none()
+        mutated(of_library(DESCRIPTION).decode()),
+        other_fields,
+        json_values.map(json.dumps).map(str.encode),
+        st.none(),
     )
 )
 def test_description(text):
     try:
-        description = Description.read(text, "./a.so:Op")
+        described = LibraryDescription.read(text, "./a.so", None)
     except ImportError as error:
         fault = str(error)
-        assert fault.startswith("./a.so:Op: expected a ")
+        assert fault.startswith("./a.so: expected a library that describes its kernels, got ")
         return
-    assert all(isinstance(kind, str) for kind in description.inputs)
-    assert description.outputs >= 0
-    assert description.required <= description.attribute_types.keys()
-    assert isinstance(description.gives_tuple, bool)
+    for name, description in described.kernels.items():
+        assert isinstance(name, str)
+        assert all(isinstance(kind, str) for kind in description.inputs)
+        assert description.outputs >= 0
+        assert set(description.attribute_names) == description.attributes.keys()
+        assert isinstance(description.gives_tuple, bool)
 
 
 # ===--- the command line of mint ---===

@@ -166,19 +166,21 @@ def forget() -> None:
 
 def open_library(path: str) -> list[str]:
     """The names of kernels of a library, which stays open."""
+    from aten_bridge._introspection import kernel_names
     from aten_bridge._library import Library
 
     library = Library(path)
     library.function("NoSuchFunction")
-    return library.kernel_names()
+    return kernel_names(library)
 
 
 def open_beside(path: str, other: str) -> list[str]:
     """The same where the process has another file of any name in its memory."""
+    from aten_bridge._introspection import kernel_names
     from aten_bridge._library import open_newest
 
     with open(other, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ):
-        return open_newest(path).kernel_names()
+        return kernel_names(open_newest(path))
 
 
 def load_in_pytorch(path: Any, options: dict[str, Any]) -> list[str]:

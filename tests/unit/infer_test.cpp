@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "table.h"
 #include "typed.h"
 
 namespace {
@@ -457,23 +458,17 @@ TEST(InferTest, ErrorsAreRecordedForLastError) {
 //===--- what Python asks ---===//
 
 // As aten_bridge.h and aten_bridge.mindspore declare them.
-struct PythonInput {
-  const char* text;
-  int ndim;
-  const int64_t* sizes;
-};
 enum PythonType : int { kBool, kInt, kFloat, kString, kInts, kFloats, kIntLists, kFloatLists };
-struct PythonAttribute {
-  const char* name;
-  int type;
-  int64_t size;
-  const void* data;
-};
 
-/// All of it but the versions of the interface and of the bridge, with which it begins.
+const LibraryTable& table() {
+  return *typed_function<const LibraryTable* (*)()>("aten_bridge_library")();
+}
+
+/// All of it but the name, the host and the device, with which it begins.
 std::string describe(const char* kernel) {
-  std::string text = typed_function<const char* (*)()>(std::string(kernel) + "Describe")();
-  const std::string begin = R"({"interface": 2, "version": ")";
+  const std::string text = table().description(table().number_of(kernel));
+  const std::string begin =
+      R"({"name": ")" + std::string(kernel) + R"(", "hosts": ["MINDSPORE"], "device": "cpu", )";
   EXPECT_EQ(text.substr(0, begin.size()), begin);
   return '{' + text.substr(text.find("\"inputs\": "));
 }
@@ -481,10 +476,10 @@ std::string describe(const char* kernel) {
 // The answer, or "failed: " and the error.
 std::string ask(const char* kernel, int input_count, const PythonInput* inputs,
                 const std::vector<PythonAttribute>& attributes) {
-  using Infer = const char* (*)(const PythonInput*, int, const PythonAttribute*, int, int*);
   int status = -1;
-  const char* answer = typed_function<Infer>(std::string(kernel) + "Infer")(
-      inputs, input_count, attributes.data(), static_cast<int>(attributes.size()), &status);
+  const char* answer =
+      table().infer(table().number_of(kernel), inputs, input_count, attributes.data(),
+                    static_cast<int>(attributes.size()), &status);
   return (status == 0 ? "" : "failed: ") + std::string(answer);
 }
 
@@ -493,31 +488,54 @@ std::string ask(const char* kernel, const std::vector<PythonInput>& inputs,
   return ask(kernel, static_cast<int>(inputs.size()), inputs.data(), attributes);
 }
 
+TEST(LibraryTableTest, BeginsWithTheInterfaceAndTheVersion) {
+  EXPECT_EQ(table().interface, 3);
+  EXPECT_STREQ(table().version, "0.1.0");
+  EXPECT_EQ(table().release, nullptr);
+  EXPECT_EQ(table().register_with_pytorch, nullptr);
+  const std::string text = table().describe();
+  const std::string begin =
+      R"({"pytorch": "2.)" + std::to_string(PYTORCH_MINOR) + R"(", "cxx11_abi": )";
+  EXPECT_EQ(text.substr(0, begin.size()), begin);
+  EXPECT_NE(text.find(R"(, "fault": "", "kernels": [{"name": ")"), std::string::npos);
+  EXPECT_EQ(text.substr(text.size() - 4), "]}]}");
+}
+
 TEST(DescribeTest, InputsOutputsMetaAndAttributes) {
-  EXPECT_EQ(describe("LeakyRelu"), R"({"inputs": [["tensor", ""]], "outputs": 1, "meta": true, )"
-                                   R"("attributes": [["negative_slope", "a number", false]]})");
+  EXPECT_EQ(
+      describe("LeakyRelu"),
+      R"({"inputs": [["tensor", ""]], "outputs": 1, "meta": true, )"
+      R"("gradient": false, "side_effect": false, "attributes": [["negative_slope", 10, "a number", false]]})");
   EXPECT_EQ(
       describe("Around"),
       R"({"inputs": [["tensor", ""], ["tensors", ""], ["tensor or None", ""], ["number", ""]], )"
-      R"("outputs": 2, "meta": false, "attributes": [["name", "a str", false]]})");
+      R"("outputs": 2, "meta": false, "gradient": false, "side_effect": false, )"
+      R"("attributes": [["name", 3, "a str", false]]})");
   EXPECT_EQ(describe("Maybe"),
             R"({"inputs": [["tensor", ""], ["number or None", ""], ["number or None", ""]], )"
-            R"("outputs": 1, "meta": true, "attributes": []})");
+            R"("outputs": 1, "meta": true, "gradient": false, "side_effect": false, )"
+            R"("attributes": []})");
   EXPECT_EQ(describe("CheckedSizes"),
             R"({"inputs": [["tensor", "x"], ["tensor or None", "weight"], ["tensors", "list"]], )"
-            R"("outputs": 1, "meta": true, "attributes": []})");
+            R"("outputs": 1, "meta": true, "gradient": false, "side_effect": false, )"
+            R"("attributes": []})");
+  EXPECT_EQ(describe("FirstCall"),
+            R"({"inputs": [["tensor", ""], ["tensor or None", ""], ["number", ""]], "outputs": 1, )"
+            R"("meta": false, "gradient": false, "side_effect": false, )"
+            R"("attributes": [["name", 3, "a str", false], ["count", 1, "an int", true]]})");
   EXPECT_EQ(
-      describe("FirstCall"),
-      R"({"inputs": [["tensor", ""], ["tensor or None", ""], ["number", ""]], "outputs": 1, )"
-      R"("meta": false, "attributes": [["name", "a str", false], ["count", "an int", true]]})");
-  EXPECT_EQ(describe("Alive"), R"({"inputs": [], "outputs": 1, "meta": false, "attributes": []})");
-  EXPECT_EQ(describe("OverFrame"),
-            R"({"inputs": [], "outputs": 0, "meta": false, "attributes": []})");
+      describe("Alive"),
+      R"({"inputs": [], "outputs": 1, "meta": false, "gradient": false, "side_effect": false, )"
+      R"("attributes": []})");
+  EXPECT_EQ(
+      describe("OverFrame"),
+      R"({"inputs": [], "outputs": 0, "meta": false, "gradient": false, "side_effect": false, )"
+      R"("attributes": []})");
 }
 
 TEST(DescribeTest, AStateThatChangesHasASideEffect) {
   const auto has_one = [](const char* kernel) {
-    return describe(kernel).find(R"(, "side_effect": true, )") != std::string::npos;
+    return describe(kernel).find(R"("side_effect": true, )") != std::string::npos;
   };
   EXPECT_TRUE(has_one("MutableMeeting"));
   EXPECT_FALSE(has_one("ConstMeeting"));
@@ -525,22 +543,26 @@ TEST(DescribeTest, AStateThatChangesHasASideEffect) {
 }
 
 TEST(DescribeTest, NamesAttributesTypes) {
-  EXPECT_EQ(describe("Values"),
-            R"({"inputs": [], "outputs": 1, "meta": true, "attributes": [)"
-            R"(["flag", "a bool", true], ["integer", "an int", true], )"
-            R"(["real", "a float, such as 1.0", true], ["string", "a str", true], )"
-            R"(["integers", "a list of ints", true], )"
-            R"(["reals", "a list of floats, such as [1.0, 2.0]", true], )"
-            R"(["integer_lists", "a list of lists of ints", true], )"
-            R"(["real_lists", "a list of lists of floats, such as [[1.0], [2.0, 3.0]]", true], )"
-            R"(["dtype", "the name of a dtype, such as \"float32\"", true], )"
-            R"(["number", "a number", true]]})");
-  EXPECT_EQ(describe("AttributeViews"),
-            R"({"inputs": [], "outputs": 1, "meta": false, "attributes": [)"
-            R"(["integers", "a list of ints", false], )"
-            R"(["reals", "a list of floats, such as [1.0, 2.0]", false], )"
-            R"(["string", "a str", false], ["maybe_integers", "a list of ints", false], )"
-            R"(["maybe", "a str", false]]})");
+  EXPECT_EQ(
+      describe("Values"),
+      R"({"inputs": [], "outputs": 1, "meta": true, "gradient": false, "side_effect": false, )"
+      R"("attributes": [)"
+      R"(["flag", 0, "a bool", true], ["integer", 1, "an int", true], )"
+      R"(["real", 2, "a float, such as 1.0", true], ["string", 3, "a str", true], )"
+      R"(["integers", 4, "a list of ints", true], )"
+      R"(["reals", 5, "a list of floats, such as [1.0, 2.0]", true], )"
+      R"(["integer_lists", 6, "a list of lists of ints", true], )"
+      R"(["real_lists", 7, "a list of lists of floats, such as [[1.0], [2.0, 3.0]]", true], )"
+      R"(["dtype", 11, "the name of a dtype, such as \"float32\"", true], )"
+      R"(["number", 10, "a number", true]]})");
+  EXPECT_EQ(
+      describe("AttributeViews"),
+      R"({"inputs": [], "outputs": 1, "meta": false, "gradient": false, "side_effect": false, )"
+      R"("attributes": [)"
+      R"(["integers", 4, "a list of ints", false], )"
+      R"(["reals", 5, "a list of floats, such as [1.0, 2.0]", false], )"
+      R"(["string", 3, "a str", false], ["maybe_integers", 4, "a list of ints", false], )"
+      R"(["maybe", 3, "a str", false]]})");
 }
 
 TEST(PythonInferTest, FaultsOfAttributesAloneAreAList) {

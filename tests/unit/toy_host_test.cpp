@@ -9,6 +9,7 @@
 
 #include "../kernels/toy_host.h"
 #include "jax_frame.h"
+#include "table.h"
 
 namespace {
 
@@ -69,10 +70,14 @@ TEST(ToyHostTest, IsBesideTheOthers) {
                 .run()
                 .output<float>(0),
             (Floats{4, 6}));
-  const auto operators =
-      reinterpret_cast<const char* (*)()>(dlsym(library(), "aten_bridge_pytorch_operators"));
-  EXPECT_NE(std::string(operators()).find("test_toy::toy_add ToyAdd default\n"), std::string::npos)
-      << operators();
+  const LibraryTable& table =
+      *reinterpret_cast<const LibraryTable* (*)()>(dlsym(library(), "aten_bridge_library"))();
+  const std::string operators = table.register_with_pytorch(/*replace=*/0);
+  EXPECT_NE(operators.find(R"(["test_toy::toy_add", "ToyAdd", "default"], )"), std::string::npos)
+      << operators;
+  EXPECT_NE(table.description(table.number_of("ToyAdd"))
+                .find(R"("hosts": ["MINDSPORE", "PYTORCH", "JAX"], )"),
+            std::string::npos);
   Toy toy_x = {x, {2}};
   Toy toy_other = {other, {1, 2}};
   Toy toy_sum = {sum, {2}};

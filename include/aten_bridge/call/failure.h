@@ -47,11 +47,9 @@ namespace aten_bridge::detail {
     failure = {error.status(), error.what()};
   } catch (const c10::Error& error) {
     const std::string text = exception_text(error, /*may_have_backtrace=*/true);
-    failure.status = text.rfind("CUDA", 0) == 0 ? Status::kCuda : Status::kAten;
+    failure.status = is_of_cuda(text) ? Status::kCuda : Status::kAten;
     failure.text += text + operands;
-    if (text.find("stream is capturing") != std::string::npos ||
-        text.find("during capture") != std::string::npos ||
-        text.find("graph capture") != std::string::npos) {
+    if (is_about_capture(text)) {
       failure.text +=
           "; while a CUDA stream is captured a kernel cannot wait for it: no .item(), no copy to "
           "the CPU, no result whose shape depends on values";
@@ -73,7 +71,7 @@ namespace aten_bridge::detail {
                                                            const std::string& more = {}) noexcept {
   try {
     Failure failure = describe_failure(operator_name, operands_text(operands, count));
-    failure.text = as_utf8(failure.text + more);
+    failure.text = for_people(as_utf8(failure.text + more));
     last_error_text() = failure.text;
     return failure;
   } catch (...) {

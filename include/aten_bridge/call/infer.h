@@ -287,8 +287,7 @@ inline bool are_sizes(const std::vector<int64_t>& sizes) {
 /// Whether an error of PyTorch's is about an output of `kUnwritten` sizes, which an _out function
 /// would have resized.
 [[gnu::cold]] inline bool is_not_resized(const std::string& text) {
-  return text.find("(0) must match") != std::string::npos ||
-         text.find(shape_text(kUnwritten.data(), kUnwritten.size())) != std::string::npos;
+  return is_about_shape(text, shape_text(kUnwritten.data(), kUnwritten.size()));
 }
 
 /// What an error of PyTorch's means where shapes are inferred: the end of the text, in the author's
@@ -304,17 +303,13 @@ inline bool are_sizes(const std::vector<int64_t>& sizes) {
   if (is_not_resized(text)) {
     return kNotResized + inputs;
   }
-  for (const char* name : {"aten::", "convolution_overrideable"}) {
-    const std::size_t begin = text.find(name);
-    if (begin != std::string::npos && (text.find("Meta") != std::string::npos || name[0] == 'c')) {
-      const std::size_t end = text.find_first_of(":' ,", begin + 6);
-      status = Status::kMetaInPython;
-      return join(
-          {"expected operators that tell the shapes of their results without data, got ",
-           text.substr(begin, end - begin), inputs,
-           "; import torch, whose Python part knows more of them, or give the kernel a meta "
-           "function: aten_bridge::meta(function)"});
-    }
+  const std::string name = operator_without_meta(text);
+  if (!name.empty()) {
+    status = Status::kMetaInPython;
+    return join({"expected operators that tell the shapes of their results without data, got ",
+                 name, inputs,
+                 "; import torch, whose Python part knows more of them, or give the kernel a meta "
+                 "function: aten_bridge::meta(function)"});
   }
   return text + inputs;
 }

@@ -6,6 +6,7 @@
 #define ATEN_BRIDGE_TENSORS_EXCEPTIONS_H_
 
 #include <aten_bridge/core/errors.h>
+#include <aten_bridge/tensors/pytorch_texts.h>
 #include <aten_bridge/tensors/torch.h>
 #include <cxxabi.h>
 
@@ -43,16 +44,7 @@ namespace aten_bridge::detail {
     return backtrace ? of_pytorch->what() : of_pytorch->what_without_backtrace();
   }
   const std::string text = error.what() == nullptr ? "" : error.what();
-  return text.substr(0, text.find("\n\nAt:\n"));
-}
-
-/// Whether an error of PyTorch's is about the data of a meta tensor: each way to it has words of
-/// its own, the last of them PyTorch's Python part.
-[[gnu::cold]] inline bool is_about_data(const std::string& text) {
-  return text.find("meta tensor") != std::string::npos ||
-         text.find("(e.g. FakeTensor") != std::string::npos ||  // PyTorch 2.4
-         text.find("aten::_local_scalar_dense") != std::string::npos ||
-         text.find("data-independent implementation") != std::string::npos;
+  return without_traceback(text);
 }
 
 /// Passes on the error of a state's constructor, which cannot see the data of inputs.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from aten_bridge._codec import (
     is_float,
 )
 from aten_bridge._function import Function, Host, open_kernel
+from aten_bridge._introspection import Attribute
 from aten_bridge._library import open_newest, parse_target
 from aten_bridge._text import as_float, is_utf8
 from aten_bridge.jax._dtypes import NAMES
@@ -73,11 +75,11 @@ HOST = Host(
 )
 
 
-def for_xla(attributes: dict[str, Any], types: dict[str, str]) -> dict[str, Any]:
-    """The attributes as `jax.ffi.ffi_call` takes them; `types` are those of the description."""
+def for_xla(attributes: dict[str, Any], known: Mapping[str, Attribute]) -> dict[str, Any]:
+    """The attributes as `jax.ffi.ffi_call` takes them; `known` are those of the description."""
     carried: dict[str, Any] = {}
     for name, value in attributes.items():
-        type_ = attribute_type(value, types.get(name, ""))
+        type_ = attribute_type(value, known[name].type if name in known else None)
         if isinstance(value, str):
             carried[name] = str.__str__(value)
             continue

@@ -58,7 +58,7 @@ class Kernel:
             )
         self._out, self._vmap_method = out, vmap_method
         self._aliases = self._checked_aliases(input_output_aliases)
-        self._for_xla = for_xla(model.carried, model.description.attribute_types)
+        self._for_xla = for_xla(model.carried, model.function.known_attributes)
         self._programs = Programs()
         self._gradients: dict[KernelModel, Kernel] = {}
         if model.named_gradient is not None:

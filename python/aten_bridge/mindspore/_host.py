@@ -14,7 +14,7 @@ from mindspore import nn, ops
 from aten_bridge import _library
 from aten_bridge._codec import AttributeConversionError, AttributeConverter
 from aten_bridge._function import Function, Host, open_kernel
-from aten_bridge._library import DESCRIBE, open_library
+from aten_bridge._library import open_library
 from aten_bridge._text import as_float, format_value, is_utf8
 from aten_bridge.mindspore._dtypes import NAMES
 
@@ -109,7 +109,7 @@ def open_function(path_and_name: str | Path) -> Function:
     """The kernel of a library, as `kernel` names it."""
     path, name = parse_target(path_and_name)
     function = open_kernel(open_library(path), name)
-    if function.description is None and function.library.function(name + DESCRIBE) is not None:
+    if function.description is not None and "MINDSPORE" not in function.description.hosts:
         # Called with what MindSpore passes to others, it would end the process.
         raise ValueError(
             f"{function.full_name}: expected a kernel for ops.Custom, got one that HOST "

@@ -149,7 +149,7 @@ class Kernel(ops.Custom):
             return super().add_prim_attr(name, value)
         check_name(self._model.function, name)
         description = self._model.description
-        if description is None or name not in description.attribute_types:
+        if description is None or name not in description.attributes:
             self._set(name, value)
             with self._lock:
                 self._copies.clear()
@@ -160,7 +160,7 @@ class Kernel(ops.Custom):
     def __setattr__(self, name: str, value: Any) -> None:
         """Refuses attributes of the kernel, which would not reach it."""
         description = None if self._model is None else self._model.description
-        known = () if description is None or name[0] == "_" else description.attribute_types
+        known = () if description is None or name[0] == "_" else description.attributes
         if name in known:
             raise AttributeError(
                 f"{self._model.name}: attribute {name!r}: expected add_prim_attr({name!r}, "

@@ -159,7 +159,7 @@ def check_library(path: Path, variable: str = VARIABLE) -> None:
             f"{path}: expected the library of kernels, {NAME}, got a library without kernels of "
             f"MindSpore's operators; correct the variable {variable}"
         )
-    if not has_symbol(str(path), "ZerosLikeExtDescribe"):
+    if not has_symbol(str(path), "ZerosLikeExt"):
         warnings.warn(
             f"{path}: expected the library of kernels, {NAME}, got one with other kernels, beside "
             "which functions of mint do not work or are MindSpore's own; correct the variable "
@@ -206,7 +206,7 @@ def _check_that_mindspore_uses_it() -> None:
 def _check_names_left(names: str, kernels: ctypes.CDLL) -> None:
     """Of operators that are left to MindSpore, between commas: a mistyped one would do nothing."""
     for name in filter(None, names.split(",")):
-        if not hasattr(kernels, f"{name}Describe"):
+        if not hasattr(kernels, name):
             raise ValueError(
                 f"{LEFT}: the library has no operator {name!r}; expected names between commas, "
                 "such as Tanh,MatMulExt"

@@ -154,8 +154,8 @@ class AttributesAsJson final : public AttributeVisitor {
   [[gnu::cold]] void visit(const AttributeInfo& attribute) override {
     json_.append(json_.back() == '[' ? "[" : ", [");
     append_json(json_, attribute.name);
-    json_ += ", ";
-    append_json(json_, attribute.text);
+    json_ += join({", ", static_cast<int>(attribute.type), ", "});
+    append_text(json_, attribute.text);
     json_.append(attribute.is_required ? ", true]" : ", false]");
   }
 
@@ -163,12 +163,16 @@ class AttributesAsJson final : public AttributeVisitor {
   std::string& json_;
 };
 
-[[gnu::cold]] ATEN_BRIDGE_INLINE const char* describe(const KernelBase& kernel,
-                                                      at::DeviceType device) {
+[[gnu::cold]] ATEN_BRIDGE_INLINE std::string description(const KernelBase& kernel,
+                                                         at::DeviceType device, const char* hosts) {
   const KernelDescriptor& info = kernel.info;
-  std::string text =
-      join({R"({"interface": )", kPythonInterface, R"(, "version": ")", ATEN_BRIDGE_VERSION_MAJOR,
-            ".", ATEN_BRIDGE_VERSION_MINOR, ".", ATEN_BRIDGE_VERSION_PATCH, R"(", "inputs": [)"});
+  std::string text = "{\"name\": ";
+  append_json(text, info.operator_name);
+  text += R"(, "hosts": [")";
+  for (; *hosts != '\0'; ++hosts) {
+    text.append(*hosts == ' ' ? R"(", ")" : std::string(1, *hosts));
+  }
+  text += join({R"("], "device": ")", device == at::kCPU ? "cpu" : "cuda", R"(", "inputs": [)"});
   for (int i = 0; i < info.inputs; ++i) {
     const ParameterInfo& binding = info.bindings[i];
     const OperandCheck* check = find_check(info, Role::kInput, i);
@@ -186,13 +190,12 @@ class AttributesAsJson final : public AttributeVisitor {
   }
   text += join({"], \"outputs\": ", info.outputs});
   text.append(", \"meta\": ").append(info.has_meta ? "true" : "false");
-  text.append(info.is_gradient ? ", \"gradient\": true" : "");
-  text.append(info.has_side_effect() ? ", \"side_effect\": true" : "");
-  text.append(device == at::kCPU ? "" : R"(, "device": "cuda")");
+  text.append(", \"gradient\": ").append(info.is_gradient ? "true" : "false");
+  text.append(", \"side_effect\": ").append(info.has_side_effect() ? "true" : "false");
   text.append(", \"attributes\": [");
   AttributesAsJson attributes(text);
   kernel.visit_attributes(attributes);
-  return keep_answer(text + "]}");
+  return text + "]}";
 }
 
 /// Lists attributes that are wrong in JSON, with what is wrong.
@@ -202,7 +205,7 @@ class FaultsAsJson final : public AttributeFaults {
     json_.append(json_.size() == 1 ? "[" : ", [");
     append_json(json_, as_utf8(name).c_str());
     json_ += ", ";
-    append_json(json_, as_utf8(text).c_str());
+    append_text(json_, text);
     json_ += ']';
   }
 
@@ -248,8 +251,76 @@ class FaultsAsJson final : public AttributeFaults {
   }
 }
 
+// ===--- the table ---===
+
+inline TableEntry* first_entry = nullptr;
+inline TableEntry** end_of_entries = &first_entry;
+
+/// Whether anybody has asked the library, who is told then what did not become an operator.
+inline bool is_asked = false;
+
+[[gnu::cold]] ATEN_BRIDGE_INLINE TableEntry::TableEntry(const KernelBase& kernel_of_entry,
+                                                        at::DeviceType device_of_kernel,
+                                                        const HostMessages& messages_of_host,
+                                                        const char* hosts_of_kernel) noexcept
+    : kernel(kernel_of_entry),
+      device(device_of_kernel),
+      messages(messages_of_host),
+      hosts(hosts_of_kernel) {
+  *end_of_entries = this;
+  end_of_entries = &next;
+}
+
+[[gnu::cold]] inline const char* describe_library() {
+  is_asked = true;
+  std::string json = join({R"({"pytorch": ")", TORCH_VERSION_MAJOR, ".", TORCH_VERSION_MINOR,
+                           R"(", "cxx11_abi": )", _GLIBCXX_USE_CXX11_ABI != 0 ? "true" : "false",
+                           R"(, "fault": )"});
+  append_text(json, pytorch_fault());
+  json += ", \"kernels\": [";
+  for (const TableEntry* entry = first_entry; entry != nullptr; entry = entry->next) {
+    json.append(entry == first_entry ? "" : ", ")
+        .append(description(entry->kernel, entry->device, entry->hosts));
+  }
+  return keep_answer(json + "]}");
+}
+
+[[gnu::cold]] inline const char* infer_of_library(int kernel, const PythonInput* inputs,
+                                                  int input_count,
+                                                  const PythonAttribute* attributes,
+                                                  int attribute_count, int* status) {
+  const TableEntry* entry = first_entry;
+  for (; kernel > 0; --kernel) {
+    entry = entry->next;
+  }
+  return infer_for_python(entry->kernel, entry->messages, inputs, input_count, attributes,
+                          attribute_count, status);
+}
+
+#define ATEN_BRIDGE_TEXT_OF(x) #x
+#define ATEN_BRIDGE_VERSION_TEXT(major, minor, patch) \
+  ATEN_BRIDGE_TEXT_OF(major) "." ATEN_BRIDGE_TEXT_OF(minor) "." ATEN_BRIDGE_TEXT_OF(patch)
+
+/// A host's ordinary code adds what it answers.
+inline LibraryTable library_table = {
+    kPythonInterface,
+    ATEN_BRIDGE_VERSION_TEXT(ATEN_BRIDGE_VERSION_MAJOR, ATEN_BRIDGE_VERSION_MINOR,
+                             ATEN_BRIDGE_VERSION_PATCH),
+    nullptr,
+    &describe_library,
+    &infer_of_library,
+    nullptr};
+#undef ATEN_BRIDGE_VERSION_TEXT
+#undef ATEN_BRIDGE_TEXT_OF
+
 }  // namespace aten_bridge::detail
 
 #pragma GCC visibility pop
+
+/// What the library has to tell.
+extern "C" ATEN_BRIDGE_PUBLIC inline const aten_bridge::detail::LibraryTable*
+aten_bridge_library() {
+  return &aten_bridge::detail::library_table;
+}
 
 #endif  // ATEN_BRIDGE_HOSTS_INTROSPECTION_ANSWERS_H_

@@ -1,6 +1,7 @@
-// What aten_bridge.mindspore and aten_bridge.jax, the Python modules, ask a kernel through ctypes.
-// They have what MindSpore's hooks lack, all inputs with shapes and dtypes at once, and they can
-// report errors in Python.
+// The table of a library: what the Python modules, and other libraries of the process, ask it. It
+// is behind one C function, aten_bridge_library(), so that a kernel costs no C function but those
+// that hosts look up. The Python modules have what MindSpore's hooks lack, all inputs with shapes
+// and dtypes at once, and they can report errors in Python.
 //
 // SPDX-License-Identifier: Apache-2.0
 
@@ -18,8 +19,8 @@
 
 namespace aten_bridge::detail {
 
-/// Of the structures below and of what Describe says: the module refuses another one.
-constexpr int kPythonInterface = 2;
+/// Of the structures below and of what is said in JSON: the module refuses another one.
+constexpr int kPythonInterface = 3;
 
 /// One input: a tensor, None, or a number. The module declares the same structures.
 struct PythonInput {
@@ -53,6 +54,11 @@ constexpr int kAttributesAlone = -1;
   json += '"';
 }
 
+/// The same of a text for people, which may be no UTF-8.
+[[gnu::cold]] inline void append_text(std::string& json, const std::string& text) {
+  append_json(json, for_people(as_utf8(text)).c_str());
+}
+
 /// A text for Python, valid until the thread's next.
 [[gnu::cold]] inline const char* keep_answer(std::string text) {
   thread_local std::string kept;
@@ -60,16 +66,53 @@ constexpr int kAttributesAlone = -1;
   return kept.c_str();  // NOLINT(clang-analyzer-cplusplus.InnerPointer)
 }
 
-/// What a kernel is, in JSON: {"interface": 2, "version": "0.1.0", "inputs": [["tensor", "x"],
-/// ...], "outputs": 1, "meta": true, "attributes": [["negative_slope", "a float", false], ...]}, of
-/// a gradient kernel "gradient": true, of one whose calls must all be made "side_effect": true, of
-/// one for CUDA "device": "cuda"; an input has its name from its check or "", an attribute whether
-/// the operator must set it. Valid until the thread's next call.
-ATEN_BRIDGE_INLINE const char* describe(const KernelBase& kernel, at::DeviceType device);
+/// What a library has to tell. Answers are valid until the thread's next question.
+struct LibraryTable {
+  // These three are the same in every interface.
+  int interface;
+  const char* version;  // of the header
+  /// Gives up the operator of PyTorch's of that name on a device of that number, which another
+  /// library takes over; null where PyTorch is no host.
+  void (*release)(const char* qualified_name, int device);
+
+  /// {"pytorch": "2.11", "cxx11_abi": true, "fault": "", "kernels": [{"name": "LeakyRelu", ...},
+  /// ...]}: with what the library was built, why it does not fit the PyTorch of the process, and
+  /// its kernels, as description() has them.
+  const char* (*describe)();
+  /// What infer_for_python() says of the kernel of that number.
+  const char* (*infer)(int kernel, const PythonInput* inputs, int input_count,
+                       const PythonAttribute* attributes, int attribute_count, int* status);
+  /// {"operators": [["my_ops::leaky_relu", "LeakyRelu", "default", "out"], ...], "faults": ""}: what
+  /// the kernels are in PyTorch, with their overloads, and why others did not become operators, a
+  /// line each. With `replace`, kernels whose names are taken are registered now instead of others.
+  /// Null where PyTorch is no host.
+  const char* (*register_with_pytorch)(int replace);
+};
+
+/// A kernel of the table, which it adds itself to.
+class TableEntry {
+ public:
+  /// `hosts` are names of the list in AtenBridgeAddKernel.cmake, with spaces between them.
+  ATEN_BRIDGE_INLINE TableEntry(const KernelBase& kernel, at::DeviceType device,
+                                const HostMessages& messages, const char* hosts) noexcept;
+
+  const KernelBase& kernel;
+  const at::DeviceType device;
+  const HostMessages& messages;
+  const char* const hosts;
+  TableEntry* next = nullptr;
+};
+
+/// What a kernel is, in JSON: {"name": "LeakyRelu", "hosts": ["MINDSPORE"], "device": "cpu",
+/// "inputs": [["tensor", "x"], ...], "outputs": 1, "meta": true, "gradient": false, "side_effect":
+/// false, "attributes": [["negative_slope", 2, "a float", false], ...]}. An input has its name from
+/// its check or "", an attribute the number of its type and whether the operator must set it.
+ATEN_BRIDGE_INLINE std::string description(const KernelBase& kernel, at::DeviceType device,
+                                           const char* hosts);
 
 /// The outputs in JSON, [["float32", [2, -1]], ...], or, where `*status` is not kOk, the text of an
 /// error; of kAttributesAlone inputs what is wrong with attributes, [["slope", "expected ..."],
-/// ...]. Valid until the thread's next call.
+/// ...]. Valid until the thread's next question.
 ATEN_BRIDGE_INLINE const char* infer_for_python(const KernelBase& kernel,
                                                 const HostMessages& messages,
                                                 const PythonInput* inputs, int input_count,
@@ -80,23 +123,10 @@ ATEN_BRIDGE_INLINE const char* infer_for_python(const KernelBase& kernel,
 
 #pragma GCC visibility pop
 
-/// What a kernel is, for the module and for tests.
-#define ATEN_BRIDGE_ENTRY_DESCRIBE(Name)                                       \
-  extern "C" ATEN_BRIDGE_PUBLIC const char* Name##Describe() {                 \
-    return ::aten_bridge::detail::describe(aten_bridge_kernel_##Name,          \
-                                           aten_bridge_kernel_##Name.kDevice); \
-  }
-
-/// The functions that the module calls.
-#define ATEN_BRIDGE_ENTRY_PYTHON(Name)                                                           \
-  ATEN_BRIDGE_ENTRY_DESCRIBE(Name)                                                               \
-  extern "C" ATEN_BRIDGE_PUBLIC const char* Name##Infer(                                         \
-      const ::aten_bridge::detail::PythonInput* inputs, int input_count,                         \
-      const ::aten_bridge::detail::PythonAttribute* attributes, int attribute_count,             \
-      int* status) {                                                                             \
-    return ::aten_bridge::detail::infer_for_python(                                              \
-        aten_bridge_kernel_##Name, ATEN_BRIDGE_HOST::kMessages, inputs, input_count, attributes, \
-        attribute_count, status);                                                                \
-  }
+/// An entry of the library's table.
+#define ATEN_BRIDGE_ENTRY_TABLE(Name, hosts)                                                     \
+  static const ::aten_bridge::detail::TableEntry aten_bridge_entry_##Name(                       \
+      aten_bridge_kernel_##Name, aten_bridge_kernel_##Name.kDevice, ATEN_BRIDGE_HOST::kMessages, \
+      hosts);
 
 #endif  // ATEN_BRIDGE_HOSTS_INTROSPECTION_INTROSPECTION_H_

@@ -6,7 +6,6 @@
 #ifndef ATEN_BRIDGE_HOSTS_MINDSPORE_CUSTOM_H_
 #define ATEN_BRIDGE_HOSTS_MINDSPORE_CUSTOM_H_
 
-#include <aten_bridge/hosts/introspection/introspection.h>
 #include <aten_bridge/hosts/mindspore/abi.h>
 #include <aten_bridge/hosts/mindspore/call.h>
 #include <aten_bridge/hosts/mindspore/raw.h>
@@ -117,8 +116,7 @@ struct Inferred {
   ::aten_bridge::detail::Inferred< \
       decltype(aten_bridge_kernel_##Name.kernel)::kTraits.has_several_outputs()>
 
-/// The kernel's C function, MindSpore's hooks, and those of aten_bridge.mindspore, the Python
-/// module.
+/// The kernel's C function, and MindSpore's hooks.
 #define ATEN_BRIDGE_ENTRY_MINDSPORE_CUSTOM(Name)                                                   \
   ATEN_BRIDGE_ENTRY_MINDSPORE_CALL(Name)                                                           \
   extern "C" ATEN_BRIDGE_PUBLIC int Name##Init(int* ndims, int64_t** shapes, const char** dtypes,  \
@@ -132,7 +130,6 @@ struct Inferred {
       } extern "C" ATEN_BRIDGE_PUBLIC ATEN_BRIDGE_INFERRED(Name)::Types                            \
           Name##InferType(std::vector<int> types, void* extra) {                                   \
             return ATEN_BRIDGE_INFERRED(Name)::types(aten_bridge_kernel_##Name, types, extra);     \
-          })                                                                                       \
-  ATEN_BRIDGE_ENTRY_PYTHON(Name)
+          })
 
 #endif  // ATEN_BRIDGE_HOSTS_MINDSPORE_CUSTOM_H_

@@ -7,7 +7,6 @@
 #ifndef ATEN_BRIDGE_HOSTS_MINDSPORE_PLUGIN_H_
 #define ATEN_BRIDGE_HOSTS_MINDSPORE_PLUGIN_H_
 
-#include <aten_bridge/hosts/introspection/introspection.h>
 #include <aten_bridge/hosts/mindspore/abi.h>
 #include <aten_bridge/hosts/mindspore/call.h>
 #include <aten_bridge/hosts/mindspore/raw.h>
@@ -123,7 +122,7 @@ class MindSporePlugin : public MindSporeCall {
     try {
       kernel.invoke(arguments);
     } catch (const c10::Error& error) {
-      if (!lacks_kernel(error) || (!invoke_wider(kernel, arguments, wider_unsigned) &&
+      if (!lacks_kernel(error.what_without_backtrace()) || (!invoke_wider(kernel, arguments, wider_unsigned) &&
                                    !invoke_wider(kernel, arguments, wider_number))) {
         throw;
       }
@@ -136,12 +135,6 @@ class MindSporePlugin : public MindSporeCall {
     std::memcpy(operand.number, &value, sizeof(value));
     operand.desc.data = operand.number;
     operand.desc.dtype = dtype;
-  }
-
-  /// Whether ATen has no kernel for a dtype, by the words of its AT_DISPATCH macros: in PyTorch 2.6
-  /// they have no exception of their own, and 2.15 has theirs for the negation of bools too.
-  [[gnu::cold]] static bool lacks_kernel(const c10::Error& error) {
-    return std::strstr(error.what_without_backtrace(), "\" not implemented for '") != nullptr;
   }
 
   static at::ScalarType wider_unsigned(at::ScalarType type) {
@@ -242,10 +235,9 @@ inline bool add_plugin_operator(const KernelBase& kernel) {
 
 #pragma GCC visibility pop
 
-/// The kernel's C function, and what the kernel is, for tests.
+/// The kernel's C function.
 #define ATEN_BRIDGE_ENTRY_MINDSPORE_PLUGIN(Name)                   \
   ATEN_BRIDGE_ENTRY_MINDSPORE_CALL(Name)                           \
-  ATEN_BRIDGE_ENTRY_DESCRIBE(Name)                                 \
   [[maybe_unused]] static const bool aten_bridge_is_added_##Name = \
       ::aten_bridge::detail::add_plugin_operator(aten_bridge_kernel_##Name);
 

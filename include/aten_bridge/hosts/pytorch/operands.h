@@ -108,14 +108,6 @@ inline Tensors first_inputs(const Arguments& arguments, c10::Device device) {
   return a.is_same(b) || (of_a && of_b && of_a.is_alias_of(of_b));
 }
 
-/// Whether an error of PyTorch's is about a tensor whose sizes are symbols, and of which somebody
-/// asked numbers. Only a tensor of Python's can make them such (PyTorch 2.11).
-[[gnu::cold]] inline bool asks_for_numbers(const std::string& text) {
-  return text.find("symbolic s") != std::string::npos ||  // sizes, shapes, strides
-         (text.find("interpreter") != std::string::npos &&
-          text.find("INTERNAL ASSERT") != std::string::npos);
-}
-
 /// Sizes of tensors that have symbols for some.
 using KeptSizes = std::vector<std::unique_ptr<std::vector<int64_t>>>;
 

@@ -24,8 +24,8 @@ struct PyTorchKernel {
 };
 
 /// Makes a kernel an operator. What cannot be one is left out: a kernel over a CallFrame, and one
-/// whose name another library has taken. Of the latter, and of what fails, there is a line on
-/// stderr, and aten_bridge_pytorch_faults() tells it. Throws nothing: a library is being opened.
+/// whose name another library has taken. Of the latter, and of what fails, the library's table
+/// tells. Throws nothing: a library is being opened.
 ATEN_BRIDGE_INLINE void register_with_pytorch(const PyTorchKernel& kernel) noexcept;
 
 /// Registers a kernel where a library's own objects are made.

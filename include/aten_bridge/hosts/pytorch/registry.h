@@ -6,6 +6,7 @@
 #define ATEN_BRIDGE_HOSTS_PYTORCH_REGISTRY_H_
 
 #include <ATen/core/enum_tag.h>
+#include <aten_bridge/hosts/introspection/answers.h>
 #include <aten_bridge/hosts/pytorch/autocast.h>
 #include <aten_bridge/hosts/pytorch/autograd.h>
 #include <aten_bridge/hosts/pytorch/operator.h>
@@ -73,11 +74,6 @@ class PyTorchRegistry {
                 : fault.empty() ? ", "
                                 : "\n")
         .append(fault.empty() ? taken : fault);
-    // aten_bridge.torch raises it.
-    if (std::getenv("ATEN_BRIDGE_REPORTS") == nullptr) {
-      std::fprintf(stderr, "aten_bridge: %s\n",
-                   fault.empty() ? taken_fault(taken).c_str() : fault.c_str());
-    }
   }
 
   /// All faults, a line each; "" if there is none.
@@ -86,6 +82,14 @@ class PyTorchRegistry {
     return taken_.empty()    ? faults_
            : faults_.empty() ? taken_fault(taken_)
                              : join({taken_fault(taken_), "\n", faults_});
+  }
+
+  /// The same on stderr, for a program that opens the library and asks it nothing.
+  [[gnu::cold]] static void print_faults() {
+    const std::string faults = is_asked ? std::string() : get().faults();
+    if (!faults.empty()) {
+      std::fprintf(stderr, "aten_bridge: %s\n", faults.c_str());
+    }
   }
 
   /// Registers what was refused in the place of what there is, and what is registered once more:
@@ -135,21 +139,40 @@ class PyTorchRegistry {
     }
   }
 
-  /// "my_ops::leaky_relu LeakyRelu default out", a line for each, with its overloads.
-  [[gnu::cold]] std::string names() {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    std::string text;
-    for (const PyTorchOperator* op : operators_) {
-      text += join({text.empty() ? "" : "\n", op->qualified_name, " ", op->info().operator_name});
-      for (const c10::OperatorName& name : op->names()) {
-        text += PyTorchOperator::is_out(name) ? " out" : " default";
+  /// `register_with_pytorch` of the table.
+  [[gnu::cold]] static const char* answer(int replace) {
+    is_asked = true;
+    PyTorchRegistry& registry = get();
+    if (replace != 0) {
+      registry.replace();
+    }
+    std::string json = "{\"operators\": [";
+    {
+      const std::lock_guard<std::mutex> lock(registry.mutex_);
+      for (const PyTorchOperator* op : registry.operators_) {
+        json.append(json.back() == '[' ? "[" : ", [");
+        append_json(json, op->qualified_name.c_str());
+        json += ", ";
+        append_json(json, op->info().operator_name);
+        for (const c10::OperatorName& name : op->names()) {
+          json += PyTorchOperator::is_out(name) ? ", \"out\"" : ", \"default\"";
+        }
+        json += ']';
       }
     }
-    return text;
+    json += "], \"faults\": ";
+    append_text(json, registry.faults());
+    return keep_answer(json + "}");
   }
 
  private:
-  PyTorchRegistry() = default;
+  [[gnu::cold]] PyTorchRegistry() {
+    library_table.release = [](const char* qualified_name, int device) {
+      get().release(qualified_name, static_cast<at::DeviceType>(device));
+    };
+    library_table.register_with_pytorch = &answer;
+    std::atexit(&print_faults);
+  }
 
   [[gnu::cold]] static std::vector<at::Tag> tags(const KernelDescriptor& info) {
     std::vector<at::Tag> tags;
@@ -230,10 +253,12 @@ class PyTorchRegistry {
       if (opened == nullptr) {
         continue;
       }
-      using Release = void (*)(const char* qualified_name, int device);
-      if (void* const release = dlsym(opened, "aten_bridge_pytorch_release")) {
-        reinterpret_cast<Release>(release)(op.qualified_name.c_str(),
-                                           static_cast<int>(op.kernel.device));
+      using GetTable = const LibraryTable* (*)();
+      if (void* const symbol = dlsym(opened, "aten_bridge_library")) {
+        const LibraryTable& table = *reinterpret_cast<GetTable>(symbol)();
+        if (table.release != nullptr) {
+          table.release(op.qualified_name.c_str(), static_cast<int>(op.kernel.device));
+        }
       }
       dlclose(opened);
     }
@@ -309,34 +334,6 @@ ATEN_BRIDGE_INLINE void register_with_pytorch(const PyTorchKernel& kernel) noexc
 }  // namespace aten_bridge::detail
 
 #pragma GCC visibility pop
-
-/// What of the library's kernels did not become an operator of PyTorch's, a line each; "" if all
-/// did. With `replace`, those whose names are taken are registered now in the place of others.
-/// Valid until the thread's next call.
-extern "C" ATEN_BRIDGE_PUBLIC inline const char* aten_bridge_pytorch_faults(int replace) {
-  auto& registry = aten_bridge::detail::PyTorchRegistry::get();
-  if (replace != 0) {
-    registry.replace();
-  }
-  thread_local std::string text;
-  text = registry.faults();
-  return text.c_str();
-}
-
-/// Gives up the operator of that name on a device of that number, which another library takes over.
-extern "C" ATEN_BRIDGE_PUBLIC inline void aten_bridge_pytorch_release(const char* qualified_name,
-                                                                      int device) {
-  aten_bridge::detail::PyTorchRegistry::get().release(qualified_name,
-                                                      static_cast<at::DeviceType>(device));
-}
-
-/// The library's operators: "my_ops::leaky_relu LeakyRelu default out", a line each, with their
-/// overloads. Valid until the thread's next call.
-extern "C" ATEN_BRIDGE_PUBLIC inline const char* aten_bridge_pytorch_operators() {
-  thread_local std::string text;
-  text = aten_bridge::detail::PyTorchRegistry::get().names();
-  return text.c_str();
-}
 
 /// No template of the host's depends on the device.
 #define ATEN_BRIDGE_INSTANTIATE_PYTORCH(Device)

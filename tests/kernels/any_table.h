@@ -1,0 +1,24 @@
+// The table of a library that another bridge, or nobody, has made: a test defines DESCRIPTION, what
+// it says, and other things that it says.
+#include "../unit/table.h"
+
+#ifndef INTERFACE
+#define INTERFACE 3
+#endif
+#ifndef ANSWER
+#define ANSWER ""
+#endif
+
+extern "C" const LibraryTable* aten_bridge_library() {
+  static const LibraryTable table = {
+      INTERFACE,
+      "0.0.9",
+      nullptr,
+      [] { return static_cast<const char*>(DESCRIPTION); },
+      [](int, const PythonInput*, int, const PythonAttribute*, int, int* status) {
+        *status = 1;
+        return ANSWER;
+      },
+      nullptr};
+  return &table;
+}
