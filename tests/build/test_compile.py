@@ -13,7 +13,7 @@ NEWER_STANDARDS = [standard for standard in ("17", "20") if standard >= CXX_STAN
 @pytest.mark.parametrize("standard", NEWER_STANDARDS)
 @pytest.mark.parametrize("compiler", ["g++", "clang++"])
 def test_compiles_without_a_warning(compiler, standard, tmp_path):
-    """Each standard with and without optimisation, by turns; the preset `matrix` has all of it."""
+    """Each standard with and without optimisation, by turns; the target `matrix` has all of it."""
     if shutil.which(compiler) is None:
         pytest.skip(f"{compiler} is not installed")
     is_debug = (compiler == "g++") == (standard == CXX_STANDARD)

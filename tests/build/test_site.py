@@ -1,4 +1,4 @@
-"""The pages of the preset `site`: what is a page, and where links lead. Builds none of them."""
+"""The pages of the target `site`: what is a page, and where links lead. Builds none of them."""
 
 import ast
 import importlib.util
@@ -7,6 +7,8 @@ import sys
 
 import pytest
 from conftest import SOURCE
+
+pytestmark = pytest.mark.core
 
 SITE = SOURCE / "tools/site"
 CONFIG = (SITE / "mkdocs.yml").read_text()
