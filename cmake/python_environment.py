@@ -83,8 +83,7 @@ def make(directory, requirements):
         )
     pip = [python, "-m", "pip", "--disable-pip-version-check"]
     listed = subprocess.run([*pip, "config", "list"], stdout=subprocess.PIPE, text=True).stdout
-    # With bytecode: where PYTHONDONTWRITEBYTECODE is set each process would compile its modules.
-    sync = [python, "-m", "uv", "pip", "sync", "--compile-bytecode", "--python", python, lock]
+    sync = [python, "-m", "uv", "pip", "sync", "--python", python, lock]
     if not (
         run([*pip, "install", "--quiet", f"uv=={pinned_in(lock)['uv']}"])
         and run(sync, env={**uv_settings(listed), **os.environ})

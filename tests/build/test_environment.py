@@ -109,7 +109,7 @@ def test_the_environment_is_made_once_and_again_when_it_is_stale(
     made = [
         f"{sys.executable} -m venv --clear {folder}",
         f"{python} -m pip --disable-pip-version-check install --quiet uv==1.2.3",
-        f"{python} -m uv pip sync --compile-bytecode --python {python} {lock}",
+        f"{python} -m uv pip sync --python {python} {lock}",
     ]
     works = f"{python} -c import uv"
 
