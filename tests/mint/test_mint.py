@@ -66,6 +66,7 @@ def test_values_are_pytorchs_to_the_last_bit(case):
     )
 
 
+@pytest.mark.full
 def test_the_table_of_the_docs_is_true():
     """Each function, dtype, view, gradient and graph: see survey.py."""
     assert survey.differences(survey.survey(LIBRARY)) == []
