@@ -13,6 +13,8 @@ from checks import assert_equal, run
 from mindspore import mint
 from mindspore.mint.nn import functional as F
 
+pytestmark = pytest.mark.full
+
 
 def real(*shape, seed=5):
     return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
