@@ -532,6 +532,7 @@ def test_optimizers_take_pytorchs_steps(optimizer):
     assert_equal(weight, same, tolerance=1e-6 if name == "Adam" else 0)
 
 
+@pytest.mark.full
 def test_the_example_trains_two_networks_as_pytorch_does():
     """And shows where they stop without the library."""
     folder = Path(__file__).parents[2] / "examples"
