@@ -107,3 +107,15 @@ def test_contributing_tells_what_each_preset_and_target_does():
         text = (SOURCE / folder / "CMakeLists.txt").read_text()
         made |= set(re.findall(r"^add_custom_target\((\w+)(?: COMMAND|\n  COMMAND)", text, re.M))
     assert sorted(described("target")) == sorted(made)
+
+
+def test_suites_have_tests_of_both_kinds_where_both_are_run():
+    """A suite of which no test is selected fails."""
+    text = (SOURCE / "tests/CMakeLists.txt").read_text()
+    (suites,) = re.findall(
+        r"foreach\(suite ([\w ]+)\)\n +aten_bridge_add_pytest\(\$\{suite\}_full", text
+    )
+    for suite in suites.split():
+        files = list((SOURCE / "tests" / suite).glob("test_*.py"))
+        assert any("mark.full" in file.read_text() for file in files), suite
+        assert not all("pytestmark = pytest.mark.full" in file.read_text() for file in files), suite
