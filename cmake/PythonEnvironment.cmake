@@ -9,7 +9,7 @@ if(NOT DEFINED CACHE{Python3_EXECUTABLE})
   unset(_Python3_EXECUTABLE CACHE)
 endif()
 # A range, so that an unsuitable default python3 does not hide a suitable one beside it.
-find_package(Python3 3.10...<3.13 QUIET COMPONENTS Interpreter)
+find_package(Python3 3.11...<3.13 QUIET COMPONENTS Interpreter)
 if(NOT Python3_Interpreter_FOUND)
   find_package(Python3 QUIET COMPONENTS Interpreter)  # the script below says what is wrong with it
 endif()

@@ -4,7 +4,8 @@ include(${CMAKE_CURRENT_LIST_DIR}/AtenBridgeFindPython.cmake)
 set_property(GLOBAL PROPERTY ATEN_BRIDGE_HOSTS MINDSPORE MINDSPORE_PLUGIN PYTORCH JAX)
 
 # aten_bridge_add_kernel(<target> SOURCES <file>... [DEVICE CPU|CUDA]
-#                        [HOSTS <host>... [NAMESPACE <name>]] [INSTALL_DIR <folder>] [HEADER_ONLY])
+#                        [HOSTS <host>... [NAMESPACE <name>]] [INSTALL_DIR <folder>] [HEADER_ONLY]
+#                        [PATCH_MINDSPORE])
 #
 # Builds the kernel library <target>.so in the current binary folder: a module with the exported
 # kernels of the sources and nothing else to be seen (nor anything of a static library that it
@@ -20,20 +21,23 @@ set_property(GLOBAL PROPERTY ATEN_BRIDGE_HOSTS MINDSPORE MINDSPORE_PLUGIN PYTORC
 # library is opened; NAMESPACE is the target's name unless told. For JAX it has a handler of XLA's FFI,
 # which aten_bridge.jax registers; needs neither JAX nor XLA. MINDSPORE_PLUGIN, alone, makes
 # kernels for MindSpore's own operators (MS_OP_PLUGIN_PATH), whose names they have, not for
-# ops.Custom; MindSpore's own kernels then get views made whole, which it leaves undone beside such
-# a library. HOST is the same with one host.
+# ops.Custom. HOST is the same with one host.
+#
+# Beside a library with MINDSPORE_PLUGIN MindSpore 2.10 gives its own kernels views that they read
+# as if they were contiguous. PATCH_MINDSPORE, with that host, makes the library patch the running
+# MindSpore so that they get contiguous copies: docs/mint-on-cpu.md says what it does.
 #
 # What of the bridge does not depend on a kernel is compiled once, for all libraries of the build
 # folder that have the same device and host, and is part of each, as hidden as everything else. With
 # HEADER_ONLY each source has it to itself, as without this function: for one that has another
 # PyTorch's headers, or definitions that change the bridge's classes.
 function(aten_bridge_add_kernel target)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "HEADER_ONLY" "DEVICE;HOST;NAMESPACE;INSTALL_DIR"
+  cmake_parse_arguments(PARSE_ARGV 1 arg "HEADER_ONLY;PATCH_MINDSPORE" "DEVICE;HOST;NAMESPACE;INSTALL_DIR"
     "SOURCES;HOSTS")
   if(arg_UNPARSED_ARGUMENTS)
     list(JOIN arg_UNPARSED_ARGUMENTS " " unknown)
     message(FATAL_ERROR "aten_bridge_add_kernel(${target}): unknown arguments ${unknown}; expected "
-      "SOURCES, DEVICE, HOSTS, NAMESPACE, INSTALL_DIR, HEADER_ONLY.")
+      "SOURCES, DEVICE, HOSTS, NAMESPACE, INSTALL_DIR, HEADER_ONLY, PATCH_MINDSPORE.")
   endif()
   if(NOT arg_SOURCES)
     message(FATAL_ERROR "aten_bridge_add_kernel(${target}): SOURCES names no file.")
@@ -93,8 +97,12 @@ function(aten_bridge_add_kernel target)
     _aten_bridge_check_cuda(${target} ${has_cu})
   endif()
 
-  if(MINDSPORE_PLUGIN IN_LIST arg_HOSTS)
-    list(APPEND arg_SOURCES ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/whole_views.cpp)
+  if(arg_PATCH_MINDSPORE)
+    if(NOT MINDSPORE_PLUGIN IN_LIST arg_HOSTS)
+      message(FATAL_ERROR "aten_bridge_add_kernel(${target}): PATCH_MINDSPORE is for a library of "
+        "MindSpore's own operators; add HOST MINDSPORE_PLUGIN.")
+    endif()
+    list(APPEND arg_SOURCES ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/patch_mindspore.cpp)
   endif()
   add_library(${target} MODULE ${arg_SOURCES})
   _aten_bridge_compile(${target} ${arg_DEVICE} "${arg_HOSTS}")

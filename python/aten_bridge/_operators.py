@@ -77,7 +77,7 @@ def operators_library() -> Library:
 
     Raises FileNotFoundError, or ImportError where it is another library, with what to do.
     """
-    build = "cmake --preset operators && cmake --build build/operators -t aten_bridge_operators"
+    build = "cmake --preset demo && cmake --build build/demo -t aten_bridge_operators"
     path = compiled_library(_NAME, "ATEN_BRIDGE_OPERATORS", "plugin/operators", build)
     library = open_library(str(path))
     if library.function("aten_bridge_operator_names") is None:

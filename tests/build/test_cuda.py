@@ -22,6 +22,7 @@ def needed(path):
     return re.findall(r"\(NEEDED\).*\[(.*)\]", text)
 
 
+@pytest.mark.full
 def test_kernels_for_cuda_need_what_pytorch_needs_and_nothing_twice(build):
     if os.environ.get("ATEN_BRIDGE_CUDA") != "ON":
         pytest.skip("kernels for CUDA are not built here")
@@ -103,6 +104,7 @@ def test_a_missing_toolkit_is_a_sentence(tmp_path):
     )
 
 
+@pytest.mark.full
 def test_another_cuda_than_that_of_pytorch_is_a_sentence(tmp_path):
     if os.environ.get("ATEN_BRIDGE_CUDA") != "ON":
         pytest.skip("there is no nvcc")
@@ -121,6 +123,7 @@ def test_another_cuda_than_that_of_pytorch_is_a_sentence(tmp_path):
     )
 
 
+@pytest.mark.full
 def test_a_cu_source_in_a_project_without_the_language_is_a_sentence(tmp_path):
     if os.environ.get("ATEN_BRIDGE_CUDA") != "ON":
         pytest.skip("there is no nvcc")
@@ -168,6 +171,7 @@ def test_the_project_is_configured_without_nvcc_and_with_a_pytorch_for_the_cpu(t
         assert f"-- Kernels for CUDA are left out: {reason}." in done.stdout
 
 
+@pytest.mark.full
 def test_architectures_are_those_that_cmake_is_told(tmp_path):
     if os.environ.get("ATEN_BRIDGE_CUDA") != "ON":
         pytest.skip("there is no nvcc")

@@ -1,11 +1,11 @@
 """Guides quote files that the tests build, so that no snippet can rot, and their commands work."""
 
 import re
-import shutil
-import sys
 
 import pytest
-from conftest import COMPILE_FAIL, SOURCE, expected_texts, python, run
+from conftest import COMPILE_FAIL, SOURCE, expected_texts
+
+pytestmark = pytest.mark.core
 
 GUIDES = [*sorted(SOURCE.glob("README*.md")), *sorted((SOURCE / "docs").rglob("*.md"))]
 QUOTE = re.compile(r"<!-- quote: ([^\s#]+)(?:#(\S+))? -->\n```\w*\n(.*?)```\n", re.DOTALL)
@@ -110,19 +110,3 @@ def test_sentences_of_the_compiler_on_the_page_are_those_that_it_prints(page):
     ]
     assert len(listed) > 20
     assert [sentence for sentence in listed if sentence not in printed] == []
-
-
-def test_the_line_without_cmake_builds_a_library_that_works(build, tmp_path):
-    (command,) = re.findall(
-        r"<!-- run -->\n```bash\n(.*?)```\n", (SOURCE / "docs/packages.md").read_text(), re.DOTALL
-    )
-    for folder in ("include", "examples"):
-        shutil.copytree(SOURCE / folder, tmp_path / folder)
-    run("bash", "-ec", f'python3() {{ "{sys.executable}" "$@"; }}\n{command}', cwd=tmp_path)
-    shown = run("nm", "--dynamic", "--defined-only", tmp_path / "leaky_relu.so").stdout
-    assert {" T LeakyRelu", " W aten_bridge_last_error"} <= {
-        line[16:] for line in shown.splitlines()
-    }
-    assert "11aten_bridge" not in shown, "names of the bridge are visible"
-    output = python(SOURCE / "examples/leaky_relu/leaky_relu.py", tmp_path / "leaky_relu.so").stdout
-    assert output.count("[[ 0.    -0.001]\n [-0.002  1.   ]]\n") == 2

@@ -1,4 +1,4 @@
-"""What is for JAX, where JAX is not: the preset `jax` alone installs it."""
+"""What is for JAX, where JAX is not: the target `jax` alone installs it."""
 
 import re
 

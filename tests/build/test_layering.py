@@ -128,6 +128,7 @@ def test_a_header_says_what_it_is_for_and_is_not_too_large(header):
     assert text.count("\n") <= MOST_LINES
 
 
+@pytest.mark.full
 def test_every_header_compiles_alone(tmp_path):
     """PyTorch's headers are read once, before it: what is missing is one of the bridge's own.
 

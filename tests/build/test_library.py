@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import sys
 
 import pytest
@@ -70,6 +71,15 @@ def test_shows_its_entry_points_only(library):
         *entry_points,
         *["aten_bridge_last_error", "aten_bridge_library"],
     }
+
+
+def test_only_a_library_that_asks_for_it_patches_mindspore(build):
+    def has_patch(library):
+        shown = run("nm", "--dynamic", build / library).stdout
+        return "aten_bridge_views_made_whole" in shown, "U mprotect" in shown
+
+    assert has_patch("plugin/mint/aten_bridge_mint.so") == (True, True)
+    assert has_patch("tests/test_plugin.so") == (False, False)
 
 
 def test_a_library_that_shows_nothing_is_built_with_a_warning(tmp_path):
@@ -356,3 +366,19 @@ def test_a_library_that_may_be_unloaded_can_be_opened_again(tmp_path):
     )
     assert done.returncode == 0, done.stdout
     python("-c", CLOSE, TORCH / "lib/libtorch_cpu.so", library)
+
+
+def test_the_line_without_cmake_builds_a_library_that_works(build, tmp_path):
+    (command,) = re.findall(
+        r"<!-- run -->\n```bash\n(.*?)```\n", (SOURCE / "docs/packages.md").read_text(), re.DOTALL
+    )
+    for folder in ("include", "examples"):
+        shutil.copytree(SOURCE / folder, tmp_path / folder)
+    run("bash", "-ec", f'python3() {{ "{sys.executable}" "$@"; }}\n{command}', cwd=tmp_path)
+    shown = run("nm", "--dynamic", "--defined-only", tmp_path / "leaky_relu.so").stdout
+    assert {" T LeakyRelu", " W aten_bridge_last_error"} <= {
+        line[16:] for line in shown.splitlines()
+    }
+    assert "11aten_bridge" not in shown, "names of the bridge are visible"
+    output = python(SOURCE / "examples/leaky_relu/leaky_relu.py", tmp_path / "leaky_relu.so").stdout
+    assert output.count("[[ 0.    -0.001]\n [-0.002  1.   ]]\n") == 2

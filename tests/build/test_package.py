@@ -122,7 +122,19 @@ def test_unknown_arguments_are_refused_in_words(tmp_path):
     )
     assert (
         "aten_bridge_add_kernel(k): unknown arguments COLOUR red; expected SOURCES, DEVICE,"
-        " HOSTS, NAMESPACE, INSTALL_DIR, HEADER_ONLY." in text
+        " HOSTS, NAMESPACE, INSTALL_DIR, HEADER_ONLY, PATCH_MINDSPORE." in text
+    )
+
+
+def test_only_a_plugin_patches_mindspore(tmp_path):
+    text = configuration_error(
+        tmp_path,
+        "aten_bridge_add_kernel(k SOURCES kernel.cpp PATCH_MINDSPORE)",
+        f"-DPython3_EXECUTABLE={sys.executable}",
+    )
+    assert (
+        "aten_bridge_add_kernel(k): PATCH_MINDSPORE is for a library of MindSpore's own operators; "
+        "add HOST MINDSPORE_PLUGIN." in text
     )
 
 

@@ -1,4 +1,4 @@
-"""The pages of the preset `site`: what is a page, and where links lead. Builds none of them."""
+"""The pages of the target `site`: what is a page, and where links lead. Builds none of them."""
 
 import ast
 import importlib.util
@@ -7,6 +7,8 @@ import sys
 
 import pytest
 from conftest import SOURCE
+
+pytestmark = pytest.mark.core
 
 SITE = SOURCE / "tools/site"
 CONFIG = (SITE / "mkdocs.yml").read_text()
@@ -28,9 +30,9 @@ def module():
         return loaded
 
     try:
-        yield {name: load(name) for name in ("pages", "header", "check")}.get
+        yield {name: load(name) for name in ("pages", "check")}.get
     finally:
-        for name in ("pages", "header", "check"):
+        for name in ("pages", "check"):
             sys.modules.pop(name, None)
 
 
@@ -45,7 +47,7 @@ def test_each_page_is_in_the_navigation_once(pages):
     assert set(written) <= set(NAVIGATION)
 
 
-def test_the_navigation_names_no_missing_page(module, pages):
+def test_the_navigation_names_no_missing_page(pages):
     written = [pages.page_of(path) for path in pages.guides()]
     # By hooks.py, which cannot be imported where there is no mkdocs.
     made = [f"reference/{name}.md" for name in ("command", "cmake")] + ["license.md"]
@@ -53,7 +55,6 @@ def test_the_navigation_names_no_missing_page(module, pages):
     assert all(name.removeprefix("reference/") in hooks for name in made)
     modules = re.findall(r'^    "(\w+)": \("aten_bridge', hooks, re.M)
     made += [f"reference/{name}.md" for name in modules]
-    made += module("header").PAGES
     made += map(pages.page_of, pages.sources(["examples"]))
     assert set(NAVIGATION) <= {*written, *made}
 
@@ -150,65 +151,39 @@ def test_what_pages_link_has_a_page(pages):
         assert pages.is_source(path) == (path.removesuffix("/README.md") in sources)
 
 
-def test_options_macros_and_the_simulated_host_are_in_the_reference(module):
-    header = module("header")
-    anchors = header.anchors()
-    options = (
-        "attr autocast autograd composite data_dependent gradient input meta name output "
-        "private_use side_effect state workspace"
-    )
-    for option in options.split():
-        assert anchors[f"aten_bridge::{option}"] == f"header.md#{option}"
-    assert anchors["ATEN_BRIDGE_EXPORT"] == "header.md#ATEN_BRIDGE_EXPORT"
-    assert anchors["aten_bridge::testing::Call"] == "testing.md#Call"
-    assert anchors["aten_bridge::testing::Cuda"] == "testing-cuda.md#Cuda"
-    assert not [name for name in anchors if "detail" in name]
+# What is behind a comment of `///` in these headers is for the authors of kernels.
+PUBLIC = ["aten_bridge.h", "ms_ext.h", "aten_bridge/kernel/options.h", "aten_bridge/testing.h"]
+PUBLIC += ["aten_bridge/interface/checks.h", "aten_bridge/testing_cuda.h"]
+FOR_HOSTS = {"OperandCheck", "CheckRun", "around", "make_run", "place"}  # of checks, and devices
 
 
-def test_every_header_with_public_names_is_in_the_reference(module):
-    header = module("header")
-    listed = {name for _, _, parts in header.PAGES.values() for _, names in parts for name in names}
-    for path in sorted((SOURCE / "include").rglob("*.h")):
-        name = str(path.relative_to(SOURCE / "include"))
-        found = [] if name in listed else [entry.qualified for entry in header.entries(name)]
-        # The others are macros and C functions that hosts call.
-        assert [entry for entry in found if "::" in entry] == [], name
+def public_names(header):
+    """Names of functions, classes and constants with a comment, without those in `detail`.
+
+    And members of classes, in the headers for tests.
+    """
+    indented = "" if "testing" not in header else " *"
+    text = (SOURCE / "include" / header).read_text()
+    detail = r"^namespace (\S+::)?detail \{.*?^\}  // namespace \S*detail$"
+    text = re.sub(detail, "", text, flags=re.M | re.S)
+    text = re.sub(r"^ private:.*?^\}", "", text, flags=re.M | re.S)
+    declared = re.findall(rf"^(?:{indented}///.*\n)+((?:(?! *///).*\n){{1,3}})", text, re.M)
+    pattern = r"#define (ATEN_BRIDGE_\w+)|(?:class|struct|using) (\w+)|(\w+)\(|(\w+) ="
+    for lines in declared:
+        code = re.sub(r"^ *template <.*> ?\n|^ *\[\[.*?\]\] |__attribute__\(\(.*?\)\)", "", lines)
+        if not code.startswith((" " * 4, "  //")) and (found := re.search(pattern, code)):
+            yield next(name for name in found.groups() if name)
 
 
-def test_a_declaration_is_shown_with_its_overloads_and_without_its_body(module):
-    header = module("header")
-    entries = {entry.name: entry for entry in header.entries("aten_bridge/kernel/options.h")}
-    assert [len(declarations) for declarations, _ in entries["attr"].parts] == [1, 3, 1]
-    assert entries["autograd"].parts == [
-        (
-            ["constexpr detail::Autograd autograd()"],
-            [
-                "Option: operators in the kernel record a graph, so that the kernel can ask "
-                "PyTorch's autograd",
-                "for gradients. Without it they run below autograd.",
-            ],
-        )
-    ]
-    (status, *_) = header.entries("aten_bridge/core/errors.h")
-    assert status.parts[0][0][0].startswith("enum class Status : int {\n  kOk = 0,\n")
-
-
-def test_comments_become_markdown(module):
-    text = module("header").markdown(
-        [
-            "Makes std::vector<T>, or <Name>Init; see docs/errors.md and aten_bridge::attr.",
-            "",
-            "  int x;",
-            "",
-            "- one",
-            "  more",
-        ],
-        "reference/header.md",
-    )
-    assert text == (
-        "Makes `std::vector<T>`, or `<Name>Init`; see [`docs/errors.md`](../errors.md) and "
-        "[`aten_bridge::attr`](header.md#attr).\n\n```cpp\nint x;\n```\n\n- one\n      more"
-    )
+def test_the_reference_has_each_public_name():
+    page = (SOURCE / "docs/reference.md").read_text()
+    shown = set(re.findall(r"\w+", " ".join(re.findall(r"`([^`]+)`", page))))
+    names = {header: set(public_names(header)) for header in PUBLIC}
+    assert {"ATEN_BRIDGE_EXPORT", "ATEN_BRIDGE_EXPORT_GRAD"} <= names["aten_bridge.h"]
+    assert {"attr", "state", "autocast", "side_effect"} <= names["aten_bridge/kernel/options.h"]
+    assert {"Call", "input_none", "run", "Result"} <= names["aten_bridge/testing.h"]
+    missing = {header: sorted(found - shown - FOR_HOSTS) for header, found in names.items()}
+    assert {header: names for header, names in missing.items() if names} == {}
 
 
 def test_broken_links_of_a_site_are_found(module, tmp_path):

@@ -11,6 +11,8 @@ from conftest import SOURCE
 
 from aten_bridge import _codec, _introspection, _operators, build
 
+pytestmark = pytest.mark.core
+
 INCLUDE = SOURCE / "include/aten_bridge"
 
 

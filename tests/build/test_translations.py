@@ -11,6 +11,8 @@ from conftest import SOURCE, run
 sys.path.insert(0, str(SOURCE / "tools"))
 import translations
 
+pytestmark = pytest.mark.core
+
 PAGES = translations.pages()
 
 

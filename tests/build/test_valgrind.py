@@ -6,6 +6,7 @@ import pytest
 from conftest import run
 
 
+@pytest.mark.full
 def test_attributes_of_hosts_of_both_abis_are_read_without_errors_or_leaks(build):
     if shutil.which("valgrind") is None:
         pytest.skip("valgrind is not installed")

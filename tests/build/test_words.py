@@ -5,6 +5,8 @@ import re
 import pytest
 from conftest import SOURCE
 
+pytestmark = pytest.mark.core
+
 PAGES = [
     SOURCE / "README.md",
     SOURCE / "CONTRIBUTING.md",

@@ -226,6 +226,7 @@ class Run:
         command += [f"-DCMAKE_CXX_FLAGS=-Wall -Wextra {row.flags}", *row.options]
         command += [f"-DCMAKE_CXX_STANDARD={row.standard}"] if row.standard else []
         command += ["-DATEN_BRIDGE_BUILD_TESTS=ON", "-DATEN_BRIDGE_BUILD_EXAMPLES=ON"]
+        command += ["-DATEN_BRIDGE_BUILD_FULL=ON"]
         command += ["-DATEN_BRIDGE_BUILD_CUDA=OFF"]
         self.step("CMake", [*command, f"-DPython3_EXECUTABLE={python}"])
         libraries = (

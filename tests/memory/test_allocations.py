@@ -75,7 +75,7 @@ def test_in_pytorch():
     assert of_all["leaky_relu with out"] == [0, 0]
 
 
-@pytest.mark.skipif("ATEN_BRIDGE_JAX_LIBRARY" not in os.environ, reason="in the preset `jax`")
+@pytest.mark.skipif("ATEN_BRIDGE_JAX_LIBRARY" not in os.environ, reason="in the target `jax`")
 def test_in_jax():
     of_all = counts("in_jax.py", os.environ["ATEN_BRIDGE_JAX_LIBRARY"])
     own_of_all = own(of_all)

@@ -12,9 +12,12 @@ from host import BUILD, LEAKY_RELU, Net, bridge_error, call, error_text
 
 from aten_bridge.mindspore import kernel
 
-pytestmark = pytest.mark.skipif(
-    os.environ.get("ATEN_BRIDGE_CUDA") != "ON", reason="kernels for CUDA are not built here"
-)
+pytestmark = [
+    pytest.mark.full,
+    pytest.mark.skipif(
+        os.environ.get("ATEN_BRIDGE_CUDA") != "ON", reason="kernels for CUDA are not built here"
+    ),
+]
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 LEAKY_RELU_CUDA = BUILD / "examples/leaky_relu/leaky_relu_cuda.so"

@@ -161,6 +161,7 @@ if __name__ == "__main__":
 )
 
 
+@pytest.mark.full
 def test_eight_spawned_processes(tmp_path):
     library = BUILD / "tests/test_gradients.so"
     assert run_script(tmp_path, SPAWNED, library) == f"{[0] * 8}\n"
@@ -219,6 +220,7 @@ for mode in (ms.PYNATIVE_MODE, ms.GRAPH_MODE):
 )
 
 
+@pytest.mark.full
 def test_four_workers_of_msrun(tmp_path):
     with socket.socket() as any_port:
         any_port.bind(("127.0.0.1", 0))
@@ -278,6 +280,7 @@ print(len(right), all(right))
 )
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("of_mode", ["graph", "pynative"])
 def test_threads_that_call_by_turns(of_mode, tmp_path):
     library = BUILD / "tests/test_gradients.so"

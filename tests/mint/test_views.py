@@ -5,6 +5,7 @@ import subprocess
 from pathlib import Path
 
 import numpy as np
+import pytest
 import views
 
 PART = "0/150"  # of the names, by their hashes: other ones with each commit
@@ -19,6 +20,7 @@ def commit() -> str:
         return ""
 
 
+@pytest.mark.full
 def test_what_is_right_without_the_library_is_right_with_it():
     results = views.ask_all(views.parse(["--part", PART, "--seed", commit(), "--seconds", "150"]))
     assert results["cases"] != []

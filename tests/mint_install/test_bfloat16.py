@@ -5,6 +5,8 @@ import numpy as np
 import pytest
 import torch
 
+pytestmark = pytest.mark.full
+
 A = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
 PARTS = {
     "1": 1,

@@ -6,6 +6,8 @@ import pytest
 import torch
 from checks import assert_equal
 
+pytestmark = pytest.mark.full
+
 generator = np.random.default_rng(7)
 X, Y, Z = (
     (generator.normal(size=shape) + 1j * generator.normal(size=shape)).astype(np.complex64)

@@ -8,6 +8,8 @@ from checks import ask, assert_equal, compiled, same, shown
 from empty_cases import CASES
 from mindspore import mint
 
+pytestmark = pytest.mark.full
+
 ARRAYS = {
     "x": np.random.default_rng(1).standard_normal((2, 3)),
     "v": np.array([1.0, 2.0, 0.0]),

@@ -6,6 +6,8 @@ import pytest
 import torch
 from mindspore import mint, nn, ops
 
+pytestmark = pytest.mark.full
+
 W = np.arange(6, dtype=np.float32).reshape(2, 3) + 1
 X = np.arange(8, dtype=np.float32).reshape(4, 2) / 4
 ROWS = np.array([2, 0])

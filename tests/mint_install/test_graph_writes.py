@@ -13,6 +13,8 @@ import torch.nn.functional
 import write_cases as cases
 from mindspore import mint, nn
 
+pytestmark = pytest.mark.full
+
 X = (np.arange(24, dtype=np.float32).reshape(4, 6) - 7.5) / 4
 Y = ((np.arange(24, dtype=np.float32) - 9.5) / 3)[::-1].reshape(4, 6).copy()
 Z = (np.arange(24, dtype=np.float32).reshape(4, 6) - 3.2) / 5

@@ -14,6 +14,8 @@ from checks import ask, compiled, same, shown
 from method_cases import CASES, OTHER_THAN_PYTORCH, REFUSED_BY_GRAPHS
 from mindspore import mint
 
+pytestmark = pytest.mark.full
+
 NAMES = ("x", "y", "u", "v", "w", "g", "a", "b", "c", "d", "z", "i", "j", "k", "m")
 
 

@@ -7,6 +7,8 @@ import torch
 from checks import assert_equal
 from mindspore import mint
 
+pytestmark = pytest.mark.full
+
 X = np.arange(24, dtype=np.float32).reshape(4, 6) / 7 - 1
 GRADIENTS = [np.sin(X * i) for i in range(1, 6)]
 KEYWORDS = [

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import op_db
+import pytest
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
@@ -17,12 +18,14 @@ def run(*arguments):
     )
 
 
+@pytest.mark.full
 def test_a_part_of_the_samples():
     done = run(HERE / "op_db.py", "--part", "17/60")
     assert done.returncode == 0, done.stdout
     assert ", 0 faults" in done.stdout, done.stdout
 
 
+@pytest.mark.full
 def test_samples_of_several_dtypes():
     done = run(
         HERE / "op_db.py",
@@ -36,6 +39,7 @@ def test_samples_of_several_dtypes():
         assert line.endswith("; 3 operators right, 0 faults")
 
 
+@pytest.mark.full
 def test_some_calls_of_each_overload_in_graph_mode():
     done = run(
         HERE / "op_db.py",

@@ -3,6 +3,7 @@
 import re
 import shutil
 
+import pytest
 from conftest import SOURCE, run
 
 TEMPLATE = SOURCE / "examples/kernel_package"
@@ -69,6 +70,7 @@ def test_a_new_project_builds_a_wheel_that_works(environment, tmp_path):
     )
 
 
+@pytest.mark.full
 def test_the_same_with_setuptools(environment, tmp_path):
     for name in ("kernel_package", "kernel_package_setuptools"):
         shutil.copytree(SOURCE / "examples" / name, tmp_path / name)

@@ -1,4 +1,4 @@
-"""The wheel aten-bridge-mint, which the preset `wheels` builds: mint, and operators by name."""
+"""The wheel aten-bridge-mint, which the target `wheels` builds: mint, and operators by name."""
 
 import os
 import pathlib
@@ -8,7 +8,7 @@ import pytest
 from conftest import run, version
 
 pytestmark = pytest.mark.skipif(
-    "ATEN_BRIDGE_WHEELS" not in os.environ, reason="the preset `wheels` builds the wheel"
+    "ATEN_BRIDGE_WHEELS" not in os.environ, reason="the target `wheels` builds the wheel"
 )
 
 PROGRAM = """

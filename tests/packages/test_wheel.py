@@ -4,6 +4,7 @@ import sys
 import tarfile
 import zipfile
 
+import pytest
 from conftest import OFFLINE, SOURCE, run, version
 
 
@@ -34,6 +35,7 @@ def test_the_wheel_has_modules_headers_and_cmake_and_is_for_every_machine(wheel)
     assert "Provides-Extra: torch\n" in metadata
 
 
+@pytest.mark.full
 def test_the_sdist_is_small_and_makes_the_same_wheel(wheel, tmp_path):
     program = "import sys, scikit_build_core.build as b; print(b.build_sdist(sys.argv[1]))"
     run(sys.executable, "-c", program, tmp_path, cwd=SOURCE)

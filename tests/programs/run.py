@@ -331,7 +331,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", default="", help="a regular expression of names")
     parser.add_argument("--kinds", default=",".join(KINDS))
-    parser.add_argument("--output", type=Path, default=ROOT / "build/programs/results.json")
+    parser.add_argument("--output", type=Path, default=ROOT / "build/full/programs/results.json")
     parser.add_argument("--write", action="store_true", help="the table into the page")
     options = parser.parse_args()
     if any(os.environ.get(name) is None for name in SETTINGS):

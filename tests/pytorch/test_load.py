@@ -206,6 +206,7 @@ print(first.change(x, out=torch.empty(2)).tolist(), first.change(x.to("meta")).s
     ]
 
 
+@pytest.mark.full
 def test_a_library_for_another_device_replaces_nothing_of_the_first(run_python, build):
     if not (build / "examples/lltm/lltm_cuda.so").is_file():
         pytest.skip("the build has no kernels for CUDA")

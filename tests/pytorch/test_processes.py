@@ -38,6 +38,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("starts", [["fork", "fork"], ["spawn"]], ids=["forked", "spawned"])
 def test_eight_processes(starts, library, tmp_path):
     script = tmp_path / "script.py"  # which spawned processes import

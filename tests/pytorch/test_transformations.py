@@ -9,6 +9,9 @@ from torch._dynamo.backends.common import aot_autograd
 
 from aten_bridge.torch import load
 
+# It compiles C++, for seconds.
+INDUCTOR = pytest.param("inductor", marks=pytest.mark.full)
+
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 
@@ -180,7 +183,7 @@ class Network(torch.nn.Module):
         return torch.ops.bridge_test.top_k(self.leaky_relu(self.linear(x)), 2)[0]
 
 
-@pytest.mark.parametrize("backend", ["aot_eager", "inductor"])
+@pytest.mark.parametrize("backend", ["aot_eager", INDUCTOR])
 def test_compile(my, backend):
     torch._dynamo.reset()
     counter = torch._dynamo.testing.CompileCounterWithBackend(backend)
@@ -333,6 +336,7 @@ def test_export(my, tmp_path):
     torch.testing.assert_close(loaded(other), network(other))
 
 
+@pytest.mark.full
 def test_export_to_machine_code(my, tmp_path):
     network = Network(my).eval()
     program = torch.export.export(
@@ -394,7 +398,7 @@ def test_warnings(my):
 # ===--- side effects: each call is made ---===
 
 
-@pytest.mark.parametrize("backend", ["aot_eager_decomp_partition", "inductor"])
+@pytest.mark.parametrize("backend", ["aot_eager_decomp_partition", INDUCTOR])
 def test_a_side_effect_is_had_by_each_call_of_a_compiled_program(my, backend):
     def differences(x):
         first = my.noise(x)

@@ -1,8 +1,8 @@
 """What mkdocs is told beside mkdocs.yml.
 
 The pages that are no file of docs/: README.md and its like, files that pages link, and the
-reference of the header, of the command and of CMake. Links are turned from those between files to
-those between pages; when all is written, every link and anchor is looked up.
+reference of the Python modules, of the command and of CMake. Links are turned from those between
+files to those between pages; when all is written, every link and anchor is looked up.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ import re
 import sys
 
 import check
-import header
 import pages
 from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, InclusionLevel
@@ -43,7 +42,6 @@ def on_config(config):
 def on_files(files, config):
     """Adds the pages that are made."""
     made = {pages.page_of(path): _text(path) for path in pages.guides() if path in pages.PAGES}
-    made |= {name: header.page(name) for name in header.PAGES}
     made |= {f"{pages.REFERENCE}/{name}.md": _module(*of) for name, of in _MODULES.items()}
     made[f"{pages.REFERENCE}/command.md"] = _command()
     made[f"{pages.REFERENCE}/cmake.md"] = _cmake()
@@ -139,11 +137,9 @@ def _cmake() -> str:
     """The comment above the function."""
     path = "cmake/package/AtenBridgeAddKernel.cmake"
     comment = re.search(r"\n\n((?:#.*\n)+)function\((\w+)", _text(path))
-    lines = [line[2:] for line in comment[1].splitlines()]
-    end = lines.index("")
-    code = "\n".join(lines[:end])
+    text = "\n".join(line[2:] for line in comment[1].splitlines())
     page = f"{pages.REFERENCE}/cmake.md"
     return (
         f"# CMake\n\n## `{comment[2]}`\n\n[{path}]({pages.link(page, path)}){{ .source-line }}\n\n"
-        f"```cmake\n{code}\n```\n\n{header.markdown(lines[end:], page)}\n"
+        f"```text\n{text}\n```\n"
     )

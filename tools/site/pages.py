@@ -2,7 +2,7 @@
 
 Nothing here needs mkdocs: tests/build/test_site.py asks the same questions. A path is that of a
 file or folder from the root of the repository, with slashes; a page is named as mkdocs names its
-source, such as "reference/header.md".
+source, such as "reference/cmake.md".
 """
 
 from __future__ import annotations

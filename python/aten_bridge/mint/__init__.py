@@ -34,6 +34,7 @@ __all__ = ["check_interface", "install", "library"]
 NAME = "aten_bridge_mint.so"
 VARIABLE = "ATEN_BRIDGE_MINT"
 LEFT = "ATEN_BRIDGE_LEAVE_TO_MINDSPORE"
+PATCH = "ATEN_BRIDGE_PATCH_MINDSPORE"
 HEADER = "include/mindspore/ops/kernel/cpu/op_plugin/custom_kernel_input_info.h"
 
 # The virtual functions of MindSpore's class KernelInputInfo in their order: a library calls them by
@@ -169,13 +170,16 @@ def check_library(path: Path, variable: str = VARIABLE) -> None:
 
 
 def _check_that_views_are_made_whole(kernels: ctypes.CDLL) -> None:
-    """For MindSpore's own kernels. Other libraries than this project's cannot tell."""
+    """For MindSpore's own kernels. Other libraries than this project's cannot tell.
+
+    ATEN_BRIDGE_PATCH_MINDSPORE=0 asks for it not to be done; the library prints a warning then.
+    """
     if not hasattr(kernels, "aten_bridge_views_made_whole"):
         return
     kernels.GetRegisteredOpCount()  # MindSpore's question, upon which it is prepared
     count = kernels.aten_bridge_views_made_whole
     count.restype = ctypes.c_int64
-    if count() < 0:
+    if count() < 0 and os.environ.get(PATCH) != "0":
         raise InterfaceError(
             "this MindSpore is not 2.10.0 as PyPI has it: its own kernels would take views for "
             "whole tensors, and give wrong results; use MindSpore 2.10.0"

@@ -244,12 +244,12 @@ inline bool add_plugin_operator(const KernelBase& kernel) {
 #ifdef ATEN_BRIDGE_MINDSPORE_PLUGIN
 // What MindSpore asks a plugin when it opens it: the operators that it has kernels for, and those
 // of them whose results' sizes are known after the run only. Beside a plugin MindSpore's own
-// kernels take views for whole tensors, unless whole_views.cpp is part of it, as
-// aten_bridge_add_kernel() makes it.
-extern "C" __attribute__((weak, visibility("hidden"))) void aten_bridge_make_views_whole();
+// kernels take views for whole tensors, unless patch_mindspore.cpp is part of it:
+// PATCH_MINDSPORE of aten_bridge_add_kernel().
+extern "C" __attribute__((weak, visibility("hidden"))) void aten_bridge_patch_mindspore();
 extern "C" ATEN_BRIDGE_PUBLIC inline int GetRegisteredOpCount() {  // NOLINT: MindSpore's name
-  if (aten_bridge_make_views_whole != nullptr) {
-    aten_bridge_make_views_whole();
+  if (aten_bridge_patch_mindspore != nullptr) {
+    aten_bridge_patch_mindspore();
   }
   return static_cast<int>(aten_bridge::detail::plugin_operators(false).size());
 }

@@ -1,16 +1,24 @@
-// MindSpore's own kernels get whole tensors. Part of each library with HOST MINDSPORE_PLUGIN.
+// Patches the virtual tables of MindSpore's CPU kernels, in the running process, so that they get
+// contiguous tensors beside a library of kernels. Part of a library for which
+// aten_bridge_add_kernel() has PATCH_MINDSPORE.
 //
-// They read an input as if its elements lay one behind the other. MindSpore 2.10 makes views whole
-// before them, but not where MS_OP_PLUGIN_PATH is set, whoever runs the operator: then they read a
-// view's memory as a whole tensor's, silently. (In PyNative mode in libmindspore_pynative.so, in
-// graph mode in NeedCheckInputContiguous() of libmindspore_ms_backend.so.)
+// The kernels read an input as if its elements lay one behind the other. MindSpore 2.10 copies
+// views before it calls them, but not where MS_OP_PLUGIN_PATH is set, whoever runs the operator:
+// then they read a view's memory as that of a contiguous tensor, silently. (In PyNative mode in
+// libmindspore_pynative.so, in graph mode in NeedCheckInputContiguous() of
+// libmindspore_ms_backend.so.)
 //
-// It launches each of its kernels, in both modes, through the virtual function
+// MindSpore launches each of its kernels, in both modes, through the virtual function
 // NativeCpuKernelMod::Launch() with four arguments; all but two classes leave it as it is. When
-// MindSpore asks this library for its operators, that entry of the kernels' virtual tables is bound
-// to functions below, as the dynamic linker could have bound it, had the library been there first.
-// The library's own kernels, which read views as they are, keep theirs. Where a MindSpore is of
-// another make nothing is changed.
+// MindSpore asks this library for its operators, that entry of the kernels' virtual tables is
+// replaced by functions below. The tables lie in memory that the dynamic linker has made read-only:
+// each page is made writable, and read-only again behind it. The library's own kernels, which read
+// views as they are, keep theirs.
+//
+// Before anything is written: all twelve functions are found by name, a KernelTensor that MindSpore
+// makes has its members at the offsets below, Launch() stands in a table that is known, and each
+// entry holds a function of MindSpore's. Otherwise nothing is changed, and a warning is printed.
+// ATEN_BRIDGE_PATCH_MINDSPORE=0 leaves the tables as they are.
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/from_blob.h>
@@ -25,6 +33,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <mutex>
@@ -34,7 +43,8 @@
 
 namespace {
 
-//===--- What is taken of MindSpore 2.10: test_whole_views.py compares it with its headers ---===//
+//===--- What is taken of MindSpore 2.10: test_patch_mindspore.py compares it with its headers
+//---===//
 
 struct StorageInfo {
   std::vector<int64_t> sizes;
@@ -299,7 +309,7 @@ bool launch_own(KernelMod* kernel, const KernelTensors& inputs, const KernelTens
   return launch_whole(found->second, kernel, inputs, workspaces, outputs, stream);
 }
 
-//===--- ParameterInfo the entries anew ---===//
+//===--- The entries of the virtual tables ---===//
 
 #if defined(__x86_64__)
 constexpr auto kAbsoluteAddress = R_X86_64_64;
@@ -400,22 +410,22 @@ bool find_in_table() {
   return launch != 0 && type != 0;
 }
 
-/// The entries to bind, of all of MindSpore's libraries.
-struct ParameterInfo {
+/// The entries to replace, of all of MindSpore's libraries.
+struct Patch {
   struct Entry {
     std::byte* place;
     bool is_read_only;
   };
   std::vector<Entry> inherited;
   std::vector<Entry> own;
-  bool was_bound = false;  // by another library with this source
+  bool was_patched = false;  // by another library with this source
 
-  static int find_in_library(dl_phdr_info* library, std::size_t /*size*/, void* binding) {
+  static int find_in_library(dl_phdr_info* library, std::size_t /*size*/, void* patch) {
     if (is_of_mindspore(library->dlpi_name)) {
       const Relocations relocations(*library);
       relocations.for_each_place_of(kGetKernelModType, [&](std::byte* type) {
         const auto address = reinterpret_cast<ElfW(Addr)>(type + launch_behind_type);
-        static_cast<ParameterInfo*>(binding)->add(
+        static_cast<Patch*>(patch)->add(
             {type + launch_behind_type,
              address >= relocations.read_only_begin && address < relocations.read_only_end});
       });
@@ -436,37 +446,37 @@ struct ParameterInfo {
                is_of_mindspore(launch.dli_fname)) {
       own.push_back(entry);
     } else {
-      was_bound = true;
+      was_patched = true;
     }
   }
 
-  bool bind() const {
+  bool apply() const {
     for (const Entry& entry : own) {
       own_launches.emplace_back(entry.place, launch_at(entry.place));
     }
-    const auto bind_all = [](const std::vector<Entry>& entries, Launch launch) {
+    const auto replace_all = [](const std::vector<Entry>& entries, Launch launch) {
       return std::all_of(entries.begin(), entries.end(), [launch](const Entry& entry) {
         return write(entry.place, launch, entry.is_read_only);
       });
     };
-    return bind_all(own, launch_own) && bind_all(inherited, launch_inherited) &&
-           (was_bound || !inherited.empty());
+    return replace_all(own, launch_own) && replace_all(inherited, launch_inherited) &&
+           (was_patched || !inherited.empty());
   }
 };
 
-std::atomic<bool> is_bound = false;
+std::atomic<bool> is_patched = false;
 
-bool bind() {
-  ParameterInfo binding;
+bool patch_mindspore() {
+  Patch patch;
   return mindspore.find() && has_known_layout() && find_in_table() &&
-         dl_iterate_phdr(ParameterInfo::find_in_library, &binding) == 0 && binding.bind();
+         dl_iterate_phdr(Patch::find_in_library, &patch) == 0 && patch.apply();
 }
 
 }  // namespace
 
 /// Called when MindSpore asks for the library's operators, before any kernel runs. Does its work
-/// once; prints a warning where MindSpore's kernels are not as they are known.
-extern "C" __attribute__((visibility("hidden"))) void aten_bridge_make_views_whole() {
+/// once; prints a warning where MindSpore's kernels are not as they are known, or are left alone.
+extern "C" __attribute__((visibility("hidden"))) void aten_bridge_patch_mindspore() {
   void* library = dlopen("libmindspore_core.so", RTLD_LAZY | RTLD_NOLOAD);
   if (library == nullptr) {
     return;  // somebody else asks
@@ -474,20 +484,26 @@ extern "C" __attribute__((visibility("hidden"))) void aten_bridge_make_views_who
   dlclose(library);
   static std::once_flag once;
   std::call_once(once, [] {
-    is_bound = bind();
-    if (!is_bound) {
-      std::fputs(
-          "aten_bridge: WARNING: this MindSpore is not 2.10.0 as PyPI has it. Beside a library of "
-          "kernels (MS_OP_PLUGIN_PATH) its own kernels take views (transposed, sliced) for whole "
-          "tensors, and give wrong results: use MindSpore 2.10.0, or give x.contiguous() to "
-          "functions that the library has no kernel for.\n",
-          stderr);
+    const char* const wanted = std::getenv("ATEN_BRIDGE_PATCH_MINDSPORE");
+    const bool is_left_alone = wanted != nullptr && std::string_view(wanted) == "0";
+    is_patched = !is_left_alone && patch_mindspore();
+    if (!is_patched) {
+      std::fprintf(
+          stderr,
+          "aten_bridge: WARNING: %s. Beside a library of kernels (MS_OP_PLUGIN_PATH) its own "
+          "kernels "
+          "take views (transposed, sliced) for whole tensors, and give wrong results: %s, or give "
+          "x.contiguous() to functions that the library has no kernel for.\n",
+          is_left_alone ? "MindSpore is not patched, since ATEN_BRIDGE_PATCH_MINDSPORE is 0"
+                        : "this MindSpore is not 2.10.0 as PyPI has it",
+          is_left_alone ? "unset the variable" : "use MindSpore 2.10.0");
     }
   });
 }
 
 /// How many views have been copied for MindSpore's own kernels so far; -1 if none can be, since
-/// MindSpore has not asked for the library's operators, or is another one than 2.10.0.
+/// MindSpore has not asked for the library's operators, is another one than 2.10.0, or is left
+/// alone.
 extern "C" __attribute__((visibility("default"))) int64_t aten_bridge_views_made_whole() {
-  return is_bound ? views_made_whole.load(std::memory_order_relaxed) : -1;
+  return is_patched ? views_made_whole.load(std::memory_order_relaxed) : -1;
 }

@@ -1,4 +1,4 @@
-"""MindSpore's own kernels get whole tensors beside the library: cmake/package/whole_views.cpp.
+"""MindSpore's own kernels get whole tensors beside the library: cmake/package/patch_mindspore.cpp.
 
 views.py tries all functions; here is how it is done.
 """
@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from mindspore import mint, nn, ops
 
-SOURCE = Path(__file__).parents[2] / "cmake/package/whole_views.cpp"
+SOURCE = Path(__file__).parents[2] / "cmake/package/patch_mindspore.cpp"
 X = np.arange(24, dtype=np.float32).reshape(4, 6) / 7 - 1
 
 # What PyPI's wheel of MindSpore 2.10.0 is compiled with, by mindspore.ops.CustomOpBuilder.
@@ -231,6 +231,44 @@ def test_the_library_may_be_opened_by_somebody_else_first(tmp_path, place, left)
         env={**os.environ, "ATEN_BRIDGE_LEAVE_TO_MINDSPORE": left},
     )
     assert done.stdout == "[[-0.0, -2.0], [-1.0, -3.0]] [[0. 0.]\n [3. 3.]]\n", done.stderr
+
+
+LEFT_ALONE = """
+import os
+import mindspore as ms
+ms.set_device("CPU")
+import aten_bridge.mint
+aten_bridge.mint.install()
+x = ms.mint.transpose(ms.Tensor([[0.0, 1.0], [2.0, 3.0]]), 0, 1)
+print(ms.ops.gelu(x, approximate="tanh").asnumpy().argsort(None).tolist())
+print(ms.mint.exp(x).asnumpy().argsort(None).tolist())
+"""
+
+
+def test_mindspore_is_left_alone_with_a_warning(tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(LEFT_ALONE)
+
+    def run(**more):
+        return subprocess.run(
+            [sys.executable, str(program)],
+            capture_output=True,
+            text=True,
+            env={**os.environ, **more},
+        )
+
+    warning = (
+        "aten_bridge: WARNING: MindSpore is not patched, since ATEN_BRIDGE_PATCH_MINDSPORE is 0. "
+        "Beside a library of kernels (MS_OP_PLUGIN_PATH) its own kernels take views (transposed, "
+        "sliced) for whole tensors, and give wrong results: unset the variable, or give "
+        "x.contiguous() to functions that the library has no kernel for.\n"
+    )
+    right = "[0, 2, 1, 3]\n"
+    done = run()
+    assert (done.stdout, "WARNING: MindSpore is" in done.stderr) == (right + right, False)
+    done = run(ATEN_BRIDGE_PATCH_MINDSPORE="0")
+    assert done.stdout == "[0, 1, 2, 3]\n" + right, done.stderr
+    assert done.stderr.count(warning) == 1
 
 
 @pytest.mark.parametrize("shape", [(4, 6), (5, 7), (5, 1)])
