@@ -2,7 +2,6 @@
 
 import inspect
 import itertools
-import json
 import os
 import re
 import subprocess
