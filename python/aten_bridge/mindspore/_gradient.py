@@ -8,11 +8,13 @@ import multiprocessing.util
 import os
 import shutil
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import mindspore as ms
 from mindspore import ops
+from mindspore.common._grad_function import _Function
 
 from aten_bridge._inputs import is_tensor
 from aten_bridge._kernel import KernelModel
@@ -107,3 +109,58 @@ def make_bprop(
         "".join(f"{entry}, " for entry in tuples),
     )
     return make(gradient, ops.zeros_like)
+
+
+class _Recorded(_Function):
+    """A call by the native caller whose gradient is wanted (PyNative mode)."""
+
+    @staticmethod
+    def forward(ctx: Any, operator: Any, layout: tuple[int | None, ...], *flat: Any) -> Any:
+        result = operator(*_rebuilt(layout, flat))  # recorded here and not there
+        ctx.operator, ctx.layout = operator, layout
+        ctx.constants = [None if isinstance(one, ms.Tensor) else one for one in flat]
+        ctx.mask = [isinstance(one, ms.Tensor) for one in flat]
+        ctx.output_count = len(result) if isinstance(result, tuple) else None
+        saved = [one for one in flat if isinstance(one, ms.Tensor)]
+        if operator.bprop is not None:  # others do not read results
+            saved += result if isinstance(result, tuple) else [result]
+        ctx.save_for_backward(*saved)
+        return result
+
+    @staticmethod
+    def backward(ctx: Any, *douts: Any) -> Any:
+        saved = iter(ctx.saved_tensors)
+        flat = [
+            next(saved) if is_tensor_ else constant
+            for is_tensor_, constant in zip(ctx.mask, ctx.constants, strict=True)
+        ]
+        results = tuple(saved) or (None,) * (ctx.output_count or 1)
+        is_one = ctx.output_count is None
+        bprop = ctx.operator.get_bprop()
+        gradients = bprop(
+            *_rebuilt(ctx.layout, flat),
+            results[0] if is_one else results,
+            douts[0] if is_one else douts,
+        )
+        flat_gradients = [
+            one
+            for gradient in gradients
+            for one in (gradient if isinstance(gradient, tuple | list) else (gradient,))
+        ]
+        return None, None, *flat_gradients
+
+
+def _rebuilt(layout: tuple[int | None, ...], flat: Sequence[Any]) -> list[Any]:
+    """The arguments of a call from a flat list."""
+    rest = iter(flat)
+    return [
+        next(rest) if length is None else tuple(itertools.islice(rest, length))
+        for length in layout
+    ]
+
+
+def record(operator: Any, args: Sequence[Any]) -> Any:
+    """Calls an operator so that MindSpore can differentiate it."""
+    layout = tuple(len(one) if isinstance(one, tuple | list) else None for one in args)
+    flat = [one for arg in args for one in (arg if isinstance(arg, tuple | list) else (arg,))]
+    return _Recorded.apply(operator, layout, *flat)
