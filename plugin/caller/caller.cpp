@@ -20,7 +20,9 @@
 #include <cstdint>
 #include <cstring>
 #include <exception>
+#include <iterator>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <thread>
 #include <unordered_map>
@@ -172,23 +174,10 @@ class Extra final : public mindspore::AotExtraImpl {
   explicit Extra(const mindspore::PrimitivePtr& primitive) { SetKernelPrim(primitive); }
 };
 
-/// What the calls of an operator have in common: its attributes, and the state that its Init made.
-struct State {
-  mindspore::PrimitivePtr primitive;
-  mindspore::AotKernelData* data = nullptr;
-
-  State() = default;
-  State(const State&) = delete;
-  State& operator=(const State&) = delete;
-  ~State() { delete data; }
-};
-
 /// What calls with inputs of the same shapes and dtypes have in common.
 struct Signature {
-  std::shared_ptr<State> state;
-  Extra extra;
-  bool owns_data = false;  // of `extra`, where it is not that of `state`
-  std::vector<Kind> kinds;  // of each input
+  Extra extra;                     // with a state of its own, as in ops.Custom
+  std::vector<Kind> kinds;         // of each input
   std::vector<ShapeVector> sizes;  // of inputs and outputs
   std::vector<int> ndims;
   std::vector<int64_t*> shapes;
@@ -196,14 +185,10 @@ struct Signature {
   std::vector<TypeId> output_types;
   std::vector<std::size_t> workspaces;
 
-  explicit Signature(std::shared_ptr<State> of) : state(std::move(of)), extra(state->primitive) {}
+  explicit Signature(const mindspore::PrimitivePtr& primitive) : extra(primitive) {}
   Signature(const Signature&) = delete;
   Signature& operator=(const Signature&) = delete;
-  ~Signature() {
-    if (owns_data) {
-      extra.DestructKernelData();
-    }
-  }
+  ~Signature() { extra.DestructKernelData(); }
 
   void add(const char* dtype, ShapeVector shape) {
     dtypes.push_back(dtype);
@@ -249,7 +234,9 @@ struct Signature {
 
 constexpr std::size_t kAlignment = 64;
 
-std::size_t aligned(std::size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+std::size_t aligned(std::size_t bytes) {
+  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+}
 
 struct Target {
   KernelFunction function = nullptr;
@@ -257,6 +244,22 @@ struct Target {
   std::string path;
   std::string name;
   std::string full_name;
+};
+
+/// Leaves the interpreter's lock, where this thread has it.
+class Unlocked {
+ public:
+  Unlocked() : thread_(PyGILState_Check() == 1 ? PyEval_SaveThread() : nullptr) {}
+  Unlocked(const Unlocked&) = delete;
+  Unlocked& operator=(const Unlocked&) = delete;
+  ~Unlocked() {
+    if (thread_ != nullptr) {
+      PyEval_RestoreThread(thread_);
+    }
+  }
+
+ private:
+  PyThreadState* thread_;
 };
 
 /// One call. MindSpore runs it, in a thread of its own or at once, when its inputs are there.
@@ -314,6 +317,7 @@ class Call final : public ms::pynative::PyboostRunner {
     Signature& signature = *signature_;
     int status = 0;
     try {
+      const Unlocked unlocked;
       status = target_->function(static_cast<int>(params.size()), params.data(), ndims.data(),
                                  signature.shapes.data(), signature.dtypes.data(),
                                  /*stream=*/nullptr, &signature.extra);
@@ -337,13 +341,47 @@ class Call final : public ms::pynative::PyboostRunner {
   std::vector<int64_t> numbers_;
 };
 
-/// Waits until MindSpore's queue in front of the device has nothing that a call might need.
-void wait_for_frontend() {
-  const auto& queue = mindspore::runtime::Pipeline::Get().frontend_stage();
-  if (!queue->Empty()) {
-    const py::gil_scoped_release released;
-    queue->Wait();
+/// Whether MindSpore runs each operator at once, in the thread that calls it.
+bool is_blocking() { return mindspore::runtime::OpExecutor::NeedSync(); }
+
+/// Waits until all that was called is recorded for gradients, which two queues do.
+void wait_for_records() {
+  const py::gil_scoped_release released;
+  mindspore::runtime::Pipeline::Get().WaitFrontendAndBprop();
+}
+
+/// Puts a call into MindSpore's queue. That takes calls of one thread at a time (2.10).
+void push(const std::shared_ptr<mindspore::pynative::PassthroughFrontendTask>& task) {
+  static std::mutex mutex;
+  const py::gil_scoped_release released;  // before the mutex: a full queue may wait for the lock
+  const std::lock_guard<std::mutex> guard(mutex);
+  mindspore::pynative::DispatchOp(task);
+}
+
+/// Runs a call. In a thread of MindSpore's own, without the interpreter's lock; where that thread
+/// is the program's, MindSpore relies on the lock, which only the kernel itself leaves.
+std::vector<ms::Tensor> run(const std::shared_ptr<const Target>& target,
+                            const std::shared_ptr<Signature>& signature,
+                            const std::vector<TensorPtr>& inputs,
+                            const std::vector<int64_t>& numbers) {
+  const mindspore::kernel::pyboost::RequireGradGuard unrecorded(false);  // a copy is no operator
+  std::vector<ms::Tensor> tensors;
+  tensors.reserve(inputs.size());
+  for (const TensorPtr& input : inputs) {
+    tensors.emplace_back(input);
+    if (!input->is_contiguous()) {
+      tensors.back() = tensors.back().contiguous();
+    }
   }
+  const std::size_t count = signature->output_types.size();
+  const std::size_t first = signature->sizes.size() - count;
+  std::vector<ms::Tensor> outputs;
+  outputs.reserve(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    outputs.emplace_back(signature->output_types[i], signature->sizes[first + i]);
+  }
+  std::make_shared<Call>(target, signature, numbers)->Run(tensors, outputs);
+  return outputs;
 }
 
 // ===--- operators ---===
@@ -360,8 +398,8 @@ bool is_recording() {
 }
 
 bool is_pynative() {
-  return mindspore::MsContext::GetInstance()->get_param<int>(
-             mindspore::MS_CTX_EXECUTION_MODE) == mindspore::kPynativeMode;
+  return mindspore::MsContext::GetInstance()->get_param<int>(mindspore::MS_CTX_EXECUTION_MODE) ==
+         mindspore::kPynativeMode;
 }
 
 mindspore::ValuePtr attribute_value(const py::handle& value) {
@@ -391,23 +429,21 @@ mindspore::ValuePtr attribute_value(const py::handle& value) {
 class Caller {
  public:
   Caller(std::uintptr_t function, std::uintptr_t init, std::string path, std::string name,
-         bool shares_state, const py::dict& attributes)
-      : shares_state_(shares_state) {
+         const py::dict& attributes) {
     auto target = std::make_shared<Target>();
     target->function = reinterpret_cast<KernelFunction>(function);
     target->init = reinterpret_cast<InitFunction>(init);
     target->path = std::move(path);
     target->name = std::move(name);
     target_ = std::move(target);
-    state_ = std::make_shared<State>();
-    state_->primitive = std::make_shared<mindspore::Primitive>("Custom");
+    primitive_ = std::make_shared<mindspore::Primitive>("Custom");
     for (const auto& [key, value] : attributes) {
-      state_->primitive->AddAttr(key.cast<std::string>(), attribute_value(value));
+      primitive_->AddAttr(key.cast<std::string>(), attribute_value(value));
     }
   }
 
-  /// NotImplemented where `Kernel._call` has to do something first, Ellipsis where the call has to be
-  /// recorded for a gradient.
+  /// NotImplemented where `Kernel._call` has to do something first, Ellipsis where the call has to
+  /// be recorded for a gradient.
   PyObject* call(PyObject* const* arguments, Py_ssize_t count) {
     if (std::this_thread::get_id() != thread_ || is_recording() || !is_pynative()) {
       return Py_NewRef(Py_NotImplemented);
@@ -435,7 +471,7 @@ class Caller {
       return false;
     }
     if (signatures_.size() >= kMaxSignatures) {
-      signatures_.clear();
+      forget_some();
     }
     signatures_[std::move(inputs.key)] = std::move(signature);
     return true;
@@ -452,6 +488,13 @@ class Caller {
  private:
   static constexpr std::size_t kMaxSignatures = 1024;
 
+  /// All but those with a state.
+  void forget_some() {
+    for (auto it = signatures_.begin(); it != signatures_.end();) {
+      it = it->second->extra.KernelData() == nullptr ? signatures_.erase(it) : std::next(it);
+    }
+  }
+
   std::shared_ptr<Signature> make_signature(const py::sequence& arguments,
                                             const std::vector<std::string>& dtypes,
                                             const std::vector<ShapeVector>& shapes,
@@ -461,7 +504,7 @@ class Caller {
         return nullptr;
       }
     }
-    auto signature = std::make_shared<Signature>(state_);
+    auto signature = std::make_shared<Signature>(primitive_);
     if (!signature->add_inputs(inputs.key)) {
       return nullptr;
     }
@@ -479,9 +522,6 @@ class Caller {
     if (target_->init == nullptr) {
       return;
     }
-    if (shares_state_) {
-      signature.extra.SetKernelData(state_->data);
-    }
     {
       const py::gil_scoped_release released;
       const int status = target_->init(signature.ndims.data(), signature.shapes.data(),
@@ -495,56 +535,64 @@ class Caller {
                "return value to 0.";
       }
     }
-    if (shares_state_) {
-      state_->data = const_cast<mindspore::AotKernelData*>(signature.extra.KernelData());
-    } else {
-      signature.owns_data = true;
-    }
     signature.workspaces = signature.extra.WorkSpace();
   }
 
   PyObject* record_or_run(const std::shared_ptr<Signature>& signature, Inputs& inputs) const {
-    wait_for_frontend();
-    if (mindspore::pynative::GradState::Get().RequiresGrad() &&
-        std::any_of(inputs.tensors.begin(), inputs.tensors.end(), [](const TensorPtr& tensor) {
-          return mindspore::pynative::autograd::impl::RequiresGrad(tensor);
-        })) {
-      return Py_NewRef(Py_Ellipsis);
+    if (mindspore::pynative::GradState::Get().RequiresGrad()) {
+      wait_for_records();
+      if (std::any_of(inputs.tensors.begin(), inputs.tensors.end(), [](const TensorPtr& tensor) {
+            return mindspore::pynative::autograd::impl::RequiresGrad(tensor);
+          })) {
+        return Py_NewRef(Py_Ellipsis);
+      }
     }
-    return run(signature, inputs);
+    return run_or_queue(signature, inputs);
   }
 
-  PyObject* run(const std::shared_ptr<Signature>& signature, Inputs& inputs) const {
+  PyObject* run_or_queue(const std::shared_ptr<Signature>& signature, Inputs& inputs) const {
     const std::size_t count = signature->output_types.size();
-    std::vector<ms::Tensor> outputs;
-    outputs.reserve(count);
-    {
-      const py::gil_scoped_release released;
-      std::vector<ms::Tensor> tensors;
-      tensors.reserve(inputs.tensors.size());
-      for (const TensorPtr& tensor : inputs.tensors) {
-        tensors.emplace_back(tensor).ConvertStubNodeToTensor();  // and makes it contiguous
-      }
-      const std::size_t first = signature->sizes.size() - count;
+    std::vector<PyObject*> results(count, nullptr);
+    if (is_blocking()) {
+      const std::vector<ms::Tensor> outputs =
+          run(target_, signature, inputs.tensors, inputs.numbers);
       for (std::size_t i = 0; i < count; ++i) {
-        outputs.emplace_back(signature->output_types[i], signature->sizes[first + i]);
+        results[i] = mindspore::tensor::PackTensor(outputs[i].tensor());
       }
-      std::make_shared<Call>(target_, signature, std::move(inputs.numbers))->Run(tensors, outputs);
+    } else {
+      std::vector<mindspore::stub::StubNodePtr> promises;
+      promises.reserve(count);
+      for (PyObject*& result : results) {
+        const mindspore::tensor::TensorWrapper future(/*has_side_effect=*/false);
+        result = future.value();
+        promises.push_back(future.MakeFuture());
+      }
+      push(std::make_shared<mindspore::pynative::PassthroughFrontendTask>(
+          [target = target_, signature, tensors = std::move(inputs.tensors),
+           numbers = std::move(inputs.numbers), promises]() {
+            const std::vector<ms::Tensor> outputs = run(target, signature, tensors, numbers);
+            for (std::size_t i = 0; i < promises.size(); ++i) {
+              promises[i]->SetValue(outputs[i].tensor());
+            }
+          },
+          [promises]() {
+            for (const auto& promise : promises) {
+              promise->SetException(std::current_exception());
+            }
+          }));
     }
     if (count == 1) {
-      return mindspore::tensor::PackTensor(outputs.front().tensor());
+      return results.front();
     }
     PyObject* tuple = PyTuple_New(static_cast<Py_ssize_t>(count));
     for (std::size_t i = 0; tuple != nullptr && i < count; ++i) {
-      PyTuple_SET_ITEM(tuple, static_cast<Py_ssize_t>(i),
-                       mindspore::tensor::PackTensor(outputs[i].tensor()));
+      PyTuple_SET_ITEM(tuple, static_cast<Py_ssize_t>(i), results[i]);
     }
     return tuple;
   }
 
   std::shared_ptr<const Target> target_;
-  std::shared_ptr<State> state_;
-  bool shares_state_;
+  mindspore::PrimitivePtr primitive_;
   std::thread::id thread_ = std::this_thread::get_id();
   std::unordered_map<Key, std::shared_ptr<Signature>, KeyHash> signatures_;
 };
@@ -571,18 +619,17 @@ PyMethodDef call_method = {"call", reinterpret_cast<PyCFunction>(reinterpret_cas
 PYBIND11_MODULE(aten_bridge_caller, m) {
   m.doc() = "Calls kernels in MindSpore's PyNative mode.";
   py::class_<Caller, std::shared_ptr<Caller>>(m, "Caller")
-      .def(py::init<std::uintptr_t, std::uintptr_t, std::string, std::string, bool,
-                    const py::dict&>())
+      .def(py::init<std::uintptr_t, std::uintptr_t, std::string, std::string, const py::dict&>())
       .def("add", &Caller::add)
-      .def("call_once", [](Caller& self, const py::sequence& arguments,
-                           const std::vector<std::string>& dtypes,
-                           const std::vector<ShapeVector>& shapes) {
-        PyObject* result = self.call_once(arguments, dtypes, shapes);
-        if (result == nullptr) {
-          throw py::error_already_set();
-        }
-        return py::reinterpret_steal<py::object>(result);
-      })
+      .def("call_once",
+           [](Caller& self, const py::sequence& arguments, const std::vector<std::string>& dtypes,
+              const std::vector<ShapeVector>& shapes) {
+             PyObject* result = self.call_once(arguments, dtypes, shapes);
+             if (result == nullptr) {
+               throw py::error_already_set();
+             }
+             return py::reinterpret_steal<py::object>(result);
+           })
       .def("function", [](const std::shared_ptr<Caller>& self) {
         const py::capsule capsule(new std::shared_ptr<Caller>(self), [](void* pointer) {
           delete static_cast<std::shared_ptr<Caller>*>(pointer);

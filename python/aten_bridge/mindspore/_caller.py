@@ -86,8 +86,8 @@ def _open() -> tuple[NativeCaller, Any]:
 def native_caller() -> NativeCaller:
     """What calls kernels and operators in PyNative mode: its file, or why ops.Custom does.
 
-        if not native_caller():
-            print(native_caller().reason)
+    if not native_caller():
+        print(native_caller().reason)
     """
     return _open()[0]
 
@@ -104,7 +104,6 @@ def make_caller(model: KernelModel, attributes: dict[str, Any]) -> Any:
         _address(function.library.function(f"{function.symbol}Init")),
         function.path,
         function.symbol,
-        description is not None,  # those of the bridge share their state
         attributes,
     )
 

@@ -154,8 +154,7 @@ def _rebuilt(layout: tuple[int | None, ...], flat: Sequence[Any]) -> list[Any]:
     """The arguments of a call from a flat list."""
     rest = iter(flat)
     return [
-        next(rest) if length is None else tuple(itertools.islice(rest, length))
-        for length in layout
+        next(rest) if length is None else tuple(itertools.islice(rest, length)) for length in layout
     ]
 
 

@@ -6,6 +6,7 @@ import os
 import shlex
 import shutil
 import subprocess
+import sys
 import sysconfig
 import tempfile
 from pathlib import Path
@@ -31,44 +32,49 @@ _LIBRARIES = (
 )
 
 
-def command(output: Path) -> list[str]:
-    """What compiles it."""
-    compiler = os.environ.get("CXX") or "c++"
-    if shutil.which(shlex.split(compiler)[0]) is None:
+def _commands(output: Path) -> list[list[str]]:
+    """What compiles it, and what links it."""
+    compiler = shlex.split(os.environ.get("CXX") or "c++")
+    if shutil.which(compiler[0]) is None:
         raise FileNotFoundError(
-            f"{compiler}: expected a C++ compiler, got none of this name on PATH; install g++, or "
-            "name one with the variable CXX"
+            f"{compiler[0]}: expected a C++ compiler, got none of this name on PATH; install g++, "
+            "or name one with the variable CXX"
         )
     folder = Path(ms.__file__).resolve().parent
     includes = [str(folder / name) for name in _FOLDERS] + [sysconfig.get_path("include")]
+    compiled = str(output.with_suffix(".o"))
     return [
-        *shlex.split(compiler),
-        *("-std=c++17", "-O2", "-g0", "-fPIC", "-fvisibility=hidden", "-shared"),
-        *("-D_GLIBCXX_USE_CXX11_ABI=0", "-DENABLE_FAST_HASH_TABLE=1"),
-        *("-Wall", "-Wextra", "-Wshadow"),
-        *(word for name in includes for word in ("-isystem", name)),
-        str(caller_source()),
-        *("-o", str(output)),
-        f"-L{folder / 'lib'}",
-        *(f"-lmindspore_{name}" for name in _LIBRARIES),
-        *("-Wl,-z,now", "-Wl,-z,nodelete", "-Wl,-z,noexecstack", "-s"),
+        [
+            *compiler,
+            *("-std=c++17", "-O2", "-fPIC", "-fvisibility=hidden", "-Wall", "-Wextra", "-Wshadow"),
+            *("-D_GLIBCXX_USE_CXX11_ABI=0", "-DENABLE_FAST_HASH_TABLE=1"),
+            *(word for name in includes for word in ("-isystem", name)),
+            *("-c", str(caller_source()), "-o", compiled),
+        ],
+        [
+            *(*compiler, "-shared", compiled, "-o", str(output), f"-L{folder / 'lib'}"),
+            *(f"-lmindspore_{name}" for name in _LIBRARIES),
+            *("-Wl,-z,now", "-Wl,-z,nodelete", "-Wl,-z,noexecstack", "-s"),
+        ],
     ]
 
 
 def compile_caller(output: Path, verbose: bool = False) -> None:
-    """Compiles it to a file of its name. Raises RuntimeError with what the compiler says."""
-    words = command(output)
-    if verbose:
-        print(shlex.join(words), flush=True)
-    done = subprocess.run(words, capture_output=True, text=True, errors="replace")
-    if done.returncode != 0:
-        errors = [line for line in done.stderr.splitlines() if "error" in line] or ["no error"]
-        raise RuntimeError(
-            f"{caller_source()}: expected MindSpore {ms.__version__} to have the headers and "
-            f"libraries of its extension interface as MindSpore 2.10 has, got\n{errors[0]}\n"
-            "kernels are called through ops.Custom, as before; see all with --verbose"
-            + (f"\n{done.stderr}" if verbose else "")
-        )
+    """Compiles it to a file. Raises RuntimeError with what the compiler says."""
+    for words in _commands(output):
+        if verbose:
+            print(shlex.join(words), flush=True)
+        done = subprocess.run(words, capture_output=True, text=True, errors="replace")
+        if done.returncode != 0:
+            lines = done.stderr.strip().splitlines()
+            errors = [line for line in lines if "error" in line] or lines or ["nothing"]
+            raise RuntimeError(
+                f"{caller_source()}: expected MindSpore {ms.__version__} to have the extension "
+                "interface of MindSpore 2.10, got from the compiler:\n"
+                + ("\n".join(lines) if verbose else errors[0])
+                + "\nkernels are called through ops.Custom, as before"
+            )
+    output.with_suffix(".o").unlink()
 
 
 def prepare(verbose: bool = False) -> tuple[Path, bool]:
@@ -85,6 +91,5 @@ def prepare(verbose: bool = False) -> tuple[Path, bool]:
     return path, True
 
 
-def main(output: str) -> None:
-    """For CMake."""
-    compile_caller(Path(output))
+if __name__ == "__main__":  # for CMake, which says where it goes
+    compile_caller(Path(sys.argv[1]) / NAME)
