@@ -350,6 +350,12 @@ void wait_for_records() {
   mindspore::runtime::Pipeline::Get().WaitFrontendAndBprop();
 }
 
+/// Not autograd::impl::RequiresGrad(), which asks whether a gradient that is computed now needs it.
+bool needs_gradient(const TensorPtr& tensor) {
+  const auto meta = mindspore::pynative::autograd::impl::GetAutogradMetaImpl(tensor);
+  return meta != nullptr && meta->requires_grad();
+}
+
 /// Puts a call into MindSpore's queue. That takes calls of one thread at a time (2.10).
 void push(const std::shared_ptr<mindspore::pynative::PassthroughFrontendTask>& task) {
   static std::mutex mutex;
@@ -541,9 +547,7 @@ class Caller {
   PyObject* record_or_run(const std::shared_ptr<Signature>& signature, Inputs& inputs) const {
     if (mindspore::pynative::GradState::Get().RequiresGrad()) {
       wait_for_records();
-      if (std::any_of(inputs.tensors.begin(), inputs.tensors.end(), [](const TensorPtr& tensor) {
-            return mindspore::pynative::autograd::impl::RequiresGrad(tensor);
-          })) {
+      if (std::any_of(inputs.tensors.begin(), inputs.tensors.end(), needs_gradient)) {
         return Py_NewRef(Py_Ellipsis);
       }
     }

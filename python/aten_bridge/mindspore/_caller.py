@@ -13,7 +13,7 @@ import hashlib
 import importlib.util
 import os
 import sys
-from importlib.machinery import ExtensionFileLoader
+from importlib.machinery import ExtensionFileLoader, ModuleSpec
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -40,7 +40,7 @@ class NativeCaller(NamedTuple):
 
 
 def prepared_path() -> Path:
-    """Where `aten-bridge prepare-mindspore` puts the module. Raises OSError without such a place."""
+    """Where `aten-bridge prepare-mindspore` puts it. Raises OSError where there is no place."""
     source = hashlib.sha256(caller_source().read_bytes()).hexdigest()[:16]
     return cache_dir() / "caller" / source / NAME
 
@@ -70,12 +70,9 @@ def _open() -> tuple[NativeCaller, Any]:
         return NativeCaller(None, "it serves programs on the CPU alone"), None
     try:
         path = _find()
-        spec = importlib.util.spec_from_file_location(
-            _MODULE, path, loader=ExtensionFileLoader(_MODULE, str(path))
-        )
-        assert spec is not None and spec.loader is not None
-        module = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
+        loader = ExtensionFileLoader(_MODULE, str(path))
+        module = importlib.util.module_from_spec(ModuleSpec(_MODULE, loader, origin=str(path)))
+        loader.exec_module(module)
     except FileNotFoundError as error:
         return NativeCaller(None, str(error)), None
     except (ImportError, OSError, ValueError) as error:
