@@ -222,14 +222,13 @@ class Kernel(ops.Custom):
                 return record(self, args)
             if result is not NotImplemented:
                 return result
-        if self._given_out is None:
-            if self.bprop is None:
-                # With a tuple first MindSpore (2.10) mixes up the gradients of what is behind it.
-                args = [
-                    one
-                    for argument in args
-                    for one in (argument if isinstance(argument, tuple | list) else (argument,))
-                ]
+        if self._given_out is None and self.bprop is None:
+            # With a tuple first MindSpore (2.10) mixes up the gradients of what is behind it.
+            args = [
+                one
+                for argument in args
+                for one in (argument if isinstance(argument, tuple | list) else (argument,))
+            ]
         # The graph that ms.jit(capture_mode="trace") records has the very operator that is called.
         operator = self._traced() if jit_context() else self
         return super(Kernel, operator).__call__(*args)
@@ -331,6 +330,13 @@ class Kernel(ops.Custom):
             return self._pynative_bprop
         inputs, output_count = json.loads(self.get_attr_dict()[_CALL])
         return self._bprop(Inputs(*map(tuple, inputs)), output_count)
+
+    def known_bprop(
+        self, layout: tuple[int | None, ...], tensors: tuple[bool, ...], output_count: int | None
+    ) -> Callable:
+        """The `bprop` of a call by the native caller, with inputs as those of `Inputs`."""
+        known = self._bprops.get((layout, tensors, output_count)) if self.bprop is None else None
+        return known or self.get_bprop()
 
     def _pynative_bprop(self, *args: Any) -> Any:
         """A `bprop` for any number of inputs, which graph mode cannot compile."""
