@@ -8,6 +8,7 @@
 
 #include <include/pynative/utils/pyboost/custom/pyboost_extension.h>
 #include <include/runtime/pipeline/pipeline.h>
+#include <include/utils/amp.h>
 #include <include/utils/pynative/grad_state.h>
 #include <include/utils/pynative/variable.h>
 #include <include/utils/tensor_py.h>
@@ -16,6 +17,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -408,6 +410,16 @@ bool is_pynative() {
          mindspore::kPynativeMode;
 }
 
+/// Cells with a mixed precision that are running: MindSpore casts the inputs of what they call.
+std::atomic<int> mixed_precision_cells{0};
+
+/// Whether the call is one for ops.Custom.
+bool is_for_custom() {
+  const auto strategy = mindspore::amp::GetCurrentAmpStrategy();
+  return mixed_precision_cells > 0 || (strategy != nullptr && strategy->IsEnable()) ||
+         is_recording() || !is_pynative();
+}
+
 mindspore::ValuePtr attribute_value(const py::handle& value) {
   if (py::isinstance<py::bool_>(value)) {
     return mindspore::MakeValue(value.cast<bool>());
@@ -451,7 +463,7 @@ class Caller {
   /// NotImplemented where `Kernel._call` has to do something first, Ellipsis where the call has to
   /// be recorded for a gradient.
   PyObject* call(PyObject* const* arguments, Py_ssize_t count) {
-    if (std::this_thread::get_id() != thread_ || is_recording() || !is_pynative()) {
+    if (std::this_thread::get_id() != thread_ || is_for_custom()) {
       return Py_NewRef(Py_NotImplemented);
     }
     Inputs inputs;
@@ -486,6 +498,9 @@ class Caller {
   /// A call whose results no other with such arguments has.
   PyObject* call_once(const py::sequence& arguments, const std::vector<std::string>& dtypes,
                       const std::vector<ShapeVector>& shapes) {
+    if (is_for_custom()) {
+      return Py_NewRef(Py_NotImplemented);
+    }
     Inputs inputs;
     const auto signature = make_signature(arguments, dtypes, shapes, inputs);
     return signature == nullptr ? Py_NewRef(Py_NotImplemented) : record_or_run(signature, inputs);
@@ -621,6 +636,7 @@ PyMethodDef call_method = {"call", reinterpret_cast<PyCFunction>(reinterpret_cas
 }  // namespace
 
 PYBIND11_MODULE(aten_bridge_caller, m) {
+  m.def("set_mixed_precision_cells", [](int count) { mixed_precision_cells = count; });
   m.doc() = "Calls kernels in MindSpore's PyNative mode.";
   py::class_<Caller, std::shared_ptr<Caller>>(m, "Caller")
       .def(py::init<std::uintptr_t, std::uintptr_t, std::string, std::string, const py::dict&>())

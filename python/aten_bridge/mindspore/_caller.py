@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import mindspore as ms
+from mindspore.nn.cell import _pynative_executor
 
 from aten_bridge._kernel import KernelModel
 from aten_bridge._places import caller_source, compiled_library
@@ -73,11 +74,29 @@ def _open() -> tuple[NativeCaller, Any]:
         loader = ExtensionFileLoader(_MODULE, str(path))
         module = importlib.util.module_from_spec(ModuleSpec(_MODULE, loader, origin=str(path)))
         loader.exec_module(module)
+        _watch_mixed_precision(module)
     except FileNotFoundError as error:
         return NativeCaller(None, str(error)), None
-    except (ImportError, OSError, ValueError) as error:
+    except (ImportError, AttributeError, OSError, ValueError) as error:
         return NativeCaller(None, f"it cannot be used: {error}"), None
     return NativeCaller(path, ""), module
+
+
+def _watch_mixed_precision(module: Any) -> None:
+    """Tells the module how many cells with a mixed precision are running.
+
+    MindSpore (2.10) tells its executor alone, and casts the inputs of operators that they call:
+    those are calls for ops.Custom.
+    """
+    count, tell = 0, _pynative_executor.set_mixed_precision_type
+
+    def watched(mixed_precision_type: Any, is_push: bool = True) -> Any:
+        nonlocal count
+        count = max(count + (1 if is_push else -1), 0)
+        module.set_mixed_precision_cells(count)
+        return tell(mixed_precision_type, is_push)
+
+    _pynative_executor.set_mixed_precision_type = watched
 
 
 def native_caller() -> NativeCaller:
