@@ -251,7 +251,12 @@ struct Target {
 /// Leaves the interpreter's lock, where this thread has it.
 class Unlocked {
  public:
-  Unlocked() : thread_(PyGILState_Check() == 1 ? PyEval_SaveThread() : nullptr) {}
+  Unlocked() {
+    // MindSpore's own threads are none of Python's.
+    if (PyGILState_GetThisThreadState() != nullptr && PyGILState_Check() == 1) {
+      thread_ = PyEval_SaveThread();
+    }
+  }
   Unlocked(const Unlocked&) = delete;
   Unlocked& operator=(const Unlocked&) = delete;
   ~Unlocked() {
@@ -261,7 +266,7 @@ class Unlocked {
   }
 
  private:
-  PyThreadState* thread_;
+  PyThreadState* thread_ = nullptr;
 };
 
 /// One call. MindSpore runs it, in a thread of its own or at once, when its inputs are there.
@@ -352,6 +357,15 @@ void wait_for_records() {
   mindspore::runtime::Pipeline::Get().WaitFrontendAndBprop();
 }
 
+/// Waits until nothing is in MindSpore's queues from before it was told to run operators at once.
+void wait_for_queued() {
+  static std::atomic<bool> is_done{false};
+  if (!is_done.exchange(true)) {
+    const py::gil_scoped_release released;
+    mindspore::runtime::Pipeline::Get().WaitForward();
+  }
+}
+
 /// Not autograd::impl::RequiresGrad(), which asks whether a gradient that is computed now needs it.
 bool needs_gradient(const TensorPtr& tensor) {
   const auto meta = mindspore::pynative::autograd::impl::GetAutogradMetaImpl(tensor);
@@ -394,14 +408,12 @@ std::vector<ms::Tensor> run(const std::shared_ptr<const Target>& target,
 
 // ===--- operators ---===
 
-/// Python's `_jit_context`: a graph that is recorded has ops.Custom.
+/// The names of MindSpore's module of jit_context().
+PyObject* jit_context_names = nullptr;
+
+/// Whether a graph is recorded by what is called, which has ops.Custom.
 bool is_recording() {
-  static PyObject* const module = PyImport_ImportModule("mindspore.graph.jit_context");
-  static PyObject* const name = PyUnicode_InternFromString("_jit_context");
-  if (module == nullptr) {
-    throw py::error_already_set();
-  }
-  PyObject* context = PyDict_GetItem(PyModule_GetDict(module), name);
+  PyObject* context = PyDict_GetItemString(jit_context_names, "_jit_context");
   return context != nullptr && context != Py_None;
 }
 
@@ -573,6 +585,7 @@ class Caller {
     const std::size_t count = signature->output_types.size();
     std::vector<PyObject*> results(count, nullptr);
     if (is_blocking()) {
+      wait_for_queued();
       const std::vector<ms::Tensor> outputs =
           run(target_, signature, inputs.tensors, inputs.numbers);
       for (std::size_t i = 0; i < count; ++i) {
@@ -636,6 +649,9 @@ PyMethodDef call_method = {"call", reinterpret_cast<PyCFunction>(reinterpret_cas
 }  // namespace
 
 PYBIND11_MODULE(aten_bridge_caller, m) {
+  m.def("set_jit_context_names", [](const py::dict& names) {
+    jit_context_names = py::object(names).release().ptr();  // as long as the process
+  });
   m.def("set_mixed_precision_cells", [](int count) { mixed_precision_cells = count; });
   m.doc() = "Calls kernels in MindSpore's PyNative mode.";
   py::class_<Caller, std::shared_ptr<Caller>>(m, "Caller")

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 import mindspore as ms
 from mindspore.nn.cell import _pynative_executor
+from mindspore.ops.primitive import jit_context
 
 from aten_bridge._kernel import KernelModel
 from aten_bridge._places import caller_source, compiled_library
@@ -74,6 +75,7 @@ def _open() -> tuple[NativeCaller, Any]:
         loader = ExtensionFileLoader(_MODULE, str(path))
         module = importlib.util.module_from_spec(ModuleSpec(_MODULE, loader, origin=str(path)))
         loader.exec_module(module)
+        module.set_jit_context_names(jit_context.__globals__)
         _watch_mixed_precision(module)
     except FileNotFoundError as error:
         return NativeCaller(None, str(error)), None
