@@ -422,14 +422,14 @@ bool is_pynative() {
          mindspore::kPynativeMode;
 }
 
-/// Cells with a mixed precision that are running: MindSpore casts the inputs of what they call.
-std::atomic<int> mixed_precision_cells{0};
+/// How many cells are running whose calls are for ops.Custom; Python counts them.
+std::atomic<int> custom_cells{0};
 
 /// Whether the call is one for ops.Custom.
 bool is_for_custom() {
   const auto strategy = mindspore::amp::GetCurrentAmpStrategy();
-  return mixed_precision_cells > 0 || (strategy != nullptr && strategy->IsEnable()) ||
-         is_recording() || !is_pynative();
+  return custom_cells > 0 || (strategy != nullptr && strategy->IsEnable()) || is_recording() ||
+         !is_pynative();
 }
 
 mindspore::ValuePtr attribute_value(const py::handle& value) {
@@ -652,7 +652,7 @@ PYBIND11_MODULE(aten_bridge_caller, m) {
   m.def("set_jit_context_names", [](const py::dict& names) {
     jit_context_names = py::object(names).release().ptr();  // as long as the process
   });
-  m.def("set_mixed_precision_cells", [](int count) { mixed_precision_cells = count; });
+  m.def("set_custom_cells", [](int count) { custom_cells = count; });
   m.doc() = "Calls kernels in MindSpore's PyNative mode.";
   py::class_<Caller, std::shared_ptr<Caller>>(m, "Caller")
       .def(py::init<std::uintptr_t, std::uintptr_t, std::string, std::string, const py::dict&>())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import importlib
 import keyword
 import os
 import re
@@ -239,7 +240,8 @@ def _build(options: argparse.Namespace) -> int:
 
 def _prepare_mindspore(options: argparse.Namespace) -> int:
     try:
-        from aten_bridge.mindspore._prepare import prepare
+        # Of a host, which needs an environment of its own.
+        prepare = importlib.import_module("aten_bridge.mindspore._prepare").prepare
     except ImportError as error:
         raise RuntimeError(
             f"expected an environment with MindSpore, got the error: {error}; install it there"

@@ -76,7 +76,7 @@ def _open() -> tuple[NativeCaller, Any]:
         module = importlib.util.module_from_spec(ModuleSpec(_MODULE, loader, origin=str(path)))
         loader.exec_module(module)
         module.set_jit_context_names(jit_context.__globals__)
-        _watch_mixed_precision(module)
+        _watch_cells(module)
     except FileNotFoundError as error:
         return NativeCaller(None, str(error)), None
     except (ImportError, AttributeError, OSError, ValueError) as error:
@@ -84,21 +84,32 @@ def _open() -> tuple[NativeCaller, Any]:
     return NativeCaller(path, ""), module
 
 
-def _watch_mixed_precision(module: Any) -> None:
-    """Tells the module how many cells with a mixed precision are running.
+def _watch_cells(module: Any) -> None:
+    """Tells the module how many cells are running whose calls are for ops.Custom.
 
-    MindSpore (2.10) tells its executor alone, and casts the inputs of operators that they call:
-    those are calls for ops.Custom.
+    MindSpore (2.10) tells its executor alone of them: of those with a mixed precision, where it
+    casts the inputs of operators, and of those with `set_inputs`, where an operator has one state
+    for all shapes.
     """
-    count, tell = 0, _pynative_executor.set_mixed_precision_type
+    executor = _pynative_executor
+    tell_mixed = executor.set_mixed_precision_type
+    tell_dynamic = executor.set_cell_use_dynamic_shape_process
+    mixed, is_dynamic = 0, False
 
-    def watched(mixed_precision_type: Any, is_push: bool = True) -> Any:
-        nonlocal count
-        count = max(count + (1 if is_push else -1), 0)
-        module.set_mixed_precision_cells(count)
-        return tell(mixed_precision_type, is_push)
+    def set_mixed_precision_type(mixed_precision_type: Any, is_push: bool = True) -> Any:
+        nonlocal mixed
+        mixed = max(mixed + (1 if is_push else -1), 0)
+        module.set_custom_cells(mixed + is_dynamic)
+        return tell_mixed(mixed_precision_type, is_push)
 
-    _pynative_executor.set_mixed_precision_type = watched
+    def set_cell_use_dynamic_shape_process(flag: bool) -> Any:
+        nonlocal is_dynamic
+        is_dynamic = bool(flag)
+        module.set_custom_cells(mixed + is_dynamic)
+        return tell_dynamic(flag)
+
+    executor.set_mixed_precision_type = set_mixed_precision_type
+    executor.set_cell_use_dynamic_shape_process = set_cell_use_dynamic_shape_process
 
 
 def native_caller() -> NativeCaller:
