@@ -3,8 +3,8 @@
     PYTHONPATH=python python benchmarks/pynative_speed.py build/bench/tests/test_gradients.so
 
 prints in Markdown the least and the median of the rounds, in microseconds for a call on 2x2
-float32, beside MindSpore's own relu: both with MindSpore's queues, its default, and where it runs each
-operator at once (`ms.runtime.launch_blocking()`). A round waits for its results at its end. Each
+float32, beside MindSpore's own relu: both with MindSpore's queues, its default, and where it runs
+each operator at once (`ms.runtime.launch_blocking()`). A round waits for its last result. Each
 setting and each way has a process of its own; the processes take turns, so that a change of the
 machine's speed meets all.
 """
