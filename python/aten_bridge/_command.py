@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import importlib
 import keyword
 import os
 import re
@@ -101,6 +102,16 @@ def _parser() -> argparse.ArgumentParser:
     )
     build.add_argument("--verbose", action="store_true", help="show commands and all they print")
     build.set_defaults(run=_build)
+
+    prepare = commands.add_parser(
+        "prepare-mindspore",
+        help="compile what calls kernels quickly in MindSpore's PyNative mode",
+        description="Compiles the native caller for this environment's MindSpore and Python, once "
+        "for each user: kernels are then called in PyNative mode in a tenth of the time. It takes "
+        "half a minute of a processor and 1.4 GiB of memory.",
+    )
+    prepare.add_argument("--verbose", action="store_true", help="show commands and all they print")
+    prepare.set_defaults(run=_prepare_mindspore)
     return parser
 
 
@@ -224,4 +235,16 @@ def _build(options: argparse.Namespace) -> int:
         finally:
             copy.unlink(missing_ok=True)
     print(output)
+    return 0
+
+
+def _prepare_mindspore(options: argparse.Namespace) -> int:
+    try:
+        # Of a host, which needs an environment of its own.
+        prepare = importlib.import_module("aten_bridge.mindspore._prepare").prepare
+    except ImportError as error:
+        raise RuntimeError(
+            f"expected an environment with MindSpore, got the error: {error}; install it there"
+        ) from None
+    print(prepare(options.verbose)[0])
     return 0

@@ -50,6 +50,17 @@ def template_dir() -> Path:
     )
 
 
+def caller_source() -> Path:
+    """The source of the native caller, which `aten-bridge prepare-mindspore` compiles."""
+    for name in ("caller/caller.cpp", "../../plugin/caller/caller.cpp"):
+        if (_HERE / name).is_file():
+            return (_HERE / name).resolve()
+    raise FileNotFoundError(
+        f"{_HERE}: expected caller/caller.cpp beside the Python package, got none; install it with "
+        "pip, or let PYTHONPATH name the repository's folder python"
+    )
+
+
 _WHEEL = "aten_bridge_mint"  # the package of the wheel aten-bridge-mint
 
 

@@ -12,6 +12,7 @@ from mindspore import nn, ops
 BUILD = Path(os.environ["ATEN_BRIDGE_BUILD_DIR"]).resolve()
 KERNELS = BUILD / "tests/test_kernels.so"
 KERNELS_RETURN = BUILD / "tests/test_kernels_return.so"
+GRADIENTS = BUILD / "tests/test_gradients.so"
 MINDSPORE = BUILD / "tests/test_mindspore.so"
 TUTORIAL = BUILD / "tests/test_tutorial.so"
 LEAKY_RELU = BUILD / "examples/leaky_relu/leaky_relu.so"
@@ -90,7 +91,7 @@ def host_error(run):
         run()
     text, separator, sources = str(error.value).rpartition(STACK)
     assert separator == STACK
-    assert re.fullmatch(r"\S+/custom_aot_cpu_kernel\.cc:\d+ \w+\n", sources)
+    assert re.fullmatch(r"\S+/(custom_aot_cpu_kernel\.cc|caller\.cpp):\d+ \w+\n", sources)
     return text
 
 

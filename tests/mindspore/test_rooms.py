@@ -43,6 +43,8 @@ FLOORS = [
     "aten_bridge.mindspore._dtypes",
     "aten_bridge.mindspore._host",
     "aten_bridge.mindspore._inputs",
+    "aten_bridge.mindspore._caller",
+    "aten_bridge.mindspore._prepare",
     "aten_bridge.mindspore._infer",
     "aten_bridge.mindspore._gradient",
     "aten_bridge.mindspore._operator",

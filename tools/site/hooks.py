@@ -20,7 +20,10 @@ from mkdocs.structure.files import File, InclusionLevel
 _ASSETS = ("style.css", "iframe-worker.js")
 # Pages of the Python modules, with the names that are said to be public, in the order to read.
 _MODULES = {
-    "mindspore": ("aten_bridge.mindspore", ["kernel", "Kernel", "operator", "Operator"]),
+    "mindspore": (
+        "aten_bridge.mindspore",
+        ["kernel", "Kernel", "operator", "Operator", "native_caller", "NativeCaller"],
+    ),
     "torch": ("aten_bridge.torch", ["load", "Operators", "Operator"]),
     "jax": ("aten_bridge.jax", ["kernel", "Kernel", "operator", "Operator"]),
     "build": ("aten_bridge.build", ["load", "load_inline", "cache_dir", "BuildError"]),

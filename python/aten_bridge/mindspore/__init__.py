@@ -21,10 +21,11 @@ from mindspore import ops
 
 from aten_bridge._kernel import KernelModel
 from aten_bridge.mindspore._aten import Operator, make_operator
+from aten_bridge.mindspore._caller import NativeCaller, native_caller
 from aten_bridge.mindspore._host import HOST
 from aten_bridge.mindspore._operator import Kernel
 
-__all__ = ["Kernel", "Operator", "kernel", "operator"]
+__all__ = ["Kernel", "NativeCaller", "Operator", "kernel", "native_caller", "operator"]
 
 
 def kernel(

@@ -129,6 +129,9 @@ class Operator(Kernel):
             [TENSOR_TYPES[_DTYPE_NAMES[number]] for number, _ in sizes],
         )
 
+    def _keeps_outcomes(self) -> bool:
+        return self._measured is None and super()._keeps_outcomes()
+
     def _infer(self, inputs: Inputs) -> Outcome:
         if self._measured is not None and self._measured[0] == inputs[:2]:
             outcome = self._measured[1]

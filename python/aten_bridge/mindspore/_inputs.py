@@ -207,3 +207,20 @@ def read_call(arguments: Sequence[Any], list_position: int | None = None) -> Inp
         else:
             reader.add(_foreign_array(argument) or _no_tensor(argument))
     return reader.inputs()
+
+
+def infer_arguments(arguments: Sequence[Any]) -> list[dict[str, Any]]:
+    """What MindSpore gives to __infer__ of the arguments of a call, but for values (2.10)."""
+    return [_infer_argument(argument) for argument in arguments]
+
+
+def _infer_argument(value: Any) -> dict[str, Any]:
+    if isinstance(value, ms.Tensor):
+        return {"shape": list(value.shape), "dtype": TensorType(value.dtype)}
+    if isinstance(value, tuple | list):
+        elements = [_infer_argument(one) for one in value]
+        return {name: tuple(one[name] for one in elements) for name in ("shape", "dtype")}
+    if value is None:
+        return {"shape": None, "dtype": None}
+    dtype = ms.bool_ if isinstance(value, bool) else ms.int64
+    return {"shape": [], "dtype": ms.float32 if isinstance(value, float) else dtype}

@@ -16,8 +16,9 @@ from mindspore.ops.signature import make_sig
 
 from aten_bridge._inputs import is_tensor
 from aten_bridge._kernel import KernelModel
-from aten_bridge.mindspore._dtypes import TENSOR_TYPES
-from aten_bridge.mindspore._gradient import MissingGradient, make_bprop
+from aten_bridge.mindspore._caller import make_caller
+from aten_bridge.mindspore._dtypes import NAMES, TENSOR_TYPES
+from aten_bridge.mindspore._gradient import MissingGradient, make_bprop, record
 from aten_bridge.mindspore._host import check_name, is_bprop
 from aten_bridge.mindspore._infer import (
     Outcome,
@@ -26,9 +27,16 @@ from aten_bridge.mindspore._infer import (
     check_out,
     check_static,
     given_outcome,
+    is_function,
     make_outcome,
 )
-from aten_bridge.mindspore._inputs import Inputs, read_call, read_infer, with_plain_numbers
+from aten_bridge.mindspore._inputs import (
+    Inputs,
+    infer_arguments,
+    read_call,
+    read_infer,
+    with_plain_numbers,
+)
 
 # Written by the module into each operator, for the library and for MindSpore's cache.
 _INPUTS = "aten_bridge_inputs"  # kInputsAttribute of hosts/introspection/answers.h
@@ -81,6 +89,8 @@ class Kernel(ops.Custom):
         self._thread: int | None = None  # the one that calls this operator; others have copies
         self._copies: dict[int, Kernel] = {}  # by thread
         self._lock = threading.Lock()  # of both
+        self._caller: Any = None  # the native caller of this operator; False: it has none
+        self._function: Callable | None = None  # its function, once it has been called
         # In PyNative mode MindSpore keeps kernels by function, inputs and attributes: without a
         # number of its own, an operator would share state and outputs with another.
         self._set(_SERIAL_NUMBER, next(_serial_numbers))
@@ -123,10 +133,12 @@ class Kernel(ops.Custom):
         """Sets an attribute of MindSpore's, and no attribute of the Python object."""
         self.add_attr(name, value)  # where MindSpore refuses the value, copies must not have it
         self.attrs[name] = value
+        self._caller = self._function = None  # it has the attributes of before
 
     def _remove(self, name: str) -> None:
         self.attrs.pop(name, None)
         self.del_attr(name)
+        self._caller = self._function = None
 
     def _replace(self, model: KernelModel) -> None:
         """Takes another kernel, of the same function or task, for this one."""
@@ -181,32 +193,76 @@ class Kernel(ops.Custom):
 
     def __call__(self, /, *args: Any, **named: Any) -> Any:
         """Calls the kernel in PyNative mode; graph mode compiles the operator instead."""
+        if self._function is not None and not named:
+            result = self._function(*args)  # where the last call was like this one, this is all
+            if result is ...:
+                return record(self, args)
+            if result is not NotImplemented:
+                return result
         return self._call(self._model.function.place(args, named))
 
     def _call(self, args: Sequence[Any]) -> Any:
         if threading.get_ident() != self._thread:
             operator = self._of_this_thread()
             if operator is not self:
-                return operator._call(args)
+                return operator(*args)
         args = with_plain_numbers(args)
         # An error in `__infer__` destroys what MindSpore keeps for all operators, the state of
         # other kernels among it (2.10): it is raised here.
         inputs = read_call(args, self._list_position(args))
+        outcome = None
         if self._given_out is None:
-            self._infer(inputs)
-            if self.bprop is None:
-                # With a tuple first MindSpore (2.10) mixes up the gradients of what is behind it.
-                args = [
-                    one
-                    for argument in args
-                    for one in (argument if isinstance(argument, tuple | list) else (argument,))
-                ]
+            outcome = self._infer(inputs)
         else:
             check_inputs(self._model, inputs)
             check_given(self._model.name, *self._given_out)
+        if not jit_context() and ms.get_context("mode") == ms.PYNATIVE_MODE:
+            result = self._call_natively(args, inputs, outcome)
+            if result is ...:
+                return record(self, args)
+            if result is not NotImplemented:
+                return result
+        if self._given_out is None and self.bprop is None:
+            # With a tuple first MindSpore (2.10) mixes up the gradients of what is behind it.
+            args = [
+                one
+                for argument in args
+                for one in (argument if isinstance(argument, tuple | list) else (argument,))
+            ]
         # The graph that ms.jit(capture_mode="trace") records has the very operator that is called.
         operator = self._traced() if jit_context() else self
         return super(Kernel, operator).__call__(*args)
+
+    def _call_natively(self, args: Sequence[Any], inputs: Inputs, outcome: Outcome | None) -> Any:
+        """What the native caller's function returns; NotImplemented if there is no such caller."""
+        if self._caller is None:
+            self._caller = make_caller(self._model, self.attrs) or False
+        if not self._caller:
+            return NotImplemented
+        keeps = self._keeps_outcomes()
+        if keeps and self._function is not None:
+            result = self._function(*args)
+            if result is not NotImplemented:
+                return result
+        if outcome is None:
+            arguments = infer_arguments(args)
+            outcome = given_outcome(self._model.name, *self._given_out, inputs, arguments)
+        is_one = not isinstance(outcome.shape, tuple)
+        shapes = [outcome.shape] if is_one else outcome.shape
+        types = [outcome.dtype] if is_one else outcome.dtype
+        dtypes = [NAMES.get(one.element_type(), "") for one in types]
+        if not (dtypes and all(dtypes)):
+            return NotImplemented  # one that MindSpore alone has
+        if not keeps:
+            return self._caller.call_once(args, dtypes, shapes)
+        if not self._caller.add(args, dtypes, shapes):
+            return NotImplemented
+        self._function = self._caller.function()
+        return self._function(*args)
+
+    def _keeps_outcomes(self) -> bool:
+        """Whether inputs of the same shapes and dtypes always have the same outcome."""
+        return self._given_out is None or not any(map(is_function, self._given_out))
 
     def _list_position(self, args: Sequence[Any]) -> int | None:
         """Which of the arguments may be an empty list of tensors."""
@@ -274,6 +330,13 @@ class Kernel(ops.Custom):
             return self._pynative_bprop
         inputs, output_count = json.loads(self.get_attr_dict()[_CALL])
         return self._bprop(Inputs(*map(tuple, inputs)), output_count)
+
+    def known_bprop(
+        self, layout: tuple[int | None, ...], tensors: tuple[bool, ...], output_count: int | None
+    ) -> Callable:
+        """The `bprop` of a call by the native caller, with inputs as those of `Inputs`."""
+        known = self._bprops.get((layout, tensors, output_count)) if self.bprop is None else None
+        return known or self.get_bprop()
 
     def _pynative_bprop(self, *args: Any) -> Any:
         """A `bprop` for any number of inputs, which graph mode cannot compile."""

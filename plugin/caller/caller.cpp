@@ -1,0 +1,675 @@
+// Calls kernels in MindSpore's PyNative mode, in the place of ops.Custom: the same C functions, by
+// MindSpore's extension interface (ops.CustomOpBuilder), which takes a tenth of the time.
+//
+// One module serves all kernels, and knows nothing of PyTorch. It is compiled for one version of
+// MindSpore, with that one's headers and C++ ABI, and for one of Python.
+//
+// SPDX-License-Identifier: Apache-2.0
+
+#include <include/pynative/utils/pyboost/custom/pyboost_extension.h>
+#include <include/runtime/pipeline/pipeline.h>
+#include <include/utils/amp.h>
+#include <include/utils/pynative/grad_state.h>
+#include <include/utils/pynative/variable.h>
+#include <include/utils/tensor_py.h>
+#include <utils/custom_aot_extra.h>
+#include <utils/ms_context.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <exception>
+#include <iterator>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+namespace {
+
+namespace py = pybind11;
+using mindspore::TypeId;
+using mindspore::tensor::TensorPtr;
+
+using KernelFunction = int (*)(int, void**, int*, int64_t**, const char**, void*, void*);
+using InitFunction = int (*)(int*, int64_t**, const char**, mindspore::AotExtra*);
+
+// ===--- operands ---===
+
+/// The bridge's names of dtypes, and MindSpore's numbers.
+struct NamedType {
+  TypeId id;
+  const char* name;
+};
+
+constexpr std::array kTypes = {
+    NamedType{mindspore::kNumberTypeBool, "bool"},
+    NamedType{mindspore::kNumberTypeUInt8, "uint8"},
+    NamedType{mindspore::kNumberTypeInt8, "int8"},
+    NamedType{mindspore::kNumberTypeUInt16, "uint16"},
+    NamedType{mindspore::kNumberTypeInt16, "int16"},
+    NamedType{mindspore::kNumberTypeUInt32, "uint32"},
+    NamedType{mindspore::kNumberTypeInt32, "int32"},
+    NamedType{mindspore::kNumberTypeUInt64, "uint64"},
+    NamedType{mindspore::kNumberTypeInt64, "int64"},
+    NamedType{mindspore::kNumberTypeFloat16, "float16"},
+    NamedType{mindspore::kNumberTypeBFloat16, "bfloat16"},
+    NamedType{mindspore::kNumberTypeFloat32, "float32"},
+    NamedType{mindspore::kNumberTypeFloat64, "float64"},
+    NamedType{mindspore::kNumberTypeComplex64, "complex64"},
+    NamedType{mindspore::kNumberTypeComplex128, "complex128"},
+    NamedType{mindspore::kNumberTypeFloat8E4M3FN, "float8e4m3fn"},
+    NamedType{mindspore::kNumberTypeFloat8E5M2, "float8e5m2"},
+};
+
+/// The name of a dtype; null where kernels have none such.
+const char* type_name(TypeId id) {
+  for (const NamedType& type : kTypes) {
+    if (type.id == id) {
+      return type.name;
+    }
+  }
+  return nullptr;
+}
+
+TypeId type_of_name(const std::string& name) {
+  for (const NamedType& type : kTypes) {
+    if (name == type.name) {
+      return type.id;
+    }
+  }
+  throw py::value_error("expected a dtype of the bridge's, got \"" + name + "\"");
+}
+
+/// Shapes and dtypes of a call's inputs, in one list of numbers that begins with the kind of each.
+using Key = std::vector<int64_t>;
+
+struct KeyHash {
+  std::size_t operator()(const Key& key) const noexcept {
+    std::uint64_t hash = key.size();
+    for (const int64_t number : key) {
+      hash = (hash ^ static_cast<std::uint64_t>(number)) * 0x9E3779B97F4A7C15ULL;
+      hash ^= hash >> 29;
+    }
+    return static_cast<std::size_t>(hash);
+  }
+};
+
+enum Kind : int64_t { kTensor, kNone, kBool, kInt, kFloat, kTuple };
+
+/// The inputs of one call.
+struct Inputs {
+  Key key;
+  std::vector<TensorPtr> tensors;
+  std::vector<int64_t> numbers;  // the memory of the Python numbers among them, in their order
+
+  /// False for what `Kernel._call` has to look at first, or refuses.
+  bool read(PyObject* object, bool is_in_tuple = false) {
+    if (mindspore::tensor::IsPyObjectTensorPy(object)) {
+      const TensorPtr tensor = mindspore::tensor::ConvertPyObjectToTensor(object);
+      if (tensor == nullptr) {
+        return false;
+      }
+      const auto& shape = tensor->shape();
+      key.push_back(kTensor | static_cast<int64_t>(tensor->data_type()) << 8 |
+                    static_cast<int64_t>(shape.size()) << 32);
+      key.insert(key.end(), shape.begin(), shape.end());
+      tensors.push_back(tensor);
+      return true;
+    }
+    if (is_in_tuple) {
+      return false;
+    }
+    if (object == Py_None) {
+      key.push_back(kNone);
+      return true;
+    }
+    if (PyBool_Check(object)) {
+      return add_number(kBool, object == Py_True ? 1 : 0);
+    }
+    if (PyLong_CheckExact(object)) {
+      int overflow = 0;
+      const int64_t number = PyLong_AsLongLongAndOverflow(object, &overflow);
+      return overflow == 0 && add_number(kInt, number);
+    }
+    if (PyFloat_CheckExact(object)) {
+      const double number = PyFloat_AS_DOUBLE(object);
+      const auto single = static_cast<float>(number);
+      std::uint32_t bits = 0;
+      std::memcpy(&bits, &single, sizeof(bits));
+      // Where float32 holds infinity or zero in its place, Python says so.
+      const bool is_held = (single - single == 0.0F && single != 0.0F) || single == number;
+      return (is_held || number != number) && add_number(kFloat, bits);
+    }
+    if (PyTuple_CheckExact(object) || PyList_CheckExact(object)) {
+      const Py_ssize_t count = PySequence_Fast_GET_SIZE(object);
+      key.push_back(kTuple | static_cast<int64_t>(count) << 8);
+      for (Py_ssize_t i = 0; i < count; ++i) {
+        if (!read(PySequence_Fast_GET_ITEM(object, i), /*is_in_tuple=*/true)) {
+          return false;
+        }
+      }
+      return true;
+    }
+    return false;
+  }
+
+ private:
+  bool add_number(Kind kind, int64_t bits) {
+    key.push_back(kind);
+    key.push_back(bits);
+    numbers.push_back(bits);
+    return true;
+  }
+};
+
+// ===--- signatures ---===
+
+class Extra final : public mindspore::AotExtraImpl {
+ public:
+  explicit Extra(const mindspore::PrimitivePtr& primitive) { SetKernelPrim(primitive); }
+};
+
+/// What calls with inputs of the same shapes and dtypes have in common.
+struct Signature {
+  Extra extra;                     // with a state of its own, as in ops.Custom
+  std::vector<Kind> kinds;         // of each input
+  std::vector<ShapeVector> sizes;  // of inputs and outputs
+  std::vector<int> ndims;
+  std::vector<int64_t*> shapes;
+  std::vector<const char*> dtypes;
+  std::vector<TypeId> output_types;
+  std::vector<std::size_t> workspaces;
+
+  explicit Signature(const mindspore::PrimitivePtr& primitive) : extra(primitive) {}
+  Signature(const Signature&) = delete;
+  Signature& operator=(const Signature&) = delete;
+  ~Signature() { extra.DestructKernelData(); }
+
+  void add(const char* dtype, ShapeVector shape) {
+    dtypes.push_back(dtype);
+    sizes.push_back(std::move(shape));
+  }
+
+  /// False if a dtype is one that kernels have not.
+  bool add_inputs(const Key& key) {
+    for (std::size_t i = 0; i < key.size();) {
+      const auto kind = static_cast<Kind>(key[i] & 0xff);
+      if (kind == kTensor) {
+        const char* dtype = type_name(static_cast<TypeId>(key[i] >> 8 & 0xffffff));
+        const auto* begin = key.data() + i + 1;
+        i += static_cast<std::size_t>(key[i] >> 32);
+        if (dtype == nullptr) {
+          return false;
+        }
+        add(dtype, {begin, key.data() + i + 1});
+      } else if (kind == kNone) {
+        add("none", {});
+      } else if (kind != kTuple) {
+        add(kind == kBool ? "bool" : kind == kInt ? "int64" : "float32", {});
+        ++i;  // its value
+      }
+      if (kind != kTuple) {
+        kinds.push_back(kind);
+      }
+      ++i;
+    }
+    return true;
+  }
+
+  /// As MindSpore does: the shape of a tensor of rank 0 is a null pointer.
+  void finish() {
+    for (ShapeVector& shape : sizes) {
+      ndims.push_back(static_cast<int>(shape.size()));
+      shapes.push_back(shape.empty() ? nullptr : shape.data());
+    }
+  }
+};
+
+// ===--- one call ---===
+
+constexpr std::size_t kAlignment = 64;
+
+std::size_t aligned(std::size_t bytes) {
+  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+}
+
+struct Target {
+  KernelFunction function = nullptr;
+  InitFunction init = nullptr;
+  std::string path;
+  std::string name;
+  std::string full_name;
+};
+
+/// Leaves the interpreter's lock, where this thread has it.
+class Unlocked {
+ public:
+  Unlocked() {
+    // MindSpore's own threads are none of Python's.
+    if (PyGILState_GetThisThreadState() != nullptr && PyGILState_Check() == 1) {
+      thread_ = PyEval_SaveThread();
+    }
+  }
+  Unlocked(const Unlocked&) = delete;
+  Unlocked& operator=(const Unlocked&) = delete;
+  ~Unlocked() {
+    if (thread_ != nullptr) {
+      PyEval_RestoreThread(thread_);
+    }
+  }
+
+ private:
+  PyThreadState* thread_ = nullptr;
+};
+
+/// One call. MindSpore runs it, in a thread of its own or at once, when its inputs are there.
+class Call final : public ms::pynative::PyboostRunner {
+ public:
+  Call(std::shared_ptr<const Target> target, std::shared_ptr<Signature> signature,
+       std::vector<int64_t> numbers)
+      : PyboostRunner(target->name),
+        target_(std::move(target)),
+        signature_(std::move(signature)),
+        numbers_(std::move(numbers)) {}
+
+  std::size_t CalcWorkspace() override {
+    std::size_t bytes = 0;
+    for (const std::size_t workspace : signature_->workspaces) {
+      bytes += aligned(std::max<std::size_t>(workspace, 1));
+    }
+    return bytes == 0 ? 0 : bytes + kAlignment;
+  }
+
+  /// At once: MindSpore's own kernels for the CPU run in the thread that is here, in their order.
+  /// PyboostRunner would hand it to a further thread, for which they do not wait (2.10).
+  void _DispatchLaunchTask() override { LaunchKernel(); }
+
+  void LaunchKernel() override {
+    Signature& signature = *signature_;
+    std::vector<void*> params;
+    params.reserve(signature.sizes.size() + signature.workspaces.size());
+    auto tensor = inputs().begin();
+    auto number = numbers_.begin();
+    for (const Kind kind : signature.kinds) {
+      if (kind == kTensor) {
+        params.push_back((tensor++)->GetDataPtr());
+      } else {
+        params.push_back(kind == kNone ? nullptr : static_cast<void*>(&*number++));
+      }
+    }
+    for (const ms::Tensor& output : outputs()) {
+      params.push_back(output.GetDataPtr());
+    }
+    if (!signature.workspaces.empty()) {
+      auto address = aligned(reinterpret_cast<std::uintptr_t>(workspace_ptr()));
+      for (const std::size_t workspace : signature.workspaces) {
+        params.push_back(reinterpret_cast<void*>(address));
+        address += aligned(std::max<std::size_t>(workspace, 1));
+      }
+    }
+    // What the kernel may write over.
+    std::vector<int> ndims(signature.ndims);
+    run(params, ndims);
+  }
+
+ private:
+  void run(std::vector<void*>& params, std::vector<int>& ndims) {
+    Signature& signature = *signature_;
+    int status = 0;
+    try {
+      const Unlocked unlocked;
+      status = target_->function(static_cast<int>(params.size()), params.data(), ndims.data(),
+                                 signature.shapes.data(), signature.dtypes.data(),
+                                 /*stream=*/nullptr, &signature.extra);
+    } catch (const std::exception& error) {
+      // The texts of ops.Custom (MindSpore 2.10).
+      MS_LOG(EXCEPTION) << "For 'Custom' on CPU, operator failed when executing user defined file "
+                        << target_->path << "! Error message is " << error.what();
+    }
+    if (status != 0) {
+      MS_LOG(EXCEPTION)
+          << "Return value from CPU AOT kernel(" << target_->path << ")'s function("
+          << target_->name << ") is " << status
+          << ". Any return value not equal to 0 will be treated as user defined error code and we "
+             "will terminate execution. If termination is not your purpose, please set return "
+             "value to 0.";
+    }
+  }
+
+  std::shared_ptr<const Target> target_;
+  std::shared_ptr<Signature> signature_;
+  std::vector<int64_t> numbers_;
+};
+
+/// Whether MindSpore runs each operator at once, in the thread that calls it.
+bool is_blocking() { return mindspore::runtime::OpExecutor::NeedSync(); }
+
+/// Waits until all that was called is recorded for gradients, which two queues do.
+void wait_for_records() {
+  const py::gil_scoped_release released;
+  mindspore::runtime::Pipeline::Get().WaitFrontendAndBprop();
+}
+
+/// Waits until nothing is in MindSpore's queues from before it was told to run operators at once.
+void wait_for_queued() {
+  static std::atomic<bool> is_done{false};
+  if (!is_done.exchange(true)) {
+    const py::gil_scoped_release released;
+    mindspore::runtime::Pipeline::Get().WaitForward();
+  }
+}
+
+/// Not autograd::impl::RequiresGrad(), which asks whether a gradient that is computed now needs it.
+bool needs_gradient(const TensorPtr& tensor) {
+  const auto meta = mindspore::pynative::autograd::impl::GetAutogradMetaImpl(tensor);
+  return meta != nullptr && meta->requires_grad();
+}
+
+/// Puts a call into MindSpore's queue. That takes calls of one thread at a time (2.10).
+void push(const std::shared_ptr<mindspore::pynative::PassthroughFrontendTask>& task) {
+  static std::mutex mutex;
+  const py::gil_scoped_release released;  // before the mutex: a full queue may wait for the lock
+  const std::lock_guard<std::mutex> guard(mutex);
+  mindspore::pynative::DispatchOp(task);
+}
+
+/// Runs a call. In a thread of MindSpore's own, without the interpreter's lock; where that thread
+/// is the program's, MindSpore relies on the lock, which only the kernel itself leaves.
+std::vector<ms::Tensor> run(const std::shared_ptr<const Target>& target,
+                            const std::shared_ptr<Signature>& signature,
+                            const std::vector<TensorPtr>& inputs,
+                            const std::vector<int64_t>& numbers) {
+  const mindspore::kernel::pyboost::RequireGradGuard unrecorded(false);  // a copy is no operator
+  std::vector<ms::Tensor> tensors;
+  tensors.reserve(inputs.size());
+  for (const TensorPtr& input : inputs) {
+    tensors.emplace_back(input);
+    if (!input->is_contiguous()) {
+      tensors.back() = tensors.back().contiguous();
+    }
+  }
+  const std::size_t count = signature->output_types.size();
+  const std::size_t first = signature->sizes.size() - count;
+  std::vector<ms::Tensor> outputs;
+  outputs.reserve(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    outputs.emplace_back(signature->output_types[i], signature->sizes[first + i]);
+  }
+  std::make_shared<Call>(target, signature, numbers)->Run(tensors, outputs);
+  return outputs;
+}
+
+// ===--- operators ---===
+
+/// The names of MindSpore's module of jit_context().
+PyObject* jit_context_names = nullptr;
+
+/// Whether a graph is recorded by what is called, which has ops.Custom.
+bool is_recording() {
+  PyObject* context = PyDict_GetItemString(jit_context_names, "_jit_context");
+  return context != nullptr && context != Py_None;
+}
+
+bool is_pynative() {
+  return mindspore::MsContext::GetInstance()->get_param<int>(mindspore::MS_CTX_EXECUTION_MODE) ==
+         mindspore::kPynativeMode;
+}
+
+/// How many cells are running whose calls are for ops.Custom; Python counts them.
+std::atomic<int> custom_cells{0};
+
+/// Whether the call is one for ops.Custom.
+bool is_for_custom() {
+  const auto strategy = mindspore::amp::GetCurrentAmpStrategy();
+  return custom_cells > 0 || (strategy != nullptr && strategy->IsEnable()) || is_recording() ||
+         !is_pynative();
+}
+
+mindspore::ValuePtr attribute_value(const py::handle& value) {
+  if (py::isinstance<py::bool_>(value)) {
+    return mindspore::MakeValue(value.cast<bool>());
+  }
+  if (py::isinstance<py::int_>(value)) {
+    return mindspore::MakeValue(value.cast<int64_t>());
+  }
+  if (py::isinstance<py::float_>(value)) {
+    return mindspore::MakeValue(value.cast<float>());
+  }
+  if (py::isinstance<py::str>(value)) {
+    return mindspore::MakeValue(value.cast<std::string>());
+  }
+  if (py::isinstance<py::list>(value) || py::isinstance<py::tuple>(value)) {
+    std::vector<mindspore::ValuePtr> elements;
+    for (const py::handle element : py::reinterpret_borrow<py::sequence>(value)) {
+      elements.push_back(attribute_value(element));
+    }
+    return std::make_shared<mindspore::ValueList>(elements);
+  }
+  return mindspore::MakeValue(py::str(value).cast<std::string>());
+}
+
+/// An operator, of the one thread that made it.
+class Caller {
+ public:
+  Caller(std::uintptr_t function, std::uintptr_t init, std::string path, std::string name,
+         const py::dict& attributes) {
+    auto target = std::make_shared<Target>();
+    target->function = reinterpret_cast<KernelFunction>(function);
+    target->init = reinterpret_cast<InitFunction>(init);
+    target->path = std::move(path);
+    target->name = std::move(name);
+    target_ = std::move(target);
+    primitive_ = std::make_shared<mindspore::Primitive>("Custom");
+    for (const auto& [key, value] : attributes) {
+      primitive_->AddAttr(key.cast<std::string>(), attribute_value(value));
+    }
+  }
+
+  /// NotImplemented where `Kernel._call` has to do something first, Ellipsis where the call has to
+  /// be recorded for a gradient.
+  PyObject* call(PyObject* const* arguments, Py_ssize_t count) {
+    if (std::this_thread::get_id() != thread_ || is_for_custom()) {
+      return Py_NewRef(Py_NotImplemented);
+    }
+    Inputs inputs;
+    for (Py_ssize_t i = 0; i < count; ++i) {
+      if (!inputs.read(arguments[i])) {
+        return Py_NewRef(Py_NotImplemented);
+      }
+    }
+    const auto found = signatures_.find(inputs.key);
+    if (found == signatures_.end()) {
+      return Py_NewRef(Py_NotImplemented);
+    }
+    return record_or_run(found->second, inputs);
+  }
+
+  /// Remembers the dtypes and shapes of what calls with such arguments return. False if it takes
+  /// none such.
+  bool add(const py::sequence& arguments, const std::vector<std::string>& dtypes,
+           const std::vector<ShapeVector>& shapes) {
+    Inputs inputs;
+    auto signature = make_signature(arguments, dtypes, shapes, inputs);
+    if (signature == nullptr) {
+      return false;
+    }
+    if (signatures_.size() >= kMaxSignatures) {
+      forget_some();
+    }
+    signatures_[std::move(inputs.key)] = std::move(signature);
+    return true;
+  }
+
+  /// A call whose results no other with such arguments has.
+  PyObject* call_once(const py::sequence& arguments, const std::vector<std::string>& dtypes,
+                      const std::vector<ShapeVector>& shapes) {
+    if (is_for_custom()) {
+      return Py_NewRef(Py_NotImplemented);
+    }
+    Inputs inputs;
+    const auto signature = make_signature(arguments, dtypes, shapes, inputs);
+    return signature == nullptr ? Py_NewRef(Py_NotImplemented) : record_or_run(signature, inputs);
+  }
+
+ private:
+  static constexpr std::size_t kMaxSignatures = 1024;
+
+  /// All but those with a state.
+  void forget_some() {
+    for (auto it = signatures_.begin(); it != signatures_.end();) {
+      it = it->second->extra.KernelData() == nullptr ? signatures_.erase(it) : std::next(it);
+    }
+  }
+
+  std::shared_ptr<Signature> make_signature(const py::sequence& arguments,
+                                            const std::vector<std::string>& dtypes,
+                                            const std::vector<ShapeVector>& shapes,
+                                            Inputs& inputs) const {
+    for (const py::handle argument : arguments) {
+      if (!inputs.read(argument.ptr())) {
+        return nullptr;
+      }
+    }
+    auto signature = std::make_shared<Signature>(primitive_);
+    if (!signature->add_inputs(inputs.key)) {
+      return nullptr;
+    }
+    for (std::size_t i = 0; i < dtypes.size(); ++i) {
+      const TypeId type = type_of_name(dtypes[i]);
+      signature->output_types.push_back(type);
+      signature->add(type_name(type), shapes[i]);
+    }
+    signature->finish();
+    init(*signature);
+    return signature;
+  }
+
+  void init(Signature& signature) const {
+    if (target_->init == nullptr) {
+      return;
+    }
+    {
+      const py::gil_scoped_release released;
+      const int status = target_->init(signature.ndims.data(), signature.shapes.data(),
+                                       signature.dtypes.data(), &signature.extra);
+      if (status != 0) {
+        MS_LOG(EXCEPTION)
+            << "Return value from CPU AOT kernel(" << target_->path << ")'s function("
+            << target_->name << ") is " << status
+            << ". Any return value not equal to 0 will be treated as user defined error code and "
+               "we will terminate execution. If termination is not your purpose, please set "
+               "return value to 0.";
+      }
+    }
+    signature.workspaces = signature.extra.WorkSpace();
+  }
+
+  PyObject* record_or_run(const std::shared_ptr<Signature>& signature, Inputs& inputs) const {
+    if (mindspore::pynative::GradState::Get().RequiresGrad()) {
+      wait_for_records();
+      if (std::any_of(inputs.tensors.begin(), inputs.tensors.end(), needs_gradient)) {
+        return Py_NewRef(Py_Ellipsis);
+      }
+    }
+    return run_or_queue(signature, inputs);
+  }
+
+  PyObject* run_or_queue(const std::shared_ptr<Signature>& signature, Inputs& inputs) const {
+    const std::size_t count = signature->output_types.size();
+    std::vector<PyObject*> results(count, nullptr);
+    if (is_blocking()) {
+      wait_for_queued();
+      const std::vector<ms::Tensor> outputs =
+          run(target_, signature, inputs.tensors, inputs.numbers);
+      for (std::size_t i = 0; i < count; ++i) {
+        results[i] = mindspore::tensor::PackTensor(outputs[i].tensor());
+      }
+    } else {
+      std::vector<mindspore::stub::StubNodePtr> promises;
+      promises.reserve(count);
+      for (PyObject*& result : results) {
+        const mindspore::tensor::TensorWrapper future(/*has_side_effect=*/false);
+        result = future.value();
+        promises.push_back(future.MakeFuture());
+      }
+      push(std::make_shared<mindspore::pynative::PassthroughFrontendTask>(
+          [target = target_, signature, tensors = std::move(inputs.tensors),
+           numbers = std::move(inputs.numbers), promises]() {
+            const std::vector<ms::Tensor> outputs = run(target, signature, tensors, numbers);
+            for (std::size_t i = 0; i < promises.size(); ++i) {
+              promises[i]->SetValue(outputs[i].tensor());
+            }
+          },
+          [promises]() {
+            for (const auto& promise : promises) {
+              promise->SetException(std::current_exception());
+            }
+          }));
+    }
+    if (count == 1) {
+      return results.front();
+    }
+    PyObject* tuple = PyTuple_New(static_cast<Py_ssize_t>(count));
+    for (std::size_t i = 0; tuple != nullptr && i < count; ++i) {
+      PyTuple_SET_ITEM(tuple, static_cast<Py_ssize_t>(i), results[i]);
+    }
+    return tuple;
+  }
+
+  std::shared_ptr<const Target> target_;
+  mindspore::PrimitivePtr primitive_;
+  std::thread::id thread_ = std::this_thread::get_id();
+  std::unordered_map<Key, std::shared_ptr<Signature>, KeyHash> signatures_;
+};
+
+PyObject* call(PyObject* capsule, PyObject* const* arguments, Py_ssize_t count) {
+  try {
+    auto* caller = static_cast<std::shared_ptr<Caller>*>(PyCapsule_GetPointer(capsule, nullptr));
+    return caller == nullptr ? nullptr : (*caller)->call(arguments, count);
+  } catch (py::error_already_set& error) {
+    error.restore();
+  } catch (const py::builtin_exception& error) {
+    error.set_error();
+  } catch (const std::exception& error) {
+    PyErr_SetString(PyExc_RuntimeError, error.what());
+  }
+  return nullptr;
+}
+
+PyMethodDef call_method = {"call", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(&call)),
+                           METH_FASTCALL, "Calls the kernel, or returns NotImplemented."};
+
+}  // namespace
+
+PYBIND11_MODULE(aten_bridge_caller, m) {
+  m.def("set_jit_context_names", [](const py::dict& names) {
+    jit_context_names = py::object(names).release().ptr();  // as long as the process
+  });
+  m.def("set_custom_cells", [](int count) { custom_cells = count; });
+  m.doc() = "Calls kernels in MindSpore's PyNative mode.";
+  py::class_<Caller, std::shared_ptr<Caller>>(m, "Caller")
+      .def(py::init<std::uintptr_t, std::uintptr_t, std::string, std::string, const py::dict&>())
+      .def("add", &Caller::add)
+      .def("call_once",
+           [](Caller& self, const py::sequence& arguments, const std::vector<std::string>& dtypes,
+              const std::vector<ShapeVector>& shapes) {
+             PyObject* result = self.call_once(arguments, dtypes, shapes);
+             if (result == nullptr) {
+               throw py::error_already_set();
+             }
+             return py::reinterpret_steal<py::object>(result);
+           })
+      .def("function", [](const std::shared_ptr<Caller>& self) {
+        const py::capsule capsule(new std::shared_ptr<Caller>(self), [](void* pointer) {
+          delete static_cast<std::shared_ptr<Caller>*>(pointer);
+        });
+        return py::reinterpret_steal<py::object>(PyCFunction_New(&call_method, capsule.ptr()));
+      });
+}

@@ -1,0 +1,141 @@
+"""The native caller: a module in C++ that calls kernels in PyNative mode in place of ops.Custom.
+
+plugin/caller/caller.cpp is its source. It uses MindSpore's classes: one file serves one version of
+MindSpore and one of Python, and its name says which. Where it is missing, or does not fit, kernels
+are called through ops.Custom.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import hashlib
+import importlib.util
+import os
+import sys
+from importlib.machinery import ExtensionFileLoader, ModuleSpec
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import mindspore as ms
+from mindspore.nn.cell import _pynative_executor
+from mindspore.ops.primitive import jit_context
+
+from aten_bridge._kernel import KernelModel
+from aten_bridge._places import caller_source, compiled_library
+from aten_bridge.build._cache import cache_dir, private
+
+_MODULE = "aten_bridge_caller"
+SWITCH = "ATEN_BRIDGE_NATIVE_CALLER"
+NAME = f"{_MODULE}.mindspore{ms.__version__}.{sys.implementation.cache_tag}.so"
+_PREPARE = "aten-bridge prepare-mindspore"
+
+
+class NativeCaller(NamedTuple):
+    """What calls kernels in PyNative mode."""
+
+    path: Path | None  # of the module; None: ops.Custom calls them
+    reason: str  # why there is none
+
+    def __bool__(self) -> bool:
+        return self.path is not None
+
+
+def prepared_path() -> Path:
+    """Where `aten-bridge prepare-mindspore` puts it. Raises OSError where there is no place."""
+    source = hashlib.sha256(caller_source().read_bytes()).hexdigest()[:16]
+    return cache_dir() / "caller" / source / NAME
+
+
+def _find() -> Path:
+    """The module's file. Raises FileNotFoundError, or another OSError, with what to do."""
+    try:
+        return compiled_library(NAME, "ATEN_BRIDGE_CALLER", "plugin/caller", _PREPARE)
+    except FileNotFoundError:
+        if os.environ.get("ATEN_BRIDGE_CALLER"):
+            raise
+    path = prepared_path()
+    if not path.is_file():
+        raise FileNotFoundError(
+            f"there is no {NAME}, which calls kernels in less time; make it with `{_PREPARE}`"
+        )
+    private(path.parent)  # nobody else can have written it
+    return path
+
+
+@functools.cache
+def _open() -> tuple[NativeCaller, Any]:
+    """The module, and what is said of it."""
+    if os.environ.get(SWITCH, "").strip().lower() in ("0", "off", "false", "no"):
+        return NativeCaller(None, f"the variable {SWITCH} turns it off"), None
+    if ms.get_context("device_target") != "CPU":
+        return NativeCaller(None, "it serves programs on the CPU alone"), None
+    try:
+        path = _find()
+        loader = ExtensionFileLoader(_MODULE, str(path))
+        module = importlib.util.module_from_spec(ModuleSpec(_MODULE, loader, origin=str(path)))
+        loader.exec_module(module)
+        module.set_jit_context_names(jit_context.__globals__)
+        _watch_cells(module)
+    except FileNotFoundError as error:
+        return NativeCaller(None, str(error)), None
+    except (ImportError, AttributeError, OSError, ValueError) as error:
+        return NativeCaller(None, f"it cannot be used: {error}"), None
+    return NativeCaller(path, ""), module
+
+
+def _watch_cells(module: Any) -> None:
+    """Tells the module how many cells are running whose calls are for ops.Custom.
+
+    MindSpore (2.10) tells its executor alone of them: of those with a mixed precision, where it
+    casts the inputs of operators, and of those with `set_inputs`, where an operator has one state
+    for all shapes.
+    """
+    executor = _pynative_executor
+    tell_mixed = executor.set_mixed_precision_type
+    tell_dynamic = executor.set_cell_use_dynamic_shape_process
+    mixed, is_dynamic = 0, False
+
+    def set_mixed_precision_type(mixed_precision_type: Any, is_push: bool = True) -> Any:
+        nonlocal mixed
+        mixed = max(mixed + (1 if is_push else -1), 0)
+        module.set_custom_cells(mixed + is_dynamic)
+        return tell_mixed(mixed_precision_type, is_push)
+
+    def set_cell_use_dynamic_shape_process(flag: bool) -> Any:
+        nonlocal is_dynamic
+        is_dynamic = bool(flag)
+        module.set_custom_cells(mixed + is_dynamic)
+        return tell_dynamic(flag)
+
+    executor.set_mixed_precision_type = set_mixed_precision_type
+    executor.set_cell_use_dynamic_shape_process = set_cell_use_dynamic_shape_process
+
+
+def native_caller() -> NativeCaller:
+    """What calls kernels and operators in PyNative mode: its file, or why ops.Custom does.
+
+    if not native_caller():
+        print(native_caller().reason)
+    """
+    return _open()[0]
+
+
+def make_caller(model: KernelModel, attributes: dict[str, Any]) -> Any:
+    """The caller of an operator; None where ops.Custom has to call it."""
+    module = _open()[1]
+    description = model.description
+    if module is None or (description is not None and description.device != "cpu"):
+        return None
+    function = model.function
+    return module.Caller(
+        _address(function.library.function(function.symbol)),
+        _address(function.library.function(f"{function.symbol}Init")),
+        function.path,
+        function.symbol,
+        attributes,
+    )
+
+
+def _address(function: Any) -> int:
+    return 0 if function is None else ctypes.cast(function, ctypes.c_void_p).value or 0

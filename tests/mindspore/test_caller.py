@@ -1,0 +1,349 @@
+"""The native caller: kernels in PyNative mode, the same with it and without it.
+
+The whole suite runs with it and, with ATEN_BRIDGE_NATIVE_CALLER=0, without. What is here runs once
+more in a process in which MindSpore runs each operator at once (ATEN_BRIDGE_TEST_BLOCKING=1).
+"""
+
+import gc
+import os
+import resource
+import subprocess
+import sys
+import threading
+import weakref
+from pathlib import Path
+
+import mindspore as ms
+import numpy as np
+import pytest
+from host import GRADIENTS, KERNELS, MINDSPORE, assert_same, bridge_error, error_text
+from mindspore import mint, ops
+
+from aten_bridge.mindspore import kernel, native_caller
+from aten_bridge.mindspore._caller import NAME
+
+IS_ON = os.environ.get("ATEN_BRIDGE_NATIVE_CALLER") != "0"
+IS_BLOCKING = os.environ.get("ATEN_BRIDGE_TEST_BLOCKING") == "1"
+pytestmark = pytest.mark.usefixtures("pynative")
+needs_caller = pytest.mark.skipif(not IS_ON, reason="it is turned off")
+
+
+@pytest.fixture
+def pynative(cpu):
+    before = ms.get_context("mode")
+    ms.set_context(mode=ms.PYNATIVE_MODE)
+    if IS_BLOCKING:
+        ms.runtime.launch_blocking()
+    yield
+    ms.set_context(mode=before)
+
+
+def leaky_relu(**options):
+    return kernel(f"{GRADIENTS}:LeakyRelu", negative_slope=0.5, **options)
+
+
+def expected(x):
+    return np.where(x > 0, x, x * np.float32(0.5)).astype(x.dtype)
+
+
+def numbers(*shape, dtype=np.float32):
+    return (np.arange(np.prod(shape), dtype=np.float32).reshape(shape) - 7).astype(dtype)
+
+
+def run_python(script, **variables):
+    return subprocess.run(
+        [sys.executable, "-c", script],
+        env={**os.environ, **variables},
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+
+
+# ===--- which one, and why not ---===
+
+
+def test_says_which_one_it_is():
+    found = native_caller()
+    if IS_ON:
+        assert found
+        assert (found.path.name, found.reason) == (NAME, "")
+    else:
+        off = "the variable ATEN_BRIDGE_NATIVE_CALLER turns it off"
+        assert (found.path, found.reason) == (None, off)
+
+
+@needs_caller
+def test_calls_kernels_in_pynative_mode():
+    operator = leaky_relu()
+    x = ms.Tensor(numbers(4))
+    operator(x)
+    assert operator._function is not None
+    assert_same(operator._function(x), expected(numbers(4)))
+
+
+SCRIPT = f"""
+import mindspore as ms, numpy as np
+from aten_bridge.mindspore import kernel, native_caller
+print(kernel("{GRADIENTS}:LeakyRelu", negative_slope=0.5)(ms.Tensor(np.float32([-2, 2]))))
+print(native_caller().reason)
+"""
+
+
+def test_without_it_kernels_are_called_through_custom(tmp_path):
+    missing, broken = tmp_path / "missing.so", tmp_path / "broken.so"
+    broken.write_text("no library")
+    result, reason = run_python(
+        SCRIPT, ATEN_BRIDGE_NATIVE_CALLER="1", ATEN_BRIDGE_CALLER=str(missing)
+    ).splitlines()
+    assert result == "[-1.  2.]"
+    assert reason == f"{missing}: there is no such file; correct the variable ATEN_BRIDGE_CALLER"
+    result, reason = run_python(
+        SCRIPT, ATEN_BRIDGE_NATIVE_CALLER="1", ATEN_BRIDGE_CALLER=str(broken)
+    ).splitlines()
+    assert result == "[-1.  2.]"
+    assert reason == f"it cannot be used: {broken}: file too short"
+
+
+@needs_caller
+@pytest.mark.skipif(IS_BLOCKING, reason="it is such a process")
+def test_the_same_where_mindspore_runs_operators_at_once():
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(Path(__file__))],
+        env={**os.environ, "ATEN_BRIDGE_TEST_BLOCKING": "1"},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stdout
+
+
+# ===--- inputs ---===
+
+
+def test_inputs_of_any_strides_arrive_row_major():
+    operator, x = leaky_relu(), numbers(6, 8)
+    y = ms.Tensor(x)
+    for _ in range(2):  # the second is like the first
+        assert_same(operator(y), expected(x))
+        assert_same(operator(y.T), expected(x.T))
+        assert_same(operator(mint.transpose(y + 0, 0, 1)), expected(x.T))
+        assert_same(operator(y[1:4]), expected(x[1:4]))
+        assert_same(operator(y[2:5, 3:7]), expected(x[2:5, 3:7]))
+        assert_same(operator(y[3]), expected(x[3]))
+        assert_same(operator(y[:, ::2]), expected(x[:, ::2]))
+        assert_same(operator(mint.broadcast_to(y[:1], (3, 8))), expected(x[[0, 0, 0]]))
+
+
+def test_shapes_and_dtypes_that_change():
+    operator = leaky_relu()
+    for _ in range(2):
+        for shape in ((), (0,), (2, 0, 3), (1,), (3,), (2, 3), (1, 2, 3, 4)):
+            for dtype in (np.float32, np.float64):
+                x = numbers(*shape, dtype=dtype)
+                assert_same(operator(ms.Tensor(x)), expected(x))
+    x = ms.Tensor(numbers(4), ms.bfloat16)
+    assert operator(x).dtype == ms.bfloat16
+    assert_same(operator(x).astype(ms.float32), expected(numbers(4)))
+
+
+def test_inputs_that_mindspore_computes_meanwhile():
+    """MindSpore runs them in other threads: a call must not come before them, nor behind."""
+    operator, matmul = leaky_relu(), kernel(f"{GRADIENTS}:Matmul")
+    x = np.random.default_rng(0).standard_normal((300, 300)).astype(np.float32)
+    y = ms.Tensor(x)
+    custom = ops.Custom(f"{GRADIENTS}:Matmul", lambda a, b: a, lambda a, b: a, func_type="aot")
+
+    @ms.jit
+    def compiled(a, b):
+        return mint.matmul(a, b)
+
+    product = expected(x @ x)
+    wanted = expected(product @ x)
+    for multiply in (matmul, custom, mint.matmul, ops.matmul, compiled):
+        for _ in range(3):
+            result = operator(multiply(operator(multiply(y, y)), y))
+            np.testing.assert_allclose(result.asnumpy(), wanted, rtol=1e-3, atol=1e-2)
+    written = ms.Parameter(ms.Tensor(np.zeros_like(x)))
+    ops.assign(written, y)
+    result = operator(matmul(written, y))
+    ops.assign(written, y + 1)
+    np.testing.assert_allclose(result.asnumpy(), product, rtol=1e-3, atol=1e-2)
+
+
+def test_an_input_that_the_kernel_writes():
+    operator = kernel(f"{KERNELS}:WriteInput", out_shape=(3,), out_dtype=ms.float32)
+    for _ in range(2):
+        x = ms.Tensor(np.float32([1, 2, 3]))
+        operator(x).asnumpy()
+        assert x.asnumpy().tolist() != [1, 2, 3]
+
+
+def test_none_numbers_and_lists():
+    given = kernel(f"{MINDSPORE}:SumOfGiven")
+    join = kernel(f"{MINDSPORE}:Join")
+    x, y = ms.Tensor(numbers(3)), ms.Tensor(numbers(3) * 2)
+    for _ in range(2):
+        assert_same(given(x), numbers(3))
+        assert_same(given(None, y), numbers(3) * 2)
+        assert_same(given(x, None, y), numbers(3) * 3)
+        one = ms.Tensor(np.float32([1]))
+        assert_same(join(one, (x, y), one), np.float32([*numbers(3), *numbers(3) * 2, 1]))
+        assert_same(join(one, [y], one), np.float32([*numbers(3) * 2, 1]))
+
+
+# ===--- gradients ---===
+
+
+def test_gradients_of_every_order():
+    cube = kernel(f"{GRADIENTS}:Cube", grad=("CubeGrad", "CubeGradGrad", "CubeGradGradGrad"))
+    x = np.float32([1, 2, -3])
+
+    def first(a):
+        return ms.grad(lambda b: cube(b).sum())(a)
+
+    def second(a):
+        return ms.grad(lambda b: first(b).sum())(a)
+
+    for _ in range(2):
+        assert_same(first(ms.Tensor(x)), 3 * x**2)
+        assert_same(second(ms.Tensor(x)), 6 * x)
+        assert_same(ms.grad(lambda b: second(b).sum())(ms.Tensor(x)), np.full(3, 6, np.float32))
+
+
+def test_gradients_among_mindspores_own():
+    operator = leaky_relu(grad="LeakyReluGrad")
+    x = np.float32([1, -2, 3, -4])
+    slope = np.where(x > 0, 1, 0.5).astype(np.float32)
+    w = ms.Parameter(ms.Tensor(x * 2), name="w")
+    for _ in range(3):
+        y = ms.Tensor(x)
+        assert_same(ms.grad(lambda a: operator(a * 2) + 1)(y), 2 * slope)
+        assert_same(ms.grad(lambda a: operator(mint.exp(a * 0)) * operator(a))(y), slope)
+        assert_same(
+            ms.grad(lambda a: operator(a) * ops.stop_gradient(operator(a)))(y), slope * expected(x)
+        )
+        assert_same(ms.grad(lambda a: operator(ops.stop_gradient(a)) + a)(y), np.ones_like(x))
+        value, gradients = ms.value_and_grad(lambda a: operator(a * w).sum(), None, [w])(y)
+        assert_same(value, (2 * x * x).sum())
+        assert_same(gradients[0], x)
+        value, gradient = ms.value_and_grad(lambda a: operator(operator(a)))(y)
+        assert_same(value, expected(expected(x)))
+        assert_same(gradient, slope * slope)
+        results, pull = ms.vjp(lambda a: operator(a), y)
+        assert_same(results, expected(x))
+        assert_same(pull(ms.Tensor(x))[0], slope * x)
+
+
+def test_gradients_of_lists_and_several_results():
+    everything = kernel(f"{GRADIENTS}:Cat", grad="CatGrad")
+    topk = kernel(f"{GRADIENTS}:Topk", k=1, grad="TopkGrad")
+    x, y = ms.Tensor(np.float32([1, 2])), ms.Tensor(np.float32([3, 4, 5]))
+    for _ in range(2):
+        step = ms.grad(lambda a, b: (everything((a, b)) * everything([a, b])).sum(), (0, 1))
+        for gradient, one in zip(step(x, y), (x, y), strict=True):
+            assert_same(gradient, 2 * one.asnumpy())
+        assert_same(ms.grad(lambda a: topk(a)[0].sum())(y), np.float32([0, 0, 1]))
+
+
+def test_hooks_and_cells_that_are_computed_again():
+    operator, seen = leaky_relu(grad="LeakyReluGrad"), []
+
+    class Net(ms.nn.Cell):
+        def construct(self, x):
+            return operator(mint.mul(x, x))
+
+    net = Net()
+    net.recompute()
+    x = np.float32([1, -2])
+    assert_same(ms.grad(lambda a: net(a).sum())(ms.Tensor(x)), 2 * x)
+
+    def hooked(a):
+        y = operator(a)
+        y.register_hook(lambda gradient: seen.append(gradient.asnumpy()))
+        return (y * 3).sum()
+
+    assert_same(ms.grad(hooked)(ms.Tensor(x)), np.float32([3, 1.5]))
+    assert [one.tolist() for one in seen] == [[3, 3]]
+
+
+def test_no_gradient_is_an_error_where_it_is_needed():
+    operator, x = leaky_relu(), ms.Tensor(numbers(2))
+    assert error_text(ValueError, lambda: ms.grad(lambda a: operator(a))(x)) == (
+        "LeakyRelu: expected an operator with a gradient kernel where a network is differentiated, "
+        'got one without; name one with grad="...", as in kernel("./a.so:Cube", grad="CubeGrad")'
+    )
+    assert_same(operator(x), expected(numbers(2)))
+
+
+# ===--- errors, threads, memory ---===
+
+
+def test_errors_of_a_kernel():
+    operator = kernel(f"{KERNELS}:ThrowRuntimeError", out_shape=(2,), out_dtype=ms.float32)
+    x = ms.Tensor(numbers(2))
+    for _ in range(2):
+        run = (lambda: operator(x)) if IS_BLOCKING else (lambda: operator(x).asnumpy())
+        assert bridge_error(run) == (
+            "ThrowRuntimeError: thrown by the kernel (input 0: float32 [2]; output 0: float32 [2])"
+        )
+    assert_same(leaky_relu()(x), expected(numbers(2)))
+
+
+def test_faults_of_inputs_are_told_at_the_line():
+    operator, x = leaky_relu(), ms.Tensor(numbers(2))
+    operator(x)
+    text = "LeakyRelu: expected 1 input, got 2"
+    assert error_text(TypeError, lambda: operator(x, x)) == text
+    assert error_text(TypeError, lambda: operator(np.zeros(2))) == (
+        "LeakyRelu: input 0: expected a tensor, got a NumPy array; give it as "
+        "mindspore.Tensor(array)"
+    )
+
+
+def test_several_threads():
+    operator, faults = leaky_relu(), []
+
+    def work(number):
+        x = numbers(number + 1, 5)
+        for _ in range(50):
+            if not np.array_equal(operator(ms.Tensor(x)).asnumpy(), expected(x)):
+                faults.append(number)
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not faults
+
+
+@needs_caller
+def test_calls_keep_no_memory():
+    operator = leaky_relu(grad="LeakyReluGrad")
+    x = ms.Tensor(numbers(64, 64))
+    step = ms.grad(lambda a: operator(a))
+
+    def calls(forward, backward):
+        for i in range(forward):
+            y = operator(x)
+            if i % 100 == 0:
+                y.asnumpy()
+        for _ in range(backward):
+            step(x).asnumpy()
+        gc.collect()
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+    before = calls(2000, 50)
+    # 16 KiB a result: what one in a hundred kept would be 16 MiB.
+    assert calls(100_000, 300) - before < 8 * 1024
+
+
+def test_an_operator_goes_with_its_last_name():
+    operator = leaky_relu(grad="LeakyReluGrad")
+    x = ms.Tensor(numbers(2))
+    operator(x)
+    ms.grad(operator.__call__)(x).asnumpy()
+    gone = weakref.ref(operator)
+    del operator
+    gc.collect()
+    assert gone() is None
