@@ -53,7 +53,7 @@ def test_the_navigation_names_no_missing_page(pages):
     made = [f"reference/{name}.md" for name in ("command", "cmake")] + ["license.md"]
     hooks = (SITE / "hooks.py").read_text()
     assert all(name.removeprefix("reference/") in hooks for name in made)
-    modules = re.findall(r'^    "(\w+)": \("aten_bridge', hooks, re.M)
+    modules = re.findall(r'^    "(\w+)": \(\s*"aten_bridge', hooks, re.M)
     made += [f"reference/{name}.md" for name in modules]
     made += map(pages.page_of, pages.sources(["examples"]))
     assert set(NAVIGATION) <= {*written, *made}
