@@ -14,13 +14,15 @@
 #include <utility>
 #include <vector>
 
+// Autograd takes so much longer than what is here that compilers may make all of it small: cold.
+
 #pragma GCC visibility push(hidden)
 
 namespace aten_bridge::detail {
 
 /// Which of the inputs are tensors, or may be, among those of the first `parameters`.
-inline std::vector<int> tensor_inputs(const KernelDescriptor& kernel, const Arguments& arguments,
-                                      int parameters) {
+[[gnu::cold]] inline std::vector<int> tensor_inputs(const KernelDescriptor& kernel,
+                                                    const Arguments& arguments, int parameters) {
   std::vector<int> inputs;
   for (int i = 0; i < arguments.inputs; ++i) {
     const int parameter = input_parameter(arguments, i);
@@ -32,8 +34,9 @@ inline std::vector<int> tensor_inputs(const KernelDescriptor& kernel, const Argu
 }
 
 /// Each gradient has the dtype and shape of its input.
-inline void check_gradients(const KernelDescriptor& kernel, const Arguments& arguments,
-                            const std::vector<int>& inputs) {
+[[gnu::cold]] inline void check_gradients(const KernelDescriptor& kernel,
+                                          const Arguments& arguments,
+                                          const std::vector<int>& inputs) {
   Report report(kernel.operator_name);
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const Operand& input = arguments.operands[inputs[i]];
@@ -50,8 +53,9 @@ inline void check_gradients(const KernelDescriptor& kernel, const Arguments& arg
 
 /// Throws `Error` where the function wrote its inputs, which is called twice, or where autograd
 /// knows nothing of what it gives: silent zeros would be taken for gradients.
-inline void check_recorded(const KernelDescriptor& kernel, const Arguments& arguments,
-                           const std::vector<int>& inputs, const std::vector<at::Tensor>& results) {
+[[gnu::cold]] inline void check_recorded(const KernelDescriptor& kernel, const Arguments& arguments,
+                                         const std::vector<int>& inputs,
+                                         const std::vector<at::Tensor>& results) {
   Report report(kernel.operator_name);
   for (int i = 0; i < arguments.inputs; ++i) {
     const Operand& input = arguments.operands[i];
@@ -83,11 +87,9 @@ inline void check_recorded(const KernelDescriptor& kernel, const Arguments& argu
 
 /// What autograd finds for each of the inputs; undefined where that is zeros. Behind the inputs of
 /// the first `parameters` are the gradients of the results.
-inline std::vector<at::Tensor> compute_gradients(const KernelDescriptor& kernel,
-                                                 const Arguments& arguments, int parameters,
-                                                 const std::vector<int>& inputs,
-                                                 const std::vector<at::Tensor>& results,
-                                                 bool differentiable) {
+[[gnu::cold]] inline std::vector<at::Tensor> compute_gradients(
+    const KernelDescriptor& kernel, const Arguments& arguments, int parameters,
+    const std::vector<int>& inputs, const std::vector<at::Tensor>& results, bool differentiable) {
   Report report(kernel.operator_name);
   std::vector<at::Tensor> outputs;
   std::vector<at::Tensor> given;
@@ -214,7 +216,7 @@ ATEN_BRIDGE_INLINE std::vector<at::Tensor> GradientBase::results(const Arguments
   return gradients;
 }
 
-ATEN_BRIDGE_INLINE std::vector<at::Tensor> GradientBase::differentiate(
+[[gnu::cold]] ATEN_BRIDGE_INLINE std::vector<at::Tensor> GradientBase::differentiate(
     const Arguments& arguments, const std::vector<int>& inputs, bool differentiable) const {
   const std::vector<at::Tensor> results = forward(arguments);
   if (of_function_) {

@@ -61,53 +61,82 @@ class WriteResults final : public ResultPolicy {
       : ResultPolicy(/*host_has_memory=*/true), sizes_(sizes) {}
 
   void take(const Arguments& arguments, at::Tensor* results, int count) const override {
-    check(arguments, results, count);
-    const bool overlaps = std::any_of(results, results + count, [&](const at::Tensor& result) {
-      return overlaps_outputs(arguments, result);
-    });
-    const Tensors separate = overlaps ? separated(arguments, results, count) : Tensors();
+    bool overlaps = false;
     for (int i = 0; i < count; ++i) {
-      const at::Tensor& result = overlaps ? separate[static_cast<std::size_t>(i)] : results[i];
-      write(arguments, arguments.output(i).view, result, overlaps);
+      const Operand& output = arguments.output(i);
+      if (!has_form(*arguments.kernel, output, results[i]) || !is_there(output, results[i])) {
+        refuse(arguments, results, count);
+      }
+      overlaps = overlaps || overlaps_outputs(arguments, results[i]);
+    }
+    if (overlaps || arguments.kernel->is_data_dependent) {
+      write_with_care(arguments, results, count);
+      return;
+    }
+    for (int i = 0; i < count; ++i) {
+      write(arguments.output(i).view, results[i]);
     }
   }
 
  private:
-  static void check(const Arguments& arguments, const at::Tensor* results, int count) {
-    Report report(arguments.kernel->operator_name);
-    for (int i = 0; i < count; ++i) {
-      const at::Tensor& result = results[i];
-      const Operand& operand = arguments.output(i);
-      const at::Tensor& output = operand.view;
-      const bool is_largest = arguments.kernel->is_data_dependent;
-      if (!result.defined() && arguments.kernel->is_gradient) {
-        continue;
-      }
-      if (!result.defined() || result.scalar_type() != output.scalar_type() ||
-          (is_largest ? result.numel() > operand.desc.numel : result.sizes() != output.sizes())) {
-        report.add(Status::kOutput, {operand.name.text(), ": expected ", operand.desc.text(),
-                                     is_largest ? " or less of it, got " : as_allocated(arguments),
-                                     tensor_text(result), " from the kernel"});
-      } else if (result.device() != output.device()) {
-        report.add(Status::kDevice,
-                   {operand.name.text(), ": expected a tensor on ", output.device().str(),
-                    ", got one on ", result.device().str(), " from the kernel"});
-      }
+  static bool has_form(const KernelDescriptor& kernel, const Operand& output,
+                       const at::Tensor& result) {
+    if (!result.defined()) {
+      return kernel.is_gradient;
     }
-    report.raise_if_failed();
+    return result.scalar_type() == output.view.scalar_type() &&
+           (kernel.is_data_dependent ? result.numel() <= output.desc.numel
+                                     : result.sizes() == output.view.sizes());
+  }
+  static bool is_there(const Operand& output, const at::Tensor& result) {
+    return !result.defined() || result.device() == output.view.device();
   }
 
-  void write(const Arguments& arguments, const at::Tensor& output, const at::Tensor& result,
-             bool may_be_in_place) const {
-    if (arguments.kernel->is_data_dependent) {
+  [[noreturn, gnu::cold, gnu::noinline]] static void refuse(const Arguments& arguments,
+                                                            const at::Tensor* results, int count) {
+    const KernelDescriptor& kernel = *arguments.kernel;
+    Report report(kernel.operator_name);
+    for (int i = 0; i < count; ++i) {
+      const Operand& output = arguments.output(i);
+      if (!has_form(kernel, output, results[i])) {
+        report.add(Status::kOutput,
+                   {output.name.text(), ": expected ", output.desc.text(),
+                    kernel.is_data_dependent ? " or less of it, got " : as_allocated(arguments),
+                    tensor_text(results[i]), " from the kernel"});
+      } else if (!is_there(output, results[i])) {
+        report.add(Status::kDevice,
+                   {output.name.text(), ": expected a tensor on ", output.view.device().str(),
+                    ", got one on ", results[i].device().str(), " from the kernel"});
+      }
+    }
+    report.raise();
+  }
+
+  static void write(const at::Tensor& output, const at::Tensor& result) {
+    if (result.defined()) {
+      output.copy_(result);
+    } else {
+      output.zero_();  // a gradient
+    }
+  }
+
+  /// Where results are in the host's memory, or only the begin of that is written.
+  [[gnu::cold, gnu::noinline]] void write_with_care(const Arguments& arguments,
+                                                    const at::Tensor* results, int count) const {
+    const Tensors separate = separated(arguments, results, count);
+    for (int i = 0; i < count; ++i) {
+      const at::Tensor& result = separate[static_cast<std::size_t>(i)];
+      const at::Tensor& output = arguments.output(i).view;
+      if (!arguments.kernel->is_data_dependent) {
+        if (!result.defined() || !is_in_place(output, result)) {
+          write(output, result);
+        }
+        continue;
+      }
       output.flatten().slice(0, 0, result.numel()).copy_(result.flatten());
       if (sizes_ != nullptr) {
         sizes_->push_back(result.sizes().vec());
       }
-    } else if (!result.defined()) {  // a gradient of zeros
-      output.zero_();
-    } else if (!may_be_in_place || !is_in_place(output, result)) {
-      output.copy_(result);
     }
   }
 
