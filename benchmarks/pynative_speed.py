@@ -1,6 +1,6 @@
 """What a kernel's call costs in MindSpore's PyNative mode: by the native caller and ops.Custom.
 
-    PYTHONPATH=python python benchmarks/pynative_speed.py build/bench/tests/test_gradients.so
+    PYTHONPATH=python python benchmarks/pynative_speed.py build/test/tests/test_gradients.so
 
 prints in Markdown the least and the median of the rounds, in microseconds for a call on 2x2
 float32, beside MindSpore's own relu: both with MindSpore's queues, its default, and where it runs

@@ -21,6 +21,7 @@ from pathlib import Path
 # pip's settings that say where packages are, by uv's names for them.
 SETTINGS = {
     "cert": "SSL_CERT_FILE",
+    "default-timeout": "UV_HTTP_TIMEOUT",
     "extra-index-url": "UV_INDEX",
     "find-links": "UV_FIND_LINKS",
     "index-url": "UV_DEFAULT_INDEX",
@@ -84,10 +85,10 @@ def make(directory, requirements):
     pip = [python, "-m", "pip", "--disable-pip-version-check"]
     listed = subprocess.run([*pip, "config", "list"], stdout=subprocess.PIPE, text=True).stdout
     sync = [python, "-m", "uv", "pip", "sync", "--python", python, lock]
-    if not (
-        run([*pip, "install", "--quiet", f"uv=={pinned_in(lock)['uv']}"])
-        and run(sync, env={**uv_settings(listed), **os.environ})
-    ):
+    own = {**os.environ, "PIP_USER": "0"}
+    has_uv = run([*pip, "install", "--quiet", f"uv=={pinned_in(lock)['uv']}"], env=own)
+    is_done = has_uv and run(sync, env={**uv_settings(listed), **own})
+    if not (is_done or run([*pip, "install", "-r", lock], env=own)):  # by settings that uv lacks
         sys.exit(
             f"aten_bridge: the packages of {lock} could not be installed in {directory}; the "
             "reason stands above. Connect to the internet, or activate an environment that has "
@@ -108,13 +109,18 @@ def run(command, quiet=False, **options):
 
 
 def uv_settings(listed):
-    """The variables that tell uv what `pip config list` has printed; the last line counts."""
-    found = re.findall(r"^(?:global|install|:env:)\.([\w-]+)=(.+)$", listed, re.MULTILINE)
+    """The variables that tell uv what `pip config list` has printed.
+
+    What is set for a command stands before what is global, and environment variables before both,
+    as in pip, which skips empty ones.
+    """
+    sections = ("global", "install", ":env:")
+    found = re.findall(r"^(global|install|:env:)\.([\w-]+)=(.+)$", listed, re.MULTILINE)
     separators = {"find-links": ","}  # of several
     return {
         SETTINGS[key]: separators.get(key, " ").join(ast.literal_eval(text).split())
-        for key, text in found
-        if key in SETTINGS
+        for _, key, text in sorted(found, key=lambda one: sections.index(one[0]))
+        if key in SETTINGS and ast.literal_eval(text)
     }
 
 

@@ -459,7 +459,8 @@ mindspore::ValuePtr attribute_value(const py::handle& value) {
 class Caller {
  public:
   Caller(std::uintptr_t function, std::uintptr_t init, std::string path, std::string name,
-         const py::dict& attributes) {
+         const py::dict& attributes, bool keeps_states)
+      : keeps_states_(keeps_states) {
     auto target = std::make_shared<Target>();
     target->function = reinterpret_cast<KernelFunction>(function);
     target->init = reinterpret_cast<InitFunction>(init);
@@ -500,12 +501,14 @@ class Caller {
     if (signature == nullptr) {
       return false;
     }
-    if (signatures_.size() >= kMaxSignatures) {
-      forget_some();
+    if (signatures_.size() >= kMaxSignatures && !keeps_states_) {
+      signatures_.clear();
     }
     signatures_[std::move(inputs.key)] = std::move(signature);
     return true;
   }
+
+  std::size_t signature_count() const { return signatures_.size(); }
 
   /// A call whose results no other with such arguments has.
   PyObject* call_once(const py::sequence& arguments, const std::vector<std::string>& dtypes,
@@ -520,13 +523,6 @@ class Caller {
 
  private:
   static constexpr std::size_t kMaxSignatures = 1024;
-
-  /// All but those with a state.
-  void forget_some() {
-    for (auto it = signatures_.begin(); it != signatures_.end();) {
-      it = it->second->extra.KernelData() == nullptr ? signatures_.erase(it) : std::next(it);
-    }
-  }
 
   std::shared_ptr<Signature> make_signature(const py::sequence& arguments,
                                             const std::vector<std::string>& dtypes,
@@ -625,6 +621,8 @@ class Caller {
 
   std::shared_ptr<const Target> target_;
   mindspore::PrimitivePtr primitive_;
+  bool
+      keeps_states_;  // that calls change, so that signatures, which have them, are never forgotten
   std::thread::id thread_ = std::this_thread::get_id();
   std::unordered_map<Key, std::shared_ptr<Signature>, KeyHash> signatures_;
 };
@@ -655,8 +653,10 @@ PYBIND11_MODULE(aten_bridge_caller, m) {
   m.def("set_custom_cells", [](int count) { custom_cells = count; });
   m.doc() = "Calls kernels in MindSpore's PyNative mode.";
   py::class_<Caller, std::shared_ptr<Caller>>(m, "Caller")
-      .def(py::init<std::uintptr_t, std::uintptr_t, std::string, std::string, const py::dict&>())
+      .def(py::init<std::uintptr_t, std::uintptr_t, std::string, std::string, const py::dict&,
+                    bool>())
       .def("add", &Caller::add)
+      .def("signature_count", &Caller::signature_count)
       .def("call_once",
            [](Caller& self, const py::sequence& arguments, const std::vector<std::string>& dtypes,
               const std::vector<ShapeVector>& shapes) {

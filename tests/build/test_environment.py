@@ -136,14 +136,11 @@ def test_the_environment_is_made_once_and_again_when_it_is_stale(
             "no virtual environment could be made; the reason stands above. Debian and Ubuntu have "
             "the module venv in a package of its own: apt install python3-venv.",
         ),
-        *(
-            (
-                failing,
-                "the packages of {lock} could not be installed in {folder}; the reason stands "
-                "above. Connect to the internet, or activate an environment that has what "
-                "{requirements} names.",
-            )
-            for failing in ("uv==1.2.3", "sync")
+        (
+            "pip",
+            "the packages of {lock} could not be installed in {folder}; the reason stands "
+            "above. Connect to the internet, or activate an environment that has what "
+            "{requirements} names.",
         ),
     ],
 )
@@ -156,6 +153,17 @@ def test_a_failure_is_a_sentence(environment, tmp_path, requirements, failing, s
     words = {"lock": lock, "folder": folder, "requirements": requirements}
     assert str(stopped.value) == "aten_bridge: " + sentence.format(**words)
     assert not (folder / "complete").exists()
+
+
+@pytest.mark.parametrize("failing", ["uv==1.2.3", "sync"])
+def test_pip_installs_where_uv_fails(environment, tmp_path, requirements, failing):
+    folder = tmp_path / "environment"
+    folder.mkdir()
+    environment.failing = failing
+    python = environment.make(folder, requirements)
+    lock = requirements.with_suffix(".lock")
+    pip = f"{python} -m pip --disable-pip-version-check"
+    assert environment.commands[-1] == f"{pip} install -r {lock}"
 
 
 @pytest.mark.parametrize("version", [(3, 10, 4), (3, 13, 0)])
@@ -177,6 +185,11 @@ def test_wrong_python_version(environment, monkeypatch, tmp_path, requirements, 
     ("listed", "settings"),
     [
         ("", {}),
+        (
+            ":env:.index-url='https://a.example'\nglobal.index-url='https://b.example'\n",
+            {"UV_DEFAULT_INDEX": "https://a.example"},
+        ),
+        ("global.index-url=''\n", {}),
         ("global.index-url='https://a.example'\n", {"UV_DEFAULT_INDEX": "https://a.example"}),
         ("global.cert='/a'\n:env:.cert='/b'\n", {"SSL_CERT_FILE": "/b"}),
         (":env:.find-links='/a /b'\n", {"UV_FIND_LINKS": "/a,/b"}),

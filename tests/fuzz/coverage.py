@@ -30,7 +30,7 @@ UNREACHABLE = [
         None,
         "of a second library",
     ),
-    ("hosts/pytorch/registry.h", r"^    library_table.release = ", r"^    };", "likewise"),
+    ("hosts/pytorch/registry.h", r"^    library_table\(\).release = ", r"^    };", "likewise"),
     (
         "hosts/introspection/answers.h",
         r"^\[\[gnu::cold\]\] inline const char\* describe_library\(",

@@ -347,3 +347,15 @@ def test_an_operator_goes_with_its_last_name():
     del operator
     gc.collect()
     assert gone() is None
+
+
+@needs_caller
+def test_shapes_beyond_the_kept_ones_make_others_forgotten():
+    op = leaky_relu()
+    for count in range(1, 1300):
+        x = numbers(count)
+        if count % 400 == 1:
+            np.testing.assert_array_equal(op(ms.Tensor(x)).asnumpy(), expected(x))
+        else:
+            op(ms.Tensor(x))
+    assert 0 < op._caller.signature_count() <= 1024

@@ -143,7 +143,10 @@ class WriteResults final : public ResultPolicy {
   std::vector<std::vector<int64_t>>* sizes_;
 };
 
-inline constexpr WriteResults kWriteResults;
+inline const WriteResults& write_results() {
+  static constexpr WriteResults policy;
+  return policy;
+}
 
 /// Hands on what a kernel returns, to a host that takes new tensors.
 class ReturnResults final : public ResultPolicy {

@@ -144,7 +144,7 @@ decltype(auto) results_of([[maybe_unused]] HostCall& host) {
   if constexpr (HostCall::kSizesAfterRun) {
     return WriteResults(host.result_sizes());
   } else {
-    return (kWriteResults);
+    return write_results();
   }
 }
 

@@ -92,7 +92,7 @@ class Attributes {
   virtual std::string advice(const char* name) const = 0;
 
   /// Adds to the report that an attribute is not there, or not what was `expected`.
-  virtual void add_fault(const char* name, const char* expected, Report& report) const;
+  virtual inline void add_fault(const char* name, const char* expected, Report& report) const;
 
   /// Returns false, and leaves `value` alone, if the attribute is not there or of another type:
   /// hosts convert nothing, and neither does the bridge.

@@ -1,6 +1,6 @@
 // What PyTorch says in English alone, and the bridge has to understand: all phrases, in one place.
 // pytorch_texts_test, which the matrix runs with each PyTorch, fails where one says it otherwise;
-// tests/matrix/pytorch_texts.py does for what PyTorch's Python part says.
+// tests/pytorch/test_pytorch_texts.py does for what PyTorch's Python part says.
 //
 // SPDX-License-Identifier: Apache-2.0
 

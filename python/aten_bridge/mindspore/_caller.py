@@ -134,6 +134,7 @@ def make_caller(model: KernelModel, attributes: dict[str, Any]) -> Any:
         function.path,
         function.symbol,
         attributes,
+        description is None or description.has_side_effect,
     )
 
 

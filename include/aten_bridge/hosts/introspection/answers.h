@@ -259,20 +259,7 @@ inline TableEntry** end_of_entries = &first_entry;
 /// Whether anybody has asked the library, who is told then what did not become an operator.
 inline bool is_asked = false;
 
-[[gnu::cold]] ATEN_BRIDGE_INLINE TableEntry::TableEntry(const KernelBase& kernel_of_entry,
-                                                        at::DeviceType device_of_kernel,
-                                                        const HostMessages& messages_of_host,
-                                                        const char* hosts_of_kernel) noexcept
-    : kernel(kernel_of_entry),
-      device(device_of_kernel),
-      messages(messages_of_host),
-      hosts(hosts_of_kernel) {
-  *end_of_entries = this;
-  end_of_entries = &next;
-}
-
 [[gnu::cold]] inline const char* describe_library() {
-  is_asked = true;
   std::string json = join({R"({"pytorch": ")", TORCH_VERSION_MAJOR, ".", TORCH_VERSION_MINOR,
                            R"(", "cxx11_abi": )", _GLIBCXX_USE_CXX11_ABI != 0 ? "true" : "false",
                            R"(, "fault": )"});
@@ -302,14 +289,17 @@ inline bool is_asked = false;
   ATEN_BRIDGE_TEXT_OF(major) "." ATEN_BRIDGE_TEXT_OF(minor) "." ATEN_BRIDGE_TEXT_OF(patch)
 
 /// A host's ordinary code adds what it answers.
-inline LibraryTable library_table = {
-    kPythonInterface,
-    ATEN_BRIDGE_VERSION_TEXT(ATEN_BRIDGE_VERSION_MAJOR, ATEN_BRIDGE_VERSION_MINOR,
-                             ATEN_BRIDGE_VERSION_PATCH),
-    nullptr,
-    &describe_library,
-    &infer_of_library,
-    nullptr};
+inline LibraryTable& library_table() {
+  static LibraryTable table = {
+      kPythonInterface,
+      ATEN_BRIDGE_VERSION_TEXT(ATEN_BRIDGE_VERSION_MAJOR, ATEN_BRIDGE_VERSION_MINOR,
+                               ATEN_BRIDGE_VERSION_PATCH),
+      nullptr,
+      &describe_library,
+      &infer_of_library,
+      nullptr};
+  return table;
+}
 #undef ATEN_BRIDGE_VERSION_TEXT
 #undef ATEN_BRIDGE_TEXT_OF
 
@@ -317,10 +307,33 @@ inline LibraryTable library_table = {
 
 #pragma GCC visibility pop
 
-/// What the library has to tell.
-extern "C" ATEN_BRIDGE_PUBLIC inline const aten_bridge::detail::LibraryTable*
+/// What the library has to tell. Libraries with a kernel have it.
+extern "C" __attribute__((visibility("default"))) inline const aten_bridge::detail::LibraryTable*
 aten_bridge_library() {
-  return &aten_bridge::detail::library_table;
+  return &aten_bridge::detail::library_table();
 }
+
+#pragma GCC visibility push(hidden)
+
+namespace aten_bridge::detail {
+
+inline const LibraryTable* (*exported_table)() = nullptr;
+
+[[gnu::cold]] ATEN_BRIDGE_INLINE TableEntry::TableEntry(const KernelBase& kernel_of_entry,
+                                                        at::DeviceType device_of_kernel,
+                                                        const HostMessages& messages_of_host,
+                                                        const char* hosts_of_kernel) noexcept
+    : kernel(kernel_of_entry),
+      device(device_of_kernel),
+      messages(messages_of_host),
+      hosts(hosts_of_kernel) {
+  exported_table = &aten_bridge_library;
+  *end_of_entries = this;
+  end_of_entries = &next;
+}
+
+}  // namespace aten_bridge::detail
+
+#pragma GCC visibility pop
 
 #endif  // ATEN_BRIDGE_HOSTS_INTROSPECTION_ANSWERS_H_

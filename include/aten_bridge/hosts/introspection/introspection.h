@@ -82,10 +82,10 @@ struct LibraryTable {
   /// What infer_for_python() says of the kernel of that number.
   const char* (*infer)(int kernel, const PythonInput* inputs, int input_count,
                        const PythonAttribute* attributes, int attribute_count, int* status);
-  /// {"operators": [["my_ops::leaky_relu", "LeakyRelu", "default", "out"], ...], "faults": ""}: what
-  /// the kernels are in PyTorch, with their overloads, and why others did not become operators, a
-  /// line each. With `replace`, kernels whose names are taken are registered now instead of others.
-  /// Null where PyTorch is no host.
+  /// {"operators": [["my_ops::leaky_relu", "LeakyRelu", "default", "out"], ...], "faults": ""}:
+  /// what the kernels are in PyTorch, with their overloads, and why others did not become
+  /// operators, a line each. With `replace`, kernels whose names are taken are registered now
+  /// instead of others. Null where PyTorch is no host.
   const char* (*register_with_pytorch)(int replace);
 };
 

@@ -122,8 +122,9 @@ class MindSporePlugin : public MindSporeCall {
     try {
       kernel.invoke(arguments);
     } catch (const c10::Error& error) {
-      if (!lacks_kernel(error.what_without_backtrace()) || (!invoke_wider(kernel, arguments, wider_unsigned) &&
-                                   !invoke_wider(kernel, arguments, wider_number))) {
+      if (!lacks_kernel(error.what_without_backtrace()) ||
+          (!invoke_wider(kernel, arguments, wider_unsigned) &&
+           !invoke_wider(kernel, arguments, wider_number))) {
         throw;
       }
     }

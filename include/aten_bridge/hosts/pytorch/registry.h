@@ -167,10 +167,10 @@ class PyTorchRegistry {
 
  private:
   [[gnu::cold]] PyTorchRegistry() {
-    library_table.release = [](const char* qualified_name, int device) {
+    library_table().release = [](const char* qualified_name, int device) {
       get().release(qualified_name, static_cast<at::DeviceType>(device));
     };
-    library_table.register_with_pytorch = &answer;
+    library_table().register_with_pytorch = &answer;
     std::atexit(&print_faults);
   }
 
@@ -326,8 +326,9 @@ class PyTorchRegistry {
 };
 
 ATEN_BRIDGE_INLINE void register_with_pytorch(const PyTorchKernel& kernel) noexcept {
+  PyTorchRegistry& registry = PyTorchRegistry::get();  // which adds itself to the library's table
   if (!kernel.kernel->info.is_raw) {
-    PyTorchRegistry::get().register_kernel(kernel, /*replaces=*/false);
+    registry.register_kernel(kernel, /*replaces=*/false);
   }
 }
 
