@@ -1,7 +1,7 @@
 // Calls without end: many threads, kernels and shapes by turns, errors between. Each call has to do
 // what the first of its kind did, and memory must not grow.
 //
-//   soak_test [seconds [threads [calls of each thread]]]      at least so long, and at least so many
+//   soak_test [seconds [threads [calls of each thread]]]  at least so long, and so many
 //
 // The threads stay; in each round another thread is born, calls and ends, and operators are made
 // anew. Memory is what is allocated, by the allocator's own count, and what the process has

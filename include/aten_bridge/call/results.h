@@ -144,8 +144,8 @@ class WriteResults final : public ResultPolicy {
 };
 
 inline const WriteResults& write_results() {
-  static constexpr WriteResults policy;
-  return policy;
+  static constexpr WriteResults kPolicy;
+  return kPolicy;
 }
 
 /// Hands on what a kernel returns, to a host that takes new tensors.
