@@ -11,7 +11,7 @@ namespace {
 
 namespace detail = aten_bridge::detail;
 
-const at::TensorOptions kMeta = at::TensorOptions().device(at::kMeta);
+const at::TensorOptions meta_options = at::TensorOptions().device(at::kMeta);
 
 /// What PyTorch says of what `call` does.
 template <class Call>
@@ -27,32 +27,33 @@ std::string error_of(const Call& call) {
 }
 
 TEST(PyTorchTextsTest, TheValueOfAMetaTensor) {
-  const std::string text = error_of([] { at::empty({}, kMeta).item(); });
+  const std::string text = error_of([] { at::empty({}, meta_options).item(); });
   EXPECT_TRUE(detail::is_about_data(text)) << text;
   EXPECT_TRUE(detail::is_about_meta(text)) << text;
 }
 
 TEST(PyTorchTextsTest, ACopyOfAMetaTensor) {
-  const std::string text = error_of([] { at::empty({2}, kMeta).to(at::kCPU); });
+  const std::string text = error_of([] { at::empty({2}, meta_options).to(at::kCPU); });
   EXPECT_TRUE(detail::is_about_data(text)) << text;
 }
 
 TEST(PyTorchTextsTest, AnOperatorWithoutAFunctionForMetaTensors) {
-  const std::string text = error_of([] { at::bincount(at::empty({2}, kMeta.dtype(at::kLong))); });
+  const std::string text =
+      error_of([] { at::bincount(at::empty({2}, meta_options.dtype(at::kLong))); });
   EXPECT_EQ(detail::operator_without_meta(text), "aten::bincount") << text;
   EXPECT_TRUE(detail::is_about_meta(text)) << text;
 }
 
 TEST(PyTorchTextsTest, AConvolutionOfMetaTensors) {
   const std::string text = error_of([] {
-    at::conv2d(at::empty({1, 1, 4, 4}, kMeta), at::empty({1, 1, 2, 2}, kMeta));
+    at::conv2d(at::empty({1, 1, 4, 4}, meta_options), at::empty({1, 1, 2, 2}, meta_options));
   });
   EXPECT_EQ(detail::operator_without_meta(text), "convolution_overrideable") << text;
 }
 
 TEST(PyTorchTextsTest, ShapesThatAreWrongAreAboutNoneOfThese) {
   const std::string text = error_of([] {
-    at::mm(at::empty({2, 3}, kMeta), at::empty({2}, kMeta));
+    at::mm(at::empty({2, 3}, meta_options), at::empty({2}, meta_options));
   });
   EXPECT_NE(text, "nothing");
   EXPECT_FALSE(detail::is_about_data(text)) << text;
