@@ -5,6 +5,7 @@ import warnings
 
 import pytest
 import torch
+import torch._dynamo.testing
 from torch._dynamo.backends.common import aot_autograd
 
 from aten_bridge.torch import load

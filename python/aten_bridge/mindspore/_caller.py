@@ -125,7 +125,10 @@ def make_caller(model: KernelModel, attributes: dict[str, Any]) -> Any:
     """The caller of an operator; None where ops.Custom has to call it."""
     module = _open()[1]
     description = model.description
-    if module is None or (description is not None and description.device != "cpu"):
+    if module is None:
+        return None
+    # A state that calls change has to be one, whichever way an operator is called.
+    if description is not None and (description.device != "cpu" or description.has_side_effect):
         return None
     function = model.function
     return module.Caller(
@@ -134,7 +137,7 @@ def make_caller(model: KernelModel, attributes: dict[str, Any]) -> Any:
         function.path,
         function.symbol,
         attributes,
-        description is None or description.has_side_effect,
+        description is None,
     )
 
 

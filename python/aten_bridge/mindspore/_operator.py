@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import itertools
 import json
+import math
 import threading
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -44,6 +45,7 @@ _COUNTED = "aten_bridge_counted"  # kCountedAttribute of the same
 _OUTPUTS = "aten_bridge_outputs"
 _CALL = "aten_bridge_call"
 _SERIAL_NUMBER = "aten_bridge_serial_number"
+_MAX_ELEMENTS = 2**48  # of a result that no memory holds, about which ops.Custom has the words
 
 _serial_numbers = itertools.count()
 
@@ -251,8 +253,9 @@ class Kernel(ops.Custom):
         shapes = [outcome.shape] if is_one else outcome.shape
         types = [outcome.dtype] if is_one else outcome.dtype
         dtypes = [NAMES.get(one.element_type(), "") for one in types]
-        if not (dtypes and all(dtypes)):
-            return NotImplemented  # one that MindSpore alone has
+        is_too_large = any(math.prod(shape) > _MAX_ELEMENTS for shape in shapes)
+        if not (dtypes and all(dtypes)) or is_too_large:  # of a dtype that MindSpore alone has
+            return NotImplemented
         if not keeps:
             return self._caller.call_once(args, dtypes, shapes)
         if not self._caller.add(args, dtypes, shapes):
