@@ -17,6 +17,7 @@ def expected_files():
         "python/aten_bridge": "aten_bridge",
         "include": "aten_bridge/include",
         "cmake/package": "aten_bridge/cmake/package",
+        "plugin/caller": "aten_bridge/caller",
         "examples/kernel_package": "aten_bridge/examples/kernel_package",
     }
     return {

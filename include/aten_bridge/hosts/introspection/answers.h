@@ -307,8 +307,9 @@ inline LibraryTable& library_table() {
 
 #pragma GCC visibility pop
 
-/// What the library has to tell. Libraries with a kernel have it.
-extern "C" __attribute__((visibility("default"))) inline const aten_bridge::detail::LibraryTable*
+/// What the library has to tell. Libraries with a kernel have it. Protected: a library that was
+/// opened before, for everybody to see, does not answer in this one's place.
+extern "C" __attribute__((visibility("protected"))) inline const aten_bridge::detail::LibraryTable*
 aten_bridge_library() {
   return &aten_bridge::detail::library_table();
 }
