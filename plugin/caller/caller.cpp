@@ -1,4 +1,4 @@
-// Calls kernels in MindSpore's PyNative mode, in the place of ops.Custom: the same C functions, by
+// Calls kernels in MindSpore's PyNative mode instead of ops.Custom: the same C functions, by
 // MindSpore's extension interface (ops.CustomOpBuilder), which takes a tenth of the time.
 //
 // One module serves all kernels, and knows nothing of PyTorch. It is compiled for one version of
@@ -248,6 +248,17 @@ struct Target {
   std::string full_name;
 };
 
+/// Throws what ops.Custom says (MindSpore 2.10) if a function of the library has failed.
+void check_status(const Target& target, int status) {
+  if (status != 0) {
+    MS_LOG(EXCEPTION) << "Return value from CPU AOT kernel(" << target.path << ")'s function("
+                      << target.name << ") is " << status
+                      << ". Any return value not equal to 0 will be treated as user defined error "
+                         "code and we will terminate execution. If termination is not your "
+                         "purpose, please set return value to 0.";
+  }
+}
+
 /// Leaves the interpreter's lock, where this thread has it.
 class Unlocked {
  public:
@@ -333,14 +344,7 @@ class Call final : public ms::pynative::PyboostRunner {
       MS_LOG(EXCEPTION) << "For 'Custom' on CPU, operator failed when executing user defined file "
                         << target_->path << "! Error message is " << error.what();
     }
-    if (status != 0) {
-      MS_LOG(EXCEPTION)
-          << "Return value from CPU AOT kernel(" << target_->path << ")'s function("
-          << target_->name << ") is " << status
-          << ". Any return value not equal to 0 will be treated as user defined error code and we "
-             "will terminate execution. If termination is not your purpose, please set return "
-             "value to 0.";
-    }
+    check_status(*target_, status);
   }
 
   std::shared_ptr<const Target> target_;
@@ -555,14 +559,7 @@ class Caller {
       const py::gil_scoped_release released;
       const int status = target_->init(signature.ndims.data(), signature.shapes.data(),
                                        signature.dtypes.data(), &signature.extra);
-      if (status != 0) {
-        MS_LOG(EXCEPTION)
-            << "Return value from CPU AOT kernel(" << target_->path << ")'s function("
-            << target_->name << ") is " << status
-            << ". Any return value not equal to 0 will be treated as user defined error code and "
-               "we will terminate execution. If termination is not your purpose, please set "
-               "return value to 0.";
-      }
+      check_status(*target_, status);
     }
     signature.workspaces = signature.extra.WorkSpace();
   }

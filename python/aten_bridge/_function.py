@@ -251,12 +251,11 @@ class Function:
                 faults[name] = f"expected {expected}, got an unknown name" + did_you_mean(
                     name, types
                 )
-        for name, attribute in types.items():
-            if attribute.is_required and given.get(name) is None:
-                faults[name] = (
-                    f"expected {attribute.text}, got nothing; give it where the operator is made, "
-                    f"as in {self.maker}({self.full_name!r}, {name}=...)"
-                )
+        for name, attribute in _introspection.missing_attributes(types, given).items():
+            faults[name] = (
+                f"expected {attribute.text}, got nothing; give it where the operator is made, as "
+                f"in {self.maker}({self.full_name!r}, {name}=...)"
+            )
         return faults
 
     def _type_faults(self, attributes: dict[str, Any]) -> dict[str, str]:

@@ -73,6 +73,22 @@ class Attribute(NamedTuple):
     is_required: bool
 
 
+def read_attributes(rows: Sequence[Sequence[Any]]) -> dict[str, Attribute]:
+    """Attributes by name, from the rows of a description."""
+    return {name: Attribute(AttributeType(row[0]), *row[1:]) for name, *row in rows}
+
+
+def missing_attributes(
+    attributes: Mapping[str, Attribute], given: Mapping[str, Any]
+) -> dict[str, Attribute]:
+    """Those that have to be given, and are not."""
+    return {
+        name: attribute
+        for name, attribute in attributes.items()
+        if attribute.is_required and given.get(name) is None
+    }
+
+
 class Description(NamedTuple):
     """What a kernel says about itself."""
 
@@ -109,10 +125,7 @@ class Description(NamedTuple):
             is_gradient=fields["gradient"],
             device=fields["device"],
             attribute_names=[name for name, *_ in attributes],
-            attributes={
-                name: Attribute(AttributeType(type_), text, is_required)
-                for name, type_, text, is_required in attributes
-            },
+            attributes=read_attributes(attributes),
             has_side_effect=fields["side_effect"],
             hosts=frozenset(fields["hosts"]),
         )
@@ -160,7 +173,7 @@ class LibraryDescription(NamedTuple):
         return functools.partial(self.table.infer, list(self.kernels).index(name))
 
     def register_with_pytorch(self, replace: bool) -> tuple[list[list[str]], str] | None:
-        """The operators, each with the kernel and the overloads, and what is none and why.
+        """The operators, each with the kernel and the overloads, and why others are not.
 
         None of a library for other hosts.
         """

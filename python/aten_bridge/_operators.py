@@ -9,7 +9,14 @@ from typing import Any, NamedTuple
 from aten_bridge import _introspection
 from aten_bridge._codec import AttributeType, Strings, operator_text
 from aten_bridge._function import Function, Host
-from aten_bridge._introspection import Attribute, DependsOnValues, Description, text_function
+from aten_bridge._introspection import (
+    Attribute,
+    DependsOnValues,
+    Description,
+    missing_attributes,
+    read_attributes,
+    text_function,
+)
 from aten_bridge._kernel import KernelModel
 from aten_bridge._library import Library, open_library
 from aten_bridge._places import compiled_library
@@ -63,11 +70,7 @@ class Overload(NamedTuple):
     def faults(self, given: Mapping[str, Any]) -> tuple[int, int]:
         """How many of these attributes are not its own or are missing, and are of another type."""
         known = [name for name in given if name in self.attributes]
-        missing = [
-            name
-            for name, attribute in self.attributes.items()
-            if attribute.is_required and given.get(name) is None
-        ]
+        missing = missing_attributes(self.attributes, given)
         wrong = [name for name in known if not _fits(given[name], self.attributes[name].type)]
         return len(given) - len(known) + len(missing), len(wrong)
 
@@ -103,10 +106,7 @@ def overloads(library: Library, name: str) -> list[Overload]:
         Overload(
             *fields,
             None if inputs < 0 else inputs,
-            {
-                name: Attribute(AttributeType(type_), text, is_required)
-                for name, type_, text, is_required in attributes
-            },
+            read_attributes(attributes),
         )
         for *fields, inputs, attributes in json.loads(_ask(library, "overloads", name))
     ]
@@ -271,11 +271,9 @@ class OperatorFunction(Function):
                 expected = self.known_attributes[name].text
                 faults[name] = f"expected {expected}, got {format_value(value)}"
         known = {name: value for name, value in attributes.items() if name not in faults}
-        is_missing = any(
-            attribute.is_required and known.get(name) is None
-            for name, attribute in self.known_attributes.items()
-        )
-        return faults if is_missing else super()._type_faults(known) | faults
+        if missing_attributes(self.known_attributes, known):
+            return faults
+        return super()._type_faults(known) | faults
 
     # ===--- inputs ---===
 

@@ -41,23 +41,25 @@ def cmake_dir() -> Path:
 
 def template_dir() -> Path:
     """The folder of a kernel package that new ones are made of."""
-    for name in ("examples/kernel_package", "../../examples/kernel_package"):
-        if (_HERE / name).is_dir():
-            return (_HERE / name).resolve()
-    raise FileNotFoundError(
-        f"{_HERE}: expected the files of a new project beside the Python package, got none; "
-        "install it with pip, or let PYTHONPATH name the repository's folder python"
+    return _beside(
+        ("examples/kernel_package", "../../examples/kernel_package"), "the files of a new project"
     )
 
 
 def caller_source() -> Path:
     """The source of the native caller, which `aten-bridge prepare-mindspore` compiles."""
-    for name in ("caller/caller.cpp", "../../plugin/caller/caller.cpp"):
-        if (_HERE / name).is_file():
+    names = ("caller/caller.cpp", "../../plugin/caller/caller.cpp")
+    return _beside(names, "caller/caller.cpp")
+
+
+def _beside(names: tuple[str, ...], text: str) -> Path:
+    """The first that is there, of the package's or the repository's. Raises FileNotFoundError."""
+    for name in names:
+        if (_HERE / name).exists():
             return (_HERE / name).resolve()
     raise FileNotFoundError(
-        f"{_HERE}: expected caller/caller.cpp beside the Python package, got none; install it with "
-        "pip, or let PYTHONPATH name the repository's folder python"
+        f"{_HERE}: expected {text} beside the Python package, got none; install it with pip, or "
+        "let PYTHONPATH name the repository's folder python"
     )
 
 

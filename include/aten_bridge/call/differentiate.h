@@ -148,7 +148,7 @@ namespace aten_bridge::detail {
       const at::Tensor like = input.defined() ? input.detach() : any.detach();
       results.push_back(input.defined() ? like.new_zeros(like.sizes()) : like.new_zeros({0}));
     } else {
-      results.push_back(gradient.layout() == at::kStrided ? gradient : gradient.to_dense());
+      results.push_back(gradient);
     }
   }
   return results;
@@ -189,15 +189,15 @@ ATEN_BRIDGE_INLINE void GradientBase::invoke(const Arguments& arguments) const {
     }
   }
   std::vector<at::Tensor> gradients = differentiate(arguments, inputs, /*differentiable=*/false);
-  if (!arguments.results->has_memory) {
-    Tensors like = like_inputs(arguments, inputs, gradients);
-    arguments.results->take(arguments, like.data(), static_cast<int>(like.size()));
-    return;
-  }
   for (at::Tensor& gradient : gradients) {
     if (gradient.defined() && gradient.layout() != at::kStrided) {
       gradient = gradient.to_dense();
     }
+  }
+  if (!arguments.results->has_memory) {
+    Tensors like = like_inputs(arguments, inputs, gradients);
+    arguments.results->take(arguments, like.data(), static_cast<int>(like.size()));
+    return;
   }
   arguments.results->take(arguments, gradients.data(), static_cast<int>(gradients.size()));
 }

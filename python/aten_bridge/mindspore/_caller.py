@@ -35,7 +35,7 @@ class NativeCaller(NamedTuple):
     """What calls kernels in PyNative mode."""
 
     path: Path | None  # of the module; None: ops.Custom calls them
-    reason: str  # why there is none
+    reason: str  # why there is no module; else ""
 
     def __bool__(self) -> bool:
         return self.path is not None

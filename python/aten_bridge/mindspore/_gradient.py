@@ -18,7 +18,7 @@ from mindspore.common._grad_function import _Function
 
 from aten_bridge._inputs import is_tensor
 from aten_bridge._kernel import KernelModel
-from aten_bridge.mindspore._inputs import Inputs
+from aten_bridge.mindspore._inputs import Inputs, flattened
 
 
 @functools.cache
@@ -120,11 +120,7 @@ class _Layout(NamedTuple):
     @staticmethod
     def read(arguments: Sequence[Any]) -> tuple[_Layout, list[Any]]:
         lengths = tuple(len(one) if isinstance(one, tuple | list) else None for one in arguments)
-        flat = [
-            one
-            for argument, length in zip(arguments, lengths, strict=True)
-            for one in ((argument,) if length is None else argument)
-        ]
+        flat = flattened(arguments)
         return _Layout(lengths, tuple(isinstance(one, ms.Tensor) for one in flat)), flat
 
     def arguments(self, flat: Iterable[Any]) -> list[Any]:

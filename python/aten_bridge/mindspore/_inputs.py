@@ -160,6 +160,15 @@ def read_infer(arguments: Sequence[dict[str, Any]], list_position: int | None = 
     return reader.inputs()
 
 
+def flattened(arguments: Sequence[Any]) -> list[Any]:
+    """Arguments of a call, with those in tuples and lists one by one."""
+    return [
+        one
+        for argument in arguments
+        for one in (argument if isinstance(argument, tuple | list) else (argument,))
+    ]
+
+
 _PLAIN = {ms.Tensor, ms.Parameter, type(None), bool, int, float, tuple, list}
 
 

@@ -33,6 +33,7 @@ from aten_bridge.mindspore._infer import (
 )
 from aten_bridge.mindspore._inputs import (
     Inputs,
+    flattened,
     infer_arguments,
     read_call,
     read_infer,
@@ -226,11 +227,7 @@ class Kernel(ops.Custom):
                 return result
         if self._given_out is None and self.bprop is None:
             # With a tuple first MindSpore (2.10) mixes up the gradients of what is behind it.
-            args = [
-                one
-                for argument in args
-                for one in (argument if isinstance(argument, tuple | list) else (argument,))
-            ]
+            args = flattened(args)
         # The graph that ms.jit(capture_mode="trace") records has the very operator that is called.
         operator = self._traced() if jit_context() else self
         return super(Kernel, operator).__call__(*args)

@@ -11,19 +11,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from mindspore import Tensor
-from mindspore.ops import functional as F
-from mindspore.ops.auto_generate import inplace_copy_op
-
-from aten_bridge.mint._replace import inlined, is_known
-
-
-@inlined
-def listed(x):
-    if is_known(x) and isinstance(x, Tensor) and not F.isconstant(x):
-        return inplace_copy_op(x, x)
-    return x
-
+from aten_bridge.mint._graph_statements import PREFIX, like, writes
 
 _ADDS = ("append", "insert")
 
@@ -71,7 +59,7 @@ def _given(tree: ast.AST) -> Iterator[tuple[ast.AST, ast.AST]]:
                 yield node.target, value
 
 
-def _written(tree: ast.AST, writes) -> Iterator[tuple[str, int]]:
+def _written(tree: ast.AST) -> Iterator[tuple[str, int]]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
             if writes(node.func.attr):
@@ -87,8 +75,8 @@ def _written(tree: ast.AST, writes) -> Iterator[tuple[str, int]]:
                     yield name, depth - 1
 
 
-def lists_whose_elements_are_written(tree: ast.AST, writes) -> set[str]:
-    """Names of lists that a function makes. writes(method) tells which methods write."""
+def lists_whose_elements_are_written(tree: ast.AST) -> set[str]:
+    """Names of lists that a function makes."""
     lists = {
         name
         for target, value in _given(tree)
@@ -107,17 +95,17 @@ def lists_whose_elements_are_written(tree: ast.AST, writes) -> set[str]:
                 known |= found
     return {
         origin
-        for name, depth in _written(tree, writes)
+        for name, depth in _written(tree)
         for origin in origins.get(name, ())
         if depth > 0 or name not in lists
     }
 
 
 class ListRewriter(ast.NodeTransformer):
-    """Has each element of the lists call a function."""
+    """Has each element of the lists call `listed` of _graph_statements.py."""
 
-    def __init__(self, names: set[str], function: str):
-        self.names, self.function = names, function
+    def __init__(self, names: set[str]):
+        self.names = names
 
     def _of_element(self, node: ast.expr) -> ast.expr:
         if isinstance(node, ast.List):
@@ -125,13 +113,8 @@ class ListRewriter(ast.NodeTransformer):
             return node
         if isinstance(node, (ast.Constant, ast.Starred)):
             return node
-        call = ast.Call(ast.Name(self.function, ast.Load()), [node], [])
-        for part in (call, call.func):
-            ast.copy_location(part, node)
-            for token in ("first_token", "last_token"):
-                if hasattr(node, token):
-                    setattr(part, token, getattr(node, token))
-        return call
+        function = like(ast.Name(f"{PREFIX}listed", ast.Load()), node)
+        return like(ast.Call(function, [node], []), node)
 
     def visit_Assign(self, node):
         node = self.generic_visit(node)

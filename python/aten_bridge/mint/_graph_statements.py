@@ -19,7 +19,7 @@ from mindspore.graph._parse.standard_method import check_reshape_shp, check_view
 from mindspore.ops import functional as F
 from mindspore.ops.auto_generate import inplace_copy_op, inplace_floor_op
 
-from aten_bridge.mint import _graph_indexing, _graph_lists, _graph_views, _in_place, _methods
+from aten_bridge.mint import _graph_indexing, _graph_views, _in_place, _methods
 from aten_bridge.mint._replace import inlined, is_known
 
 PREFIX = "_aten_bridge_"
@@ -132,6 +132,12 @@ def fresh(x):
 
 
 @inlined
+def listed(x):
+    """A tensor that comes into a list (_graph_lists.py): written with itself."""
+    return inplace_copy_op(x, x) if _is_tensor(x) and not F.isconstant(x) else x
+
+
+@inlined
 def part(owner, x):
     """What `owner[i]` is: of a list it is the tensor itself."""
     return _graph_indexing.part(x) if _is_tensor(owner) and _is_tensor(x) else x
@@ -168,7 +174,7 @@ FUNCTIONS = {
         "clamp": clamp,
         "clip": clip,
         "fresh": fresh,
-        "listed": _graph_lists.listed,
+        "listed": listed,
         "part": part,
         "write_back": write_back,
     },
@@ -194,12 +200,12 @@ def _tensor_of(node: ast.Call) -> ast.expr:
     return node.args[0] if isinstance(node.func, ast.Name) else node.func.value
 
 
-def _like(node: ast.AST, like: ast.AST) -> ast.AST:
+def like(node: ast.AST, other: ast.AST) -> ast.AST:
     """The node with the position of the other, to which errors and MindSpore's tokens refer."""
-    ast.copy_location(node, like)
+    ast.copy_location(node, other)
     for name in ("first_token", "last_token"):  # parts of an f-string have none
-        if hasattr(like, name):
-            setattr(node, name, getattr(like, name))
+        if hasattr(other, name):
+            setattr(node, name, getattr(other, name))
     return node
 
 
@@ -229,21 +235,21 @@ class Rewriter(ast.NodeTransformer):
         base, seen = f"{PREFIX}tensor_{self.count}", f"{PREFIX}view_{self.count}"
 
         def load(name: str) -> ast.expr:
-            return _like(ast.Name(id=name, ctx=ast.Load()), view)
+            return like(ast.Name(id=name, ctx=ast.Load()), view)
 
         def store(name: str, value: ast.expr) -> ast.stmt:
-            target = _like(ast.Name(id=name, ctx=ast.Store()), view)
-            return _like(ast.Assign([target], value), statement)
+            target = like(ast.Name(id=name, ctx=ast.Store()), view)
+            return like(ast.Assign([target], value), statement)
 
         statements = [store(base, tensor)]
         if isinstance(view.func, ast.Name):
-            call = _like(ast.Call(view.func, [load(base), *view.args[1:]], view.keywords), view)
+            call = like(ast.Call(view.func, [load(base), *view.args[1:]], view.keywords), view)
         else:
-            method = _like(ast.Attribute(load(base), view.func.attr, ast.Load()), view.func)
-            call = _like(ast.Call(method, view.args, view.keywords), view)
+            method = like(ast.Attribute(load(base), view.func.attr, ast.Load()), view.func)
+            call = like(ast.Call(method, view.args, view.keywords), view)
         statements += [store(seen, call), _Replacer(view, load(seen)).visit(statement)]
         back = ast.Call(load(f"{PREFIX}write_back"), [load(base), load(seen)], [])
-        statements.append(_like(ast.Expr(_like(back, view)), statement))
+        statements.append(like(ast.Expr(like(back, view)), statement))
         return statements
 
     def visit_Expr(self, node):
@@ -273,25 +279,25 @@ class Rewriter(ast.NodeTransformer):
         name, target = f"{PREFIX}part_{self.count}", node.target
 
         def named(context: ast.expr_context) -> ast.expr:
-            return _like(ast.Name(id=name, ctx=context), target)
+            return like(ast.Name(id=name, ctx=context), target)
 
-        read = _like(ast.Subscript(target.value, target.slice, ast.Load()), target)
-        function = _like(ast.Name(f"{PREFIX}part", ast.Load()), target)
-        value = _like(ast.Call(function, [target.value, read], []), target)
+        read = like(ast.Subscript(target.value, target.slice, ast.Load()), target)
+        function = like(ast.Name(f"{PREFIX}part", ast.Load()), target)
+        value = like(ast.Call(function, [target.value, read], []), target)
         return [
-            _like(ast.Assign([named(ast.Store())], value), node),
-            _like(ast.AugAssign(named(ast.Store()), node.op, node.value), node),
-            _like(ast.Assign([target], named(ast.Load())), node),
+            like(ast.Assign([named(ast.Store())], value), node),
+            like(ast.AugAssign(named(ast.Store()), node.op, node.value), node),
+            like(ast.Assign([target], named(ast.Load())), node),
         ]
 
     def visit_Call(self, node):
         node = self.generic_visit(node)
         if (method_of(node) or getattr(node.func, "id", "")) in _MAKE_TENSORS:
-            return _like(
-                ast.Call(_like(ast.Name(f"{PREFIX}fresh", ast.Load()), node), [node], []), node
+            return like(
+                ast.Call(like(ast.Name(f"{PREFIX}fresh", ast.Load()), node), [node], []), node
             )
         if isinstance(node.func, ast.Attribute) and node.func.attr in _METHODS:
-            function = _like(ast.Name(PREFIX + node.func.attr, ast.Load()), node.func)
+            function = like(ast.Name(PREFIX + node.func.attr, ast.Load()), node.func)
             node.args = [node.func.value, *node.args]
             node.func = function
         return node
@@ -310,7 +316,7 @@ class MethodRewriter(ast.NodeTransformer):
             function = f"older_{name}"
         if function:
             node.args = [node.func.value, *node.args]
-            node.func = _like(ast.Name(PREFIX + function, ast.Load()), node.func)
+            node.func = like(ast.Name(PREFIX + function, ast.Load()), node.func)
         return node
 
 

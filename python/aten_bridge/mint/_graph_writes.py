@@ -212,8 +212,7 @@ def _rewriting(original: Callable) -> Callable:
             tree.aten_bridge_closures = {*_closures_that_write(tree, tree.aten_bridge_sites)}
             MethodRewriter().visit(tree)
             if tree.aten_bridge_sites:
-                lists = lists_whose_elements_are_written(tree, writes)
-                ListRewriter(lists, f"{PREFIX}listed").visit(tree)
+                ListRewriter(lists_whose_elements_are_written(tree)).visit(tree)
                 Rewriter().visit(tree)
         _note(self, tree)
         return tokens, tree
