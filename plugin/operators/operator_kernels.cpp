@@ -41,8 +41,9 @@ class DropsSeenByPython {
  public:
   explicit DropsSeenByPython(const Arguments& arguments) : arguments_(arguments) {}
   ~DropsSeenByPython() {
-    // The list has the views too. What run() fills is not const.
-    const_cast<Arguments&>(arguments_).list.clear();  // NOLINT(*-const-cast)
+    if (arguments_.list != nullptr) {
+      arguments_.list->clear();  // which has the views too
+    }
     for (int i = 0; i < arguments_.inputs; ++i) {
       at::Tensor& view = arguments_.operands[i].view;
       if (view.defined() &&

@@ -346,7 +346,9 @@ template <class HostCall, class Device>
   if (!is_bound) {
     bind_slow(host, device, refusals, arguments, report);
   }
-  fill_list(arguments);
+  if (arguments.list_size > 0) {
+    fill_list(arguments);
+  }
 }
 
 }  // namespace aten_bridge::detail

@@ -93,7 +93,7 @@ class OperandDescs {
   const OperandName& name(int i) const { return operands_[i].name; }
 
   /// Refuses an operand that cannot be described; what is wrong with it goes to the report.
-  [[gnu::cold]] Report& refuse(int i) const {
+  [[gnu::cold, gnu::noinline]] Report& refuse(int i) const {
     operands_[i].desc = {};
     return refusals_.emplace_back(i, Report(operator_name_)).second;
   }

@@ -90,6 +90,7 @@ class MetaArguments {
     for (int i = 0; i < arguments.outputs; ++i) {
       arguments.output(i).view = make_meta(kUnwritten, first);
     }
+    arguments.list = &list_;
     fill_list(arguments);
   }
 
@@ -101,6 +102,7 @@ class MetaArguments {
 
  private:
   std::vector<Operand> operands_;
+  Tensors list_;
 };
 
 [[gnu::cold]] inline std::vector<InferredOutput> infer_known(

@@ -52,14 +52,11 @@ class CachedOperands {
       prepare(arguments, *cache_);
     }
     arguments_.operands = cache_->operands.data();
-    if (has_list()) {
-      arguments_.list = std::move(cache_->list);  // with its memory
-    }
+    arguments_.list = &cache_->list;
   }
   ~CachedOperands() {
-    if (has_list()) {
-      arguments_.list.clear();
-      cache_->list = std::move(arguments_.list);
+    if (!cache_->list.empty()) {  // after an error
+      cache_->list.clear();
     }
     if (!keeps_views_) {
       drop_views(arguments_.operands, arguments_.size());
@@ -72,8 +69,6 @@ class CachedOperands {
   void keep_views() { keeps_views_ = true; }
 
  private:
-  bool has_list() const { return arguments_.list_begin >= 0; }
-
   Arguments& arguments_;
   OperandCache* cache_;
   bool keeps_views_ = false;
@@ -165,8 +160,8 @@ template <class Device, class HostCall>
 /// After the body: checks the outputs, that the kernel keeps no operand, and which views the next
 /// call can have.
 [[gnu::always_inline]] inline void commit(Arguments& arguments) {
-  if (arguments.list_begin >= 0) {
-    arguments.list.clear();  // which has the views of its tensors
+  if (arguments.list_size > 0) {
+    arguments.list->clear();  // which has the views of its tensors
   }
   const Operand* const end = arguments.operands + arguments.size();
   bool are_kept = false;
@@ -187,7 +182,7 @@ template <class Device, class HostCall>
 }
 
 template <class Device, class HostCall, class... HostArgument>
-[[gnu::hot]] typename HostCall::Result run(const KernelBase& kernel, CallSiteCache& (*call_sites)(),
+[[gnu::hot, gnu::flatten]] typename HostCall::Result run(const KernelBase& kernel, CallSiteCache& (*call_sites)(),
                                            HostArgument... host_arguments) {
   const KernelDescriptor& info = kernel.info;
   Arguments arguments;

@@ -7,6 +7,7 @@
 
 #include <aten_bridge/core/errors.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -134,21 +135,11 @@ inline double widen(float value) {
   }
 }
 
-inline std::vector<double> widen(const std::vector<float>& values) {
-  std::vector<double> wide;
-  wide.reserve(values.size());
-  for (const float value : values) {
-    wide.push_back(widen(value));
-  }
-  return wide;
-}
-
-inline std::vector<std::vector<double>> widen(const std::vector<std::vector<float>>& lists) {
-  std::vector<std::vector<double>> wide;
-  wide.reserve(lists.size());
-  for (const std::vector<float>& list : lists) {
-    wide.push_back(widen(list));
-  }
+template <class T>
+[[gnu::cold]] auto widen(const std::vector<T>& values) {
+  std::vector<decltype(widen(values[0]))> wide(values.size());
+  std::transform(values.begin(), values.end(), wide.begin(),
+                 [](const T& value) { return widen(value); });
   return wide;
 }
 
@@ -206,18 +197,24 @@ template <class T>
   text += ']';
 }
 
+/// "the int " of "an int, which ...".
+[[gnu::cold, gnu::noinline]] inline std::string the_type(std::string_view called) {
+  called.remove_prefix(called.find(' '));  // the article
+  return join({"the", called.substr(0, called.find(',')), " "});
+}
+
 /// What an attribute is, for error texts: "the int 1", "the list of floats [0.5, 1]".
 [[gnu::cold]] inline std::string attribute_text(const Attributes& attributes, const char* name) {
   std::string text;
-  const auto append_if = [&](auto value, std::string_view of_type) {
+  const auto append_if = [&](auto value, const char* called) {
     // Few hosts tell bools and strs in a list from other values.
-    if (!text.empty() || std::is_same_v<decltype(value), std::vector<bool>> ||
-        std::is_same_v<decltype(value), std::vector<std::string>> || !attributes.get(name, value)) {
-      return;
+    if constexpr (!std::is_same_v<decltype(value), std::vector<bool>> &&
+                  !std::is_same_v<decltype(value), std::vector<std::string>>) {
+      if (text.empty() && attributes.get(name, value)) {
+        text = the_type(called);
+        append_value(text, value);
+      }
     }
-    of_type.remove_prefix(of_type.find(' '));  // the article
-    text = join({"the", of_type.substr(0, of_type.find(',')), " "});
-    append_value(text, value);
   };
 #define ATEN_BRIDGE_ATTRIBUTE_TYPE(type, T, called) append_if(T(), called);
   ATEN_BRIDGE_ATTRIBUTE_TYPES(ATEN_BRIDGE_ATTRIBUTE_TYPE)

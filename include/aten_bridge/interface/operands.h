@@ -221,7 +221,7 @@ struct Arguments {
   int outputs = 0;
   int list_begin = -1;  // of the inputs that an at::TensorList takes; -1: there is none
   int list_size = 0;
-  Tensors list;
+  Tensors* list = nullptr;  // where the kernel has such a parameter, for its tensors
   std::unique_ptr<AlignedCopy> copies;
   Instance* instance = nullptr;
   Memory* workspaces = nullptr;
@@ -275,13 +275,11 @@ inline int input_parameter(const Arguments& arguments, int index) {
              : std::max(arguments.list_begin, index - arguments.list_size + 1);
 }
 
-inline void fill_list(Arguments& arguments) {
-  if (arguments.list_size == 0) {
-    return;
-  }
-  arguments.list.reserve(static_cast<std::size_t>(arguments.list_size));
+/// Fills the tensors of an at::TensorList in.
+[[gnu::noinline]] inline void fill_list(const Arguments& arguments) {
+  arguments.list->clear();
   for (int i = 0; i < arguments.list_size; ++i) {
-    arguments.list.push_back(arguments.operands[arguments.list_begin + i].view);
+    arguments.list->push_back(arguments.operands[arguments.list_begin + i].view);
   }
 }
 

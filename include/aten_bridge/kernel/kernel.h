@@ -231,10 +231,11 @@ class Kernel final : public KernelBase {
       std::unique_lock<std::mutex> lock(instance.mutex);
       if (!instance.object.has_value()) {
         arguments.around_state(info.operator_name, arguments.stream, /*is_made=*/false);
+        Tensors metas = meta_inputs(arguments);
         Arguments first;
         first.kernel = &info;
         first.instance = &instance;
-        first.list = meta_inputs(arguments);
+        first.list = &metas;
         try {
           Body<F>::template make<AttributeTuple>(instance.object, first);
         } catch (const std::exception& error) {

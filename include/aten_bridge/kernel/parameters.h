@@ -62,7 +62,7 @@ struct Parameter<std::optional<at::Tensor>> : OptionalInput<std::optional<at::Te
 template <>
 struct Parameter<at::TensorList> {
   static constexpr ParameterKind kKind = ParameterKind::kTensorList;
-  static at::TensorList get(const Arguments& arguments, int /*index*/) { return arguments.list; }
+  static at::TensorList get(const Arguments& arguments, int /*index*/) { return *arguments.list; }
 };
 
 template <>

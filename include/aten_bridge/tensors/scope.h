@@ -11,7 +11,7 @@
 #include <c10/core/impl/LocalDispatchKeySet.h>
 
 #include <cstdint>
-#include <optional>
+#include <memory>
 
 #pragma GCC visibility push(hidden)
 
@@ -27,25 +27,21 @@ class KernelScope {
  public:
   [[gnu::always_inline]] explicit KernelScope(bool records = false) {
     if (records) {
-      keys_ = {};  // of a thread of its own
+      set_aside();
     } else {
       keys_.set_included(keys_before_.included().add(c10::DispatchKey::ADInplaceOrView));
       keys_.set_excluded(keys_before_.excluded() |
                          c10::autograd_dispatch_keyset_with_ADInplaceOrView |
                          c10::autocast_dispatch_keyset);
-    }
-    if (records) {
-      whole_before_.emplace(autograd_);
-      autograd_ = {/*grad_mode=*/true, /*inference_mode=*/false, /*fw_grad_mode=*/true,
-                   /*multithreading_enabled=*/true};
-    } else if (before_.is_inference) {
-      Modes().set(autograd_);
+      if (before_.is_inference) {
+        Modes().set(autograd_);
+      }
     }
   }
 
   [[gnu::always_inline]] ~KernelScope() {
-    if (whole_before_.has_value()) {
-      autograd_ = *whole_before_;
+    if (whole_before_ != nullptr) {
+      put_back();
     }
     before_.set(autograd_);
     keys_ = keys_before_;
@@ -85,6 +81,18 @@ class KernelScope {
     }
   };
 
+  /// Makes the state that of a thread of its own.
+  [[gnu::noinline]] void set_aside() {
+    whole_before_ = std::make_unique<c10::AutogradState>(autograd_);
+    autograd_ = {/*grad_mode=*/true, /*inference_mode=*/false, /*fw_grad_mode=*/true,
+                 /*multithreading_enabled=*/true};
+    keys_ = {};
+  }
+  [[gnu::noinline]] void put_back() {
+    autograd_ = *whole_before_;
+    whole_before_.reset();
+  }
+
 #ifdef __SSE__
   // The rounding of long double, which fesetround() and fegetround() are about too.
   static std::uint16_t read_x87() {
@@ -100,7 +108,7 @@ class KernelScope {
   Modes before_ = {autograd_.get_grad_mode(), autograd_.get_inference_mode(),
                    autograd_.get_fw_grad_mode(), autograd_.get_multithreading_enabled(),
                    autograd_.get_view_replay_enabled()};
-  std::optional<c10::AutogradState> whole_before_;  // where the kernel records
+  std::unique_ptr<c10::AutogradState> whole_before_;  // where the kernel records
   // Itself, found once: PyTorch's functions look for it at each read and write.
   c10::impl::PODLocalDispatchKeySet& keys_ = c10::impl::raw_local_dispatch_key_set;
   c10::impl::PODLocalDispatchKeySet keys_before_ = keys_;

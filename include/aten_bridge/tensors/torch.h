@@ -110,7 +110,7 @@ auto has_python_object(OperandDesc* desc, long /*fallback*/)  // NOLINT
 /// What is wrong with the PyTorch in this process; empty if nothing is. A library is loaded with
 /// the libtorch that is there already, whatever its own runpath says, and tensors differ from one
 /// minor version to the next. (at::show_config() would start CUDA.)
-[[gnu::cold]] inline std::string pytorch_fault() {
+[[gnu::cold, gnu::noinline]] inline std::string pytorch_fault() {
   const std::string built_with = join({TORCH_VERSION_MAJOR, ".", TORCH_VERSION_MINOR, "."});
   std::string loaded = "one of another C++ ABI";
   if (caffe2::GetBuildOptions != nullptr) {

@@ -122,15 +122,15 @@ class PythonAttributes final : public Attributes {
         std::conditional_t<std::is_same_v<T, double>, double,
                            std::conditional_t<std::is_arithmetic_v<T>, int64_t, PythonAttribute>>;
     const auto* data = static_cast<const Element*>(a.data);
-    to.clear();
-    for (int64_t i = 0; i < a.size; ++i) {
+    to = std::vector<T>(static_cast<std::size_t>(a.size));
+    for (std::size_t i = 0; i < to.size(); ++i) {
       T element{};
       if constexpr (std::is_arithmetic_v<T>) {
         read(PythonAttribute{nullptr, 0, 1, data + i}, element);
       } else {
         read(data[i], element);
       }
-      to.push_back(std::move(element));
+      to[i] = std::move(element);
     }
   }
 

@@ -59,7 +59,7 @@ class MindSporeCall : public CallFrame, public HostCallDefaults {
   static int succeed() { return static_cast<int>(Status::kOk); }
 
   /// Hands a failure to the host.
-  [[gnu::cold]] static int fail(const Failure& failure, ErrorMode mode) {
+  [[gnu::cold, gnu::noinline]] static int fail(const Failure& failure, ErrorMode mode) {
     if (mode == ErrorMode::kThrow) {
       throw std::runtime_error(failure.text);
     }

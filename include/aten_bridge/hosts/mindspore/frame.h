@@ -156,7 +156,7 @@ class CallFrame {
   }
 
   /// Drops the strides of None and of one element, whatever they are; false for other operands.
-  [[gnu::cold]] static bool takes_any_strides(OperandDesc& desc) noexcept {
+  [[gnu::cold, gnu::noinline]] static bool takes_any_strides(OperandDesc& desc) noexcept {
     bool is_one = detail::has_form(desc.ndim, desc.sizes);
     for (int i = 0; is_one && i < desc.ndim; ++i) {
       is_one = desc.sizes[i] == 1;

@@ -80,7 +80,9 @@ class PyTorchCall {
       bind_slow();
     }
     described_ = arguments_.inputs;
-    fill_list(arguments_);
+    if (arguments_.list_size > 0) {
+      fill_list(arguments_);
+    }
     if (outs_ != nullptr) {
       check_outs();
     }
@@ -132,6 +134,7 @@ class PyTorchCall {
 
   [[gnu::always_inline]] void count(const c10::IValue* inputs) {
     const bool has_list = info_.list_begin >= 0;
+    arguments_.list = &list_;
     arguments_.list_begin = info_.list_begin;
     arguments_.list_size =
         has_list ? static_cast<int>(inputs[info_.list_begin].toListRef().size()) : 0;
@@ -436,6 +439,7 @@ class PyTorchCall {
   const bool is_gradient_;
   const c10::IValue* outs_ = nullptr;
   Arguments arguments_;
+  Tensors list_;
   c10::SmallVector<Operand, 5> operands_;
   int described_ = 0;                          // that an error's text tells
   std::optional<c10::Device> device_;          // of the first tensor

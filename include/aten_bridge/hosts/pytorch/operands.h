@@ -177,8 +177,9 @@ inline void own(Operand& operand, at::Tensor tensor) {
     own(operand, at::empty(sizes, operand.view.options()));
     describe(operand, /*has_data=*/false, kept);
   }
-  arguments.list.clear();
-  fill_list(arguments);
+  if (arguments.list_size > 0) {
+    fill_list(arguments);
+  }
   return is_any;
 }
 

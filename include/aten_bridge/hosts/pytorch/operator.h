@@ -104,7 +104,7 @@ class PyTorchOperator {
   }
 
   /// Replaces the arguments on the stack by the results.
-  void call(c10::Stack& stack, CallMode mode, bool is_out) {
+  [[gnu::hot]] void call(c10::Stack& stack, CallMode mode, bool is_out) {
     const std::size_t count = arguments_ + (is_out ? outputs() : 0);
     const c10::IValue* const begin = stack.data() + (stack.size() - count);
     Tensors results;
