@@ -330,6 +330,58 @@ def test_the_gradient_of_cumprod_where_elements_are_0(compiled, dim, mode):
     np.testing.assert_allclose(gradient.asnumpy(), leaf.grad.numpy(), rtol=1e-5, atol=1e-6)
 
 
+# ===--- views as inputs ---===
+
+WITH_BRANCHES = {
+    "a loop": "while x.sum() < 1000.0:\n    x = x * x * 0.5 + 1.0\nreturn x",
+    "a branch": "if x.sum() < 1000.0:\n    return mint.sin(x) * x\nreturn x",
+    "a tuple": "return mint.max(x[0]) * x[1]",
+    "the gradient of max": "return mint.max(x)",
+    "the gradient of min": "return x.min()",
+    "the gradient of median": "return x.median()",
+}
+INPUT_VIEWS = {
+    "transposed": lambda x: x.T,
+    "columns": lambda x: x[:, 1:],
+    "every other row": lambda x: x[::2],
+}
+
+
+@pytest.mark.parametrize("name", WITH_BRANCHES)
+@pytest.mark.parametrize("view", INPUT_VIEWS)
+def test_inputs_that_are_views(compiled, name, view):
+    (ours, theirs), _, _ = compiled(WITH_BRANCHES[name], "x")
+    is_tuple = name == "a tuple"
+    theirs_of = (lambda x: theirs((x, x))) if is_tuple else theirs
+    ours_of = (lambda x: ms.jit(ours)((x, x))) if is_tuple else ms.jit(ours)
+    leaf = torch.tensor(X, requires_grad=True)
+    expected = theirs_of(INPUT_VIEWS[view](leaf))
+    expected.sum().backward()
+    result = ours_of(INPUT_VIEWS[view](ms.Tensor(X)))
+    np.testing.assert_allclose(result.asnumpy(), expected.detach().numpy(), rtol=1e-5)
+    gradient = ms.grad(lambda x: ours_of(INPUT_VIEWS[view](x)).sum())(ms.Tensor(X))
+    np.testing.assert_allclose(gradient.asnumpy(), leaf.grad.numpy(), rtol=1e-4, atol=1e-6)
+
+
+def test_views_as_inputs_of_a_cell_in_graph_mode():
+    class Squares(nn.Cell):
+        def construct(self, x):
+            while x.sum() < 1000.0:
+                x = x * x * 0.5 + 1.0
+            return x
+
+    before = ms.get_context("mode")
+    ms.set_context(mode=ms.GRAPH_MODE)
+    try:
+        result = Squares()(ms.Tensor(X)[:, 1:]).asnumpy()
+    finally:
+        ms.set_context(mode=before)
+    expected = X[:, 1:]
+    while expected.sum() < 1000:
+        expected = expected * expected * 0.5 + 1
+    np.testing.assert_allclose(result, expected, rtol=1e-5)
+
+
 # ===--- functions that write nothing, and objects of programs ---===
 
 

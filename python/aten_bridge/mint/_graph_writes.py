@@ -167,7 +167,10 @@ def _check_gradients(graphs: dict, text: str, has_closures: bool) -> None:
             )
 
 
-def check(graph: object, has_closures: bool) -> None:
+_writing_inputs: set[str] = set()  # the phases of graphs that write their inputs
+
+
+def check(graph: object, phase: str, has_closures: bool) -> None:
     """Raises RuntimeError if what a compiled graph writes, or a gradient, would be lost."""
     if graph is None or not _sites:
         return
@@ -175,6 +178,8 @@ def check(graph: object, has_closures: bool) -> None:
     graphs = read_graphs(text)
     _check_gradients(graphs, text, has_closures)
     inputs = set(re.findall(r"^(%para\w+): (?!.*is_parameter)", text, re.MULTILINE))
+    if any(part.writes_any(inputs) for part in graphs.values()):
+        _writing_inputs.add(phase)
     for part in graphs.values():
         if "PyExecute" in part.operators.values():
             for method in part.names:
@@ -231,12 +236,14 @@ def _checking(original: Callable) -> Callable:
                 compiled = getattr(self, "fn", arguments[0])
                 if not _in_closures.isdisjoint(_read_now):
                     _with_closures.add(compiled)
-                check(self._graph_executor.get_func_graph(phase), compiled in _with_closures)
+                graph = self._graph_executor.get_func_graph(phase)
+                check(graph, phase, compiled in _with_closures)
             except Exception:
                 cells = [x.compile_cache for x in arguments[:1] if hasattr(x, "compile_cache")]
                 for cache in (api.ms_compile_cache, *cells):
                     cache.discard(phase)
                 raise
+        self.aten_bridge_keeps_views = phase in _writing_inputs
         return result
 
     @functools.wraps(original)
@@ -260,6 +267,39 @@ def _checking(original: Callable) -> Callable:
     return compile
 
 
+def _whole(value: object) -> object:
+    """An input without views: MindSpore hands the memory of a view on, and forgets its strides.
+
+    It does so to loops, and to branches of the graph's gradient, where `max` has one by itself.
+    """
+    if isinstance(value, Tensor):
+        return value if value.is_contiguous() else value.contiguous()
+    if type(value) in (tuple, list):
+        return type(value)(map(_whole, value))
+    return value
+
+
+def _of_function(original: Callable) -> Callable:
+    @functools.wraps(original)
+    def generate_run_args(self, *arguments, **keywords):
+        inputs = original(self, *arguments, **keywords)
+        if self.aten_bridge_keeps_views:
+            return inputs
+        return type(inputs)(map(_whole, inputs))
+
+    return generate_run_args
+
+
+def _of_cell(original: Callable) -> Callable:
+    @functools.wraps(original)
+    def execute(self, cell, *inputs, phase=""):
+        if phase not in _writing_inputs:
+            inputs = map(_whole, inputs)
+        return original(self, cell, *inputs, phase=phase)
+
+    return execute
+
+
 def install() -> None:
     if hasattr(parser.Parser.parse, "__wrapped__"):
         return
@@ -267,3 +307,5 @@ def install() -> None:
     resources.convert_object_map[abs] = builtin_abs
     for executor in (api._JitExecutor, api._CellGraphExecutor):
         executor.compile = _checking(executor.compile)
+    api._JitExecutor._generate_run_args = _of_function(api._JitExecutor._generate_run_args)
+    api._CellGraphExecutor._exec_pip = _of_cell(api._CellGraphExecutor._exec_pip)
