@@ -344,6 +344,7 @@ INPUT_VIEWS = {
     "transposed": lambda x: x.T,
     "columns": lambda x: x[:, 1:],
     "every other row": lambda x: x[::2],
+    "last rows": lambda x: x[2:],
 }
 
 
@@ -361,6 +362,27 @@ def test_inputs_that_are_views(compiled, name, view):
     np.testing.assert_allclose(result.asnumpy(), expected.detach().numpy(), rtol=1e-5)
     gradient = ms.grad(lambda x: ours_of(INPUT_VIEWS[view](x)).sum())(ms.Tensor(X))
     np.testing.assert_allclose(gradient.asnumpy(), leaf.grad.numpy(), rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("view", INPUT_VIEWS)
+@pytest.mark.parametrize(
+    "body",
+    ["return x.add_(1.0)", "return F.relu_(x)", "x += 1.0\nreturn x", "x.mul_(2.0)\nreturn x * x"],
+)
+def test_what_is_written_to_inputs_that_are_views(compiled, body, view):
+    (ours, theirs), _, _ = compiled(body, "x")
+    given, expected = ms.Tensor(X.copy()), torch.tensor(X.copy())
+    result = ms.jit(ours)(INPUT_VIEWS[view](given))
+    np.testing.assert_array_equal(result.asnumpy(), theirs(INPUT_VIEWS[view](expected)).numpy())
+    np.testing.assert_array_equal(given.asnumpy(), expected.numpy())
+
+
+def test_what_is_written_to_one_of_two_views_of_a_tensor(compiled):
+    (ours, theirs), _, _ = compiled("x.add_(1.0)\nreturn x * y", "x, y")
+    given, expected = ms.Tensor(X.copy()), torch.tensor(X.copy())
+    result = ms.jit(ours)(given[:2], given[1:3])
+    np.testing.assert_array_equal(result.asnumpy(), theirs(expected[:2], expected[1:3]).numpy())
+    np.testing.assert_array_equal(given.asnumpy(), expected.numpy())
 
 
 def test_views_as_inputs_of_a_cell_in_graph_mode():

@@ -11,7 +11,7 @@ import functools
 import re
 import threading
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 import mindspore
@@ -243,7 +243,7 @@ def _checking(original: Callable) -> Callable:
                 for cache in (api.ms_compile_cache, *cells):
                     cache.discard(phase)
                 raise
-        self.aten_bridge_keeps_views = phase in _writing_inputs
+        self.aten_bridge_writes = phase in _writing_inputs
         return result
 
     @functools.wraps(original)
@@ -267,35 +267,79 @@ def _checking(original: Callable) -> Callable:
     return compile
 
 
-def _whole(value: object) -> object:
-    """An input without views: MindSpore hands the memory of a view on, and forgets its strides.
+def _tensors(values: Iterable[object]) -> Iterator[Tensor]:
+    for value in values:
+        if isinstance(value, Tensor):
+            yield value
+        elif type(value) in (tuple, list):
+            yield from _tensors(value)
 
-    It does so to loops, and to branches of the graph's gradient, where `max` has one by itself.
+
+def _is_view(tensor: Tensor) -> bool:
+    return tensor.storage_offset() != 0 or not tensor.is_contiguous()
+
+
+class _Inputs:
+    """Those of a call, with copies of views: MindSpore (2.10) forgets strides and offsets of these.
+
+    It does so in loops, in branches of the graph's gradient, where `max` has one by itself, and in
+    results that are what has been written.
     """
-    if isinstance(value, Tensor):
-        return value if value.is_contiguous() else value.contiguous()
-    if type(value) in (tuple, list):
-        return type(value)(map(_whole, value))
-    return value
+
+    def __init__(self, values: Sequence[object], writes: bool):
+        self.values = values
+        self._written = []  # views, and the copies that the graph gets
+        tensors = list(_tensors(values))
+        if not any(map(_is_view, tensors)):
+            return
+        if writes:
+            storages = {tensor.untyped_storage().data_ptr() for tensor in tensors}
+            if len(storages) < len(tensors):
+                return  # what is written to one is seen in another
+        self.values = type(values)([self._whole(value, writes) for value in values])
+
+    def _whole(self, value: object, writes: bool) -> object:
+        if type(value) in (tuple, list):
+            return type(value)([self._whole(element, writes) for element in value])
+        if not isinstance(value, Tensor) or not _is_view(value):
+            return value
+        copy = value.clone()
+        if writes:
+            self._written.append((value, copy))
+        return copy
+
+    def write_back(self) -> None:
+        if self._written:
+            with api._no_grad():
+                for view, copy in self._written:
+                    view.copy_(copy)
 
 
-def _of_function(original: Callable) -> Callable:
-    @functools.wraps(original)
+def _of_function(generate: Callable, call: Callable) -> tuple[Callable, Callable]:
+    @functools.wraps(generate)
     def generate_run_args(self, *arguments, **keywords):
-        inputs = original(self, *arguments, **keywords)
-        if self.aten_bridge_keeps_views:
-            return inputs
-        return type(inputs)(map(_whole, inputs))
+        self.aten_bridge_inputs = _Inputs(
+            generate(self, *arguments, **keywords), self.aten_bridge_writes
+        )
+        return self.aten_bridge_inputs.values
 
-    return generate_run_args
+    @functools.wraps(call)
+    def run(self, *arguments, **keywords):
+        result = call(self, *arguments, **keywords)
+        if hasattr(self, "aten_bridge_inputs"):
+            self.aten_bridge_inputs.write_back()
+        return result
+
+    return generate_run_args, run
 
 
 def _of_cell(original: Callable) -> Callable:
     @functools.wraps(original)
     def execute(self, cell, *inputs, phase=""):
-        if phase not in _writing_inputs:
-            inputs = map(_whole, inputs)
-        return original(self, cell, *inputs, phase=phase)
+        whole = _Inputs(inputs, phase in _writing_inputs)
+        result = original(self, cell, *whole.values, phase=phase)
+        whole.write_back()
+        return result
 
     return execute
 
@@ -307,5 +351,8 @@ def install() -> None:
     resources.convert_object_map[abs] = builtin_abs
     for executor in (api._JitExecutor, api._CellGraphExecutor):
         executor.compile = _checking(executor.compile)
-    api._JitExecutor._generate_run_args = _of_function(api._JitExecutor._generate_run_args)
+    executor = api._JitExecutor
+    executor._generate_run_args, executor.__call__ = _of_function(
+        executor._generate_run_args, executor.__call__
+    )
     api._CellGraphExecutor._exec_pip = _of_cell(api._CellGraphExecutor._exec_pip)
