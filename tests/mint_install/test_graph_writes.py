@@ -1,8 +1,7 @@
 """What a function writes, in PyNative mode and in a graph: values, inputs, gradients, refusals."""
 
-import importlib.util
+import importlib
 import sys
-import textwrap
 
 import mindspore as ms
 import mindspore.mint.nn.functional
@@ -11,7 +10,7 @@ import pytest
 import torch
 import torch.nn.functional
 import write_cases as cases
-from mindspore import mint, nn
+from mindspore import nn
 
 pytestmark = pytest.mark.full
 
@@ -19,31 +18,6 @@ X = (np.arange(24, dtype=np.float32).reshape(4, 6) - 7.5) / 4
 Y = ((np.arange(24, dtype=np.float32) - 9.5) / 3)[::-1].reshape(4, 6).copy()
 Z = (np.arange(24, dtype=np.float32).reshape(4, 6) - 3.2) / 5
 ROWS, PLACES = np.array([2, 0]), np.array([[0, 1, 2, 3, 0, 1], [1, 2, 3, 0, 1, 2]])
-NAMES = {
-    "mindspore": {"mint": mint, "F": mindspore.mint.nn.functional, "ms": ms},
-    "torch": {"mint": torch, "F": torch.nn.functional},
-}
-
-
-@pytest.fixture
-def compiled(tmp_path, monkeypatch):
-    """The function with the body, of both."""
-
-    def load(body, parameters="x, y, z, i, j"):
-        path = tmp_path / f"case_{len(list(tmp_path.iterdir()))}.py"
-        head = f"{cases.HELPERS}def written({parameters}):\n"
-        path.write_text(head + textwrap.indent(body, "    ") + "\n")
-        functions = []
-        for framework, names in NAMES.items():
-            spec = importlib.util.spec_from_file_location(f"{path.stem}_{framework}", path)
-            module = importlib.util.module_from_spec(spec)
-            vars(module).update(names)
-            monkeypatch.setitem(sys.modules, spec.name, module)  # where graphs look names up
-            spec.loader.exec_module(module)
-            functions.append(module.written)
-        return functions, path, head.count("\n")
-
-    return load
 
 
 def in_mode(function, mode):

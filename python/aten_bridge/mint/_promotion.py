@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 
 import mindspore as ms
@@ -61,7 +62,14 @@ def promotes(path: str) -> Callable:
     original = original_of(path)
 
     def decorate(function: Callable) -> Callable:
+        parameters = inspect.signature(function).parameters.values()
+        names = tuple([one.name for one in parameters if one.kind is not one.KEYWORD_ONLY])
+
         def compute(*arguments, **keywords):
+            for name in names[len(arguments) :]:
+                if name in keywords:
+                    arguments = (*arguments, keywords[name])
+            keywords = {name: keywords[name] for name in keywords if name not in names}
             if not is_known(*arguments):
                 return original(*arguments, **keywords)
             tensors = [x for x in arguments if isinstance(x, Tensor)]
