@@ -89,3 +89,21 @@ def test_a_copy_of_a_number_and_shifts_of_two_dtypes():
         result = getattr(ours, name)(ms.Tensor(other))
         assert result.dtype == ms.int64
         assert_equal(result, getattr(theirs, name)(torch.tensor(other)))
+
+
+@MODES
+@pytest.mark.parametrize("name", ["argmax", "argmin"])
+def test_the_place_of_the_largest_with_all_dimensions(compiled, name, mode):
+    body = f"return mint.{name}(x, keepdim=True), mint.{name}(x), mint.{name}(x, 1, True)"
+    (ours, theirs), _, _ = compiled(body, "x")
+    results = in_mode(ours, mode)(ms.Tensor(DOUBLE))
+    for result, expected in zip(results, theirs(torch.tensor(DOUBLE)), strict=True):
+        assert_equal(result, expected)
+
+
+def test_views_whose_elements_share_memory(compiled):
+    (ours, theirs), _, _ = compiled("return x.zero_()", "x")
+    given, expected = ms.Tensor(DOUBLE[:1].copy()), torch.tensor(DOUBLE[:1].copy())
+    result = ms.jit(ours)(given.expand((2, 3)))
+    assert_equal(result, theirs(expected.expand(2, 3)))
+    assert_equal(given, expected)

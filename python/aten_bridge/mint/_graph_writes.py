@@ -294,8 +294,8 @@ class _Inputs:
             return
         if writes:
             storages = {tensor.untyped_storage().data_ptr() for tensor in tensors}
-            if len(storages) < len(tensors):
-                return  # what is written to one is seen in another
+            if len(storages) < len(tensors) or any(0 in tensor.stride() for tensor in tensors):
+                return  # what is written to one is seen in another, or to one element in others
         self.values = type(values)([self._whole(value, writes) for value in values])
 
     def _whole(self, value: object, writes: bool) -> object:

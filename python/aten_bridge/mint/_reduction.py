@@ -160,6 +160,22 @@ def diff(input, n=1, dim=-1, prepend=None, append=None):
     return input
 
 
+def _place_of(name: str) -> None:
+    """Of all elements MindSpore's has no dimensions, also if they are to be kept."""
+    original = original_of(name)
+
+    def compute(input, dim=None, keepdim=False):
+        if dim is None and keepdim:
+            return mint.reshape(original(input), (1,) * input.ndim)
+        return original(input, dim, keepdim)
+
+    REPLACED.append((original, named_as(original, compute)))
+
+
+for _name in ("argmax", "argmin"):
+    _place_of(_name)
+
+
 # ===--- variances ---===
 
 
