@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -122,7 +123,8 @@ def find_overload(library: Library, name: str, given: Mapping[str, Any], host: H
         example = 'such as "aten::topk" or "aten::max.dim"'
         close = ""
         if isinstance(name, str) and "::" not in name:
-            close = _did_you_mean(f"aten::{name}", names(library))
+            bare = re.sub(r"^(torch\.)?(ops\.)?(aten[.:])?", "", name)
+            close = _did_you_mean(f"aten::{bare}", names(library))
         raise UnknownOperator(
             f"expected the name of an operator, {example}, got {format_value(name)}{close}"
         )

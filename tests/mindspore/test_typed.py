@@ -577,6 +577,22 @@ def test_inputs_by_name(mode):
         )
 
 
+def test_a_tuple_of_several_dtypes(mode):
+    """A graph casts them to the dtype of the first, and says nothing."""
+    cat, whole = operator("aten::cat"), ms.Tensor(X.asnumpy().astype("int32"))
+    expected = np.concatenate([whole.asnumpy(), X.asnumpy()]).astype("float32")
+    assert_same(Net(cat)(whole, X), expected)
+    if mode == "pynative":
+        assert_same(cat((whole, X)), expected)
+    else:
+        shape = list(X.shape)
+        assert error_text(TypeError, lambda: Net(cat)((whole, X))) == (
+            "aten::cat: input 0: expected a tuple of tensors of one dtype, since MindSpore's "
+            f"graphs cast all of them to that of the first, got (int32 {shape}, float32 {shape}); "
+            "give the tensors one by one"
+        )
+
+
 def test_names_that_are_wrong(cpu):
     names = "'input0', 'input1', 'input2'"
     empty = f"expected a tuple of one tensor or more, got (); {TUPLE}"

@@ -1,8 +1,7 @@
 """What a function writes, in PyNative mode and in a graph: values, inputs, gradients, refusals."""
 
-import importlib.util
+import importlib
 import sys
-import textwrap
 
 import mindspore as ms
 import mindspore.mint.nn.functional
@@ -11,7 +10,7 @@ import pytest
 import torch
 import torch.nn.functional
 import write_cases as cases
-from mindspore import mint, nn
+from mindspore import nn
 
 pytestmark = pytest.mark.full
 
@@ -19,31 +18,6 @@ X = (np.arange(24, dtype=np.float32).reshape(4, 6) - 7.5) / 4
 Y = ((np.arange(24, dtype=np.float32) - 9.5) / 3)[::-1].reshape(4, 6).copy()
 Z = (np.arange(24, dtype=np.float32).reshape(4, 6) - 3.2) / 5
 ROWS, PLACES = np.array([2, 0]), np.array([[0, 1, 2, 3, 0, 1], [1, 2, 3, 0, 1, 2]])
-NAMES = {
-    "mindspore": {"mint": mint, "F": mindspore.mint.nn.functional, "ms": ms},
-    "torch": {"mint": torch, "F": torch.nn.functional},
-}
-
-
-@pytest.fixture
-def compiled(tmp_path, monkeypatch):
-    """The function with the body, of both."""
-
-    def load(body, parameters="x, y, z, i, j"):
-        path = tmp_path / f"case_{len(list(tmp_path.iterdir()))}.py"
-        head = f"{cases.HELPERS}def written({parameters}):\n"
-        path.write_text(head + textwrap.indent(body, "    ") + "\n")
-        functions = []
-        for framework, names in NAMES.items():
-            spec = importlib.util.spec_from_file_location(f"{path.stem}_{framework}", path)
-            module = importlib.util.module_from_spec(spec)
-            vars(module).update(names)
-            monkeypatch.setitem(sys.modules, spec.name, module)  # where graphs look names up
-            spec.loader.exec_module(module)
-            functions.append(module.written)
-        return functions, path, head.count("\n")
-
-    return load
 
 
 def in_mode(function, mode):
@@ -328,6 +302,80 @@ def test_the_gradient_of_cumprod_where_elements_are_0(compiled, dim, mode):
     theirs(leaf).sum().backward()
     gradient = ms.grad(in_mode(ours, mode))(ms.Tensor(with_zeros))
     np.testing.assert_allclose(gradient.asnumpy(), leaf.grad.numpy(), rtol=1e-5, atol=1e-6)
+
+
+# ===--- views as inputs ---===
+
+WITH_BRANCHES = {
+    "a loop": "while x.sum() < 1000.0:\n    x = x * x * 0.5 + 1.0\nreturn x",
+    "a branch": "if x.sum() < 1000.0:\n    return mint.sin(x) * x\nreturn x",
+    "a tuple": "return mint.max(x[0]) * x[1]",
+    "the gradient of max": "return mint.max(x)",
+    "the gradient of min": "return x.min()",
+    "the gradient of median": "return x.median()",
+}
+INPUT_VIEWS = {
+    "transposed": lambda x: x.T,
+    "columns": lambda x: x[:, 1:],
+    "every other row": lambda x: x[::2],
+    "last rows": lambda x: x[2:],
+}
+
+
+@pytest.mark.parametrize("name", WITH_BRANCHES)
+@pytest.mark.parametrize("view", INPUT_VIEWS)
+def test_inputs_that_are_views(compiled, name, view):
+    (ours, theirs), _, _ = compiled(WITH_BRANCHES[name], "x")
+    is_tuple = name == "a tuple"
+    theirs_of = (lambda x: theirs((x, x))) if is_tuple else theirs
+    ours_of = (lambda x: ms.jit(ours)((x, x))) if is_tuple else ms.jit(ours)
+    leaf = torch.tensor(X, requires_grad=True)
+    expected = theirs_of(INPUT_VIEWS[view](leaf))
+    expected.sum().backward()
+    result = ours_of(INPUT_VIEWS[view](ms.Tensor(X)))
+    np.testing.assert_allclose(result.asnumpy(), expected.detach().numpy(), rtol=1e-5)
+    gradient = ms.grad(lambda x: ours_of(INPUT_VIEWS[view](x)).sum())(ms.Tensor(X))
+    np.testing.assert_allclose(gradient.asnumpy(), leaf.grad.numpy(), rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("view", INPUT_VIEWS)
+@pytest.mark.parametrize(
+    "body",
+    ["return x.add_(1.0)", "return F.relu_(x)", "x += 1.0\nreturn x", "x.mul_(2.0)\nreturn x * x"],
+)
+def test_what_is_written_to_inputs_that_are_views(compiled, body, view):
+    (ours, theirs), _, _ = compiled(body, "x")
+    given, expected = ms.Tensor(X.copy()), torch.tensor(X.copy())
+    result = ms.jit(ours)(INPUT_VIEWS[view](given))
+    np.testing.assert_array_equal(result.asnumpy(), theirs(INPUT_VIEWS[view](expected)).numpy())
+    np.testing.assert_array_equal(given.asnumpy(), expected.numpy())
+
+
+def test_what_is_written_to_one_of_two_views_of_a_tensor(compiled):
+    (ours, theirs), _, _ = compiled("x.add_(1.0)\nreturn x * y", "x, y")
+    given, expected = ms.Tensor(X.copy()), torch.tensor(X.copy())
+    result = ms.jit(ours)(given[:2], given[1:3])
+    np.testing.assert_array_equal(result.asnumpy(), theirs(expected[:2], expected[1:3]).numpy())
+    np.testing.assert_array_equal(given.asnumpy(), expected.numpy())
+
+
+def test_views_as_inputs_of_a_cell_in_graph_mode():
+    class Squares(nn.Cell):
+        def construct(self, x):
+            while x.sum() < 1000.0:
+                x = x * x * 0.5 + 1.0
+            return x
+
+    before = ms.get_context("mode")
+    ms.set_context(mode=ms.GRAPH_MODE)
+    try:
+        result = Squares()(ms.Tensor(X)[:, 1:]).asnumpy()
+    finally:
+        ms.set_context(mode=before)
+    expected = X[:, 1:]
+    while expected.sum() < 1000:
+        expected = expected * expected * 0.5 + 1
+    np.testing.assert_allclose(result, expected, rtol=1e-5)
 
 
 # ===--- functions that write nothing, and objects of programs ---===

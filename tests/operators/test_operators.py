@@ -718,10 +718,11 @@ def test_unknown_names():
         "aten::topkk: expected an operator that is registered with PyTorch, got an unknown name; "
         "did you mean 'aten::topk'?"
     )
-    assert said(AttributeError, lambda: operator("topk")) == (
-        'expected the name of an operator, such as "aten::topk" or "aten::max.dim", got \'topk\'; '
-        "did you mean 'aten::topk'?"
-    )
+    for name in ("topk", "aten:topk", "aten.topk", "torch.topk", "torch.ops.aten.topk"):
+        assert said(AttributeError, lambda name=name: operator(name)) == (
+            'expected the name of an operator, such as "aten::topk" or "aten::max.dim", got '
+            f"{name!r}; did you mean 'aten::topk'?"
+        )
     # Names of PyTorch's modules, and of the other hosts' functions.
     for name, close in {
         "aten::ReLU": "aten::relu",

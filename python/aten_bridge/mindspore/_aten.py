@@ -94,7 +94,7 @@ class Operator(Kernel):
     def __infer__(self, *args: dict[str, Any]) -> dict[str, Any]:
         """What MindSpore asks for shapes and dtypes."""
         if not self._is_decided:
-            self._decide(read_infer(args, self._list_position(args)))
+            self._decide(read_infer(args, self._list_position(args), self._is_clone))
         return super().__infer__(*args)
 
     def _call(self, args: Any) -> Any:

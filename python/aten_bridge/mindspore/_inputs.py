@@ -91,6 +91,18 @@ def _no_tuple(value: Any, dtype: Any = None) -> Fault:
     )
 
 
+def _several_dtypes(dtypes: Iterable[Any], shapes: Iterable[Sequence[int]]) -> Fault:
+    """Of a tuple whose tensors a graph casts to the first one's dtype (2.10)."""
+    tensors = ", ".join(
+        f"{NAMES.get(dtype, dtype)} {list(shape)}"
+        for dtype, shape in zip(dtypes, shapes, strict=True)
+    )
+    return Fault(
+        "expected a tuple of tensors of one dtype, since MindSpore's graphs cast all of them to "
+        f"that of the first, got ({tensors}); give the tensors one by one"
+    )
+
+
 class _Reader(Reader):
     def __init__(self) -> None:
         super().__init__()
@@ -114,7 +126,9 @@ class _Reader(Reader):
         return Inputs(tuple(self.texts), tuple(self.shapes), tuple(self.layout))
 
 
-def read_infer(arguments: Sequence[dict[str, Any]], list_position: int | None = None) -> Inputs:
+def read_infer(
+    arguments: Sequence[dict[str, Any]], list_position: int | None, is_of_graph: bool
+) -> Inputs:
     """The inputs as MindSpore gives them to __infer__: their shapes, dtypes and known values.
 
     The list of tensors is at `list_position`, where that is known.
@@ -129,7 +143,11 @@ def read_infer(arguments: Sequence[dict[str, Any]], list_position: int | None = 
             reader.add("none")
         elif isinstance(dtype, tuple | list):
             if dtype and all(isinstance(element, TensorType) for element in dtype):
-                reader.add_tuple((element.element_type() for element in dtype), shape)
+                dtypes = [element.element_type() for element in dtype]
+                if is_of_graph and len(set(map(str, dtypes))) > 1:
+                    reader.add(_several_dtypes(dtypes, shape))
+                else:
+                    reader.add_tuple(dtypes, shape)
             elif not dtype and i == list_position:
                 reader.add(
                     Fault(

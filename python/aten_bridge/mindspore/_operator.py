@@ -270,7 +270,7 @@ class Kernel(ops.Custom):
 
     def __infer__(self, *args: dict[str, Any]) -> dict[str, Any]:
         """What MindSpore asks: shapes and dtypes of the outputs, before each call or graph."""
-        inputs = read_infer(args, self._list_position(args))
+        inputs = read_infer(args, self._list_position(args), self._is_clone)
         if self._given_out is None:
             outcome = self._infer(inputs)
         else:

@@ -71,6 +71,15 @@ def _shift(name: str) -> Callable:
     return compute
 
 
+def _shift_method(name: str) -> Callable:
+    shift = _shift(name)
+
+    def compute(self, other):
+        return shift(self, other)
+
+    return compute
+
+
 def _in_pynative_mode(name: str, symbol: str) -> None:
     compute = getattr(operator, f"{name}_" if name in ("and", "or") else name)
 
@@ -92,6 +101,7 @@ def _in_graphs(symbol: str, compute: Callable) -> Callable:
 
 for _name, (_, _symbol, _) in _OPERATORS.items():
     _in_pynative_mode(_name, _symbol)
+METHODS["bitwise_left_shift"], METHODS["bitwise_right_shift"] = map(_shift_method, _SHIFTS)
 for _name in _SHIFTS:
     METHODS[f"__{_name}__"] = _shift(_name)
     METHODS[f"__r{_name}__"] = lambda self, other, name=_name: _shift(name)(other, self)

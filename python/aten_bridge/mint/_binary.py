@@ -12,7 +12,7 @@ from mindspore.ops.auto_generate import floor_mod_op
 
 from aten_bridge.mint._complex import Product, Quotient, ReverseQuotient, is_complex
 from aten_bridge.mint._numbers import FLOATING, beside, is_wide, number_like
-from aten_bridge.mint._promotion import common, promotes
+from aten_bridge.mint._promotion import common, in_common, promotes
 from aten_bridge.mint._replace import (
     METHODS,
     REPLACED,
@@ -76,6 +76,8 @@ def div(input, other, *, rounding_mode=None):
     if is_wide(other, input):
         wide = _div(input.astype(ms.float32), other, rounding_mode=rounding_mode)
         return wide.astype(input.dtype)
+    if rounding_mode is not None and isinstance(input, Tensor) and isinstance(other, Tensor):
+        input, other = in_common((input, other))  # MindSpore's result has another dtype's bytes
     return _div(beside(input, other), beside(other, input), rounding_mode=rounding_mode)
 
 

@@ -131,6 +131,10 @@ class _Graph:
         """Whether the part of the graph that is differentiated reads any of the Parameters."""
         return any(not parameters.isdisjoint(self.inputs[name]) for name in self.differentiated)
 
+    def writes_any(self, inputs: set[str]) -> bool:
+        """Whether it writes any of the inputs of the outermost graph."""
+        return any(self.memory_of(target, True) in inputs for _, target in self.writes.values())
+
     def writes_beside_views(self) -> Iterator[str]:
         """The operators that write what has views, in the part that is differentiated."""
         seen = {

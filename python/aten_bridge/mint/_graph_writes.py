@@ -11,7 +11,7 @@ import functools
 import re
 import threading
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 import mindspore
@@ -167,7 +167,10 @@ def _check_gradients(graphs: dict, text: str, has_closures: bool) -> None:
             )
 
 
-def check(graph: object, has_closures: bool) -> None:
+_writing_inputs: set[str] = set()  # the phases of graphs that write their inputs
+
+
+def check(graph: object, phase: str, has_closures: bool) -> None:
     """Raises RuntimeError if what a compiled graph writes, or a gradient, would be lost."""
     if graph is None or not _sites:
         return
@@ -175,6 +178,8 @@ def check(graph: object, has_closures: bool) -> None:
     graphs = read_graphs(text)
     _check_gradients(graphs, text, has_closures)
     inputs = set(re.findall(r"^(%para\w+): (?!.*is_parameter)", text, re.MULTILINE))
+    if any(part.writes_any(inputs) for part in graphs.values()):
+        _writing_inputs.add(phase)
     for part in graphs.values():
         if "PyExecute" in part.operators.values():
             for method in part.names:
@@ -231,12 +236,14 @@ def _checking(original: Callable) -> Callable:
                 compiled = getattr(self, "fn", arguments[0])
                 if not _in_closures.isdisjoint(_read_now):
                     _with_closures.add(compiled)
-                check(self._graph_executor.get_func_graph(phase), compiled in _with_closures)
+                graph = self._graph_executor.get_func_graph(phase)
+                check(graph, phase, compiled in _with_closures)
             except Exception:
                 cells = [x.compile_cache for x in arguments[:1] if hasattr(x, "compile_cache")]
                 for cache in (api.ms_compile_cache, *cells):
                     cache.discard(phase)
                 raise
+        self.aten_bridge_writes = phase in _writing_inputs
         return result
 
     @functools.wraps(original)
@@ -260,6 +267,83 @@ def _checking(original: Callable) -> Callable:
     return compile
 
 
+def _tensors(values: Iterable[object]) -> Iterator[Tensor]:
+    for value in values:
+        if isinstance(value, Tensor):
+            yield value
+        elif type(value) in (tuple, list):
+            yield from _tensors(value)
+
+
+def _is_view(tensor: Tensor) -> bool:
+    return tensor.storage_offset() != 0 or not tensor.is_contiguous()
+
+
+class _Inputs:
+    """Those of a call, with copies of views: MindSpore (2.10) forgets strides and offsets of these.
+
+    It does so in loops, in branches of the graph's gradient, where `max` has one by itself, and in
+    results that are what has been written.
+    """
+
+    def __init__(self, values: Sequence[object], writes: bool):
+        self.values = values
+        self._written = []  # views, and the copies that the graph gets
+        tensors = list(_tensors(values))
+        if not any(map(_is_view, tensors)):
+            return
+        if writes:
+            storages = {tensor.untyped_storage().data_ptr() for tensor in tensors}
+            if len(storages) < len(tensors) or any(0 in tensor.stride() for tensor in tensors):
+                return  # what is written to one is seen in another, or to one element in others
+        self.values = type(values)([self._whole(value, writes) for value in values])
+
+    def _whole(self, value: object, writes: bool) -> object:
+        if type(value) in (tuple, list):
+            return type(value)([self._whole(element, writes) for element in value])
+        if not isinstance(value, Tensor) or not _is_view(value):
+            return value
+        copy = value.clone()
+        if writes:
+            self._written.append((value, copy))
+        return copy
+
+    def write_back(self) -> None:
+        if self._written:
+            with api._no_grad():
+                for view, copy in self._written:
+                    view.copy_(copy)
+
+
+def _of_function(generate: Callable, call: Callable) -> tuple[Callable, Callable]:
+    @functools.wraps(generate)
+    def generate_run_args(self, *arguments, **keywords):
+        self.aten_bridge_inputs = _Inputs(
+            generate(self, *arguments, **keywords), self.aten_bridge_writes
+        )
+        return self.aten_bridge_inputs.values
+
+    @functools.wraps(call)
+    def run(self, *arguments, **keywords):
+        result = call(self, *arguments, **keywords)
+        if hasattr(self, "aten_bridge_inputs"):
+            self.aten_bridge_inputs.write_back()
+        return result
+
+    return generate_run_args, run
+
+
+def _of_cell(original: Callable) -> Callable:
+    @functools.wraps(original)
+    def execute(self, cell, *inputs, phase=""):
+        whole = _Inputs(inputs, phase in _writing_inputs)
+        result = original(self, cell, *whole.values, phase=phase)
+        whole.write_back()
+        return result
+
+    return execute
+
+
 def install() -> None:
     if hasattr(parser.Parser.parse, "__wrapped__"):
         return
@@ -267,3 +351,8 @@ def install() -> None:
     resources.convert_object_map[abs] = builtin_abs
     for executor in (api._JitExecutor, api._CellGraphExecutor):
         executor.compile = _checking(executor.compile)
+    executor = api._JitExecutor
+    executor._generate_run_args, executor.__call__ = _of_function(
+        executor._generate_run_args, executor.__call__
+    )
+    api._CellGraphExecutor._exec_pip = _of_cell(api._CellGraphExecutor._exec_pip)

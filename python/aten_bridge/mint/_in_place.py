@@ -152,6 +152,8 @@ def addmm_(self, mat1, mat2, *, beta=1, alpha=1):
 
 @method
 def copy_(self, src, non_blocking=False):
+    if not isinstance(src, Tensor):
+        return self.fill_(src)
     if src.dtype != self.dtype and _pynative_executor.requires_grad():
         return copy_of_dtype(self, src, non_blocking)
     return _copy_in_place(self, src, non_blocking)

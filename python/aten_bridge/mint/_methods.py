@@ -421,15 +421,13 @@ def _accepted(function: Callable) -> tuple[float, set[str] | None]:
 
 
 # Those that PyNative mode has right but for the names.
-for _name in (
-    *("argmin", "argsort", "count_nonzero", "cumsum", "max", "median", "min", "nansum", "sort"),
-):
+for _name in ("argsort", "count_nonzero", "cumsum", "max", "median", "min", "sort"):
     _with_older_names(_name, getattr(Tensor, _name))
 # Those of which the function takes more than the method.
 for _name in (
-    *("addcdiv", "addcmul", "addmm", "addmv", "all", "any", "argmax", "ceil", "cummax", "cummin"),
-    *("diff", "erf", "erfc", "exp", "expm1", "float_power", "gcd", "inverse", "lerp", "logaddexp"),
-    *("logaddexp2", "logsumexp", "nan_to_num", "repeat_interleave", "square", "std", "topk"),
-    *("trace", "var", "xlogy"),
+    *("addcdiv", "addcmul", "addmm", "addmv", "all", "any", "argmax", "argmin", "ceil", "cummax"),
+    *("cummin", "diff", "erf", "erfc", "exp", "expm1", "float_power", "gcd", "inverse", "lerp"),
+    *("logaddexp", "logaddexp2", "logsumexp", "nan_to_num", "nansum", "repeat_interleave"),
+    *("square", "std", "topk", "trace", "var", "xlogy"),
 ):
     _with_older_names(_name, _function_of(_name))

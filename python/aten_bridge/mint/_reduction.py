@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 
 import mindspore as ms
@@ -19,7 +20,9 @@ def any_(input, dim=None, keepdim=False):
     if dim is None and keepdim:
         dim = tuple(range(input.ndim))
     if not isinstance(dim, (tuple, list)):
-        return _any(input) if dim is None else _any(input, dim, keepdim)
+        truth = input.astype(ms.bool_)  # MindSpore's of rank 0 is the tensor itself
+        result = _any(truth) if dim is None else _any(truth, dim, keepdim)
+        return result.astype(ms.uint8) if input.dtype == ms.uint8 else result
     for i in dim:
         if not -input.ndim <= i < input.ndim:
             raise IndexError(
@@ -37,7 +40,8 @@ def any_(input, dim=None, keepdim=False):
 def all_(input, dim=None, keepdim=False):
     if isinstance(dim, (tuple, list)) and len(dim) == 0:  # of no dimension: each element's own
         return input if input.dtype == ms.uint8 else input.astype(ms.bool_)
-    return _all(input, dim, keepdim)
+    result = _all(input, dim, keepdim)
+    return result.astype(ms.uint8) if input.dtype == ms.uint8 else result
 
 
 @replaces("logsumexp", ms.float64)
@@ -51,7 +55,28 @@ def logsumexp(input, dim, keepdim=False):
 @replaces("linalg.vector_norm")  # MindSpore asks for an operator of its own unless 0, 1, 2 or 3
 def vector_norm(x, ord=2, dim=None, keepdim=False, *, dtype=None):
     dim = (dim,) if isinstance(dim, int) else dim
-    return LinalgVectorNorm()(x, float(ord), dim, keepdim, dtype)
+    x = x if dtype is None else x.astype(dtype)  # of whose dtype its gradient is
+    return LinalgVectorNorm()(x, float(ord), dim, keepdim, None)
+
+
+def _of_cast(path: str) -> None:
+    """With a dtype it is that of the cast tensor: MindSpore's gradient has the result's dtype."""
+    original = original_of(path)
+    first = next(iter(inspect.signature(original).parameters))
+
+    def compute(*arguments, **keywords):
+        dtype = keywords["dtype"] if "dtype" in keywords else None  # noqa: SIM401  in graphs, too
+        if dtype is None:
+            return original(*arguments, **keywords)
+        rest = {name: keywords[name] for name in keywords if name not in ("dtype", first)}
+        x = arguments[0] if arguments else keywords[first]
+        return original(x.astype(dtype), *arguments[1:], **rest)
+
+    REPLACED.append((original, named_as(original, compute)))
+
+
+for _name in ("nansum", "norm", "linalg.matrix_norm", "linalg.norm"):
+    _of_cast(_name)
 
 
 def _of_0_dim(path: str) -> None:
@@ -133,6 +158,22 @@ def diff(input, n=1, dim=-1, prepend=None, append=None):
         length = input.shape[dim] - 1
         input = mint.narrow(input, dim, 1, length) - mint.narrow(input, dim, 0, length)
     return input
+
+
+def _place_of(name: str) -> None:
+    """Of all elements MindSpore's has no dimensions, also if they are to be kept."""
+    original = original_of(name)
+
+    def compute(input, dim=None, keepdim=False):
+        if dim is None and keepdim:
+            return mint.reshape(original(input), (1,) * input.ndim)
+        return original(input, dim, keepdim)
+
+    REPLACED.append((original, named_as(original, compute)))
+
+
+for _name in ("argmax", "argmin"):
+    _place_of(_name)
 
 
 # ===--- variances ---===

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from mindspore import Tensor, mint, ops
 from mindspore import _checkparam as validator
 from mindspore.graph._parse import standard_method
 from mindspore.ops import tensor_method
 from mindspore.ops.auto_generate import (
     broadcast_to_view_op,
+    gen_ops_def,
     transpose_ext_view_op,
     transpose_view_op,
 )
+from mindspore.ops.function import array_func
 
-from aten_bridge.mint._replace import METHODS, REPLACED, inlined, method, replaces
+from aten_bridge.mint._promotion import in_common
+from aten_bridge.mint._replace import METHODS, REPLACED, inlined, is_known, method, replaces
 
 _squeeze = mint.squeeze
 
@@ -49,6 +54,38 @@ def split(self, *arguments, **keywords):
     return ops.split(
         self, *arguments, **{names.get(name, name): keywords[name] for name in keywords}
     )
+
+
+# ===--- several tensors in one ---===
+
+
+def _joining(original: Callable) -> None:
+    """In a graph MindSpore casts all to the first one's dtype, and the result to the common one."""
+
+    def compute(tensors, dim=0):
+        return original(tensors if are_unknown(tensors) else in_common(tensors), dim)
+
+    REPLACED.append((original, compute))
+
+
+def are_unknown(tensors):
+    """Whether they are no list, or graph mode has yet to learn what they are."""
+    if not isinstance(tensors, (tuple, list)) or len(tensors) == 0:
+        return True
+    for tensor in tensors:  # noqa: SIM110  graph mode has no any()
+        if not is_known(tensor) or not isinstance(tensor, Tensor):
+            return True
+    return False
+
+
+_joining(array_func.concat_impl)
+_joining(gen_ops_def.stack_ext_impl)
+_dstack = ops.dstack
+
+
+@replaces("dstack")
+def dstack(tensors):
+    return _dstack(tensors if are_unknown(tensors) else in_common(tensors))
 
 
 # ===--- methods of tensors in graph mode ---===
