@@ -131,10 +131,7 @@ def _open(path: str) -> _Opened:
 
 
 def _operands(description: Description) -> Iterator[str]:
-    inputs = [
-        f"{name}: {kind}" if name else kind
-        for name, kind in zip(description.input_names, description.inputs, strict=True)
-    ]
+    inputs = [f"{one.name}: {one}" if one.name else str(one) for one in description.inputs]
     yield f"inputs      {', '.join(inputs) or 'none'}"
     attributes = [
         f"{name}: {one.text}" + ("" if one.is_required else " (has a default)")

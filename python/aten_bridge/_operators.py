@@ -13,6 +13,7 @@ from aten_bridge._introspection import (
     Attribute,
     DependsOnValues,
     Description,
+    Parameter,
     missing_attributes,
     read_attributes,
     text_function,
@@ -277,12 +278,12 @@ class OperatorFunction(Function):
 
     # ===--- inputs ---===
 
-    def parameter_kinds(self, count: int) -> list[str] | None:
-        return super().parameter_kinds(count)[:count]
+    def parameters(self, count: int) -> list[Parameter] | None:
+        return super().parameters(count)[:count]
 
     def count_fault(self, count: int) -> str:
-        kinds = self.description.inputs
-        if count < len(kinds) and set(kinds[count:]) == {"tensor or None"}:
+        left = self.description.inputs[count:]
+        if left and all(one.is_tensor and one.is_optional for one in left):
             return ""  # the last may be left out
         fault = super().count_fault(count)
         if fault and self.task == CALL:
@@ -325,7 +326,7 @@ def open_operator(
 ) -> OperatorFunction:
     """The kernel of an operator for a task. Raises TypeError if attributes are not its own."""
     known = overload.attributes
-    description = Description([], [], 1, True, False, "cpu", list(known), known)
+    description = Description([], 1, True, False, "cpu", list(known), known)
     function = OperatorFunction(library, overload, host, task, description)
     if faults := function.attribute_faults(dict(attributes)):
         raise TypeError(function.faults_text(faults))

@@ -90,7 +90,7 @@ def test_check_of_other_libraries(tmp_path):
     run("c++", "-shared", "-fPIC", tmp_path / "newer.cpp", "-o", newer)
     assert command("check", newer, status=1) == (
         f"{newer}\n"
-        "  cannot be called: expected a library of interface 3, got 7 of aten_bridge 0.0.9; build "
+        "  cannot be called: expected a library of interface 4, got 7 of aten_bridge 0.0.9; build "
         "it again with the aten_bridge.h that this Python module came with, or use the module that "
         "came with the library's\n"
     )

@@ -85,8 +85,8 @@ def test_names_in_a_library_with_other_headers(folder, changes, end):
 # ===--- descriptions ---===
 
 DESCRIPTION = (
-    '{"name": "Op", "hosts": ["MINDSPORE"], "device": "cpu", "inputs": [["tensor", "x"], '
-    '["number or None", ""]], "outputs": 1, "meta": true, "gradient": false, "side_effect": false, '
+    '{"name": "Op", "hosts": ["MINDSPORE"], "device": "cpu", "inputs": [["x", 0, false], '
+    '["", 2, true]], "outputs": 1, "meta": true, "gradient": false, "side_effect": false, '
     '"attributes": [["negative_slope", 2, "a float, such as 1.0", false]]}'
 )
 json_values = st.recursive(

@@ -67,8 +67,8 @@ class Kernel:
     @functools.cached_property
     def _knows_numbers(self) -> bool:
         """Whether shapes may depend on the values of numbers among the inputs."""
-        kinds = self._model.description.inputs
-        return self._out is None and any(kind.startswith(("number", "value")) for kind in kinds)
+        inputs = self._model.description.inputs
+        return self._out is None and not all(one.is_tensor for one in inputs)
 
     @functools.cached_property
     def _key(self) -> Hashable:

@@ -119,7 +119,7 @@ class Kernel(ops.Custom):
     def _set_signature(self, model: KernelModel) -> None:
         """Lets graphs name inputs, and leave out last ones that are optional."""
         description, function = model.description, model.function
-        if description is None or description.is_gradient or "tensors" in description.inputs:
+        if description is None or description.is_gradient or description.list_index is not None:
             return  # as many as are given
         left = function.first_optional
         if left < len(description.inputs):

@@ -20,7 +20,7 @@
 namespace aten_bridge::detail {
 
 /// Of the structures below and of what is said in JSON: the module refuses another one.
-constexpr int kPythonInterface = 3;
+constexpr int kPythonInterface = 4;
 
 /// One input: a tensor, None, or a number. The module declares the same structures.
 struct PythonInput {
@@ -35,6 +35,9 @@ struct PythonAttribute {
   int64_t size;      // of a list
   const void* data;  // int64_t (also of bools), double, char, or attributes of a list's own
 };
+
+/// What an input of a kernel may be given. The module declares the same.
+enum class InputKind : std::uint8_t { kTensor, kTensors, kNumber, kValue };
 
 /// Instead of a number of inputs: the question is about the attributes alone.
 constexpr int kAttributesAlone = -1;
@@ -104,9 +107,10 @@ class TableEntry {
 };
 
 /// What a kernel is, in JSON: {"name": "LeakyRelu", "hosts": ["MINDSPORE"], "device": "cpu",
-/// "inputs": [["tensor", "x"], ...], "outputs": 1, "meta": true, "gradient": false, "side_effect":
+/// "inputs": [["x", 0, false], ...], "outputs": 1, "meta": true, "gradient": false, "side_effect":
 /// false, "attributes": [["negative_slope", 2, "a float", false], ...]}. An input has its name from
-/// its check or "", an attribute the number of its type and whether the operator must set it.
+/// its check or "", its InputKind and whether it may be None, an attribute the number of its type,
+/// what errors call that, and whether the operator must set it.
 ATEN_BRIDGE_INLINE std::string description(const KernelBase& kernel, at::DeviceType device,
                                            const char* hosts);
 
