@@ -21,7 +21,7 @@ import mint_speed
 from mint_speed import MODES, SIZES, Process, cell, ratio, row
 
 PATIENCE = 1.5  # times as many rounds, for less disturbed ones
-ROUNDING = 2e-5  # of the largest result: what the order of sums, and exp, make of float32
+ROUNDING = 2e-5  # relative to the largest result: sums and exp in float32 differ by this
 
 # Of mint, and MindSpore's own where that is another; operands are those of mint_speed.py.
 OPERATORS = {

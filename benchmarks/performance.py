@@ -505,7 +505,7 @@ def draw_slots(results, figure):
     axes.set(xscale="log", yscale="log", xlabel="slots (4x4 float32 tensors)", ylabel="ns per call")
     axes.set_xticks(SLOTS, SLOTS)
     axes.minorticks_off()
-    height = 0.0  # of the last label
+    height = 0.0  # the last label's
     for row in sorted(set(names) & set(results.rows()), key=lambda row: results.at(row)[-1]):
         times = results.at(row)
         color = colors.get(row, GREY)

@@ -132,7 +132,7 @@ def uv_settings(listed):
     """
     sections = ("global", "install", ":env:")
     found = re.findall(r"^(global|install|:env:)\.([\w-]+)=(.+)$", listed, re.MULTILINE)
-    separators = {"find-links": ","}  # of several
+    separators = {"find-links": ","}  # between several
     return {
         SETTINGS[key]: separators.get(key, " ").join(ast.literal_eval(text).split())
         for _, key, text in sorted(found, key=lambda one: sections.index(one[0]))

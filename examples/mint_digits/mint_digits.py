@@ -26,7 +26,7 @@ from mindspore import mint
 
 from aten_bridge.mint import install
 
-RATE = 0.003  # of learning
+RATE = 0.003  # the learning rate
 
 
 class Cell(mint.nn.Cell):

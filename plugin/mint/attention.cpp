@@ -204,7 +204,7 @@ ATEN_BRIDGE_EXPORT(FlashAttentionScore, [](const Tensor& query, const Tensor& ke
                          by_heads(queries[1], layout, size)
                              .copy_(at::matmul(attention.drop(attention.probabilities),
                                                for_queries(of_heads(keys[1]), q.size(1))));
-                         if (has_rows) {  // of packed ones the gradient's kernel needs none, either
+                         if (has_rows) {  // the gradient's kernel needs none for packed rows
                            max.copy_(attention.max.expand_as(max));
                            sum.copy_(attention.sum.expand_as(sum));
                          }

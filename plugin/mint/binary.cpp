@@ -146,7 +146,7 @@ ATEN_BRIDGE_EXPORT(LogicalXor, at::logical_xor_out);
 ATEN_BRIDGE_EXPORT(Mul, binary<at::mul_out>);
 ATEN_BRIDGE_EXPORT(NotEqual, binary<at::ne_out>);
 ATEN_BRIDGE_EXPORT(RealDiv, [](const Tensor& x, const Tensor& other, Tensor& y) {
-  y.copy_(at::div(x, other));  // of whole numbers, too
+  y.copy_(at::div(x, other));  // for whole numbers, too
 });
 ATEN_BRIDGE_EXPORT(Pow, binary<at::pow_out>);
 

@@ -24,7 +24,7 @@ struct Argument {
     kTensor,
     kTensors,    // a list
     kAttribute,  //
-    kDefault,    // of a type that no attribute has: stays at its default
+    kDefault,    // no attribute has its type: it stays at its default
   };
 
   std::string name;
@@ -34,7 +34,7 @@ struct Argument {
   bool is_written = false;   // by the operator, of which the schema says nothing
   AttributeType type = AttributeType::kBool;
   const char* text = "";  // what error texts call the attribute's type
-  int length = 0;         // of an int[2], for which an int stands as well; 0: of any length
+  int length = 0;         // of an int[2], for which an int stands as well; 0: any length
   c10::IValue fallback;
 };
 

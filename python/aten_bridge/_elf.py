@@ -83,7 +83,7 @@ def read(path: str) -> Iterator[ELFFile]:
     with open(path, "rb") as file:
         try:
             yield ELFFile(file)
-        except Exception:  # of each layer of the reader
+        except Exception:  # each layer of the reader has its own
             raise OSError(
                 f"{path}: expected a kernel library, got an ELF file whose headers contradict each "
                 "other; copy or build it anew"

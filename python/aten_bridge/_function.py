@@ -78,7 +78,7 @@ class Function:
     """A kernel as its library has it."""
 
     maker = "kernel"  # the Python function that makes operators of it
-    schema = ""  # of PyTorch, where it is an operator of its
+    schema = ""  # PyTorch's, where it is one of its operators
     _instead_of_pytorch = ""  # what else may be done where PyTorch's Python part is missing
 
     def __init__(

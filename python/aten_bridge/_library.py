@@ -31,7 +31,7 @@ class Library:
             self._library = ctypes.CDLL(os.path.realpath(path))
         except OSError as error:
             raise OSError(_loading_fault(path, str(error))) from None
-        except UnicodeDecodeError as error:  # of the dynamic linker's text
+        except UnicodeDecodeError as error:  # the dynamic linker's text may be any bytes
             text = as_text(error.object)
             raise OSError(_loading_fault(path, text)) from None
 

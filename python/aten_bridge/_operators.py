@@ -31,8 +31,8 @@ class Task(NamedTuple):
     """What an operator's kernel computes; see find_kernel() of plugin/operators."""
 
     results: str = "values"  # "sizes": their sizes; "padded": the largest, with the true sizes
-    order: int = 0  # of the gradient that it computes; 0: the operator's results
-    input_count: int | None = None  # of the operator, where it is a gradient
+    order: int = 0  # the order of the gradient; 0: the operator's results
+    input_count: int | None = None  # the operator's, where it is a gradient
 
     def gradient(self, input_count: int) -> Task | None:
         """That of PyTorch's autograd."""

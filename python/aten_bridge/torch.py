@@ -26,7 +26,7 @@ from aten_bridge._text import as_switch, did_you_mean, format_value, or_list
 
 __all__ = ["Operator", "Operators", "load"]
 
-_SIDE_EFFECT = torch.Tag.nondeterministic_seeded  # of PyTorchRegistry in hosts/pytorch/registry.h
+_SIDE_EFFECT = torch.Tag.nondeterministic_seeded  # from hosts/pytorch/registry.h
 _with_effects: set[Any] = set()  # operators of which PyTorch knows
 
 

@@ -58,7 +58,7 @@ def test_lines_of_opened_libraries_count(tmp_path, version):
     opened = f'-DOPENED="{library}"'
     run("clang++", *counted, opened, tmp_path / "host.cpp", "-ldl", "-o", host)
     command = [SOURCE / "tests/fuzz/coverage.py", "--llvm", version, f"--opened-by-jax={library}"]
-    for _ in range(2):  # of which the second adds nothing to the first
+    for _ in range(2):  # the second adds nothing to the first
         text = python(*command, tmp_path / "include", tmp_path, host).stdout
         assert "room.h: 2 of 6 not reached: 4-5" in text
         assert "4 of 6 lines reached: 66.7 %" in text

@@ -252,7 +252,7 @@ void ask(const Operator& of, const std::vector<Operand>& inputs, const Expected&
     given.push_back(given.front());
     ++count;
   } else if (change == 2) {
-    count = -1;  // of the attributes only
+    count = -1;  // the question is about the attributes alone
   } else if (change == 3 && given[0].ndim > 0) {
     given[0].sizes = memory.take(Ints(static_cast<std::size_t>(given[0].ndim), -3));
   }

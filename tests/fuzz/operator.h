@@ -74,7 +74,7 @@ struct Operator {
   const KernelUnderTest* kernel = nullptr;
   std::unique_ptr<Extra> extra;
   bool is_prepared = false;
-  std::optional<int64_t> count = 0;  // of the calls; none if it is not known
+  std::optional<int64_t> count = 0;  // how many calls; none if it is not known
 };
 
 /// Of a door.

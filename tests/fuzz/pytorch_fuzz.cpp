@@ -204,7 +204,7 @@ struct Recorded {
   std::string kernel;
   Operands inputs;
   std::vector<bool> are_tensors;
-  Tensors tensors;  // of these; undefined for None
+  Tensors tensors;  // undefined for None
   Operands outputs;
   Tensors results;  // undefined where nobody has asked for them
 };

@@ -212,7 +212,7 @@ struct Reference {
   const char* name;
   Stack (*choose)(Maker&);
   Tensors (*compute)(const Stack&);
-  int order = 0;  // of gradients; 0: it has none
+  int order = 0;  // the highest order of gradients; 0: none
   bool is_composite = false;
   bool has_meta = true;
   std::optional<at::ScalarType> cast_to = {};  // under autocast

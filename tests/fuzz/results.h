@@ -68,7 +68,7 @@ inline Operand sum_of(const Operands& operands) {
   return map(operands, [](const auto& row) {
     auto sum = row[0];
     for (std::size_t i = 1; i < row.size(); ++i) {
-      sum = static_cast<decltype(sum)>(sum + row[i]);  // of bools: or
+      sum = static_cast<decltype(sum)>(sum + row[i]);  // for bools it is an or
     }
     return sum;
   });

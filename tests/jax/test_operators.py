@@ -192,7 +192,7 @@ def test_factories():
 
 def test_a_measured_call_is_compiled_once(wide):
     nonzero = operator("aten::nonzero")
-    mask = jnp.asarray([True, False, True, False, False])  # of a shape that no other test has
+    mask = jnp.asarray([True, False, True, False, False])  # no other test has this shape
     compiled = []
     with jax.log_compiles(), catch_logs(compiled):
         for _ in range(50):

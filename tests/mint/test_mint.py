@@ -626,7 +626,7 @@ def test_kernels_take_the_parameters_of_mindspores_operators():
             count = len(inspect.signature(primitive.__call__).parameters) - 1
             if primitive.__init__ is not None:
                 count += len(inspect.signature(primitive.__init__).parameters) - 1
-        else:  # of MindSpore's older kind
+        else:  # MindSpore's older kind
             count = len(primitive().attrs["input_names"])
         if count != len(inputs) and name not in ("Cast", "Chunk", "SplitTensor"):  # see there
             wrong.append(f"{name}: {count} parameters, the kernel takes {inputs}")

@@ -123,7 +123,7 @@ def real_transform(x):
 
 
 def shape(x):
-    return ops.TensorShape()(x)  # of its input no memory is kept
+    return ops.TensorShape()(x)  # MindSpore keeps no memory of its input
 
 
 FUNCTIONS = (

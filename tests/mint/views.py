@@ -1297,7 +1297,7 @@ def is_as_pytorch(case: dict, before: dict, results: dict, key: str) -> bool:
     if "ends the process" in fault or fault == "no answer in time":
         return False
     if os.environ.get("VIEWS_NEGATIVE") and re.search("out of (range|bounds)", fault):
-        return False  # of which the call was made, and MindSpore takes it
+        return False  # the call was made of it, and MindSpore takes it
     forward = reference_of(f"forward {key.split()[1]}")
     if isinstance(of_pytorch(case, forward), str):
         return True
@@ -1624,7 +1624,7 @@ def parse(arguments=None) -> argparse.Namespace:
 def main() -> None:
     options = parse()
     if options.negative:
-        os.environ["VIEWS_NEGATIVE"] = "1"  # of the servers too
+        os.environ["VIEWS_NEGATIVE"] = "1"  # the servers', too
     if options.serve:
         serve(options.serve)
         return

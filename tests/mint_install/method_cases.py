@@ -42,7 +42,7 @@ _WITH_NUMBER = (
     *("greater_equal", "less", "less_equal", "not_equal"),
 )
 
-_ALONG = (  # of a dimension, in the forms that PyTorch has of these
+_ALONG = (  # along a dimension, in all forms that PyTorch has
     *("all", "amax", "amin", "any", "argmax", "argmin", "logsumexp", "max", "mean", "median"),
     *("min", "nanmean", "nanmedian", "nansum", "prod", "std", "sum", "var"),
 )

@@ -341,7 +341,7 @@ def main() -> None:
     jobs = jobs_of(options.only, options.kinds.split(","))
     expected = said_right()
     answers, broken, right = {}, [], 0
-    if options.output.exists():  # of what does not run now the last answers stay
+    if options.output.exists():  # what does not run now keeps its last answers
         answers = {
             (one["name"], one["kind"]): one for one in json.loads(options.output.read_text())
         }

@@ -19,7 +19,7 @@ WHOLE = elf.Whole(LIBRARY)
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     folder = WHOLE.kinds(tmp_path_factory.mktemp("kinds"))
-    (folder / "other.so").symlink_to(KERNELS)  # of another host's
+    (folder / "other.so").symlink_to(KERNELS)  # another host's
     (folder / "python.so").symlink_to(np.random.mtrand.__file__)
     return folder
 

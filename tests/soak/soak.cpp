@@ -65,8 +65,8 @@ struct Kind {
   Attributes attributes;
   std::vector<Operand> inputs;
   std::vector<Operand> outputs;
-  std::vector<Bytes> results;  // of the first call
-  std::string error;           // of the first call
+  std::vector<Bytes> results;  // the first call's
+  std::string error;           // the first call's
 };
 
 /// All kinds, for tensors of these sizes.

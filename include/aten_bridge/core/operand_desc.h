@@ -88,7 +88,7 @@ inline bool has_form(int64_t ndim, const int64_t* sizes) {
                                                   Report& report) {
   const auto itemsize = static_cast<int64_t>(dtype_itemsize(desc.dtype));
   bool empty = false;
-  int64_t bytes = itemsize;  // of the tensor with every size of 0 taken as 1, as strides do
+  int64_t bytes = itemsize;  // every size of 0 is taken as 1, as strides do
   for (int i = 0; i < desc.ndim; ++i) {
     const int64_t size = desc.sizes[i];
     if (size < 0 || __builtin_mul_overflow(bytes, size == 0 ? 1 : size, &bytes)) {

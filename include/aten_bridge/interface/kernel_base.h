@@ -49,7 +49,7 @@ struct KernelOrigin {
 
 /// What a kernel's type says of it.
 struct KernelTraits {
-  const ParameterInfo* bindings = nullptr;  // of its input parameters
+  const ParameterInfo* bindings = nullptr;  // one for each input parameter
   int check_count = 0;
   int inputs = 0;  // parameters; an at::TensorList counts as one
   int outputs = 0;
@@ -72,7 +72,7 @@ struct KernelTraits {
 
 /// What ordinary code needs to know about a kernel.
 struct KernelDescriptor : KernelOrigin, KernelTraits {
-  const OperandCheck* checks = nullptr;  // of some of its inputs and outputs
+  const OperandCheck* checks = nullptr;  // for some of its inputs and outputs
 
   /// Whether a host must make each call: neither one of two that are equal, nor none where nobody
   /// reads the results.

@@ -69,7 +69,7 @@ struct ParameterInfo {
 /// What is known of the view that an operand has.
 enum class ViewState : std::uint8_t {
   kUnknown,   // there may be one, which has to be looked at
-  kReusable,  // of the last call, after its body: unmodified and uniquely owned
+  kReusable,  // was unmodified and uniquely owned after the last call's body
   kMatched,   // the same, and this call has such an operand again
   kBound,     // made for this call, in a layout that a later one can take
 };
@@ -78,19 +78,19 @@ enum class ViewState : std::uint8_t {
 struct Operand {
   OperandName name;
   const OperandCheck* check = nullptr;
-  OperandDesc desc;  // of this call: says nothing of `view` before set_view() or refresh()
+  OperandDesc desc;  // this call's; `view` follows it in set_view() or refresh()
   at::Tensor view;   // none of a number, which is read from the operand
   // Of `view` before the body, all written by set_view():
   const c10::TensorImpl* impl = nullptr;
   const c10::StorageImpl* storage = nullptr;
   const void* data = nullptr;
-  std::size_t bytes = 0;  // of the storage
+  std::size_t bytes = 0;  // the storage's size
   c10::DispatchKeySet keys;
   caffe2::TypeMeta type;
   DType dtype = DType::kNone;
   ViewState state = ViewState::kUnknown;
   bool is_borrowed = false;              // `view` has no share in its tensor, which others keep
-  alignas(16) unsigned char number[16];  // of one whose element is fetched from a device
+  alignas(16) unsigned char number[16];  // the element, where it is fetched from a device
 };
 
 /// Tensors during a call; of up to four no list is allocated.
@@ -105,7 +105,7 @@ struct OperandCache {
   OperandCache& operator=(const OperandCache&) = delete;
 
   std::uint64_t call_site = 0;               // whose calls they are of
-  const KernelDescriptor* kernel = nullptr;  // of the last call
+  const KernelDescriptor* kernel = nullptr;  // the last call's
   bool in_use = false;
   std::vector<Operand> operands;
   Tensors list;  // for an at::TensorList; empty between the calls
@@ -190,7 +190,7 @@ struct AlignedCopy {
   void* host_data = nullptr;
   std::size_t bytes = 0;
   c10::DataPtr copy;                  // and behind it the same again, as it was before the body
-  std::unique_ptr<AlignedCopy> next;  // of the same call
+  std::unique_ptr<AlignedCopy> next;  // the same call's
 };
 
 struct Arguments;
@@ -219,18 +219,18 @@ struct Arguments {
   Operand* operands = nullptr;  // inputs, then outputs, in the host's order
   int inputs = 0;
   int outputs = 0;
-  int list_begin = -1;  // of the inputs that an at::TensorList takes; -1: there is none
+  int list_begin = -1;  // the first input that an at::TensorList takes; -1: none
   int list_size = 0;
   Tensors* list = nullptr;  // where the kernel has such a parameter, for its tensors
   std::unique_ptr<AlignedCopy> copies;
   Instance* instance = nullptr;
   Memory* workspaces = nullptr;
   const KernelDescriptor* kernel = nullptr;
-  const HostMessages* messages = nullptr;  // of the host that calls
+  const HostMessages* messages = nullptr;  // the calling host's
   const void* frame = nullptr;             // the host's, for a kernel that takes it as it comes
   void* stream = nullptr;                  // the host's
   void (*around_state)(const char* operator_name, void* stream,
-                       bool is_made) = nullptr;  // of the device
+                       bool is_made) = nullptr;  // the device's
   const ResultPolicy* results = nullptr;  // null: nothing is returned, as from a meta function
 
   /// The operand of input parameter `index`; of an at::TensorList, the first.

@@ -34,7 +34,7 @@ class KernelInstance final : public Instance {
  public:
   explicit KernelInstance(AttributeTuple values) : Instance(&values_), values_(std::move(values)) {}
 
-  std::mutex mutex;                  // of `object`
+  std::mutex mutex;                  // guards `object`
   std::optional<Object> object;      // the state, made before the first call
   std::atomic<bool> is_made{false};  // it may be used without the mutex where it is const
 

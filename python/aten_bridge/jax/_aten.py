@@ -111,7 +111,7 @@ class Operator(Kernel):
             self._sizes = Operator(for_task(self._model, SIZES))
         with jax.enable_x64(True) if hasattr(jax, "enable_x64") else _x64():
             (table,) = self._sizes._call(inputs)
-        if isinstance(table, jax.core.Tracer):  # of constants, inside of jax.jit
+        if isinstance(table, jax.core.Tracer):  # constants inside of jax.jit
             return None
         sizes = read_sizes(np.asarray(table).tolist())
         told = [(shape, _DTYPES[number]) for number, shape in sizes]

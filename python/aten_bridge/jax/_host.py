@@ -34,7 +34,7 @@ def plain_value(value: Any) -> Any:
     if isinstance(value, np.dtype) or (isinstance(value, type) and issubclass(value, np.generic)):
         try:
             dtype = np.dtype(value)
-        except TypeError:  # of a type without values, such as np.generic
+        except TypeError:  # a type without values, such as np.generic
             return value
         return NAMES.get(dtype, dtype.name)
     # What jax.numpy.float32 is: no type, but an object that has a dtype and makes arrays of it.

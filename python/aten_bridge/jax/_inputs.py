@@ -21,7 +21,7 @@ class Inputs(NamedTuple):
     """The inputs of a call, those in tuples one by one."""
 
     texts: tuple[str, ...]  # as `kInputsAttribute` of the headers has them, or a Fault
-    shapes: tuple[tuple[int, ...] | None, ...]  # of arrays
+    shapes: tuple[tuple[int, ...] | None, ...]  # None where it is no array
     arrays: tuple[Any, ...]  # also of numbers; without those that are None
     types: tuple[str, ...]  # the texts without the values of numbers: "#float32=0" is "#float32"
 

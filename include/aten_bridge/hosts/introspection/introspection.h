@@ -26,13 +26,13 @@ constexpr int kPythonInterface = 4;
 struct PythonInput {
   const char* text;  // as in `kInputsAttribute`
   int ndim;
-  const int64_t* sizes;  // of a tensor
+  const int64_t* sizes;  // null where it is no tensor
 };
 
 struct PythonAttribute {
   const char* name;
   int type;          // an AttributeType
-  int64_t size;      // of a list
+  int64_t size;      // how many elements, or characters
   const void* data;  // int64_t (also of bools), double, char, or attributes of a list's own
 };
 
@@ -73,7 +73,7 @@ constexpr int kAttributesAlone = -1;
 struct LibraryTable {
   // These three are the same in every interface.
   int interface;
-  const char* version;  // of the header
+  const char* version;  // the header's
   /// Gives up the operator of PyTorch's of that name on a device of that number, which another
   /// library takes over; null where PyTorch is no host.
   void (*release)(const char* qualified_name, int device);

@@ -138,7 +138,7 @@ struct __attribute__((visibility("default"))) PluginInputs {
   virtual std::vector<std::vector<int64_t>> get_int_lists(std::size_t index) = 0;
   virtual std::vector<std::vector<double>> get_float_lists(std::size_t index) = 0;
   virtual int type_id(std::size_t index) = 0;
-  virtual std::optional<Layout> layout(std::size_t index) = 0;  // of none: row-major, dense
+  virtual std::optional<Layout> layout(std::size_t index) = 0;  // nullopt: row-major, dense
   virtual PluginShapes* shapes() = 0;
   virtual void set_shapes(std::unique_ptr<PluginShapes> shapes) = 0;
 

@@ -442,9 +442,9 @@ class PyTorchCall {
   Tensors list_;
   c10::SmallVector<Operand, 5> operands_;
   int described_ = 0;                          // that an error's text tells
-  std::optional<c10::Device> device_;          // of the first tensor
-  KeptSizes sizes_;                            // of operands whose sizes are symbols
-  c10::SmallVector<int64_t, 8> sizes_before_;  // of the outputs, before the body
+  std::optional<c10::Device> device_;          // the first tensor's
+  KeptSizes sizes_;                            // for operands whose sizes are symbols
+  c10::SmallVector<int64_t, 8> sizes_before_;  // the outputs', before the body
 };
 
 }  // namespace aten_bridge::detail

@@ -317,7 +317,7 @@ class PyTorchRegistry {
   }
 
   std::mutex registering_;
-  std::mutex mutex_;  // of what follows
+  std::mutex mutex_;  // guards what follows
   std::vector<PyTorchOperator*> operators_;
   std::vector<c10::RegistrationHandleRAII> schemas_;
   std::vector<PyTorchKernel> refused_;
