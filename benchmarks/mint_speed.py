@@ -331,7 +331,7 @@ def measure(sides, n, options, patience=PATIENCE):
         answer = process.measure(side, call, n)
         if not isinstance(answer, str):
             counts[name] = answer[1]
-        elif name != "MindSpore":  # which has no such kernel
+        elif name != "MindSpore":  # MindSpore has no such kernel
             print(f"{name}: {call}: {answer.strip().splitlines()[0]}", file=sys.stderr)
     names = list(counts)
     processes = {process for process, _, _ in sides.values()}

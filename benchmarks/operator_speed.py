@@ -79,7 +79,7 @@ class Worker(mint_speed.Worker):
             sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "python"))
             from aten_bridge.mint import install
 
-            install()  # also max_pool2d, which MindSpore refuses
+            install()  # MindSpore refuses max_pool2d without
             names |= vars(self.ms.mint)
 
     def save(self, side, call, n, file):

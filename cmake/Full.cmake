@@ -3,7 +3,7 @@
 
 # aten_bridge_add_part(<name> [REQUIREMENTS <file> PACKAGES <package>...]): configures and builds a
 # part of the project in a folder of its own, since it needs a Python environment of its own (with
-# REQUIREMENTS) or downloads, which only those should wait for who ask for the part.
+# REQUIREMENTS) or downloads, which should cost only those builds that ask for it.
 function(aten_bridge_add_part name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "REQUIREMENTS" "PACKAGES;TARGETS")
   set(options -DATEN_BRIDGE_MAKE_ENVIRONMENT=OFF -DPython3_EXECUTABLE=${Python3_EXECUTABLE})

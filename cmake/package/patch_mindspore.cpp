@@ -3,7 +3,7 @@
 // aten_bridge_add_kernel() has PATCH_MINDSPORE.
 //
 // The kernels read an input as if its elements lay one behind the other. MindSpore 2.10 copies
-// views before it calls them, but not where MS_OP_PLUGIN_PATH is set, whoever runs the operator:
+// views before it calls them, but not where MS_OP_PLUGIN_PATH is set, whatever runs the operator:
 // then they read a view's memory as that of a contiguous tensor, silently. (In PyNative mode in
 // libmindspore_pynative.so, in graph mode in NeedCheckInputContiguous() of
 // libmindspore_ms_backend.so.)
@@ -12,7 +12,7 @@
 // NativeCpuKernelMod::Launch() with four arguments; all but two classes leave it as it is. When
 // MindSpore asks this library for its operators, that entry of the kernels' virtual tables is
 // replaced by functions below. The tables lie in memory that the dynamic linker has made read-only:
-// each page is made writable, and read-only again behind it. The library's own kernels, which read
+// each page is made writable, and read-only again afterwards. The library's own kernels, which read
 // views as they are, keep theirs.
 //
 // Before anything is written: all twelve functions are found by name, a KernelTensor that MindSpore

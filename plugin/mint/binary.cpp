@@ -99,7 +99,7 @@ ATEN_BRIDGE_EXPORT(LogAddExp2, at::logaddexp2_out);
 ATEN_BRIDGE_EXPORT(Maximum, at::maximum_out);
 ATEN_BRIDGE_EXPORT(Minimum, at::minimum_out);
 ATEN_BRIDGE_EXPORT(Xlogy, [](const Tensor& x, const Tensor& other, Tensor& y) {
-  if (y.is_complex()) {  // which PyTorch refuses, MindSpore does not
+  if (y.is_complex()) {  // PyTorch refuses it, MindSpore does not
     y.copy_(x.mul(other.log()).masked_fill_(x.eq(0), 0));
   } else {
     binary<at::xlogy_out>(x, other, y);

@@ -212,7 +212,7 @@ const ResolvedOperator& Operator::resolved() const {
         Status::kAten,
         {schema_.name, ": expected the operator that was registered with PyTorch when ",
          "this one was made, got ", handle.has_value() ? "one of another schema" : "none any more",
-         "; make the operator anew"});
+         "; make the operator again"});
   }
   last = new ResolvedOperator(look_up(*handle));  // the one before may be in use
   resolved_.store(last, std::memory_order_release);

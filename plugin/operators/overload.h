@@ -42,7 +42,7 @@ using detail::KernelBase;
 using detail::ParameterInfo;
 using detail::Tensors;
 
-/// What gradients, and who asks for results of no size yet, get instead of an undefined result.
+/// What gradients, and questions before sizes are known, get instead of an undefined result.
 at::Tensor defined(const at::Tensor& result);
 
 /// How often operators were taken away from the dispatcher: what is kept of one holds while this
@@ -109,7 +109,7 @@ class OperatorInstance final : public Instance {
   const std::vector<c10::IValue>& values() const { return values_; }  // one for each argument
 
   std::atomic<const KernelBase*> kernel;  // the last call's
-  const std::string text;                 // by which find_kernel() has found it
+  const std::string text;                 // find_kernel() has found it by this
 
  private:
   std::vector<c10::IValue> values_;

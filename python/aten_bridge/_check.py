@@ -1,4 +1,4 @@
-"""What a kernel library is, for whoever made it: kernels, hosts, needs, and what is missing."""
+"""What a kernel library is, for its author: kernels, hosts, needs, and what is missing."""
 
 from __future__ import annotations
 

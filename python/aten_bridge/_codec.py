@@ -158,7 +158,7 @@ def _float_bits(value: float) -> str:
 
 
 def _operator_value(value: Any) -> Any:
-    """The value as a bool, int, float, str or list of one of these; None where it is none."""
+    """The value as a bool, int, float, str or list of one of these; None for any other."""
     if isinstance(value, bool):
         return value
     if isinstance(value, numbers.Integral):

@@ -112,7 +112,7 @@ class Function:
 
     @property
     def first_optional(self) -> int:
-        """The first of the inputs that, with all behind it, may be left out."""
+        """The first of the inputs that, with all after it, may be left out."""
         inputs = self.description.inputs
         first = len(inputs)
         while first > 0 and inputs[first - 1].is_optional:

@@ -7,8 +7,8 @@
 
 A library that was built with `HOSTS PYTORCH` registers its kernels by itself when it is opened,
 also by `torch.ops.load_library` or by another host: `torch.ops.my_ops.leaky_relu` is the same
-operator. What `load` adds are errors in words, functions with signatures, and libraries that were
-built anew.
+operator. `load` adds errors that say what to do, functions with signatures, and libraries that were
+built again.
 """
 
 from __future__ import annotations

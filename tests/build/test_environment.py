@@ -197,7 +197,7 @@ def test_wrong_python_version(environment, monkeypatch, tmp_path, requirements, 
         f"{sys.executable} is 3.{version[1]}; install one of them and name it with "
         "-DPython3_EXECUTABLE=<path>."
     )
-    requirements.write_text("mkdocs==1.6.1\n")  # for which there is no such bound
+    requirements.write_text("mkdocs==1.6.1\n")  # these have no such bound
     (tmp_path / "environment").mkdir()
     environment.make(tmp_path / "environment", requirements)
 

@@ -305,7 +305,7 @@ CLOSE = """
 import _ctypes, ctypes, os, sys, threading, time
 
 torch, library = sys.argv[1:]
-ctypes.CDLL(torch)  # which stays
+ctypes.CDLL(torch)  # it stays
 Kernel = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int, *6 * [ctypes.c_void_p])
 Floats, Addresses = ctypes.c_float * 2, ctypes.c_void_p * 2
 

@@ -20,7 +20,7 @@ NAVIGATION = re.findall(
 
 @pytest.fixture(scope="module")
 def module():
-    """Loads a module of tools/site, which is none of Python's."""
+    """Loads a module of tools/site, which is not on Python's path."""
 
     def load(name):
         spec = importlib.util.spec_from_file_location(name, SITE / f"{name}.py")

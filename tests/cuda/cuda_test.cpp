@@ -1,4 +1,4 @@
-// Kernels for CUDA through the simulated host, on a GPU or on the stand-in for one. The tests
+// Kernels for CUDA through the simulated host, on a GPU or on the fake runtime. The tests
 // called CudaCall do copies only; those called CudaOperators have ATen's operators and kernels of
 // their own.
 #include <aten_bridge/testing_cuda.h>
@@ -134,7 +134,7 @@ TEST(CudaTutorial, HasFunctionsForTheCpuToo) {
 //===--- streams and devices ---===//
 
 TEST_F(CudaCall, RunsOnTheStreamOfTheHost) {
-  for (const char* name : {"Copy", "CopyByFork"}) {  // which joins it again
+  for (const char* name : {"Copy", "CopyByFork"}) {  // the latter joins it again
     Call copy = call(name);
     copy.run();  // starts CUDA, and may wait
     const Result result = copy.run();

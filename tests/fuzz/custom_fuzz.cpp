@@ -1,6 +1,7 @@
-// Sequences of calls through the door of ops.Custom, hooks and aten_bridge.mindspore's questions
-// among them. A call is right, or differs from a right one in one thing; each has the result of a
-// computation without PyTorch, or ends in an error, and nothing beside its arrays is touched.
+// Sequences of calls through the entry point of ops.Custom, hooks and aten_bridge.mindspore's
+// questions among them. A call is right, or differs from a right one in one thing; each has the
+// result of a computation without PyTorch, or ends in an error, and nothing beside its arrays is
+// touched.
 #include <algorithm>
 #include <climits>
 #include <cstddef>

@@ -183,7 +183,7 @@ Expected plus(Operand x, int64_t number) {
   }
   return value({map({x}, [&](const auto& row) {
     using T = std::decay_t<decltype(row[0])>;
-    if constexpr (std::is_same_v<T, int64_t>) {  // which runs over
+    if constexpr (std::is_same_v<T, int64_t>) {  // signed integers must not overflow
       return static_cast<T>(static_cast<std::uint64_t>(row[0]) +
                             static_cast<std::uint64_t>(number));
     } else {

@@ -39,7 +39,7 @@ Expected text_output(const std::string& text) {
 
 //===--- attributes ---===//
 
-/// An attribute's type, by its place in `Attribute`; two more that are none of these.
+/// An attribute's type, by its place in `Attribute`; two more that are not in it.
 enum Wanted {
   kBool,
   kInt,

@@ -1,4 +1,4 @@
-// Where the operands of a door's kernels lie, and how the host waits for them.
+// Where the operands of a target's kernels lie, and how the host waits for them.
 #ifndef ATEN_BRIDGE_TESTS_FUZZ_DEVICE_H_
 #define ATEN_BRIDGE_TESTS_FUZZ_DEVICE_H_
 

@@ -230,7 +230,7 @@ class Shaped {
   Shaped(int64_t how, at::TensorList first) : count_(static_cast<int64_t>(first.size())) {
     if (how == 1) {
       first[0].const_data_ptr();
-      TORCH_CHECK(TORCH_VERSION_MINOR >= 5, "thrown");  // which tell so themselves
+      TORCH_CHECK(TORCH_VERSION_MINOR >= 5, "thrown");  // newer versions say so themselves
     }
     TORCH_CHECK(how != 2, "thrown");
   }

@@ -56,7 +56,7 @@ const std::string kStd =
 const std::string kSoftmax =
     list_text({"aten::softmax.int", "0", "dim", "i-1", "dtype", "sfloat64"});
 
-const std::string kOther;  // in the place of these: another one in each operator
+const std::string kOther;  // instead of these: another one in each operator
 
 /// Up to three letters changed, left out or added, or the end cut off.
 std::string other_text(Choices& choices, std::string text) {

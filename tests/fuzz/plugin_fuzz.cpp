@@ -1,6 +1,6 @@
-// Sequences of calls through the door of MindSpore's op plugins, whose inputs lie in memory in any
-// way: right ones, whose results are computed without PyTorch, and such as differ from them in one
-// thing.
+// Sequences of calls through the entry point of MindSpore's op plugins, whose inputs lie in memory
+// in any way: right ones, whose results are computed without PyTorch, and such as differ from them
+// in one thing.
 #include <algorithm>
 #include <climits>
 #include <cstddef>

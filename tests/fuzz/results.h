@@ -1,4 +1,5 @@
-// Inputs that kernels of several doors take, and what these make of them, computed without PyTorch.
+// Inputs that kernels of several targets take, and what these make of them, computed without
+// PyTorch.
 #ifndef ATEN_BRIDGE_TESTS_FUZZ_RESULTS_H_
 #define ATEN_BRIDGE_TESTS_FUZZ_RESULTS_H_
 

@@ -939,7 +939,7 @@ def changed(folder, content):
 def test_file_that_is_missing(tmp_path):
     library = tmp_path / "missing.so"
     assert error_text(FileNotFoundError, lambda: typed("Copy", library)) == (
-        f"{library}: expected a kernel library, got no such file; build it, or mend the path"
+        f"{library}: expected a kernel library, got no such file; build it, or correct the path"
     )
     assert error_text(IsADirectoryError, lambda: typed("Copy", tmp_path)) == (
         f"{tmp_path}: expected a kernel library, got a folder"
@@ -956,14 +956,14 @@ def test_file_that_is_missing(tmp_path):
         (tmp_path / ("a" * 300 + ".so"), "File name too long"),
     ]:
         assert error_text(OSError, functools.partial(typed, "Copy", path)) == (
-            f"{path}: expected a kernel library, got the error: {fault}; mend the path"
+            f"{path}: expected a kernel library, got the error: {fault}; correct the path"
         )
 
 
 @pytest.mark.parametrize(
     ("content", "fault"),
     [
-        (b"", "an empty file; build it anew"),
+        (b"", "an empty file; build it again"),
         (
             b"def leaky_relu(x): ...",
             "a file that is no ELF library; give the path of what was built",
@@ -989,7 +989,7 @@ def test_library_that_is_cut_off(tmp_path):
             f"{library}: expected a whole ELF library, got one that is cut off at {len(content)} "
             "bytes of "
         )
-        assert text.endswith(" or more; copy or build it anew")
+        assert text.endswith(" or more; copy or build it again")
 
 
 def test_library_whose_headers_contradict_each_other(tmp_path):
@@ -1004,7 +1004,7 @@ def test_library_whose_headers_contradict_each_other(tmp_path):
     for place, value in [
         (58, struct.pack("<HH", 1, len(whole) - sections & 0xFFFF)),
         (symbols + 32, struct.pack("<Q", len(whole) * 24)),  # more symbols than bytes
-        (symbols + 40, struct.pack("<I", 0xFFFF)),  # names in a section that is none
+        (symbols + 40, struct.pack("<I", 0xFFFF)),  # names in a section that does not exist
         (symbols + 24, struct.pack("<Q", 2**63)),
     ]:
         content = bytearray(whole)
@@ -1014,7 +1014,7 @@ def test_library_whose_headers_contradict_each_other(tmp_path):
         library.write_bytes(content)
         assert error_text(OSError, functools.partial(exported_functions, str(library))) == (
             f"{library}: expected a kernel library, got an ELF file whose headers "
-            "contradict each other; copy or build it anew"
+            "contradict each other; copy or build it again"
         )
 
 

@@ -202,7 +202,7 @@ def test_processes_that_load_data(tmp_path):
     assert run_script(tmp_path, LOADED, library) == "[[0.0], [1.0], [8.0], [27.0]]\n"
 
 
-# In graph mode too, with a sum over the workers behind it.
+# In graph mode too, with a sum over the workers after it.
 WORKERS = (
     OF_A_NUMBER
     + """

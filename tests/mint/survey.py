@@ -169,7 +169,7 @@ class Worker:
         return graph
 
     def in_graph(self, name, arguments, keywords, is_gradient):
-        """With the first two inputs transposed in the graph, and the result behind it.
+        """With the first two inputs transposed in the graph, and the result after it.
 
         Graph mode knows little of Python: one function for one input, one for two.
         """

@@ -80,7 +80,7 @@ LEFT_OUT = {
     r"|set_param_info|hooks|.*_hook|parent_tensor_|index_of_parent_|pin_memory|move_to|device"
     r"|assign_value.*|symbolic_shape|set_|stride|strides|storage_offset|is_contiguous|const_arg"
     r"|is_shared)$": ("the tensor's memory, not its values"),
-    r"(empty|empty_like|new_empty|Empty.*)$": "values that nobody has set",
+    r"(empty|empty_like|new_empty|Empty.*)$": "values that were never set",
     r"(random_categorical)$": "random numbers, which now and then are the same twice",
 }
 
@@ -1566,7 +1566,7 @@ HEAD = (
     "broken by it after install()",
     "refused after install(), as PyTorch does",
     "wrong in both",
-    "mended",
+    "corrected",
 )
 
 
@@ -1582,7 +1582,7 @@ def sentence(results: dict) -> str:
         f"{asked} names, {len(results['cases'])} calls that MindSpore takes without the library; "
         f"{len(results['only with it'])} names have calls that it takes with the library only, "
         f"{len(results['unfitted'])} none that was guessed; {len(results['unsteady'])} calls give "
-        "other values each time (random numbers, memory that nobody has set)."
+        "other values each time (random numbers, memory that was never set)."
     )
 
 

@@ -21,7 +21,7 @@ MASK = np.arange(24).reshape(4, 6) % 3 == 0
 
 
 def parts(make):
-    """A tensor as it comes, and views of one."""
+    """A tensor, and views of one."""
     whole = make(X)
     return [whole, whole[1:], whole[:, ::2], whole.T, whole[2]]
 

@@ -325,7 +325,7 @@ class Pair:
 class MindSporesAdam(torch.optim.Optimizer):
     """What MindSpore's nn.Adam and nn.AdamWeightDecay are documented to do.
 
-    The first adds epsilon to the root before the correction and not behind it, as PyTorch does; the
+    The first adds epsilon to the root before the correction and not after it, as PyTorch does; the
     second has no correction.
     """
 

@@ -5,7 +5,7 @@
 prints in Markdown the time of the loss with all gradients and of the whole step with AdamW: call
 by call (PyNative, waiting for each operator) and as a graph (`ms.jit`), of models as tiny as
 program.py compares them and of ones of a usual shape: 4 layers of 256 numbers, two texts of 128
-words. One thread on each side; the sides are measured by turns.
+words. One thread on each side; the sides are measured alternately.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ IN_FOLDER = "the folder/"
 
 
 def placed(value, folder):
-    """With the folder in the place of its name."""
+    """With the folder instead of its name."""
     if type(value) is list:
         return [placed(one, folder) for one in value]
     if isinstance(value, str) and value.startswith(IN_FOLDER):

@@ -69,7 +69,7 @@ def test_texts(my, library, build, tmp_path):
     )
     nothing = tmp_path / "nothing.so"
     assert text_of(FileNotFoundError, lambda: load(nothing)) == (
-        f"{nothing}: expected a kernel library, got no such file; build it, or mend the path"
+        f"{nothing}: expected a kernel library, got no such file; build it, or correct the path"
     )
 
 
@@ -152,7 +152,7 @@ except FileNotFoundError as error:
     )
     assert lines[1:] == [
         *["1.0", "0.0 1.0", "2.0", "0.0"],
-        "expected a kernel library, got no such file; build it, or mend the path",
+        "expected a kernel library, got no such file; build it, or correct the path",
     ]
 
 

@@ -39,10 +39,10 @@ enum class ParameterKind : std::uint8_t {
   kAttribute,  //
   kNumber,     // the one element of an input
   kWorkspace,
-  kFrame,  // the host's call as it comes
+  kFrame,  // the host's call, raw
 };
 
-/// The values that an input can be read as; kNone for types that are none. Lists and dtypes are
+/// The values that an input can be read as; kNone for other types. Lists and dtypes are
 /// inputs of few hosts; a dtype is the number of a `DType`.
 enum class ScalarInputType : std::uint8_t {
   kNone,
@@ -104,7 +104,7 @@ struct OperandCache {
   OperandCache(const OperandCache&) = delete;
   OperandCache& operator=(const OperandCache&) = delete;
 
-  std::uint64_t call_site = 0;               // whose calls they are of
+  std::uint64_t call_site = 0;               // the site whose calls they belong to
   const KernelDescriptor* kernel = nullptr;  // the last call's
   bool in_use = false;
   std::vector<Operand> operands;
@@ -183,13 +183,13 @@ struct Memory {
 /// The workspaces of a call; of up to two no list is allocated.
 using Memories = c10::SmallVector<Memory, 2>;
 
-/// What a kernel gets in the place of an operand's memory that is not is_aligned().
+/// What a kernel gets instead of an operand's memory that is not is_aligned().
 struct AlignedCopy {
   [[gnu::cold, gnu::noinline]] ~AlignedCopy() = default;  // else it is in the end of each call
 
   void* host_data = nullptr;
   std::size_t bytes = 0;
-  c10::DataPtr copy;                  // and behind it the same again, as it was before the body
+  c10::DataPtr copy;                  // followed by the same as it was before the body
   std::unique_ptr<AlignedCopy> next;  // the same call's
 };
 
@@ -227,7 +227,7 @@ struct Arguments {
   Memory* workspaces = nullptr;
   const KernelDescriptor* kernel = nullptr;
   const HostMessages* messages = nullptr;  // the calling host's
-  const void* frame = nullptr;             // the host's, for a kernel that takes it as it comes
+  const void* frame = nullptr;             // the host's, for a raw kernel
   void* stream = nullptr;                  // the host's
   void (*around_state)(const char* operator_name, void* stream,
                        bool is_made) = nullptr;  // the device's

@@ -52,7 +52,7 @@ class Operator(Kernel):
 
     @property
     def targets(self) -> tuple[str, ...]:
-        """The names of what XLA calls, of the operator and of gradients of any order.
+        """The names of what XLA calls, of the operator and of its gradients.
 
         As those of a kernel. Gradients by autograd have these two, whatever the operator.
         """
@@ -88,7 +88,7 @@ class Operator(Kernel):
     # ===--- sizes that depend on values ---===
 
     def _given(self, inputs: Inputs) -> list[Any]:
-        """For one that was told the largest results, their sizes stand behind them."""
+        """For one that was told the largest results, their sizes follow them."""
         results = super()._given(inputs)
         if self._model.function.task == PADDED:
             results += [jax.ShapeDtypeStruct((len(one.shape),), _INT64) for one in results]

@@ -21,7 +21,7 @@ _registered: dict[tuple[str, str], Library] = {}  # by target and platform, with
 def target_of(function: Function, symbol: str = "") -> str:
     """The name of a kernel's target, which is registered; of another `symbol` of its library's.
 
-    It has the identity of the file's content. So a library that was built anew is another target,
+    It has the identity of the file's content. So a library that was built again is another target,
     in the process that knows the old one too, and what `jax.export` has written finds the same
     library again in another process.
     """

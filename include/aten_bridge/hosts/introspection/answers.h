@@ -256,7 +256,7 @@ class FaultsAsJson final : public AttributeFaults {
 inline TableEntry* first_entry = nullptr;
 inline TableEntry** end_of_entries = &first_entry;
 
-/// Whether anybody has asked the library, who is told then what did not become an operator.
+/// Whether a module has asked the library: then it is told what did not become an operator.
 inline bool is_asked = false;
 
 [[gnu::cold]] inline const char* describe_library() {

@@ -39,7 +39,7 @@ struct JaxValue {
   bool is_array(int of) const { return type == xla::Attributes::kArray && dtype == of; }
   bool is_scalar(int of) const { return type == xla::Attributes::kScalar && dtype == of; }
 
-  /// Reads a scalar of that dtype, which is a T in C++; false if it is none.
+  /// Reads a scalar of that dtype, which is a T in C++; false if it is not one.
   template <class T, class To>
   bool read(int of, To& to) const {
     if (!is_scalar(of)) {

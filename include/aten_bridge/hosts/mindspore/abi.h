@@ -124,7 +124,7 @@ struct PluginShapes {
 };
 
 /// The class of the last argument of a kernel of MindSpore's op plugin, KernelInputInfo (2.10), as
-/// `AotExtra` is that of the other door.
+/// `AotExtra` is that of the other entry point.
 struct __attribute__((visibility("default"))) PluginInputs {
   virtual ~PluginInputs() = default;
   virtual bool is_scalar(std::size_t index) = 0;  // a value of Python's, not a tensor

@@ -139,7 +139,7 @@ class MindSporePlugin : public MindSporeCall {
   }
 
   static at::ScalarType wider_unsigned(at::ScalarType type) {
-    switch (static_cast<int>(type)) {  // which PyTorch has from 2.3 on, by these numbers
+    switch (static_cast<int>(type)) {  // PyTorch has these numbers from 2.3 on
       case 27:                         // uint16
         return at::kInt;
       case 28:  // uint32

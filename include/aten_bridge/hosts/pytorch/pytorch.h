@@ -1,5 +1,5 @@
 // PyTorch's dispatcher as a host: a kernel is the operator torch.ops.<namespace>.<name> from when
-// its library is opened, whoever opens it. This is what a kernel's source has of it.
+// its library is opened by any host. This is what a kernel's source has of it.
 //
 // SPDX-License-Identifier: Apache-2.0
 

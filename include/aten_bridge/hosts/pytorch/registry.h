@@ -92,7 +92,7 @@ class PyTorchRegistry {
     }
   }
 
-  /// Registers what was refused in the place of what there is, and what is registered once more:
+  /// Registers what was refused instead of what there is, and what is registered once more:
   /// another library may have replaced it.
   [[gnu::cold]] void replace() {
     std::vector<PyTorchKernel> refused;
@@ -326,7 +326,7 @@ class PyTorchRegistry {
 };
 
 ATEN_BRIDGE_INLINE void register_with_pytorch(const PyTorchKernel& kernel) noexcept {
-  PyTorchRegistry& registry = PyTorchRegistry::get();  // which adds itself to the library's table
+  PyTorchRegistry& registry = PyTorchRegistry::get();  // adds itself to the library's table
   if (!kernel.kernel->info.is_raw) {
     registry.register_kernel(kernel, /*replaces=*/false);
   }

@@ -1,7 +1,7 @@
-// A stand-in for the CUDA runtime, for machines without a GPU (LD_PRELOAD): three devices, whose
+// A fake CUDA runtime, for machines without a GPU (LD_PRELOAD): three devices, whose
 // memory is the CPU's, and streams, each a thread that does what is launched on it in order. It
 // runs copies, host functions, graphs of these, and the kernels of which it has a twin; ATen's
-// operators are in stand_in_operators.cpp. What a kernel library does around its kernels can be
+// operators are in fake_cuda_operators.cpp. What a kernel library does around its kernels can be
 // tested with it, on every machine. The functions have the meaning that CUDA's documentation gives
 // them; what it leaves open is chosen so that mistakes show.
 //
@@ -234,7 +234,7 @@ struct Event {
   std::condition_variable changed;
   std::atomic<std::uint64_t> records = 0;
   std::uint64_t reached = 0;
-  std::weak_ptr<Capture> capture;  // in which it was last recorded
+  std::weak_ptr<Capture> capture;  // the capture that recorded it last
   bool is_captured = false;
   Clock clock;  // what it comes after there
 
@@ -313,7 +313,7 @@ cudaError_t cudaSetDevice(int device) {
 }
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int /*device*/) {
   *properties = {};
-  std::strcpy(properties->name, "stand-in");  // NOLINT
+  std::strcpy(properties->name, "fake");  // NOLINT
   properties->major = 9;
   properties->totalGlobalMem = std::size_t{1} << 30;
   return done(cudaSuccess);
