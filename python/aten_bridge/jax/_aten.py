@@ -19,8 +19,7 @@ from aten_bridge._operators import (
     make_kernel,
     read_sizes,
 )
-from aten_bridge.jax._dtypes import DTYPES
-from aten_bridge.jax._host import HOST
+from aten_bridge.jax._host import DTYPES, HOST
 from aten_bridge.jax._inputs import Inputs
 from aten_bridge.jax._operator import Kernel
 from aten_bridge.jax._outputs import check_outputs

@@ -14,13 +14,17 @@ from aten_bridge._codec import (
     AttributeConverter,
     AttributeType,
     attribute_type,
+    dtypes_of,
     is_float,
 )
 from aten_bridge._function import Function, Host, open_kernel
 from aten_bridge._introspection import Attribute
 from aten_bridge._library import open_newest, parse_target
 from aten_bridge._text import as_float, is_utf8
-from aten_bridge.jax._dtypes import NAMES
+
+# By the bridge's names, and these.
+DTYPES = {name: jnp.dtype(dtype) for name, dtype in dtypes_of(jnp).items()}
+NAMES = {dtype: name for name, dtype in DTYPES.items()}
 
 # For the library: kNoneAttribute and kRowsPrefix of hosts/jax/attributes.h.
 NONE = "aten_bridge_none"

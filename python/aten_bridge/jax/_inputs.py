@@ -14,7 +14,7 @@ import numpy as np
 
 from aten_bridge._inputs import Fault, Reader, format_input
 from aten_bridge._text import as_float, format_value
-from aten_bridge.jax._dtypes import DTYPES, NAMES
+from aten_bridge.jax._host import DTYPES, NAMES
 
 
 class Inputs(NamedTuple):

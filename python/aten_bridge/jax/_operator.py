@@ -13,8 +13,7 @@ import numpy as np
 
 from aten_bridge._kernel import KernelModel
 from aten_bridge._text import format_value, or_list
-from aten_bridge.jax._dtypes import DTYPES
-from aten_bridge.jax._host import HOST, NONE, for_xla
+from aten_bridge.jax._host import DTYPES, HOST, NONE, for_xla
 from aten_bridge.jax._inputs import Inputs, read_call
 from aten_bridge.jax._outputs import Output, check_outputs
 from aten_bridge.jax._programs import (

@@ -11,7 +11,7 @@ import jax
 import numpy as np
 
 from aten_bridge._text import format_value, or_list
-from aten_bridge.jax._dtypes import DTYPES, NAMES
+from aten_bridge.jax._host import DTYPES, NAMES
 
 Output = tuple[tuple[int, ...], np.dtype]
 

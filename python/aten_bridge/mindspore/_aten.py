@@ -12,8 +12,7 @@ from aten_bridge import _operators
 from aten_bridge._introspection import DependsOnValues
 from aten_bridge._kernel import KernelModel
 from aten_bridge._operators import CALL, PADDED, SIZES, OperatorFunction, for_task
-from aten_bridge.mindspore._dtypes import DTYPES, TENSOR_TYPES
-from aten_bridge.mindspore._host import HOST
+from aten_bridge.mindspore._host import DTYPES, HOST, TENSOR_TYPES
 from aten_bridge.mindspore._infer import Outcome, is_function, make_outcome
 from aten_bridge.mindspore._inputs import Inputs, read_call, read_infer, with_plain_numbers
 from aten_bridge.mindspore._operator import Kernel

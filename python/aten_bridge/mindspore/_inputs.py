@@ -14,8 +14,7 @@ from mindspore.common.dtype import TensorType
 
 from aten_bridge._codec import AttributeConversionError
 from aten_bridge._inputs import Fault, Reader, format_input
-from aten_bridge.mindspore._dtypes import DTYPES, NAMES
-from aten_bridge.mindspore._host import CONVERTER
+from aten_bridge.mindspore._host import CONVERTER, DTYPES, NAMES
 
 
 class Inputs(NamedTuple):

@@ -18,9 +18,8 @@ from mindspore.ops.signature import make_sig
 from aten_bridge._inputs import is_tensor
 from aten_bridge._kernel import KernelModel
 from aten_bridge.mindspore._caller import make_caller
-from aten_bridge.mindspore._dtypes import NAMES, TENSOR_TYPES
 from aten_bridge.mindspore._gradient import MissingGradient, make_bprop, record
-from aten_bridge.mindspore._host import check_name, is_bprop
+from aten_bridge.mindspore._host import NAMES, TENSOR_TYPES, check_name, is_bprop
 from aten_bridge.mindspore._infer import (
     Outcome,
     check_given,
