@@ -66,8 +66,14 @@ _FUNCTIONS = ("bridge_error", "error_of", "error_text", "host_error", "said", "t
 
 
 def _any_text(function):
+    """The same, which finds the text itself among what MindSpore, or a process, says around it."""
+
     def run(*arguments, **options):
-        found = function(*arguments, **options)
+        pytest.raises = _raises
+        try:
+            found = function(*arguments, **options)
+        finally:
+            pytest.raises = _raises_anything_said
         return AnyText(found) if isinstance(found, str) else found
 
     return run
