@@ -156,7 +156,7 @@ class Worker:
 
     def __init__(self, threads=None, processor_time=False):
         if threads:
-            # Of kernels that MindSpore calls; PyTorch reads it when it is loaded.
+            # For kernels that MindSpore calls; PyTorch reads it when it is loaded.
             os.environ["OMP_NUM_THREADS"] = str(threads)
         import mindspore as ms
         import numpy as np
@@ -409,7 +409,7 @@ def main():
     record, disturbances = {}, []
 
     def times_of(call):
-        """Of the library, of MindSpore's own and of PyTorch, for each size."""
+        """The times of the library, of MindSpore's own and of PyTorch, for each size."""
         sides = {
             "library": (with_library, "mint", call),
             "MindSpore": (without, "mint", call),

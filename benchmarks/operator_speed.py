@@ -23,7 +23,7 @@ from mint_speed import MODES, SIZES, Process, cell, ratio, row
 PATIENCE = 1.5  # times as many rounds, for less disturbed ones
 ROUNDING = 2e-5  # relative to the largest result: sums and exp in float32 differ by this
 
-# Of mint, and MindSpore's own where that is another; operands are those of mint_speed.py.
+# In mint, and in MindSpore where that is another; operands are those of mint_speed.py.
 OPERATORS = {
     "relu": ("F.relu(x)", None),
     "gelu": ('F.gelu(x, approximate="tanh")', 'ops.gelu(x, "tanh")'),

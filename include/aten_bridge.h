@@ -164,7 +164,7 @@ struct Exported {
   }
 };
 
-/// Of a name that several functions have, GCC deduces that there is no argument.
+/// From a name that several functions have, GCC deduces that there is no argument.
 template <bool kIsOne>
 constexpr void check_one_function() {
   static_assert(kIsOne,

@@ -150,7 +150,8 @@ ATEN_BRIDGE_EXPORT(RealDiv, [](const Tensor& x, const Tensor& other, Tensor& y) 
 });
 ATEN_BRIDGE_EXPORT(Pow, binary<at::pow_out>);
 
-// Of nn.Dense and nn.Conv2d: one value for each channel, which is the last dimension or the second.
+// For nn.Dense and nn.Conv2d: one value for each channel, which is the last dimension or the
+// second.
 ATEN_BRIDGE_EXPORT(BiasAdd, [](const Tensor& x, const Tensor& bias, int64_t format, Tensor& y) {
   at::add_out(y, x, bias.view(sizes_of_channels(x, format)));
 });

@@ -86,7 +86,7 @@ ATEN_BRIDGE_EXPORT(MSELossExt, [](const Tensor& x, const Tensor& target, int64_t
 });
 ATEN_BRIDGE_EXPORT(MSELossGradExt, [](const Tensor& dy, const Tensor& x, const Tensor& target,
                                       int64_t how, Tensor& dx) {
-  // Of all that the operands broadcast to, which dx has.
+  // The operands broadcast to the sizes that dx has.
   at::mse_loss_backward_out(dx, dy, x.expand_as(dx), target.expand_as(dx), reduction(how));
 });
 ATEN_BRIDGE_EXPORT(NLLLoss, [](const Tensor& x, const Tensor& target, OptionalTensor weight,

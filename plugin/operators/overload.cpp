@@ -53,7 +53,7 @@ c10::IValue copy_or_none(const at::Tensor& view) {
   return view.defined() ? c10::IValue(view.clone()) : c10::IValue();
 }
 
-// Of the dispatcher: how often an operator was taken away from it.
+// How often an operator was taken away from the dispatcher.
 std::atomic<std::uint64_t> deregistrations{0};
 
 /// An operator's schema, which tells one from another that was registered by its name.

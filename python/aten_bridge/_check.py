@@ -15,7 +15,7 @@ from aten_bridge._introspection import Description, describe_library, kernel_nam
 from aten_bridge._library import needed_libraries, open_library
 from aten_bridge._text import or_list
 
-# Of a C++ compiler and of the system.
+# These come with a C++ compiler and with the system.
 _EVERYWHERE = ("libstdc++.", "libm.", "libgcc_s.", "libc.", "libpthread.", "libdl.", "ld-linux")
 
 

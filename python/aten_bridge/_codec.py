@@ -68,7 +68,7 @@ class AttributeType(enum.IntEnum):
     FLOAT_LISTS = 7
     BOOLS = 8
     STRINGS = 9
-    # Of parameters alone: a value is a bool, an int or a float, and the name of a dtype.
+    # For parameters alone: a value is a bool, an int or a float, and the name of a dtype.
     NUMBER = 10
     DTYPE = 11
 

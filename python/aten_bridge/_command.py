@@ -166,7 +166,7 @@ def _new(options: argparse.Namespace) -> int:
     return 0
 
 
-# Of packages that a project of kernels works with.
+# Packages that a project of kernels works with.
 _TAKEN = {"aten_bridge", "jax", "mindspore", "numpy", "pytest", "tests", "torch"}
 TEMPLATE = "my_ops"  # the package's name in it
 
@@ -240,7 +240,7 @@ def _build(options: argparse.Namespace) -> int:
 
 def _prepare_mindspore(options: argparse.Namespace) -> int:
     try:
-        # Of a host, which needs an environment of its own.
+        # A host's module, which needs an environment of its own.
         prepare = importlib.import_module("aten_bridge.mindspore._prepare").prepare
     except ImportError as error:
         raise RuntimeError(

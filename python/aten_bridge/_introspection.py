@@ -246,7 +246,7 @@ def kernel_names(library: Library) -> list[str]:
         return sorted(kernels)
     names = exported_functions(library.path)
     functions = {name for name in names if not name.startswith(("_", "aten_bridge_"))}
-    # Of a versioned name the dynamic linker may find none: libm has matherr for old programs.
+    # The dynamic linker may not find a versioned name: libm has matherr for old programs.
     return sorted(name for name in functions if library.function(name) is not None)
 
 

@@ -168,7 +168,7 @@ def _is_factory(
 
 
 def _did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Of operators: with the library's name in it, all of a library would be similar."""
+    """For operators: with the library's name in it, all of a library would be similar."""
     namespace, _, base = name.partition("::")
     own = {one.partition("::")[2]: one for one in known if one.startswith(f"{namespace}::")}
     close = closest(base, own)
@@ -343,7 +343,7 @@ def make_kernel(
     library = operators_library()
     attributes = host.plain_values(attributes)
     overload = find_overload(library, name, attributes, host)
-    # Of others it is known when PyTorch is asked for the shapes of a call.
+    # For others it is known when PyTorch is asked for the shapes of a call.
     task = PADDED if overload.depends_on_values and is_told else CALL
     function = open_operator(library, overload, host, attributes, task)
     return KernelModel(function, host, attributes, grad)
@@ -357,5 +357,5 @@ def for_task(kernel: KernelModel, task: Task) -> KernelModel:
 
 
 def read_sizes(table: Sequence[Sequence[int]]) -> list[tuple[int, list[int]]]:
-    """Of each result the place of its dtype in the bridge's list, and its sizes."""
+    """For each result the place of its dtype in the bridge's list, and its sizes."""
     return [(row[0] - 1, row[2 : 2 + row[1]]) for row in table]

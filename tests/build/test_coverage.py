@@ -28,7 +28,7 @@ int main() {
 
 @pytest.fixture
 def version():
-    """Of LLVM's tools, the compiler's."""
+    """The version of LLVM's tools: the compiler's."""
     if shutil.which("clang++") is None:
         pytest.skip("clang++ is not installed")
     text = run("clang++", "--version").stdout

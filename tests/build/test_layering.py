@@ -25,7 +25,7 @@ LAYERS = {
     "hosts/pytorch": ["core", "tensors", "interface", "call", "hosts/introspection"],
     "hosts/jax": ["core", "tensors", "interface", "call"],
 }
-# Of operators by name, from below: each includes those before it.
+# Files for operators by name, from below: each includes those before it.
 OPERATORS = [
     *("operator_text", "operator_schema", "overload", "operator_shapes", "operator_kernels"),
     *("kernel_cache", "operators"),

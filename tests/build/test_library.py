@@ -204,7 +204,7 @@ def test_examples_are_smaller_than_210_kib_and_for_pytorch_400(build):
     libraries = list((build / "examples").glob("*/*.so"))
     assert len(libraries) > 8
     most = {path: 400 if path.parent.name in ("lltm", "add_custom") else 210 for path in libraries}
-    # And machine code for GPUs, of four CUDA kernels in this one.
+    # This one has machine code for GPUs too, for four CUDA kernels.
     most = {path: 500 if path.name == "lltm_cuda.so" else kib for path, kib in most.items()}
     assert {
         path.name: path.stat().st_size

@@ -51,7 +51,7 @@ SOURCES = [
 OPEN = re.compile("include/aten_bridge/call|plugin/caller|python/aten_bridge/(mindspore|mint)/")
 SOURCES = [path for path in SOURCES if not OPEN.match(path.relative_to(SOURCE).as_posix())]
 # A comment beside code is a phrase, not a genitive that continues the declaration.
-GENITIVE = r"\S +(//+<?|#) of .*"
+GENITIVE = r"\S +(?://+<?|#) of .*|(?://+<?|#|\"{3}) ?Of .*"
 
 
 def prose(text):
@@ -102,3 +102,4 @@ def test_phrases_are_found_in_comments():
     ]
     assert re.search(GENITIVE, "int x = 0;  // of a kernel")
     assert not re.search(GENITIVE, "  // of a kernel")
+    assert re.search(GENITIVE, "/// Of a kernel.")

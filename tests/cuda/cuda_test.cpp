@@ -54,7 +54,7 @@ const void* temporary() {
   return reinterpret_cast<const void* (*)()>(dlsym(library, "temporary"))();
 }
 
-/// Of 3 float32, on the current device.
+/// Memory for 3 float32, on the current device.
 class DeviceMemory {
  public:
   DeviceMemory() { ATEN_BRIDGE_TESTING_CUDA(cudaMalloc(&data_, 12)); }
@@ -722,7 +722,7 @@ TEST_F(CudaOperators, Gradients) {
     EXPECT_NEAR(result.output<double>(0)[i], difference, 1e-8);
   }
 
-  // Of the gradient: with respect to x and to the incoming gradient.
+  // The gradient's own: with respect to x and to the incoming gradient.
   Call again = typed("SiluGradGrad");
   again.input<double>({3}, x).input<double>({3}, {1, 1, 1}).input<double>({3}, {1, 1, 1});
   again.output<double>({3}).output<double>({3});

@@ -44,7 +44,7 @@ struct Stream;
 using Work = std::function<void()>;
 using Clock = std::map<const Stream*, std::size_t>;  // how much of each stream's work
 
-/// Of a stream by the thread that began it, and of those that join by waiting for an event of it.
+/// A capture of a stream, and of those that join by waiting for an event of it.
 struct Capture {
   std::vector<Work> works;    // in the order of the launches, which is one that the events allow
   unsigned long long id = 0;  // NOLINT: CUDA's type
@@ -113,7 +113,7 @@ cudaError_t release(void* memory) {
   return done(cudaSuccess);
 }
 
-/// Of memory that nobody allocated here, type Unregistered.
+/// The block; for memory that was not allocated here, type Unregistered.
 Block find(const void* memory) {
   const std::lock_guard<std::mutex> lock(memory_mutex());
   auto next = blocks().upper_bound(static_cast<const char*>(memory));
@@ -253,7 +253,7 @@ std::shared_ptr<Event>& event_of(cudaEvent_t handle) {
 /// What a launch over these arguments does on the CPU; `threads` in all.
 using Twin = Work (*)(std::int64_t threads, void** arguments);
 
-/// Of y = value(x), elementwise, with the arguments x, y and how many there are.
+/// The work of y = value(x), elementwise, with the arguments x, y and how many there are.
 template <float (*value)(float)>
 Work elementwise(std::int64_t threads, void** arguments) {
   const auto* x = *static_cast<const float**>(arguments[0]);

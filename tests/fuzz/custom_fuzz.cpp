@@ -106,7 +106,7 @@ bool spoil(Arrays& arrays, Fault fault, std::size_t at, const Operand& operand) 
       if (sizes.empty() || operand.is_none || operand.numel() == 0) {
         return false;
       }
-      // Of bytes there could be as many.
+      // There could be as many bytes.
       sizes[0] = fault == Fault::kNegativeSize || fuzz::info(operand.type).size == 1 ? INT64_MIN
                                                                                      : INT64_MAX;
       arrays.shapes[at] = descriptions().take(sizes);

@@ -8,7 +8,7 @@
 
 namespace fuzz::device {
 
-/// Of operands.
+/// The operands' memory.
 Memory& memory();
 
 /// That the kernels cannot use; null if there is none.

@@ -55,7 +55,7 @@ struct Call {
   explicit Call(const char* kernel, void* of = library())
       : frame(std::make_unique<Frame>(of, kernel)) {}
 
-  /// Of so many whole numbers around 0.
+  /// Values among so many whole numbers around 0.
   Floats input(Choices& choices, const Sizes& sizes, int numbers = 32) {
     Floats values(count_of(sizes));
     for (float& value : values) {

@@ -155,7 +155,7 @@ void spoil(Tensor x, int64_t how, Tensor& y) {
   }
 }
 
-// Of results, and of what a meta function may do wrong.
+// What a meta function may do wrong, with results too.
 Tensor misjudge(const Tensor& x, int64_t how) {
   switch (how) {
     case 1:

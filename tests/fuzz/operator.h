@@ -80,7 +80,7 @@ struct Operator {
 /// A fuzz target's.
 const std::vector<KernelUnderTest>& kernels();
 
-/// Of attributes and numbers; part of the above.
+/// Those of attributes and numbers; part of the above.
 std::vector<KernelUnderTest> kernels_of_values();
 
 }  // namespace fuzz

@@ -235,7 +235,7 @@ Expected expect_scaled_gradient(const Operands& inputs, const Operator& /*of*/) 
   const bool is_right = !have_none(inputs) && is_float(inputs[0].type);
   return is_right ? value({times_minus_three(inputs[1])}) : Expected{};
 }
-/// Of x, and twice y.
+/// The sum of x and twice y.
 Expected expect_sum(const Operands& inputs, const Operator& /*of*/) {
   return have_none(inputs)              ? kError
          : has_products(inputs[0].type) ? value({sum_of({inputs[0], inputs[1], inputs[1]})})

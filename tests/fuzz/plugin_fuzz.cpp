@@ -535,7 +535,7 @@ void run(const Call& call, int fault, fuzz::Memory& memory, Choices& choices) {
     case 9: {
       Ints sizes = of_fault.sizes;
       if (!sizes.empty() && of_fault.numel() > 0) {
-        // Of bytes there could be as many.
+        // There could be as many bytes.
         sizes[0] = choices.one_in(2) || fuzz::info(of_fault.type).size == 1 ? -1 : INT64_MAX;
         arrays.shapes[at] = memory.take(sizes);
         outcome = Outcome::kError;

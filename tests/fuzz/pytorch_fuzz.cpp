@@ -531,7 +531,7 @@ void check_shapes(const Operator& of, const Operands& inputs, const Tensors& res
 }
 
 void check_error(const std::string& error, const Operator& of, const Tensors& tensors) {
-  // Of the dispatcher and of autograd, which do not know the kernel.
+  // Texts of the dispatcher and of autograd, which do not know the kernel.
   for (const char* text : {"There were no tensor arguments", "Could not run 'fuzz::",
                            "Inference tensors cannot be saved for backward"}) {
     if (error.find(text) != std::string::npos) {

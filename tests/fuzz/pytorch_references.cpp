@@ -311,7 +311,7 @@ Stack copy_of(const Stack& stack, Tensors& originals, Tensors& copies) {
   return copied;
 }
 
-/// Of results of both, the gradients of leaves, and the gradients of these.
+/// Compares the gradients of leaves, and the gradients of these, from the results of both.
 void differentiate(const Reference& of, Tensors results, Tensors expected, Tensors leaves,
                    Tensors copies, Choices& choices, int order = 1) {
   Tensors outputs;

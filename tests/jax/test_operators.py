@@ -327,7 +327,7 @@ def test_what_is_said_of_mistakes(wide):
         "aten::topk: attribute 'k': expected an int, got nothing; give it where the operator is "
         "made, as in operator('aten::topk', k=...)"
     )
-    # Of the overload that has these names, not of the one without attributes.
+    # The error is that of the overload that has these names, not of the one without attributes.
     assert said(TypeError, lambda: operator("aten::max", dim="x")) == (
         "aten::max.dim: attribute 'dim': expected an int, got the str \"x\""
     )

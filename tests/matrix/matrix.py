@@ -83,7 +83,7 @@ JAX = Host(
 )
 # Measured: an environment with PyTorch 2.11.0 has 5.5 GiB; as much passes through pip's folders.
 NEEDED_BYTES = 12 * 2**30
-# Of a suite in another version than it was written for; MindSpore 2.7.2 passes 262 of 265.
+# How much of a suite has to pass in another version; MindSpore 2.7.2 passes 262 of 265.
 LEAST = 0.8
 MARKS = ("<!-- matrix -->\n", "<!-- /matrix -->\n")
 

@@ -267,7 +267,7 @@ def test_dtype_that_pytorch_has_not():
 
 @both_modes
 def test_error_of_a_meta_function_in_python_has_no_traceback():
-    # Of some operators PyTorch has another meta function as soon as it is imported.
+    # For some operators PyTorch has another meta function as soon as it is imported.
     text = error_text(ValueError, lambda: Net(typed("TopKUnchecked", k=4))(X))
     assert text == (
         "TopKUnchecked: RuntimeError: k not in range for dimension (inferring from input 0: "

@@ -534,7 +534,7 @@ def test_optimizers_take_pytorchs_steps(optimizer):
 
 @pytest.mark.full
 def test_the_example_trains_two_networks_as_pytorch_does():
-    """And shows where they stop without the library."""
+    """The same page shows where they stop without the library."""
     folder = Path(__file__).parents[2] / "examples"
     done = subprocess.run(
         [sys.executable, folder / "mint_digits" / "mint_digits.py", "--epochs", "2"],

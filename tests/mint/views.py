@@ -45,7 +45,7 @@ from survey import PAGE, first_line, leaves, shown
 SETTINGS = ("without", "alone", "install")
 MODES = ("pynative", "graph")
 GROUPS = ("mint", "ops", "nn", "Tensor", "optimizers", "primitives")
-# Of views: the tensor lies transposed, in a corner, at every second place, or once for all rows.
+# Views: the tensor lies transposed, in a corner, at every second place, or once for all rows.
 KINDS = ("transposed", "offset", "stepped", "expanded")
 # Relative and absolute, of the largest value. MindSpore's tanh is off by 1e-5; what a kernel reads
 # at wrong places is off by much more.
@@ -674,7 +674,7 @@ class Calls:
         tree = ast.parse(call, mode="eval").body
         if not isinstance(tree, ast.Call):
             return call
-        # Of a method, itself comes first.
+        # A method's own tensor comes first.
         itself = tree.func.value if isinstance(tree.func, ast.Attribute) else tree.func
         return [kind(itself), *map(kind, tree.args), *(k.arg for k in tree.keywords)]
 
@@ -1019,7 +1019,7 @@ def incoming_of(key: str, result: str, shape: tuple) -> tuple[str, np.ndarray]:
 
 
 def places_of(result, ms, place="") -> list[tuple[str, tuple, bool]]:
-    """Of each tensor in a result: how to reach it, its shape, whether it can have a gradient."""
+    """For each tensor in a result: how to reach it, its shape, whether it can have a gradient."""
     if isinstance(result, (list, tuple)):
         return [
             found for n, part in enumerate(result) for found in places_of(part, ms, f"{place}[{n}]")

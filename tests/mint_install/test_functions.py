@@ -330,7 +330,7 @@ def test_methods_have_pytorchs_keywords_and_mindspores():
 
 
 def test_the_largest_float64_in_graphs():
-    """Of a Python number beyond float32 MindSpore's compiler makes infinity."""
+    """MindSpore's compiler makes infinity of a Python number beyond float32."""
     x = np.array([np.nan, np.inf, -np.inf, 0.1])
     expected = torch.nan_to_num(torch.tensor(x))
 

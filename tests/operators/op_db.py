@@ -298,7 +298,7 @@ def differentiated(leaves, results):
 
 
 def key_of(overload, args, kwargs):
-    """Of a call: another of the same key has nothing new."""
+    """A call's key: another call with the same has nothing new."""
     import torch
 
     def text(value):

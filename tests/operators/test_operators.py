@@ -830,7 +830,7 @@ def test_wrong_attributes():
     assert said(TypeError, lambda: operator("aten::sum", dim=deep)).startswith(
         "aten::sum.dim_IntList: attribute 'dim': expected a list of ints, got "
     )
-    # Of the overload that has these names, not of the one without attributes.
+    # The error is that of the overload that has these names, not of the one without attributes.
     assert said(TypeError, lambda: operator("aten::max", dim="x")) == (
         "aten::max.dim: attribute 'dim': expected an int, got the str \"x\""
     )

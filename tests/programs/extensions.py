@@ -289,7 +289,7 @@ def natten(library):
     size, window = (6, 7), 3
 
     def places(length):
-        """Of each place, those of its window, which stays inside."""
+        """For each place, those of its window, which stays inside."""
         starts = (torch.arange(length) - window // 2).clamp(0, length - window)
         return starts[:, None] + torch.arange(window)
 

@@ -125,14 +125,14 @@ GRAPH = (
 )
 KINDS = {"float32": None, "training": TRAINED, "bfloat16": HALF, "float16": HALF, "graph": GRAPH}
 
-# Of results, of gradients, and of a gradient against the largest of its own parameter.
+# For results, for gradients, and for a gradient against the largest of its own parameter.
 TOLERANCE = {
     "float32": (1e-4, 1e-3, 1e-2),
     "graph": (1e-4, 1e-3, 1e-2),
     "bfloat16": (5e-2, 1e-1, 0.3),
     "float16": (1e-2, 2e-2, 0.1),
 }
-# Of a loss, and of what ten steps changed.
+# For a loss, and for what ten steps changed.
 TRAINING_TOLERANCE = (1e-4, 1e-2)
 
 

@@ -72,7 +72,7 @@ def _real(value: Any) -> Any:
         import mindspore as ms
 
         dtype = None if value.dtype is None else getattr(ms, value.dtype)
-        # Of an array MindSpore makes no tensor of rank 0 and none without elements.
+        # MindSpore makes no tensor of rank 0, and none without elements, from an array.
         return ms.Tensor(value.values, dtype)
     if isinstance(value, Dtype):
         return getattr(importlib.import_module("mindspore"), value.name)

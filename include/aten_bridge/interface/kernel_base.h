@@ -40,7 +40,7 @@ struct OperatorOptions {
   at::ScalarType cast_to = at::ScalarType::Undefined;  // Undefined: autocast's own dtype
 };
 
-/// Of which operator a kernel is.
+/// Which operator a kernel belongs to.
 struct KernelOrigin {
   const char* operator_name = nullptr;
   ErrorMode error_mode = ErrorMode::kThrow;

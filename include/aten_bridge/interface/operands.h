@@ -80,7 +80,7 @@ struct Operand {
   const OperandCheck* check = nullptr;
   OperandDesc desc;  // this call's; `view` follows it in set_view() or refresh()
   at::Tensor view;   // none of a number, which is read from the operand
-  // Of `view` before the body, all written by set_view():
+  // What `view` had before the body, all written by set_view():
   const c10::TensorImpl* impl = nullptr;
   const c10::StorageImpl* storage = nullptr;
   const void* data = nullptr;
@@ -129,7 +129,7 @@ class CallSiteCache {
   }
 
  private:
-  // Of 100 call sites at random addresses 68 are alone, and in 1 of 100 networks five share a
+  // Among 100 call sites at random addresses 68 are alone, and in 1 of 100 networks five share a
   // bucket.
   static constexpr int kBits = 8;
   using Bucket = std::array<std::unique_ptr<OperandCache>, 4>;  // the last one called in front

@@ -56,7 +56,7 @@ inline const std::string& cuda_fault() {
 
 using CaptureId = unsigned long long;  // NOLINT(google-runtime-int): CUDA's type
 
-/// Of the capture that the stream is part of.
+/// The number of the capture that the stream is part of.
 inline std::optional<CaptureId> find_capture(cudaStream_t stream) {
   cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
   CaptureId capture = 0;

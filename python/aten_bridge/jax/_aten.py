@@ -46,7 +46,7 @@ class Operator(Kernel):
         self._sizes: Operator | None = None
         self._padded: Operator | None = None  # this one, where `out` is the largest
         self._is_decided = self._out is None or model.function.task != CALL  # see _decide
-        # Of gradients too, which a program of jax.export may call before one is made here.
+        # Those of gradients too, which a program of jax.export may call before one is made here.
         self._handlers = [target_of(model.function, one) for one in OperatorFunction.symbols]
 
     @property

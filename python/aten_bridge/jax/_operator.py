@@ -87,7 +87,7 @@ class Kernel:
 
     def _check_kernel(self, out: Any) -> None:
         model, description = self._model, self._model.description
-        # Of a list's gradient the number of outputs is that of its tensors.
+        # A list's gradient has as many outputs as the list has tensors.
         if description is None or (description.takes_frame and not description.is_gradient):
             raise ValueError(
                 f"{model.name}: expected a kernel of tensors that was exported with "

@@ -36,7 +36,7 @@ def target_of(function: Function, symbol: str = "") -> str:
     is_cuda = function.description is not None and function.description.device == "cuda"
     platform = "CUDA" if is_cuda else "cpu"
     with _lock:
-        # Of two copies of a file XLA takes the first alone.
+        # XLA takes the first alone of two copies of a file.
         if (target, platform) not in _registered:
             capsule = jax.ffi.pycapsule(handler)
             jax.ffi.register_ffi_target(target, capsule, platform=platform)

@@ -19,7 +19,7 @@
 
 namespace aten_bridge::detail {
 
-/// Of the structures below and of what is said in JSON: the module refuses another one.
+/// The version of the structures below and of the JSON: the module refuses another one.
 constexpr int kPythonInterface = 4;
 
 /// One input: a tensor, None, or a number. The module declares the same structures.

@@ -97,7 +97,7 @@ class MindSporePlugin : public MindSporeCall {
     }
   }
 
-  /// Of the results, where they are known after the run only.
+  /// The results' sizes, where they are known after the run only.
   std::vector<std::vector<int64_t>>* result_sizes() { return &sizes_; }
   __attribute__((no_sanitize("vptr"))) void publish_sizes() {
     auto shapes = std::make_unique<PluginShapes>();

@@ -41,7 +41,7 @@ struct RegisterWithPyTorch {
 
 #pragma GCC visibility pop
 
-/// Also an operator of PyTorch's.
+/// The kernel is also an operator of PyTorch's.
 #define ATEN_BRIDGE_ENTRY_PYTORCH(Name)                                                  \
   static const ::aten_bridge::detail::RegisterWithPyTorch aten_bridge_of_pytorch_##Name( \
       aten_bridge_kernel_##Name, ATEN_BRIDGE_NAMESPACE);
