@@ -261,7 +261,7 @@ def by_hand(tmp_path_factory):
     return library, found
 
 
-def test_a_library_of_another_abi_than_the_process_is_an_error_in_words(by_hand, tmp_path):
+def test_a_library_of_another_abi_than_the_process_is_an_error_with_a_message(by_hand, tmp_path):
     library, relocations = by_hand
     defined = run("nm", "--dynamic", "--defined-only", library).stdout.split()
     assembly, variables = tmp_path / "libtorch.s", set()

@@ -115,7 +115,7 @@ def configuration_error(tmp_path, kernel, *options):
     return " ".join(done.stdout.split())
 
 
-def test_unknown_arguments_are_refused_in_words(tmp_path):
+def test_unknown_arguments_are_refused_with_a_message(tmp_path):
     text = configuration_error(
         tmp_path,
         "aten_bridge_add_kernel(k COLOUR red SOURCES kernel.cpp)",

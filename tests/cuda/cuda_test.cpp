@@ -470,7 +470,7 @@ TEST_F(CudaCall, SaysThatAKernelWaitedWhileTheStreamWasCaptured) {
   EXPECT_EQ(copy.run_here().error(), "");
 }
 
-TEST_F(CudaCall, TemporariesOfACapturedCallAreNobodyElses) {
+TEST_F(CudaCall, TemporariesOfACapturedCallAreItsOwn) {
   for (const char* name :
        {"CopyByTemporary", "CopyByFork", "CopyByPinnedMemory", "CopyByAnother"}) {
     SCOPED_TRACE(name);

@@ -282,7 +282,7 @@ print(len(right), all(right))
 
 @pytest.mark.full
 @pytest.mark.parametrize("of_mode", ["graph", "pynative"])
-def test_threads_that_call_by_turns(of_mode, tmp_path):
+def test_threads_that_call_alternately(of_mode, tmp_path):
     library = BUILD / "tests/test_gradients.so"
     assert run_script(tmp_path, BY_TURNS, library, of_mode) == "1000 True\n"
 

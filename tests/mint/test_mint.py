@@ -692,7 +692,7 @@ def test_the_module_tells_where_the_library_is(monkeypatch, tmp_path):
     )
 
 
-def test_another_interface_of_mindspores_plugins_is_refused_in_words(tmp_path):
+def test_another_interface_of_mindspores_plugins_is_refused_with_a_message(tmp_path):
     header = Path(ms.__file__).parent / HEADER
     check_interface(header)
     other = tmp_path / "other.h"

@@ -304,7 +304,7 @@ def test_how_many_compilers_run_at_a_time(monkeypatch):
     )
 
 
-def test_what_cannot_be_meant_is_an_error_in_words(source, tmp_path, monkeypatch):
+def test_what_cannot_be_meant_is_an_error_with_a_message(source, tmp_path, monkeypatch):
     both = ["mindspore_plugin", "pytorch"]
     assert text_of(BuildError, lambda: load("add_number", [source], hosts=both)) == (
         "add_number: MINDSPORE_PLUGIN is a library's only host: its kernels have the parameters of "

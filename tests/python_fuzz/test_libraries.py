@@ -11,7 +11,7 @@ import pytest
 from host import KERNELS
 from hypothesis import given
 from hypothesis import strategies as st
-from outcomes import assert_in_words
+from outcomes import assert_message
 
 from aten_bridge import _elf
 from aten_bridge._introspection import LibraryDescription
@@ -42,7 +42,7 @@ def test_path_and_name(worker, folder, path, behind, name, in_folder):
     text = f"{path}:{name}"
     outcome = worker.run("make", text, {"out_shape": (2,), "out_dtype": inputs.Dtype("float32")})
     full_path = os.path.abspath(path) if "\0" not in path and not path.startswith("~") else None
-    assert_in_words(outcome, f"{text!r}: ", f"{full_path}: ", "/")
+    assert_message(outcome, f"{text!r}: ", f"{full_path}: ", "/")
     assert outcome.error or (path.endswith(".so") and name in NAMES)
 
 
@@ -50,7 +50,7 @@ def test_path_and_name(worker, folder, path, behind, name, in_folder):
 @given(value=inputs.values.filter(lambda value: not isinstance(value, str)))
 def test_argument_that_is_no_text(worker, value):
     outcome = worker.run("make", value, {})
-    assert_in_words(outcome, "expected the path of a library and the name of a kernel, ")
+    assert_message(outcome, "expected the path of a library and the name of a kernel, ")
     assert outcome.error
 
 
@@ -68,7 +68,7 @@ def test_a_file_whose_name_is_not_utf8_in_the_memory_of_the_process(linker, fold
 def test_library_that_is_cut_off(linker, folder, end):
     with WHOLE.in_file(folder, [], end) as library:
         outcome = linker.run("open_library", str(library))
-    assert_in_words(outcome, f"{library}: ")
+    assert_message(outcome, f"{library}: ")
     assert end in (None, len(WHOLE.content)) or outcome.error
 
 
