@@ -138,16 +138,19 @@ class Function:
         left = inputs[len(arguments) :]
         if not left or len(arguments) < self.first_optional:
             return arguments
-        begin = self.description.list_index
+        begin = self._list_index
         if begin is not None and not isinstance(arguments[begin], tuple | list):
             return arguments  # nobody knows where the list ends
         return (*arguments, *(None for _ in left))
 
     def list_position(self, count: int) -> int | None:
         """Which of so many arguments is the list of tensors; None: nobody knows, or none is."""
-        description = self.description
-        is_known = description is not None and len(description.inputs) == count
-        return description.list_index if is_known else None
+        is_known = self._list_index is not None and len(self.description.inputs) == count
+        return self._list_index if is_known else None
+
+    @functools.cached_property
+    def _list_index(self) -> int | None:
+        return None if self.description is None else self.description.list_index
 
     def _place_named(self, arguments: Sequence[Any], named: Mapping[str, Any]) -> Sequence[Any]:
         names, inputs = self.input_names, self.description.inputs
