@@ -66,6 +66,7 @@ _ABOUT_TEXTS = {
     "test_another_pytorch_is_not_imported",
     "test_library_of_another_pytorch",
     "test_return_mode_gives_the_host_a_code_and_standard_error_the_text",
+    "test_the_table_is_that_of_the_library",
     "test_what_only_a_replaced_library_had",
 }
 # Functions of the suites that return the text of an error.
