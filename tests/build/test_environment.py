@@ -97,7 +97,7 @@ def test_each_environment_has_a_lock_file():
     names = {path.with_suffix(".txt").relative_to(SOURCE).as_posix() for path in LOCKS}
     assert names == {
         *("requirements.txt", "tests/jax/requirements.txt", "tests/jax/requirements_mindspore.txt"),
-        *("tests/programs/requirements.txt", "tools/site/requirements.txt"),
+        *("tests/third_party_models/requirements.txt", "tools/site/requirements.txt"),
     }
 
 

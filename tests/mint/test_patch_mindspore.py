@@ -1,6 +1,6 @@
 """MindSpore's own kernels get whole tensors beside the library: cmake/package/patch_mindspore.cpp.
 
-views.py tries all functions; here is how it is done.
+survey_views.py tries all functions; here is how it is done.
 """
 
 import ctypes

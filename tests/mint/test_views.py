@@ -1,4 +1,4 @@
-"""Nothing that is right without the library is wrong with it: a part of views.py."""
+"""Nothing that is right without the library is wrong with it: a part of survey_views.py."""
 
 import argparse
 import subprocess
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import views
+import survey_views as views
 
 PART = "0/150"  # a part of the names, by their hashes: another one with each commit
 

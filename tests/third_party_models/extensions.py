@@ -1,10 +1,10 @@
 """Kernels of other people's PyTorch extensions, in MindSpore, in PyTorch and in JAX.
 
-    python tests/programs/extensions.py <folder>
+    python tests/third_party_models/extensions.py <folder>
 
 Takes the sources of packages on PyPI as they are, exports what is in them with the files in
-tests/programs/extensions, builds that with aten_bridge.build.load, and compares results and
-gradients with the same thing in PyTorch's own operators. Exit status 0 if all are right.
+tests/third_party_models/extensions, builds that with aten_bridge.build.load, and compares results
+and gradients with the same thing in PyTorch's own operators. Exit status 0 if all are right.
 """
 
 import functools

@@ -1,6 +1,6 @@
 """What the library breaks: every public function of MindSpore on views, without and with it.
 
-    MS_OP_PLUGIN_PATH=$(python -m aten_bridge.mint) python tests/mint/views.py [--write]
+    MS_OP_PLUGIN_PATH=$(python -m aten_bridge.mint) python tests/mint/survey_views.py [--write]
 
 MindSpore with a library of kernels gives views (transposed, sliced, repeated parts of tensors) to
 its own kernels too, so a result that was right without the library can be wrong with it. The names
@@ -50,7 +50,7 @@ KINDS = ("transposed", "offset", "stepped", "expanded")
 # Relative and absolute, of the largest value. MindSpore's tanh is off by 1e-5; what a kernel reads
 # at wrong places is off by much more.
 TOLERANCE = {"float16": 1e-2, "bfloat16": 3e-2, "float64": 1e-5, "complex128": 1e-5}
-BEGIN, END = "<!-- begin: tests/mint/views.py -->\n", "<!-- end -->\n"
+BEGIN, END = "<!-- begin: tests/mint/survey_views.py -->\n", "<!-- end -->\n"
 SECONDS = 20  # for one call; twice that for one compilation
 POSITIONAL, KEYWORDS, IN_GRAPH = 3, 2, 2  # cases of a function
 

@@ -1,6 +1,6 @@
 """Real programs on the library, beside PyTorch: the table in docs/programs.md.
 
-    python tests/programs/run.py [--write] [--only REGEX] [--kinds float32,training]
+    python tests/third_party_models/run.py [--write] [--only REGEX] [--kinds float32,training]
 
 Each program has a process of its own, which is forked from one that has imported what all of them
 need, for half of a program's time would be that. At most two run at a time, with one thread each.
@@ -25,7 +25,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "programs.md"
-BEGIN, END = "<!-- begin: tests/programs/run.py -->\n", "<!-- end -->\n"
+BEGIN, END = "<!-- begin: tests/third_party_models/run.py -->\n", "<!-- end -->\n"
 WORKERS = 2
 LIMIT = 300  # seconds of a program
 # Set before NumPy, PyTorch and MindSpore read them.

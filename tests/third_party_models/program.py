@@ -1,6 +1,6 @@
 """One program in a process of its own: the same model in MindSpore, by mindone, and in PyTorch.
 
-    python tests/programs/program.py llama [--kind float32]
+    python tests/third_party_models/program.py llama [--kind float32]
 
 prints one line of JSON: the largest differences of results and gradients, or what went wrong, and
 the times. The weights are PyTorch's, random and the same in each run.
