@@ -256,10 +256,11 @@ class FaultsAsJson final : public AttributeFaults {
 inline TableEntry* first_entry = nullptr;
 inline TableEntry** end_of_entries = &first_entry;
 
-/// Whether a module has asked the library: then it is told what did not become an operator.
+/// Whether a Python module, which says what matters to its host, has asked the library.
 inline bool is_asked = false;
 
 [[gnu::cold]] inline const char* describe_library() {
+  is_asked = true;
   std::string json = join({R"({"pytorch": ")", TORCH_VERSION_MAJOR, ".", TORCH_VERSION_MINOR,
                            R"(", "cxx11_abi": )", _GLIBCXX_USE_CXX11_ABI != 0 ? "true" : "false",
                            R"(, "fault": )"});

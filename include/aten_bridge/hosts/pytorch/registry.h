@@ -88,7 +88,7 @@ class PyTorchRegistry {
   [[gnu::cold]] static void print_faults() {
     const std::string faults = is_asked ? std::string() : get().faults();
     if (!faults.empty()) {
-      std::fprintf(stderr, "aten_bridge: %s\n", faults.c_str());
+      std::fprintf(stderr, "aten_bridge: %s\n", for_people(faults).c_str());
     }
   }
 
