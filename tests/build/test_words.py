@@ -48,8 +48,9 @@ SOURCES = [
     for path in sorted((SOURCE / folder).rglob("*"))
     if (path.suffix in CODE or path.name == "CMakeLists.txt") and path != Path(__file__)
 ]
-OPEN = re.compile("include/aten_bridge/call|plugin/caller|python/aten_bridge/(mindspore|mint)/")
-SOURCES = [path for path in SOURCES if not OPEN.match(path.relative_to(SOURCE).as_posix())]
+# Not edited yet.
+OPEN = {"include/aten_bridge/call/infer.h", "include/aten_bridge/call/run.h"}
+SOURCES = [path for path in SOURCES if path.relative_to(SOURCE).as_posix() not in OPEN]
 # A comment beside code is a phrase, not a genitive that continues the declaration.
 GENITIVE = r"\S +(?://+<?|#) of .*|(?://+<?|#|\"{3}) ?Of .*"
 

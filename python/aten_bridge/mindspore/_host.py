@@ -85,7 +85,7 @@ def _name_fault(name: str, cure: str, taken: set[str] = _TAKEN) -> str:
 
 
 def check_name(function: Function, name: Any) -> None:
-    """Raises TypeError unless an operator can be given an attribute of this name, whose ever."""
+    """Raises TypeError unless an operator can be given an attribute of this name."""
     if not isinstance(name, str):
         raise TypeError(
             f"{function.name}: expected the name of an attribute as a str, got {format_value(name)}"

@@ -21,7 +21,7 @@ class Inputs(NamedTuple):
     """The inputs of a call, those in tuples one by one."""
 
     texts: tuple[str, ...]  # as `kInputsAttribute` has them, or a Fault
-    shapes: tuple[tuple[int, ...] | None, ...]  # of tensors
+    shapes: tuple[tuple[int, ...] | None, ...]  # None where it is no tensor
     layout: tuple[int | None, ...]  # for each argument: None, or the length of a tuple
 
     @property
