@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from outcomes import assert_message
 
 from aten_bridge import _elf
-from aten_bridge._introspection import LibraryDescription
+from aten_bridge._introspection import InputKind, LibraryDescription
 
 WHOLE = elf.Whole(KERNELS)
 
@@ -147,7 +147,8 @@ def test_description(text):
         return
     for name, description in described.kernels.items():
         assert isinstance(name, str)
-        assert all(isinstance(kind, str) for kind in description.inputs)
+        assert all(isinstance(one.kind, InputKind) for one in description.inputs)
+        assert all(isinstance(one.name, str) for one in description.inputs)
         assert description.outputs >= 0
         assert set(description.attribute_names) == description.attributes.keys()
         assert isinstance(description.gives_tuple, bool)
