@@ -18,7 +18,7 @@ import subprocess
 import sys
 
 ROUNDS = 3
-# Of compile_commands.json the source, and options added to its command.
+# The source in compile_commands.json, and options added to its command.
 COMPILED = {
     "leaky_relu": ("leaky_relu", ()),
     "leaky_relu_for_all_hosts": (

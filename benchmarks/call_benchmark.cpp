@@ -36,7 +36,7 @@ void direct(benchmark::State& state, bool below_autograd) {
 }
 
 // The same after the call of a kernel that does nothing, of other tensors: what the processor makes
-// of more code in the loop, whoever's it is.
+// of more code in the loop, whatever it belongs to.
 void direct_after_empty_kernel(benchmark::State& state) {
   HostCall call("Views2", {{4, 4}, {4, 4}});
   std::vector<at::Tensor> tensors = tensors_of({{4, 4}, {4, 4}});
@@ -47,7 +47,7 @@ void direct_after_empty_kernel(benchmark::State& state) {
   }
 }
 
-// Two layers of a network that call one kernel by turns: an iteration is a call of each.
+// Two layers of a network that call one kernel alternately: an iteration is a call of each.
 void by_turns(benchmark::State& state, const Sizes& sizes_of_second) {
   HostCall first("Views2", {{4, 4}, {4, 4}});
   HostCall second("Views2", sizes_of_second);

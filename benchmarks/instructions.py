@@ -15,7 +15,7 @@ import sys
 import tempfile
 from collections import Counter
 
-CALLS = 1000  # of thousand_calls() in call_benchmark.cpp
+CALLS = 1000  # as many as thousand_calls() in call_benchmark.cpp makes
 KERNELS = "benchmark_kernels.so"
 ALLOCATIONS = re.compile(r"(malloc|calloc|realloc|posix_memalign|aligned_alloc|memalign)(@@.*)?$")
 

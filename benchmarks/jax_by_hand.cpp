@@ -1,4 +1,4 @@
-// LeakyRelu as who has no bridge writes it for JAX: XLA's own header, and views of ATen's at each
+// LeakyRelu for JAX, written without the bridge: XLA's own header, and views of ATen's at each
 // call. It calls the operator as the bridge does, below autograd.
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/Tensor.h>

@@ -22,7 +22,7 @@ from jax import lax
 from aten_bridge.jax import kernel
 
 ROUNDS = 15
-SECONDS = 0.02  # of one measurement, or so
+SECONDS = 0.02  # about what one measurement takes
 SLOPE = -0.5  # no value becomes smaller and smaller: a denormal one costs more
 
 

@@ -156,7 +156,7 @@ class Worker:
 
     def __init__(self, threads=None, processor_time=False):
         if threads:
-            # Of kernels that MindSpore calls; PyTorch reads it when it is loaded.
+            # For kernels that MindSpore calls; PyTorch reads it when it is loaded.
             os.environ["OMP_NUM_THREADS"] = str(threads)
         import mindspore as ms
         import numpy as np
@@ -331,7 +331,7 @@ def measure(sides, n, options, patience=PATIENCE):
         answer = process.measure(side, call, n)
         if not isinstance(answer, str):
             counts[name] = answer[1]
-        elif name != "MindSpore":  # which has no such kernel
+        elif name != "MindSpore":  # MindSpore has no such kernel
             print(f"{name}: {call}: {answer.strip().splitlines()[0]}", file=sys.stderr)
     names = list(counts)
     processes = {process for process, _, _ in sides.values()}
@@ -409,7 +409,7 @@ def main():
     record, disturbances = {}, []
 
     def times_of(call):
-        """Of the library, of MindSpore's own and of PyTorch, for each size."""
+        """The times of the library, of MindSpore's own and of PyTorch, for each size."""
         sides = {
             "library": (with_library, "mint", call),
             "MindSpore": (without, "mint", call),

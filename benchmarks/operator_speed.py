@@ -21,9 +21,9 @@ import mint_speed
 from mint_speed import MODES, SIZES, Process, cell, ratio, row
 
 PATIENCE = 1.5  # times as many rounds, for less disturbed ones
-ROUNDING = 2e-5  # of the largest result: what the order of sums, and exp, make of float32
+ROUNDING = 2e-5  # relative to the largest result: sums and exp in float32 differ by this
 
-# Of mint, and MindSpore's own where that is another; operands are those of mint_speed.py.
+# In mint, and in MindSpore where that is another; operands are those of mint_speed.py.
 OPERATORS = {
     "relu": ("F.relu(x)", None),
     "gelu": ('F.gelu(x, approximate="tanh")', 'ops.gelu(x, "tanh")'),
@@ -79,7 +79,7 @@ class Worker(mint_speed.Worker):
             sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "python"))
             from aten_bridge.mint import install
 
-            install()  # also max_pool2d, which MindSpore refuses
+            install()  # MindSpore refuses max_pool2d without
             names |= vars(self.ms.mint)
 
     def save(self, side, call, n, file):

@@ -86,7 +86,7 @@ class Results:
         return [row for row in ROWS if f"{row}/1" in self.medians]
 
     def views(self):
-        """Of two tensors, without the guards and the call itself."""
+        """The time for two tensors, without the guards and the call itself."""
         return self.medians["views/2"] - self.medians["guards/2"]
 
     def tutorial(self):
@@ -94,7 +94,7 @@ class Results:
         return self.medians["tutorial/2"] - self.medians["empty/2"]
 
     def whole_call(self):
-        """Of the whole call of LeakyRelu, 4x4, to the operator's own."""
+        """The ratio of the whole call of LeakyRelu, 4x4, to the operator's own."""
         return self.medians["call/leaky_relu"] / self.medians[DIRECT]
 
     def beside_the_operator(self):
@@ -102,7 +102,7 @@ class Results:
         return self.medians["call/leaky_relu"] - self.medians[DIRECT]
 
     def bridge_instructions(self):
-        """Of a call of LeakyRelu all but the operator's: the bridge's, and of what it calls."""
+        """All of a LeakyRelu call but the operator's: the bridge's, and those of what it calls."""
         own, called = self.instructions["own"], self.instructions["called"]
         others = (cost for name, cost in called.items() if not is_operator(name))
         return sum(own.values()) + sum(others)
@@ -125,7 +125,7 @@ class Results:
         ]
 
     def compile_time(self, source="leaky_relu"):
-        """Of the source with the header to that without."""
+        """The ratio of the source with the header to that without."""
         return self.builds[source]["seconds"] / self.builds["leaky_relu_alone"]["seconds"]
 
 
@@ -505,7 +505,7 @@ def draw_slots(results, figure):
     axes.set(xscale="log", yscale="log", xlabel="slots (4x4 float32 tensors)", ylabel="ns per call")
     axes.set_xticks(SLOTS, SLOTS)
     axes.minorticks_off()
-    height = 0.0  # of the last label
+    height = 0.0  # the last label's
     for row in sorted(set(names) & set(results.rows()), key=lambda row: results.at(row)[-1]):
         times = results.at(row)
         color = colors.get(row, GREY)

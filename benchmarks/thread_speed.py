@@ -2,9 +2,9 @@
 
     MS_OP_PLUGIN_PATH=$(python -m aten_bridge.mint) python benchmarks/thread_speed.py
 
-prints in Markdown the time of a call in chains of ATen's kernels, of MindSpore's own and of both by
-turns, call by call (PyNative) and as graphs, for several settings of threads. Each setting is a
-process of its own; they are measured alternately, as mint_speed.py does.
+prints in Markdown the time of a call in chains of ATen's kernels, of MindSpore's own and of both
+alternately, call by call (PyNative) and as graphs, for several settings of threads. Each setting is
+a process of its own; they are measured alternately, as mint_speed.py does.
 """
 
 import json

@@ -18,7 +18,7 @@ template <class>
 struct Body;
 template <std::size_t... I>
 struct Body<std::index_sequence<I...>> {
-  // Or the compiler leaves them out.
+  // Otherwise the compiler leaves them out.
   static void take(View<I>... tensors) { (benchmark::DoNotOptimize(tensors), ...); }
 };
 

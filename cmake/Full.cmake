@@ -3,7 +3,7 @@
 
 # aten_bridge_add_part(<name> [REQUIREMENTS <file> PACKAGES <package>...]): configures and builds a
 # part of the project in a folder of its own, since it needs a Python environment of its own (with
-# REQUIREMENTS) or downloads, which only those should wait for who ask for the part.
+# REQUIREMENTS) or downloads, which should cost only those builds that ask for it.
 function(aten_bridge_add_part name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "REQUIREMENTS" "PACKAGES;TARGETS")
   set(options -DATEN_BRIDGE_MAKE_ENVIRONMENT=OFF -DPython3_EXECUTABLE=${Python3_EXECUTABLE})
@@ -29,7 +29,7 @@ endfunction()
 aten_bridge_add_part(bench TARGETS performance_page)
 aten_bridge_add_part(jax REQUIREMENTS tests/jax/requirements.txt PACKAGES jax jaxlib numpy)
 aten_bridge_add_part(site REQUIREMENTS tools/site/requirements.txt)
-aten_bridge_add_part(programs REQUIREMENTS tests/programs/requirements.txt
+aten_bridge_add_part(programs REQUIREMENTS tests/third_party_models/requirements.txt
   PACKAGES diffusers mindone transformers TARGETS extensions)
 
 add_subdirectory(tests/matrix)

@@ -4,7 +4,7 @@
 # have, in the versions of ATEN_BRIDGE_REQUIREMENTS. Where those name no PyTorch, it has to have just
 # what they name.
 
-# Found anew each time, unless named: another environment may have been activated since.
+# Found again each time, unless named: another environment may have been activated since.
 if(NOT DEFINED CACHE{Python3_EXECUTABLE})
   unset(_Python3_EXECUTABLE CACHE)
 endif()

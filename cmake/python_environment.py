@@ -10,6 +10,8 @@ where it names no PyTorch, everything in it. Prints a sentence and exits with 1 
 """
 
 import ast
+import contextlib
+import fcntl
 import hashlib
 import os
 import re
@@ -25,6 +27,7 @@ SETTINGS = {
     "extra-index-url": "UV_INDEX",
     "find-links": "UV_FIND_LINKS",
     "index-url": "UV_DEFAULT_INDEX",
+    "trusted-host": "UV_INSECURE_HOST",
 }
 
 
@@ -57,6 +60,19 @@ def lacking(pinned, packages):
         if version_of(package) != pinned[package]:
             return f"it has no {package} {pinned[package]}"
     return ""
+
+
+@contextlib.contextmanager
+def locked(directory):
+    """Keeps other processes from making the environment: build folders may share it."""
+    directory.parent.mkdir(parents=True, exist_ok=True)
+    with open(f"{directory}.lock", "w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            print(f"Waiting for another process, which makes {directory} ...", flush=True)
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def make(directory, requirements):
@@ -116,7 +132,7 @@ def uv_settings(listed):
     """
     sections = ("global", "install", ":env:")
     found = re.findall(r"^(global|install|:env:)\.([\w-]+)=(.+)$", listed, re.MULTILINE)
-    separators = {"find-links": ","}  # of several
+    separators = {"find-links": ","}  # between several
     return {
         SETTINGS[key]: separators.get(key, " ").join(ast.literal_eval(text).split())
         for _, key, text in sorted(found, key=lambda one: sections.index(one[0]))
@@ -126,7 +142,10 @@ def uv_settings(listed):
 
 def main(directory, requirements, result_file, *packages):
     reason = lacking(pinned_in(Path(requirements)), packages)
-    python = make(Path(directory), Path(requirements)) if reason else sys.executable
+    python = sys.executable
+    if reason:
+        with locked(Path(directory)):
+            python = make(Path(directory), Path(requirements))
     place = f"{directory} ({sys.prefix}: {reason})" if reason else sys.prefix
     print(f"Using the Python environment in {place}.")
     Path(result_file).write_text(str(python))

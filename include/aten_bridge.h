@@ -9,7 +9,7 @@
 // makes the C function `LeakyRelu` that MindSpore's ops.Custom("./leaky_relu.so:LeakyRelu", ...,
 // func_type="aot") calls. The tensors are views of the host's memory: nothing is copied.
 //
-// This is the front door: what a kernel's source includes. Behind it are the rooms of aten_bridge/,
+// This is the umbrella header: what a kernel's source includes. It includes those of aten_bridge/,
 // of which docs/inside.md has a table. Define ATEN_BRIDGE_CORE_ONLY to get just errors, dtypes,
 // operands and attributes, none of which needs PyTorch.
 //
@@ -164,7 +164,7 @@ struct Exported {
   }
 };
 
-/// Of a name that several functions have, GCC deduces that there is no argument.
+/// From a name that several functions have, GCC deduces that there is no argument.
 template <bool kIsOne>
 constexpr void check_one_function() {
   static_assert(kIsOne,

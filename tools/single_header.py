@@ -2,7 +2,7 @@
 
     python tools/single_header.py <include folder> <file to write>
 
-Puts each room of aten_bridge/ in the place where it is included first, without its guard.
+Puts each header of aten_bridge/ where it is included first, without its guard.
 """
 
 import re
@@ -36,14 +36,14 @@ def expanded(name: str, include: Path, done: dict[str, str], condition: str = ""
         if not included:
             lines.append(line)
             continue
-        room = included[1]
-        if room not in done:
-            done[room] = conditions[-1]
-            lines += [f"// ---- {room} ----", ""]
-            lines += expanded(room, include, done, conditions[-1])
-        elif done[room] not in ("", conditions[-1]):
+        header = included[1]
+        if header not in done:
+            done[header] = conditions[-1]
+            lines += [f"// ---- {header} ----", ""]
+            lines += expanded(header, include, done, conditions[-1])
+        elif done[header] not in ("", conditions[-1]):
             raise ValueError(
-                f"{name} includes {room}, which stands under a condition only: {done[room]}"
+                f"{name} includes {header}, which stands under a condition only: {done[header]}"
             )
     return lines
 

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 
-# Of PyTorch's wheel, beside which the library is installed.
+# They are in PyTorch's wheel, beside which the library is installed.
 NOT_OURS = ("libtorch*", "libc10*", "libgomp*")
 
 

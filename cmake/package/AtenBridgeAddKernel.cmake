@@ -250,7 +250,7 @@ function(_aten_bridge_add_host_options target)
   endforeach()
 endfunction()
 
-# Says in words why a kernel for CUDA cannot be built.
+# Says why a kernel for CUDA cannot be built.
 function(_aten_bridge_check_cuda target has_cu)
   set(kernel "aten_bridge_add_kernel(${target})")
   get_target_property(libtorch Libtorch::torch_cpu IMPORTED_LOCATION)

@@ -3,7 +3,7 @@
 // aten_bridge_add_kernel() has PATCH_MINDSPORE.
 //
 // The kernels read an input as if its elements lay one behind the other. MindSpore 2.10 copies
-// views before it calls them, but not where MS_OP_PLUGIN_PATH is set, whoever runs the operator:
+// views before it calls them, but not where MS_OP_PLUGIN_PATH is set, whatever runs the operator:
 // then they read a view's memory as that of a contiguous tensor, silently. (In PyNative mode in
 // libmindspore_pynative.so, in graph mode in NeedCheckInputContiguous() of
 // libmindspore_ms_backend.so.)
@@ -12,7 +12,7 @@
 // NativeCpuKernelMod::Launch() with four arguments; all but two classes leave it as it is. When
 // MindSpore asks this library for its operators, that entry of the kernels' virtual tables is
 // replaced by functions below. The tables lie in memory that the dynamic linker has made read-only:
-// each page is made writable, and read-only again behind it. The library's own kernels, which read
+// each page is made writable, and read-only again afterwards. The library's own kernels, which read
 // views as they are, keep theirs.
 //
 // Before anything is written: all twelve functions are found by name, a KernelTensor that MindSpore
@@ -57,7 +57,7 @@ struct StorageInfo {
 struct DeviceAddress;
 struct KernelMod;
 
-// Of a KernelTensor only the places of three members are known; its own functions do the rest.
+// Only the places of three members of a KernelTensor are known; its own functions do the rest.
 constexpr std::size_t kSizeOfKernelTensor = 392;
 constexpr std::size_t kDeviceAddress = 200;
 constexpr std::size_t kTypeId = 240;
@@ -83,7 +83,7 @@ using Launch = bool (*)(KernelMod*, const KernelTensors& inputs, const KernelTen
 constexpr const char* kLaunch =
     "_ZN9mindspore6kernel18NativeCpuKernelMod6LaunchERKSt6vectorIPNS0_12KernelTensorESaIS4_EES8_S8_"
     "Pv";
-// Of the same virtual tables, and in all of them the same.
+// The same virtual tables have these, and all have the same.
 constexpr const char* kGetKernelModType =
     "_ZNK9mindspore6kernel18NativeCpuKernelMod16GetKernelModTypeEv";
 constexpr const char* kPluginKernel =
@@ -326,7 +326,7 @@ struct Relocations {
       const ElfW(Phdr)& header = library.dlpi_phdr[i];
       if (header.p_type == PT_GNU_RELRO) {
         read_only_begin = base + header.p_vaddr;
-        // Of a page that is read-only in part the dynamic linker leaves all as it is.
+        // The dynamic linker leaves a page that is read-only in part as it is.
         read_only_end = read_only_begin + header.p_memsz;
         read_only_end -= read_only_end % page_size();
       } else if (header.p_type == PT_DYNAMIC) {

@@ -94,8 +94,8 @@ class Training:
     def __init__(self, title, net, steps):
         self.title = title
         self.net = net
-        self.losses = []  # of each step
-        self.accuracies = []  # of each epoch, on the digits held out
+        self.losses = []  # one for each step
+        self.accuracies = []  # one for each epoch, on the digits held out
         self.predictions = None  # for the digits held out, after the last epoch
         self.seconds = 0.0  # with compiling, without testing
         rates = nn.cosine_decay_lr(0.0, 0.01, steps, step_per_epoch=1, decay_epoch=steps)

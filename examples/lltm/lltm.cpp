@@ -1,5 +1,5 @@
 // The recurrent cell of PyTorch's tutorial on C++ extensions, "long long-term memory": an LSTM
-// without a forget gate, with ELU in the place of a tanh. Its gradient is written by hand.
+// without a forget gate, with ELU instead of a tanh. Its gradient is written by hand.
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/addmm.h>
 #include <ATen/ops/cat.h>

@@ -93,7 +93,7 @@ def main(library):
         of_mindspore = kernel(f"{library}:LeakyRelu", negative_slope=slope)(arrays[0])
         of_pytorch = torch.ops.lltm.leaky_relu(x, negative_slope=slope)
         np.testing.assert_array_equal(of_mindspore.asnumpy(), of_pytorch.numpy())
-        print(f"leaky_relu from the same library, {name} mode: the same bits in both")
+        print(f"leaky_relu from the same library, {name} mode: bitwise equal in both")
 
     compiled = torch.compile(network.lltm, backend="aot_eager", fullgraph=True)
     assert torch.equal(compiled(*inputs)[0], results[0])

@@ -26,7 +26,7 @@ from mindspore import mint
 
 from aten_bridge.mint import install
 
-RATE = 0.003  # of learning
+RATE = 0.003  # the learning rate
 
 
 class Cell(mint.nn.Cell):
@@ -146,7 +146,7 @@ def train(net, twin, epochs):
         "  epoch  loss    in PyTorch  held out"
     )
     for epoch in range(1, epochs + 1):
-        net.set_train()  # which PyTorch's networks are from the start
+        net.set_train()  # PyTorch's networks are so from the start
         batches = list(shuffled(images, labels, random))
         for i, step in enumerate(steps):
             start = time.perf_counter()

@@ -17,7 +17,7 @@ void nearest(const at::Tensor& queries, const at::Tensor& points, at::Tensor& in
   at::parallel_for(0, queries.size(0), /*grain_size=*/16, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       float least = std::numeric_limits<float>::infinity();
-      result[i] = -1;  // of no points, or where none is at a distance
+      result[i] = -1;  // there are no points, or none at a distance
       for (int64_t j = 0; j < points.size(0); ++j) {
         float distance = 0;
         for (int64_t k = 0; k < dims; ++k) {

@@ -105,7 +105,7 @@ struct Functions {
   InferFunction infer_shape = nullptr;
   InferFunction infer_type = nullptr;
   const char* (*last_error)() = nullptr;  ///< aten_bridge_last_error
-  void* library = nullptr;                ///< of dlopen; null for the process itself
+  void* library = nullptr;                ///< dlopen's; null for the process itself
 };
 
 //===----------------------------------------------------------------------===//

@@ -13,7 +13,7 @@
 // How a missing ordering is seen: before the call the stream is stopped, and the inputs' values are
 // sent behind the stop. They arrive 2 ms after the kernel's function has returned, so that work on
 // another stream reads bytes of 0xff (NaN, -1) in their place. The results are fetched by the
-// stream behind the call. A kernel that waits for the stream opens the stop after 0.2 s:
+// stream after the call. A kernel that waits for the stream opens the stop after 0.2 s:
 // Result::waited() says so. (So may a kernel's first call, in which CUDA, its libraries and the
 // kernel's state start. Many streams at once share CUDA's 8 queues:
 // CUDA_DEVICE_MAX_CONNECTIONS=32 keeps them apart.)
@@ -238,7 +238,7 @@ class Cuda final : public Device {
   bool owns_stream_;
 };
 
-/// A call captured as a CUDA graph. Each replay sends the inputs anew, see Call::set_input. The
+/// A call captured as a CUDA graph. Each replay sends the inputs again, see Call::set_input. The
 /// call, and the device it is `on`, must outlive the graph.
 class CudaGraph {
  public:

@@ -179,8 +179,8 @@ class Extra final : public mindspore::AotExtraImpl {
 /// What calls with inputs of the same shapes and dtypes have in common.
 struct Signature {
   Extra extra;                     // with a state of its own, as in ops.Custom
-  std::vector<Kind> kinds;         // of each input
-  std::vector<ShapeVector> sizes;  // of inputs and outputs
+  std::vector<Kind> kinds;         // one for each input
+  std::vector<ShapeVector> sizes;  // the inputs', then the outputs'
   std::vector<int> ndims;
   std::vector<int64_t*> shapes;
   std::vector<const char*> dtypes;

@@ -76,7 +76,7 @@ Optional<Tensor> hidden(const Tensor& scores, OptionalTensor mask, const Options
   const int64_t rows = scores.size(-2);
   const int64_t columns = scores.size(-1);
   const int64_t shift = sparse == kFull || sparse == kUpperLeft ? 0 : columns - rows;
-  // Of each pair how far the key is behind the query.
+  // How far the key is behind the query, for each pair.
   const Tensor behind = at::arange(columns) - at::arange(rows).unsqueeze(1) - shift;
   if (sparse == kFull || sparse == kBand) {
     const Tensor outside = behind.gt(options.after).logical_or_(behind.lt(-options.before));
@@ -98,7 +98,7 @@ Tensor bits(const Tensor& bytes, const Tensor& like) {
   return each.flatten().narrow(0, 0, like.numel()).view(like.sizes()).to(like.scalar_type());
 }
 
-// Of a batch in the layout BNSD, with as many heads of keys as of queries.
+// A batch in the layout BNSD, with as many heads of keys as of queries.
 struct Attention {
   Attention(const Tensor& query, const Tensor& key, OptionalTensor shift, OptionalTensor dropped,
             OptionalTensor mask, const Options& options) {
@@ -204,7 +204,7 @@ ATEN_BRIDGE_EXPORT(FlashAttentionScore, [](const Tensor& query, const Tensor& ke
                          by_heads(queries[1], layout, size)
                              .copy_(at::matmul(attention.drop(attention.probabilities),
                                                for_queries(of_heads(keys[1]), q.size(1))));
-                         if (has_rows) {  // of packed ones the gradient's kernel needs none, either
+                         if (has_rows) {  // the gradient's kernel needs none for packed rows
                            max.copy_(attention.max.expand_as(max));
                            sum.copy_(attention.sum.expand_as(sum));
                          }

@@ -99,7 +99,7 @@ ATEN_BRIDGE_EXPORT(LogAddExp2, at::logaddexp2_out);
 ATEN_BRIDGE_EXPORT(Maximum, at::maximum_out);
 ATEN_BRIDGE_EXPORT(Minimum, at::minimum_out);
 ATEN_BRIDGE_EXPORT(Xlogy, [](const Tensor& x, const Tensor& other, Tensor& y) {
-  if (y.is_complex()) {  // which PyTorch refuses, MindSpore does not
+  if (y.is_complex()) {  // PyTorch refuses it, MindSpore does not
     y.copy_(x.mul(other.log()).masked_fill_(x.eq(0), 0));
   } else {
     binary<at::xlogy_out>(x, other, y);
@@ -146,11 +146,12 @@ ATEN_BRIDGE_EXPORT(LogicalXor, at::logical_xor_out);
 ATEN_BRIDGE_EXPORT(Mul, binary<at::mul_out>);
 ATEN_BRIDGE_EXPORT(NotEqual, binary<at::ne_out>);
 ATEN_BRIDGE_EXPORT(RealDiv, [](const Tensor& x, const Tensor& other, Tensor& y) {
-  y.copy_(at::div(x, other));  // of whole numbers, too
+  y.copy_(at::div(x, other));  // for whole numbers, too
 });
 ATEN_BRIDGE_EXPORT(Pow, binary<at::pow_out>);
 
-// Of nn.Dense and nn.Conv2d: one value for each channel, which is the last dimension or the second.
+// For nn.Dense and nn.Conv2d: one value for each channel, which is the last dimension or the
+// second.
 ATEN_BRIDGE_EXPORT(BiasAdd, [](const Tensor& x, const Tensor& bias, int64_t format, Tensor& y) {
   at::add_out(y, x, bias.view(sizes_of_channels(x, format)));
 });

@@ -51,7 +51,7 @@ using Convolution = Tensor (*)(const Tensor& x, const Tensor& weight, OptionalTe
                                IntArrayRef stride, IntArrayRef padding, IntArrayRef dilation,
                                int64_t groups);
 
-// Of 2 and of 3 dimensions. Without a stride the windows lie side by side.
+// In 2 and in 3 dimensions. Without a stride the windows lie side by side.
 template <auto pool>
 Tensor average(const Tensor& x, IntArrayRef kernel, OptionalIntArrayRef stride, IntArrayRef padding,
                bool ceil, bool count_padding, OptionalInt divisor) {
@@ -65,7 +65,7 @@ Tensor average_backward(const Tensor& dy, const Tensor& x, IntArrayRef kernel,
                   divisor);
 }
 
-// Also the gradient of col2im.
+// This is also the gradient of col2im.
 Tensor im2col(const Tensor& x, IntArrayRef kernel, IntArrayRef dilation, IntArrayRef padding,
               IntArrayRef stride) {
   return at::im2col(x, each(kernel, 2), each(dilation, 2), each(padding, 2), each(stride, 2));

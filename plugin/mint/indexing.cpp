@@ -210,7 +210,7 @@ ATEN_BRIDGE_EXPORT(MaskedSelectGrad, [](const Tensor& x, const Tensor& mask, con
   const auto sizes = at::infer_size(x.sizes(), mask.sizes());
   const Tensor all = at::zeros(sizes, x.options());
   all.masked_scatter_(mask.expand(sizes), dy);
-  dx.copy_(all.sum_to_size(dx.sizes()));  // of a 0-dim input MindSpore wants them all
+  dx.copy_(all.sum_to_size(dx.sizes()));  // for a 0-dim input MindSpore wants them all
 });
 // The gradient with respect to what is repeated; `repeats` counts for all rows, or for each.
 ATEN_BRIDGE_EXPORT(RepeatInterleaveGrad,

@@ -49,7 +49,7 @@ void upsample_2d_backward(const Tensor& dy, IntArrayRef x_size, OptionalIntArray
   backward_out(dx, dy, dy.sizes().slice(2), x_size, align, scale(scales, 0), scale(scales, 1));
 }
 
-// Of 2 and of 3 dimensions. MindSpore numbers modes and paddings as ATen does.
+// In 2 and in 3 dimensions. MindSpore numbers modes and paddings as ATen does.
 template <auto sample>
 Tensor grid_sample(const Tensor& x, const Tensor& grid, int64_t mode, int64_t padding, bool align) {
   return sample(x, grid, mode, padding, align);

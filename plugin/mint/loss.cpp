@@ -74,7 +74,7 @@ ATEN_BRIDGE_EXPORT(KLDivGrad, [](const Tensor& dy, const Tensor& x, const Tensor
   return reduction(how) == at::Reduction::Mean ? dx / x.numel() : dx.expand_as(x);
 });
 ATEN_BRIDGE_EXPORT(L1LossExt, [](const Tensor& x, const Tensor& target, int64_t how, Tensor& y) {
-  y.copy_(at::l1_loss(x, target, reduction(how)));  // of integers MindSpore wants integers
+  y.copy_(at::l1_loss(x, target, reduction(how)));  // for integers MindSpore wants integers
 });
 ATEN_BRIDGE_EXPORT(L1LossBackwardExt,
                    [](const Tensor& dy, const Tensor& x, const Tensor& target, int64_t how) {
@@ -86,7 +86,7 @@ ATEN_BRIDGE_EXPORT(MSELossExt, [](const Tensor& x, const Tensor& target, int64_t
 });
 ATEN_BRIDGE_EXPORT(MSELossGradExt, [](const Tensor& dy, const Tensor& x, const Tensor& target,
                                       int64_t how, Tensor& dx) {
-  // Of all that the operands broadcast to, which dx has.
+  // The operands broadcast to the sizes that dx has.
   at::mse_loss_backward_out(dx, dy, x.expand_as(dx), target.expand_as(dx), reduction(how));
 });
 ATEN_BRIDGE_EXPORT(NLLLoss, [](const Tensor& x, const Tensor& target, OptionalTensor weight,

@@ -16,7 +16,7 @@ using at::OptionalIntArrayRef;
 using at::Scalar;
 using at::Tensor;
 using at::TensorList;
-#if TORCH_VERSION_MAJOR == 2 && TORCH_VERSION_MINOR < 2  // whose optional is not std::optional
+#if TORCH_VERSION_MAJOR == 2 && TORCH_VERSION_MINOR < 2  // its optional is not std::optional
 template <class T>
 using Optional = c10::optional<T>;
 #else

@@ -55,8 +55,8 @@ Tensor strided_slice(const Tensor& x, IntArrayRef begin, IntArrayRef end, IntArr
   return y;
 }
 
-// Of a tensor, a number that the outputs' sizes say too, and a dimension: as many parts as there
-// are outputs, one behind the other.
+// Takes a tensor, a number that the outputs' sizes say too, and a dimension: as many parts as there
+// are outputs, one after the other.
 void split(const aten_bridge::CallFrame& frame) {
   const std::vector<Tensor> operands = aten_bridge::tensors(frame);
   const Tensor& x = operands.at(0);

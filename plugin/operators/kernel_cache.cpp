@@ -30,7 +30,7 @@ struct KernelCache {
 
   std::mutex mutex;
   std::map<std::string, std::unique_ptr<OperatorKernels>> kernels;  // by Operator::key()
-  std::map<std::pair<std::string, int>, CacheEntry> entries;        // and numbers of inputs
+  std::map<std::pair<std::string, int>, CacheEntry> entries;        // by text and number of inputs
 
   static KernelCache& get() {
     static auto* const cache = new KernelCache;

@@ -24,17 +24,17 @@ struct Argument {
     kTensor,
     kTensors,    // a list
     kAttribute,  //
-    kDefault,    // of a type that no attribute has: stays at its default
+    kDefault,    // no attribute has its type: it stays at its default
   };
 
   std::string name;
   Form form = Form::kDefault;
   bool is_optional = false;  // may be None; of a list, each of its tensors
   bool is_required = false;  // an attribute without a default
-  bool is_written = false;   // by the operator, of which the schema says nothing
+  bool is_written = false;   // the operator writes it, though its schema does not say so
   AttributeType type = AttributeType::kBool;
   const char* text = "";  // what error texts call the attribute's type
-  int length = 0;         // of an int[2], for which an int stands as well; 0: of any length
+  int length = 0;         // 2 for an int[2], which an int may stand for; 0: any length
   c10::IValue fallback;
 };
 

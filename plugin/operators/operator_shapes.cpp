@@ -105,7 +105,7 @@ bool have_same_shapes(const Tensors& a, const Tensors& b) {
 }
 
 /// Whether it is an operator of PyTorch itself, which can be run on made-up values: those of other
-/// libraries may have effects, and nobody has looked at what their sizes depend on.
+/// libraries may have effects, and it is not known what their sizes depend on.
 bool is_atens(const Operator& of) { return of.schema().name.rfind("aten::", 0) == 0; }
 
 /// The shapes of an operator that cannot be asked with meta tensors: it is run on ones and on

@@ -11,7 +11,8 @@
 
 namespace aten_bridge::operators {
 
-// Of errors with Status::kValues. What to do differs between hosts: aten_bridge._operators adds it.
+// For errors with Status::kValues. What to do differs between hosts: aten_bridge._operators adds
+// it.
 inline constexpr const char* kDependsOnValues =
     ": expected an operator whose results have sizes that follow from those of its inputs, got one "
     "whose sizes depend on values";

@@ -36,7 +36,7 @@ inline constexpr const char* kOperatorAttribute = "aten_bridge_operator";
 /// The attributes in such a text.
 class TextAttributes final : public Attributes {
  public:
-  /// Throws `Error` if it is none.
+  /// Throws `Error` if it is not one.
   explicit TextAttributes(const std::string& text) {
     std::vector<std::string> parts;
     if (!detail::split_strings(text, parts) || parts.size() < 2 || parts.size() % 2 != 0 ||
@@ -65,7 +65,7 @@ class TextAttributes final : public Attributes {
  private:
   static constexpr int64_t kMostInputs = 1 << 20;
 
-  /// "0", or "1/3" with a number of inputs; false if the number is none.
+  /// "0", or "1/3" with a number of inputs; false if the number is not one.
   bool read_task(const std::string& text) {
     const std::size_t slash = std::min(text.find('/'), text.size());
     task_ = text.substr(0, slash);

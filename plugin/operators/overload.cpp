@@ -53,7 +53,7 @@ c10::IValue copy_or_none(const at::Tensor& view) {
   return view.defined() ? c10::IValue(view.clone()) : c10::IValue();
 }
 
-// Of the dispatcher: how often an operator was taken away from it.
+// How often an operator was taken away from the dispatcher.
 std::atomic<std::uint64_t> deregistrations{0};
 
 /// An operator's schema, which tells one from another that was registered by its name.
@@ -212,7 +212,7 @@ const ResolvedOperator& Operator::resolved() const {
         Status::kAten,
         {schema_.name, ": expected the operator that was registered with PyTorch when ",
          "this one was made, got ", handle.has_value() ? "one of another schema" : "none any more",
-         "; make the operator anew"});
+         "; make the operator again"});
   }
   last = new ResolvedOperator(look_up(*handle));  // the one before may be in use
   resolved_.store(last, std::memory_order_release);

@@ -42,7 +42,7 @@ using detail::KernelBase;
 using detail::ParameterInfo;
 using detail::Tensors;
 
-/// What gradients, and who asks for results of no size yet, get instead of an undefined result.
+/// What gradients, and questions before sizes are known, get instead of an undefined result.
 at::Tensor defined(const at::Tensor& result);
 
 /// How often operators were taken away from the dispatcher: what is kept of one holds while this
@@ -56,7 +56,7 @@ void watch_dispatcher();
 struct ResolvedOperator {
   c10::OperatorHandle handle;
   std::optional<c10::OperatorHandle> out;  // the overload that writes outputs, where it is right
-  std::uint64_t epoch = 0;                 // of the dispatcher
+  std::uint64_t epoch = 0;                 // the dispatcher's
 };
 
 /// An overload for so many inputs; -1: for any number that it takes. Fewer than all leave out the
@@ -91,11 +91,11 @@ class Operator {
   const ResolvedOperator& resolved() const;
 
   mutable std::atomic<const ResolvedOperator*> resolved_{nullptr};  // replaced, never destroyed
-  std::string text_;                                                // of the schema
+  std::string text_;                                                // the schema's
   bool depends_on_values_;
   Schema schema_;
-  std::vector<int> lengths_;             // of each argument that is a list; -1: of any length
-  std::vector<ParameterInfo> bindings_;  // of its inputs
+  std::vector<int> lengths_;             // for each argument that is a list; -1: any length
+  std::vector<ParameterInfo> bindings_;  // for its inputs
   std::vector<OperandCheck> checks_;     // their names
   int list_begin_ = -1;
 };
@@ -108,8 +108,8 @@ class OperatorInstance final : public Instance {
 
   const std::vector<c10::IValue>& values() const { return values_; }  // one for each argument
 
-  std::atomic<const KernelBase*> kernel;  // of the last call
-  const std::string text;                 // by which find_kernel() has found it
+  std::atomic<const KernelBase*> kernel;  // the last call's
+  const std::string text;                 // find_kernel() has found it by this
 
  private:
   std::vector<c10::IValue> values_;

@@ -1,4 +1,4 @@
-"""What a kernel library is, for whoever made it: kernels, hosts, needs, and what is missing."""
+"""What a kernel library is, for its author: kernels, hosts, needs, and what is missing."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from aten_bridge._introspection import Description, describe_library, kernel_nam
 from aten_bridge._library import needed_libraries, open_library
 from aten_bridge._text import or_list
 
-# Of a C++ compiler and of the system.
+# These come with a C++ compiler and with the system.
 _EVERYWHERE = ("libstdc++.", "libm.", "libgcc_s.", "libc.", "libpthread.", "libdl.", "ld-linux")
 
 
@@ -131,10 +131,7 @@ def _open(path: str) -> _Opened:
 
 
 def _operands(description: Description) -> Iterator[str]:
-    inputs = [
-        f"{name}: {kind}" if name else kind
-        for name, kind in zip(description.input_names, description.inputs, strict=True)
-    ]
+    inputs = [f"{one.name}: {one}" if one.name else str(one) for one in description.inputs]
     yield f"inputs      {', '.join(inputs) or 'none'}"
     attributes = [
         f"{name}: {one.text}" + ("" if one.is_required else " (has a default)")

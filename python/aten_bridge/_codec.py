@@ -12,6 +12,20 @@ from typing import Any, NamedTuple
 
 from aten_bridge._text import as_float, format_value, is_utf8
 
+# ATEN_BRIDGE_DTYPES of core/dtypes.h, in that order.
+_DTYPES = (
+    *("bool", "uint8", "int8", "uint16", "int16", "uint32", "int32", "uint64", "int64"),
+    *("float16", "bfloat16", "float32", "float64", "complex64", "complex128"),
+    *("float8e4m3fn", "float8e5m2"),
+)
+
+
+def dtypes_of(framework: Any) -> dict[str, Any]:
+    """A framework's dtypes, by the bridge's names and in the order of their numbers."""
+    others = {"bool": "bool_"}
+    names = {name: others.get(name, name.replace("float8", "float8_")) for name in _DTYPES}
+    return {name: getattr(framework, own) for name, own in names.items()}
+
 
 class Bools(list):
     """Bools as ints."""
@@ -54,7 +68,7 @@ class AttributeType(enum.IntEnum):
     FLOAT_LISTS = 7
     BOOLS = 8
     STRINGS = 9
-    # Of parameters alone: a value is a bool, an int or a float, and the name of a dtype.
+    # For parameters alone: a value is a bool, an int or a float, and the name of a dtype.
     NUMBER = 10
     DTYPE = 11
 
@@ -158,7 +172,7 @@ def _float_bits(value: float) -> str:
 
 
 def _operator_value(value: Any) -> Any:
-    """The value as a bool, int, float, str or list of one of these; None where it is none."""
+    """The value as a bool, int, float, str or list of one of these; None for any other."""
     if isinstance(value, bool):
         return value
     if isinstance(value, numbers.Integral):

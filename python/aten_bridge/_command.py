@@ -1,4 +1,4 @@
-"""The command `aten-bridge`, for who writes kernels."""
+"""The command `aten-bridge`, for authors of kernels."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sys.stdout.flush()
     except KeyboardInterrupt:
         status = 130
-    except BrokenPipeError:  # who read has enough
+    except BrokenPipeError:  # the reader has enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         status = 1
     except (OSError, ValueError, RuntimeError) as error:
@@ -166,7 +166,7 @@ def _new(options: argparse.Namespace) -> int:
     return 0
 
 
-# Of packages that a project of kernels works with.
+# Packages that a project of kernels works with.
 _TAKEN = {"aten_bridge", "jax", "mindspore", "numpy", "pytest", "tests", "torch"}
 TEMPLATE = "my_ops"  # the package's name in it
 
@@ -240,7 +240,7 @@ def _build(options: argparse.Namespace) -> int:
 
 def _prepare_mindspore(options: argparse.Namespace) -> int:
     try:
-        # Of a host, which needs an environment of its own.
+        # A host's module, which needs an environment of its own.
         prepare = importlib.import_module("aten_bridge.mindspore._prepare").prepare
     except ImportError as error:
         raise RuntimeError(

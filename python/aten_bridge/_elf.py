@@ -28,7 +28,7 @@ def check(path: str) -> None:
     with open(path, "rb") as file, open("/proc/self/exe", "rb") as python:
         header, here = file.read(64), python.read(20)
         if not header:
-            raise OSError(f"{path}: expected a kernel library, got an empty file; build it anew")
+            raise OSError(f"{path}: expected a kernel library, got an empty file; build it again")
         if header[:4] != b"\x7fELF":
             raise OSError(
                 f"{path}: expected a kernel library, got a file that is no ELF library; give the "
@@ -46,7 +46,7 @@ def check(path: str) -> None:
         if (end := _least_size(file, header, size)) > size:
             raise OSError(
                 f"{path}: expected a whole ELF library, got one that is cut off at {size} bytes of "
-                f"{end} or more; copy or build it anew"
+                f"{end} or more; copy or build it again"
             )
 
 
@@ -83,10 +83,10 @@ def read(path: str) -> Iterator[ELFFile]:
     with open(path, "rb") as file:
         try:
             yield ELFFile(file)
-        except Exception:  # of each layer of the reader
+        except Exception:  # each layer of the reader has its own
             raise OSError(
                 f"{path}: expected a kernel library, got an ELF file whose headers contradict each "
-                "other; copy or build it anew"
+                "other; copy or build it again"
             ) from None
 
 

@@ -14,6 +14,8 @@ from aten_bridge._introspection import (
     EXACT,
     Attribute,
     Description,
+    InputKind,
+    Parameter,
     describe_library,
     kernel_names,
 )
@@ -42,8 +44,6 @@ class Host(NamedTuple):
         plain = self.converter.plain
         return {name: plain(value) for name, value in attributes.items() if value is not None}
 
-
-_OPTIONAL = " or None"  # ends the kind of an input that may be left out
 
 # What hosts call beside a kernel itself: to call it as a kernel would end the process.
 _HOOK = re.compile(r"(.+)(?:Init|InferShape|InferType|Jax)|aten_bridge_()\w+")
@@ -78,7 +78,7 @@ class Function:
     """A kernel as its library has it."""
 
     maker = "kernel"  # the Python function that makes operators of it
-    schema = ""  # of PyTorch, where it is an operator of its
+    schema = ""  # PyTorch's, where it is one of its operators
     _instead_of_pytorch = ""  # what else may be done where PyTorch's Python part is missing
 
     def __init__(
@@ -100,7 +100,7 @@ class Function:
     def input_names(self) -> list[str]:
         """The names of the inputs: those of their checks, else numbers, as in PyTorch's schema."""
         names: list[str] = []
-        for i, name in enumerate(self.description.input_names):
+        for i, (name, *_) in enumerate(self.description.inputs):
             is_one = name.isidentifier() and name not in names
             names.append(name if is_one and name not in self._taken_names else f"input{i}")
         return names
@@ -112,10 +112,10 @@ class Function:
 
     @property
     def first_optional(self) -> int:
-        """The first of the inputs that, with all behind it, may be left out."""
-        kinds = self.description.inputs
-        first = len(kinds)
-        while first > 0 and kinds[first - 1].endswith(_OPTIONAL):
+        """The first of the inputs that, with all after it, may be left out."""
+        inputs = self.description.inputs
+        first = len(inputs)
+        while first > 0 and inputs[first - 1].is_optional:
             first -= 1
         return first
 
@@ -132,27 +132,31 @@ class Function:
                     f"tell their names, got {or_list(named)}"
                 )
             return arguments
-        kinds = self.description.inputs
+        inputs = self.description.inputs
         if named:
             return self._place_named(arguments, named)
-        left = kinds[len(arguments) :]
+        left = inputs[len(arguments) :]
         if not left or len(arguments) < self.first_optional:
             return arguments
-        begin = self.list_position(len(kinds))
+        begin = self._list_index
         if begin is not None and not isinstance(arguments[begin], tuple | list):
             return arguments  # nobody knows where the list ends
         return (*arguments, *(None for _ in left))
 
     def list_position(self, count: int) -> int | None:
         """Which of so many arguments is the list of tensors; None: nobody knows, or none is."""
-        kinds = self.description.inputs if self.description is not None else []
-        return kinds.index("tensors") if len(kinds) == count and "tensors" in kinds else None
+        is_known = self._list_index is not None and len(self.description.inputs) == count
+        return self._list_index if is_known else None
+
+    @functools.cached_property
+    def _list_index(self) -> int | None:
+        return None if self.description is None else self.description.list_index
 
     def _place_named(self, arguments: Sequence[Any], named: Mapping[str, Any]) -> Sequence[Any]:
-        names, kinds = self.input_names, self.description.inputs
-        if len(arguments) > len(kinds):
+        names, inputs = self.input_names, self.description.inputs
+        if len(arguments) > len(inputs):
             raise TypeError(
-                f"{self.name}: expected {len(kinds)} input{'s' * (len(kinds) != 1)}, where some "
+                f"{self.name}: expected {len(inputs)} input{'s' * (len(inputs) != 1)}, where some "
                 f"are given by name, got {len(arguments)} by position and {or_list(named)}; give "
                 "several tensors as one tuple"
             )
@@ -175,31 +179,30 @@ class Function:
                 )
                 faults.append(f"expected {expected}, got {name!r}" + did_you_mean(name, names))
         placed = placed | dict(named)
-        for i, (name, kind) in enumerate(zip(names, kinds, strict=True)):
-            if name not in placed and not kind.endswith(_OPTIONAL):
-                what = "a tuple of tensors" if kind == "tensors" else f"a {kind}"
+        for i, (name, one) in enumerate(zip(names, inputs, strict=True)):
+            if name not in placed and not one.is_optional:
+                what = "a tuple of tensors" if one.kind == InputKind.TENSORS else f"a {one}"
                 faults.append(f"input {i} {name!r}: expected {what}, got nothing; give one")
         if faults:
             raise TypeError("\n".join(f"{self.name}: {fault}" for fault in faults))
         return [placed.get(name) for name in names]
 
-    def parameter_kinds(self, count: int) -> list[str] | None:
+    def parameters(self, count: int) -> list[Parameter] | None:
         """What takes each of so many inputs; None if the kernel does not say."""
         if self.description is None or self.description.takes_frame:
             return None
-        kinds = self.description.inputs
-        if "tensors" in kinds:
-            begin = kinds.index("tensors")
-            kinds = kinds[:begin] + ["tensors"] * (count - len(kinds) + 1) + kinds[begin + 1 :]
-        return kinds
+        inputs, begin = self.description.inputs, self.description.list_index
+        if begin is None:
+            return inputs
+        of_list = [inputs[begin]] * (count - len(inputs) + 1)
+        return inputs[:begin] + of_list + inputs[begin + 1 :]
 
     def count_fault(self, count: int) -> str:
         """What is wrong with so many inputs; "" if the kernel takes them."""
         if self.description is None or self.description.takes_frame:
             return ""
-        kinds = self.description.inputs
-        expected = len(kinds)
-        least = "at least " if "tensors" in kinds else ""
+        expected = len(self.description.inputs)
+        least = "" if self.description.list_index is None else "at least "
         expected -= 1 if least else 0
         if count == expected or (least and count > expected):
             return ""

@@ -38,7 +38,7 @@ class Reader:
 
     def __init__(self) -> None:
         self.texts: list[str] = []  # as `kInputsAttribute` of the headers has them, or a Fault
-        self.shapes: list[tuple[int, ...] | None] = []  # of tensors
+        self.shapes: list[tuple[int, ...] | None] = []  # None where it is no tensor
 
     def add(self, text: str, shape: tuple[int, ...] | None = None) -> None:
         self.texts.append(text)

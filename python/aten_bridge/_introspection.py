@@ -17,7 +17,7 @@ from aten_bridge._codec import AttributeType
 from aten_bridge._library import Library, exported_functions, import_pytorch
 from aten_bridge._text import as_text, format_value
 
-_INTERFACE = 3  # kPythonInterface of hosts/introspection/introspection.h
+_INTERFACE = 4  # kPythonInterface of hosts/introspection/introspection.h
 _ATTRIBUTES_ALONE = -1  # kAttributesAlone of the same
 EXACT = "aten_bridge_exact"  # kExactAttribute of hosts/introspection/answers.h
 
@@ -89,11 +89,34 @@ def missing_attributes(
     }
 
 
+class InputKind(enum.IntEnum):
+    """InputKind of hosts/introspection/introspection.h."""
+
+    TENSOR = 0
+    TENSORS = 1
+    NUMBER = 2
+    VALUE = 3
+
+
+class Parameter(NamedTuple):
+    """An input of a kernel."""
+
+    name: str  # from its check, or ""
+    kind: InputKind
+    is_optional: bool  # whether it may be None
+
+    @property
+    def is_tensor(self) -> bool:
+        return self.kind <= InputKind.TENSORS
+
+    def __str__(self) -> str:
+        return self.kind.name.lower() + " or None" * self.is_optional
+
+
 class Description(NamedTuple):
     """What a kernel says about itself."""
 
-    inputs: list[str]  # "tensor", "tensor or None", "tensors", "number", "number or None"
-    input_names: list[str]  # from their checks, or ""
+    inputs: list[Parameter]
     outputs: int
     has_meta: bool
     is_gradient: bool  # the outputs are the gradients of the tensors among the forward's inputs
@@ -111,15 +134,17 @@ class Description(NamedTuple):
             and all(type(fields.get(name)) is type_ for name, type_ in _SCALARS)
             and fields["outputs"] >= 0
             and _is_rows([fields.get("hosts")], *[str] * len(fields.get("hosts") or ()))
-            and _is_rows(fields.get("inputs"), str, str)
+            and _is_rows(fields.get("inputs"), str, int, bool)
             and _is_rows(fields.get("attributes"), str, int, str, bool)
         ):
             raise ValueError
         attributes = fields["attributes"]
         return cls(
-            inputs=[kind for kind, _ in fields["inputs"]],
             # Names that are not UTF-8 are refused where they are needed.
-            input_names=[as_text(os.fsencode(name)) for _, name in fields["inputs"]],
+            inputs=[
+                Parameter(as_text(os.fsencode(name)), InputKind(kind), is_optional)
+                for name, kind, is_optional in fields["inputs"]
+            ],
             outputs=fields["outputs"],
             has_meta=fields["meta"],
             is_gradient=fields["gradient"],
@@ -131,9 +156,14 @@ class Description(NamedTuple):
         )
 
     @property
+    def list_index(self) -> int | None:
+        """Which of the inputs is a list of tensors."""
+        return next((i for i, one in enumerate(self.inputs) if one.kind == InputKind.TENSORS), None)
+
+    @property
     def gives_tuple(self) -> bool:
         """Whether MindSpore sees the outputs as a tuple."""
-        return self.outputs > 1 or (self.is_gradient and "tensors" in self.inputs)
+        return self.outputs > 1 or (self.is_gradient and self.list_index is not None)
 
     @property
     def takes_frame(self) -> bool:
@@ -216,14 +246,14 @@ def kernel_names(library: Library) -> list[str]:
         return sorted(kernels)
     names = exported_functions(library.path)
     functions = {name for name in names if not name.startswith(("_", "aten_bridge_"))}
-    # Of a versioned name the dynamic linker may find none: libm has matherr for old programs.
+    # The dynamic linker may not find a versioned name: libm has matherr for old programs.
     return sorted(name for name in functions if library.function(name) is not None)
 
 
 # ===--- questions about inputs and attributes ---===
 
 
-class Input(ctypes.Structure):
+class _Input(ctypes.Structure):
     """PythonInput of hosts/introspection/introspection.h."""
 
     _fields_ = (
@@ -252,7 +282,7 @@ def infer_outputs(
 
     One of the two above, or that very class, which MindSpore knows.
     """
-    inputs = (Input * len(texts))()
+    inputs = (_Input * len(texts))()
     for given, text, shape in zip(inputs, texts, shapes, strict=True):
         given.text = text.encode()
         if shape is not None:

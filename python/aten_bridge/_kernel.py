@@ -182,10 +182,10 @@ class KernelModel:
         None.
         """
         given = [is_tensor(text) for text in texts]
-        kinds = self.function.parameter_kinds(len(texts))
-        if kinds is None:
+        parameters = self.function.parameters(len(texts))
+        if parameters is None:
             return given
-        possible = [kind.startswith("tensor") for kind in kinds]
+        possible = [one.is_tensor for one in parameters]
         description = None if gradient is None else gradient.description
         if description and (description.is_gradient or sum(possible) == description.outputs):
             return possible

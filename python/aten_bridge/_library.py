@@ -31,7 +31,7 @@ class Library:
             self._library = ctypes.CDLL(os.path.realpath(path))
         except OSError as error:
             raise OSError(_loading_fault(path, str(error))) from None
-        except UnicodeDecodeError as error:  # of the dynamic linker's text
+        except UnicodeDecodeError as error:  # the dynamic linker's text may be any bytes
             text = as_text(error.object)
             raise OSError(_loading_fault(path, text)) from None
 
@@ -124,15 +124,15 @@ def file_identity(path: str) -> tuple[int, ...]:
         status = os.stat(path)
     except FileNotFoundError:
         raise FileNotFoundError(
-            f"{path}: expected a kernel library, got no such file; build it, or mend the path"
+            f"{path}: expected a kernel library, got no such file; build it, or correct the path"
         ) from None
-    except OSError as error:  # a file in the place of a folder, links in a circle, a long name
+    except OSError as error:  # a file instead of a folder, links in a circle, a long name
         raise OSError(
-            f"{path}: expected a kernel library, got the error: {error.strerror}; mend the path"
+            f"{path}: expected a kernel library, got the error: {error.strerror}; correct the path"
         ) from None
     if stat.S_ISDIR(status.st_mode):
         raise IsADirectoryError(f"{path}: expected a kernel library, got a folder")
-    if not stat.S_ISREG(status.st_mode):  # opening a pipe would wait for who writes to it
+    if not stat.S_ISREG(status.st_mode):  # opening a pipe would wait for a writer
         raise OSError(f"{path}: expected a kernel library, got a pipe, a socket or a device")
     return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 

@@ -14,6 +14,7 @@ from aten_bridge._introspection import (
     Attribute,
     DependsOnValues,
     Description,
+    Parameter,
     missing_attributes,
     read_attributes,
     text_function,
@@ -31,8 +32,8 @@ class Task(NamedTuple):
     """What an operator's kernel computes; see find_kernel() of plugin/operators."""
 
     results: str = "values"  # "sizes": their sizes; "padded": the largest, with the true sizes
-    order: int = 0  # of the gradient that it computes; 0: the operator's results
-    input_count: int | None = None  # of the operator, where it is a gradient
+    order: int = 0  # the order of the gradient; 0: the operator's results
+    input_count: int | None = None  # the operator's, where it is a gradient
 
     def gradient(self, input_count: int) -> Task | None:
         """That of PyTorch's autograd."""
@@ -169,7 +170,7 @@ def _is_factory(
 
 
 def _did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Of operators: with the library's name in it, all of a library would be similar."""
+    """For operators: with the library's name in it, all of a library would be similar."""
     namespace, _, base = name.partition("::")
     own = {one.partition("::")[2]: one for one in known if one.startswith(f"{namespace}::")}
     close = closest(base, own)
@@ -279,12 +280,12 @@ class OperatorFunction(Function):
 
     # ===--- inputs ---===
 
-    def parameter_kinds(self, count: int) -> list[str] | None:
-        return super().parameter_kinds(count)[:count]
+    def parameters(self, count: int) -> list[Parameter] | None:
+        return super().parameters(count)[:count]
 
     def count_fault(self, count: int) -> str:
-        kinds = self.description.inputs
-        if count < len(kinds) and set(kinds[count:]) == {"tensor or None"}:
+        left = self.description.inputs[count:]
+        if left and all(one.is_tensor and one.is_optional for one in left):
             return ""  # the last may be left out
         fault = super().count_fault(count)
         if fault and self.task == CALL:
@@ -327,7 +328,7 @@ def open_operator(
 ) -> OperatorFunction:
     """The kernel of an operator for a task. Raises TypeError if attributes are not its own."""
     known = overload.attributes
-    description = Description([], [], 1, True, False, "cpu", list(known), known)
+    description = Description([], 1, True, False, "cpu", list(known), known)
     function = OperatorFunction(library, overload, host, task, description)
     if faults := function.attribute_faults(dict(attributes)):
         raise TypeError(function.faults_text(faults))
@@ -344,7 +345,7 @@ def make_kernel(
     library = operators_library()
     attributes = host.plain_values(attributes)
     overload = find_overload(library, name, attributes, host)
-    # Of others it is known when PyTorch is asked for the shapes of a call.
+    # For others it is known when PyTorch is asked for the shapes of a call.
     task = PADDED if overload.depends_on_values and is_told else CALL
     function = open_operator(library, overload, host, attributes, task)
     return KernelModel(function, host, attributes, grad)
@@ -358,5 +359,5 @@ def for_task(kernel: KernelModel, task: Task) -> KernelModel:
 
 
 def read_sizes(table: Sequence[Sequence[int]]) -> list[tuple[int, list[int]]]:
-    """Of each result the place of its dtype in the bridge's list, and its sizes."""
+    """For each result the place of its dtype in the bridge's list, and its sizes."""
     return [(row[0] - 1, row[2 : 2 + row[1]]) for row in table]

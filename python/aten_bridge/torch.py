@@ -7,8 +7,8 @@
 
 A library that was built with `HOSTS PYTORCH` registers its kernels by itself when it is opened,
 also by `torch.ops.load_library` or by another host: `torch.ops.my_ops.leaky_relu` is the same
-operator. What `load` adds are errors in words, functions with signatures, and libraries that were
-built anew.
+operator. `load` adds errors that say what to do, functions with signatures, and libraries that were
+built again.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from aten_bridge._text import as_switch, did_you_mean, format_value, or_list
 
 __all__ = ["Operator", "Operators", "load"]
 
-_SIDE_EFFECT = torch.Tag.nondeterministic_seeded  # of PyTorchRegistry in hosts/pytorch/registry.h
+_SIDE_EFFECT = torch.Tag.nondeterministic_seeded  # from hosts/pytorch/registry.h
 _with_effects: set[Any] = set()  # operators of which PyTorch knows
 
 

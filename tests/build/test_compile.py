@@ -32,8 +32,8 @@ def test_compiles_without_a_warning(compiler, standard, tmp_path):
         assert done.stdout == ""
 
 
-# A source for each door of the header, and how it is compiled.
-DOORS = {
+# A source for each way to include the header, and how it is compiled.
+WAYS = {
     "MindSpore": ("tests/fuzz/kernels.cpp", "-O1", "-c", "-o/dev/null"),
     "PyTorch and JAX": (
         *("tests/kernels/pytorch_kernels.cpp", "-fsyntax-only", "-DATEN_BRIDGE_PYTORCH"),
@@ -49,12 +49,12 @@ DOORS = {
 }
 
 
-@pytest.mark.parametrize("door", DOORS)
+@pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("compiler", COMPILERS)
-def test_compiles_with_the_warnings_that_a_project_may_have(compiler, door):
+def test_compiles_with_the_warnings_that_a_project_may_have(compiler, way):
     if shutil.which(compiler) is None:
         pytest.skip(f"{compiler} is not installed")
-    source, *flags = DOORS[door]
+    source, *flags = WAYS[way]
     warnings = ["-Wpedantic", "-Wconversion", "-Wsign-conversion", "-Wshadow"]
     done = compile_only(compiler, SOURCE / source, f"-std=c++{CXX_STANDARD}", *warnings, *flags)
     assert done.returncode == 0, done.stdout

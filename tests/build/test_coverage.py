@@ -7,7 +7,7 @@ import subprocess
 import pytest
 from conftest import SOURCE, python, run
 
-ROOM = """
+HEADER = """
 inline int half(int number) {
   if (number % 2 != 0) {
     return -1;
@@ -15,7 +15,7 @@ inline int half(int number) {
   return number / 2;
 }
 """
-LIBRARY = '#include <room.h>\nextern "C" int call(int number) { return half(number); }\n'
+LIBRARY = '#include <half.h>\nextern "C" int call(int number) { return half(number); }\n'
 HOST = """
 #include <dlfcn.h>
 
@@ -28,7 +28,7 @@ int main() {
 
 @pytest.fixture
 def version():
-    """Of LLVM's tools, the compiler's."""
+    """The version of LLVM's tools: the compiler's."""
     if shutil.which("clang++") is None:
         pytest.skip("clang++ is not installed")
     text = run("clang++", "--version").stdout
@@ -40,7 +40,7 @@ def version():
 
 def test_lines_of_opened_libraries_count(tmp_path, version):
     (tmp_path / "include").mkdir()
-    (tmp_path / "include/room.h").write_text(ROOM)
+    (tmp_path / "include/half.h").write_text(HEADER)
     (tmp_path / "library.cpp").write_text(LIBRARY)
     (tmp_path / "host.cpp").write_text(HOST)
     library, host = tmp_path / "library.so", tmp_path / "jax_fuzz_coverage"
@@ -58,7 +58,7 @@ def test_lines_of_opened_libraries_count(tmp_path, version):
     opened = f'-DOPENED="{library}"'
     run("clang++", *counted, opened, tmp_path / "host.cpp", "-ldl", "-o", host)
     command = [SOURCE / "tests/fuzz/coverage.py", "--llvm", version, f"--opened-by-jax={library}"]
-    for _ in range(2):  # of which the second adds nothing to the first
+    for _ in range(2):  # the second adds nothing to the first
         text = python(*command, tmp_path / "include", tmp_path, host).stdout
-        assert "room.h: 2 of 6 not reached: 4-5" in text
+        assert "half.h: 2 of 6 not reached: 4-5" in text
         assert "4 of 6 lines reached: 66.7 %" in text

@@ -149,7 +149,7 @@ def test_a_cu_source_in_a_project_without_the_language_is_a_sentence(tmp_path):
         ("SOURCES kernel.cpp DEVICE GPU", "DEVICE is CPU or CUDA, not GPU."),
     ],
 )
-def test_devices_that_cannot_be_are_refused_in_words(tmp_path, arguments, sentence):
+def test_devices_that_cannot_be_are_refused_with_a_message(tmp_path, arguments, sentence):
     text = refusal(
         tmp_path,
         f"aten_bridge_add_kernel(k {arguments})",

@@ -1,5 +1,6 @@
 """What the presets' set-up says when something is missing, and what it installs."""
 
+import fcntl
 import importlib.util
 import sys
 
@@ -96,7 +97,7 @@ def test_each_environment_has_a_lock_file():
     names = {path.with_suffix(".txt").relative_to(SOURCE).as_posix() for path in LOCKS}
     assert names == {
         *("requirements.txt", "tests/jax/requirements.txt", "tests/jax/requirements_mindspore.txt"),
-        *("tests/programs/requirements.txt", "tools/site/requirements.txt"),
+        *("tests/third_party_models/requirements.txt", "tools/site/requirements.txt"),
     }
 
 
@@ -155,6 +156,26 @@ def test_a_failure_is_a_sentence(environment, tmp_path, requirements, failing, s
     assert not (folder / "complete").exists()
 
 
+def test_one_process_at_a_time_makes_the_environment(
+    environment, monkeypatch, tmp_path, requirements
+):
+    folder, result = tmp_path / "build/environment", tmp_path / "python.txt"
+
+    def is_locked():
+        with open(f"{folder}.lock") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return True
+        return False
+
+    monkeypatch.setattr(environment, "lacking", lambda *_: "it has no torch")
+    monkeypatch.setattr(environment, "make", lambda *_: f"locked: {is_locked()}")
+    environment.main(folder, requirements, result)
+    assert result.read_text() == "locked: True"
+    assert not is_locked()
+
+
 @pytest.mark.parametrize("failing", ["uv==1.2.3", "sync"])
 def test_pip_installs_where_uv_fails(environment, tmp_path, requirements, failing):
     folder = tmp_path / "environment"
@@ -176,7 +197,7 @@ def test_wrong_python_version(environment, monkeypatch, tmp_path, requirements, 
         f"{sys.executable} is 3.{version[1]}; install one of them and name it with "
         "-DPython3_EXECUTABLE=<path>."
     )
-    requirements.write_text("mkdocs==1.6.1\n")  # for which there is no such bound
+    requirements.write_text("mkdocs==1.6.1\n")  # these have no such bound
     (tmp_path / "environment").mkdir()
     environment.make(tmp_path / "environment", requirements)
 
@@ -193,6 +214,7 @@ def test_wrong_python_version(environment, monkeypatch, tmp_path, requirements, 
         ("global.index-url='https://a.example'\n", {"UV_DEFAULT_INDEX": "https://a.example"}),
         ("global.cert='/a'\n:env:.cert='/b'\n", {"SSL_CERT_FILE": "/b"}),
         (":env:.find-links='/a /b'\n", {"UV_FIND_LINKS": "/a,/b"}),
+        ("global.trusted-host='a b'\n", {"UV_INSECURE_HOST": "a b"}),
         (
             "install.extra-index-url='\\nhttps://a\\nhttps://b'\n",
             {"UV_INDEX": "https://a https://b"},

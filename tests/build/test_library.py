@@ -86,8 +86,8 @@ def test_a_library_that_shows_nothing_is_built_with_a_warning(tmp_path):
     (tmp_path / "CMakeLists.txt").write_text(
         "cmake_minimum_required(VERSION 3.25)\nproject(hidden LANGUAGES CXX)\n"
         f"add_subdirectory({SOURCE} bridge)\n"
-        "aten_bridge_add_kernel(hidden SOURCES hidden.cpp)\n"
-        "aten_bridge_add_kernel(shown SOURCES shown.cpp)\n"
+        "aten_bridge_add_kernel(hidden SOURCES hidden.cpp HEADER_ONLY)\n"
+        "aten_bridge_add_kernel(shown SOURCES shown.cpp HEADER_ONLY)\n"
     )
     (tmp_path / "hidden.cpp").write_text('extern "C" int Kernel() { return 0; }\n')
     shown = 'extern "C" __attribute__((visibility("default"))) int Kernel() { return 0; }\n'
@@ -204,7 +204,7 @@ def test_examples_are_smaller_than_210_kib_and_for_pytorch_400(build):
     libraries = list((build / "examples").glob("*/*.so"))
     assert len(libraries) > 8
     most = {path: 400 if path.parent.name in ("lltm", "add_custom") else 210 for path in libraries}
-    # And machine code for GPUs, of four CUDA kernels in this one.
+    # This one has machine code for GPUs too, for four CUDA kernels.
     most = {path: 500 if path.name == "lltm_cuda.so" else kib for path, kib in most.items()}
     assert {
         path.name: path.stat().st_size
@@ -261,7 +261,7 @@ def by_hand(tmp_path_factory):
     return library, found
 
 
-def test_a_library_of_another_abi_than_the_process_is_an_error_in_words(by_hand, tmp_path):
+def test_a_library_of_another_abi_than_the_process_is_an_error_with_a_message(by_hand, tmp_path):
     library, relocations = by_hand
     defined = run("nm", "--dynamic", "--defined-only", library).stdout.split()
     assembly, variables = tmp_path / "libtorch.s", set()
@@ -305,7 +305,7 @@ CLOSE = """
 import _ctypes, ctypes, os, sys, threading, time
 
 torch, library = sys.argv[1:]
-ctypes.CDLL(torch)  # which stays
+ctypes.CDLL(torch)  # it stays
 Kernel = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int, *6 * [ctypes.c_void_p])
 Floats, Addresses = ctypes.c_float * 2, ctypes.c_void_p * 2
 
@@ -369,15 +369,24 @@ def test_a_library_that_may_be_unloaded_can_be_opened_again(tmp_path):
 
 
 def test_the_line_without_cmake_builds_a_library_that_works(build, tmp_path):
+    """With the header that the build has made of all, which is then the only one."""
     (command,) = re.findall(
         r"<!-- run -->\n```bash\n(.*?)```\n", (SOURCE / "docs/packages.md").read_text(), re.DOTALL
     )
-    for folder in ("include", "examples"):
-        shutil.copytree(SOURCE / folder, tmp_path / folder)
+    shutil.copytree(SOURCE / "examples/leaky_relu", tmp_path / "examples/leaky_relu")
+    header = build / "single/aten_bridge.h"
+    assert not re.search("^#include <aten_bridge", header.read_text(), re.M)
+    (tmp_path / "include").mkdir()
+    shutil.copyfile(header, tmp_path / "include/aten_bridge.h")
     run("bash", "-ec", f'python3() {{ "{sys.executable}" "$@"; }}\n{command}', cwd=tmp_path)
     shown = run("nm", "--dynamic", "--defined-only", tmp_path / "leaky_relu.so").stdout
     assert {" T LeakyRelu", " W aten_bridge_last_error"} <= {
         line[16:] for line in shown.splitlines()
+    }
+    functions = {name for line in shown.splitlines() if (name := line.split()[-1])[:2] != "_Z"}
+    assert functions == {
+        *entry_points("LeakyRelu"),
+        *["aten_bridge_last_error", "aten_bridge_library"],
     }
     assert "11aten_bridge" not in shown, "names of the bridge are visible"
     output = python(SOURCE / "examples/leaky_relu/leaky_relu.py", tmp_path / "leaky_relu.so").stdout

@@ -20,7 +20,7 @@ NAVIGATION = re.findall(
 
 @pytest.fixture(scope="module")
 def module():
-    """Loads a module of tools/site, which is none of Python's."""
+    """Loads a module of tools/site, which is not on Python's path."""
 
     def load(name):
         spec = importlib.util.spec_from_file_location(name, SITE / f"{name}.py")
@@ -154,7 +154,7 @@ def test_what_pages_link_has_a_page(pages):
 # What is behind a comment of `///` in these headers is for the authors of kernels.
 PUBLIC = ["aten_bridge.h", "ms_ext.h", "aten_bridge/kernel/options.h", "aten_bridge/testing.h"]
 PUBLIC += ["aten_bridge/interface/checks.h", "aten_bridge/testing_cuda.h"]
-FOR_HOSTS = {"OperandCheck", "CheckRun", "around", "make_run", "place"}  # of checks, and devices
+FOR_HOSTS = {"OperandCheck", "CheckRun", "around", "make_run", "place"}  # for checks and devices
 
 
 def public_names(header):

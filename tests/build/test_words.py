@@ -1,6 +1,7 @@
-"""Pages are written in plain English: phrases that were edited out do not come back."""
+"""Pages and comments are in plain English: phrases that were edited out do not come back."""
 
 import re
+from pathlib import Path
 
 import pytest
 from conftest import SOURCE
@@ -23,20 +24,35 @@ PHRASES = {
     r"for who": "for those who, for contributors",
     r"in the place of": "instead of, at the position of",
     r"as (it|they) says?": "say it, or leave it out",
-    r"(?<!there )(is|are) none": "there is no, does not exist",
+    r"(?<![Tt]here )(is|are) none(?! of)": "there is no, does not exist",
     r"by turns": "alternately",
-    r"in (its |their )?words": "with a message",
+    r"in (its |their )?words(?!\))": "with a message",
+    r"who(m|se)? ?ever": "anyone, any",
     r"anew": "again",
     r"mend(ed|s)?": "fix, correct",
     r"nobody thought of": "generated",
     r"as it comes": "raw",
     r"the same bits": "bitwise equal",
     r"stand-in": "fake, placeholder",
-    r"(front )?doors?|rooms?|waists?|seams?": "entry point, header, interface",
+    r"(front )?doors?|rooms|(the|a|each|one|two|this|first) room|waists?|seams?": "header, layer",
     r"[Bb]ehind (it|them|the (call|build|end|function))": "after",
     r"of any order": "up to an order",
     r"-0 ?%": "0%",
 }
+
+FOLDERS = ["benchmarks", "cmake", "examples", "include", "plugin", "python", "tests", "tools"]
+CODE = {".h", ".cpp", ".cu", ".py", ".cmake", ".sh"}
+SOURCES = [
+    path
+    for folder in FOLDERS
+    for path in sorted((SOURCE / folder).rglob("*"))
+    if (path.suffix in CODE or path.name == "CMakeLists.txt") and path != Path(__file__)
+]
+# Not edited yet.
+OPEN = {"include/aten_bridge/call/infer.h", "include/aten_bridge/call/run.h"}
+SOURCES = [path for path in SOURCES if path.relative_to(SOURCE).as_posix() not in OPEN]
+# A comment beside code is a phrase, not a genitive that continues the declaration.
+GENITIVE = r"\S +(?://+<?|#) of .*|(?://+<?|#|\"{3}) ?Of .*"
 
 
 def prose(text):
@@ -63,3 +79,28 @@ def test_phrases_are_found_in_sentences_and_not_in_code():
     assert found(prose("Written for\nwho reads. `for who`\n```\nfor who\n```\n")) == [
         "'Written for who reads.': write 'for those who, for contributors'"
     ]
+
+
+def comments(text):
+    """A source whose comments, and whose strings, are a line each."""
+    text = re.sub(r"\n *(?://+<?|#) ", " ", text)
+    return " ".join(re.sub(r"\"\s*\n\s*f?\"", "", text).split())
+
+
+def test_sources_have_none_of_the_phrases():
+    faults = []
+    for path in SOURCES:
+        text = path.read_text()
+        genitives = [match[0] for match in re.finditer(GENITIVE, text)]
+        if one := found(comments(text)) + genitives:
+            faults.append((path.relative_to(SOURCE).as_posix(), one))
+    assert faults == []
+
+
+def test_phrases_are_found_in_comments():
+    assert found(comments("int x = 0;\n  // Written for\n  // who reads.\n")) == [
+        "'int x = 0; Written for who reads.': write 'for those who, for contributors'"
+    ]
+    assert re.search(GENITIVE, "int x = 0;  // of a kernel")
+    assert not re.search(GENITIVE, "  // of a kernel")
+    assert re.search(GENITIVE, "/// Of a kernel.")

@@ -1,4 +1,4 @@
-// expect: aten_bridge: behind the function of a kernel stand options: aten_bridge::attr, meta,
+// expect: aten_bridge: after the function of a kernel come options: aten_bridge::attr, meta,
 // workspace, input, output, autograd, name, composite, private_use, autocast and side_effect.
 #include <aten_bridge.h>
 

@@ -1,4 +1,4 @@
-// Kernels for CUDA through the simulated host, on a GPU or on the stand-in for one. The tests
+// Kernels for CUDA through the simulated host, on a GPU or on the fake runtime. The tests
 // called CudaCall do copies only; those called CudaOperators have ATen's operators and kernels of
 // their own.
 #include <aten_bridge/testing_cuda.h>
@@ -54,7 +54,7 @@ const void* temporary() {
   return reinterpret_cast<const void* (*)()>(dlsym(library, "temporary"))();
 }
 
-/// Of 3 float32, on the current device.
+/// Memory for 3 float32, on the current device.
 class DeviceMemory {
  public:
   DeviceMemory() { ATEN_BRIDGE_TESTING_CUDA(cudaMalloc(&data_, 12)); }
@@ -134,7 +134,7 @@ TEST(CudaTutorial, HasFunctionsForTheCpuToo) {
 //===--- streams and devices ---===//
 
 TEST_F(CudaCall, RunsOnTheStreamOfTheHost) {
-  for (const char* name : {"Copy", "CopyByFork"}) {  // which joins it again
+  for (const char* name : {"Copy", "CopyByFork"}) {  // the latter joins it again
     Call copy = call(name);
     copy.run();  // starts CUDA, and may wait
     const Result result = copy.run();
@@ -470,7 +470,7 @@ TEST_F(CudaCall, SaysThatAKernelWaitedWhileTheStreamWasCaptured) {
   EXPECT_EQ(copy.run_here().error(), "");
 }
 
-TEST_F(CudaCall, TemporariesOfACapturedCallAreNobodyElses) {
+TEST_F(CudaCall, TemporariesOfACapturedCallAreItsOwn) {
   for (const char* name :
        {"CopyByTemporary", "CopyByFork", "CopyByPinnedMemory", "CopyByAnother"}) {
     SCOPED_TRACE(name);
@@ -722,7 +722,7 @@ TEST_F(CudaOperators, Gradients) {
     EXPECT_NEAR(result.output<double>(0)[i], difference, 1e-8);
   }
 
-  // Of the gradient: with respect to x and to the incoming gradient.
+  // The gradient's own: with respect to x and to the incoming gradient.
   Call again = typed("SiluGradGrad");
   again.input<double>({3}, x).input<double>({3}, {1, 1, 1}).input<double>({3}, {1, 1, 1});
   again.output<double>({3}).output<double>({3});

@@ -56,10 +56,10 @@ def find_tool(name, version):
     return found
 
 
-def run_counted(fuzzer, folder, version, stand_in, opened_by_jax=()):
+def run_counted(fuzzer, folder, version, fake_cuda, opened_by_jax=()):
     """Runs a fuzzer on its inputs; returns how often each line was run, as lcov has it.
 
-    Those for CUDA need the stand-in for its runtime. What that for JAX runs is in libraries that it
+    Those for CUDA need the fake runtime. What that for JAX runs is in libraries that it
     opens, each of which writes a profile of its own (%m).
     """
     name = fuzzer.name.removesuffix("_coverage")
@@ -67,8 +67,8 @@ def run_counted(fuzzer, folder, version, stand_in, opened_by_jax=()):
     for profile in folder.glob(f"{name}-*.profraw"):  # else the run would be added to it
         profile.unlink()
     corpus = folder / f"{name}.corpus"
-    is_cuda = name.startswith("cuda_")  # where a call takes the stand-in's threads
-    preload = {"LD_PRELOAD": str(stand_in)} if is_cuda else {}
+    is_cuda = name.startswith("cuda_")  # where a call takes the fake runtime's threads
+    preload = {"LD_PRELOAD": str(fake_cuda)} if is_cuda else {}
     output = subprocess.run(
         [fuzzer, "500" if is_cuda else "5000", *([corpus] if corpus.is_dir() else [])],
         env={**os.environ, "LLVM_PROFILE_FILE": str(folder / f"{name}-%m.profraw"), **preload},
@@ -156,7 +156,7 @@ def ranges(lines):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--llvm", default="14", help="major version of the compiler")
-    parser.add_argument("--stand-in", type=Path, help="for the CUDA runtime")
+    parser.add_argument("--fake-cuda", type=Path, help="the fake CUDA runtime")
     parser.add_argument(
         "--opened-by-jax", type=Path, action="append", default=[], help="a library of kernels"
     )
@@ -172,7 +172,7 @@ def main():
                 f.resolve(),
                 arguments.folder,
                 arguments.llvm,
-                arguments.stand_in,
+                arguments.fake_cuda,
                 arguments.opened_by_jax,
             )
             for f in arguments.fuzzers

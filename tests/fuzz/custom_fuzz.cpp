@@ -1,6 +1,7 @@
-// Sequences of calls through the door of ops.Custom, hooks and aten_bridge.mindspore's questions
-// among them. A call is right, or differs from a right one in one thing; each has the result of a
-// computation without PyTorch, or ends in an error, and nothing beside its arrays is touched.
+// Sequences of calls through the entry point of ops.Custom, hooks and aten_bridge.mindspore's
+// questions among them. A call is right, or differs from a right one in one thing; each has the
+// result of a computation without PyTorch, or ends in an error, and nothing beside its arrays is
+// touched.
 #include <algorithm>
 #include <climits>
 #include <cstddef>
@@ -105,7 +106,7 @@ bool spoil(Arrays& arrays, Fault fault, std::size_t at, const Operand& operand) 
       if (sizes.empty() || operand.is_none || operand.numel() == 0) {
         return false;
       }
-      // Of bytes there could be as many.
+      // There could be as many bytes.
       sizes[0] = fault == Fault::kNegativeSize || fuzz::info(operand.type).size == 1 ? INT64_MIN
                                                                                      : INT64_MAX;
       arrays.shapes[at] = descriptions().take(sizes);
@@ -252,7 +253,7 @@ void ask(const Operator& of, const std::vector<Operand>& inputs, const Expected&
     given.push_back(given.front());
     ++count;
   } else if (change == 2) {
-    count = -1;  // of the attributes only
+    count = -1;  // the question is about the attributes alone
   } else if (change == 3 && given[0].ndim > 0) {
     given[0].sizes = memory.take(Ints(static_cast<std::size_t>(given[0].ndim), -3));
   }

@@ -84,7 +84,7 @@ Operands choose_number_behind(Choices& choices) {
   inputs.push_back(choose_number(choices));
   return inputs;
 }
-/// And a gradient behind that.
+/// The same with a gradient after it.
 Operands choose_number_between(Choices& choices) {
   Operands inputs = choose_alike(choices, 2);
   inputs.insert(inputs.begin() + 1, choose_number(choices));
@@ -183,7 +183,7 @@ Expected plus(Operand x, int64_t number) {
   }
   return value({map({x}, [&](const auto& row) {
     using T = std::decay_t<decltype(row[0])>;
-    if constexpr (std::is_same_v<T, int64_t>) {  // which runs over
+    if constexpr (std::is_same_v<T, int64_t>) {  // signed integers must not overflow
       return static_cast<T>(static_cast<std::uint64_t>(row[0]) +
                             static_cast<std::uint64_t>(number));
     } else {
@@ -320,7 +320,7 @@ Expected expect_both(const Operands& inputs, const Operator& of) {
   return expected;
 }
 
-/// Of kernels that read a number from the second input: none if that is an error, or not known.
+/// For kernels that read a number from the second input: none if that is an error, or not known.
 Expected number_fault(const Operands& inputs) {
   const Operand& n = inputs[1];
   if (inputs[0].is_none || n.is_none || n.numel() != 1) {

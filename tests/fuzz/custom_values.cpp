@@ -39,7 +39,7 @@ Expected text_output(const std::string& text) {
 
 //===--- attributes ---===//
 
-/// An attribute's type, by its place in `Attribute`; two more that are none of these.
+/// An attribute's type, by its place in `Attribute`; two more that are not in it.
 enum Wanted {
   kBool,
   kInt,
@@ -57,7 +57,7 @@ enum Wanted {
 struct WantedAttribute {
   const char* name;
   Wanted type;
-  const char* fallback;  // of DefaultValues
+  const char* fallback;  // what DefaultValues has
 };
 const WantedAttribute kWanted[] = {
     {"flag", kBool, "true"},
@@ -72,7 +72,7 @@ const WantedAttribute kWanted[] = {
     {"number", kNumber, "0.25"},
     {"flags", kBools, "[true, false]"},
     {"strings", kStrings, "[]"},
-    {"maybe", kInts, "none"},  // of DefaultValues alone
+    {"maybe", kInts, "none"},  // DefaultValues alone has it
 };
 
 constexpr float kFloatValues[] = {0.0F,   1.0F,  0.1F,        -2.5F,       1e-20F,

@@ -1,4 +1,4 @@
-// Where the operands of a door's kernels lie, and how the host waits for them.
+// Where the operands of a target's kernels lie, and how the host waits for them.
 #ifndef ATEN_BRIDGE_TESTS_FUZZ_DEVICE_H_
 #define ATEN_BRIDGE_TESTS_FUZZ_DEVICE_H_
 
@@ -8,7 +8,7 @@
 
 namespace fuzz::device {
 
-/// Of operands.
+/// The operands' memory.
 Memory& memory();
 
 /// That the kernels cannot use; null if there is none.

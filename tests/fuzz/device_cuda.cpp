@@ -1,4 +1,4 @@
-// Kernels for CUDA, on the stand-in for its runtime (tests/cuda), whose memory the CPU can read.
+// Kernels for CUDA, on the fake runtime (tests/cuda), whose memory the CPU can read.
 #include <cuda_runtime_api.h>
 
 #include <cstdint>

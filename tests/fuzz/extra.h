@@ -40,7 +40,7 @@ struct KernelData {
 
 class Extra final : public AotExtra {
  public:
-  // no_sanitize: the class behind it is the kernel's.
+  // no_sanitize: its class is the kernel's.
   __attribute__((no_sanitize("vptr"))) ~Extra() override {
     delete static_cast<KernelData*>(kernel_data);
   }

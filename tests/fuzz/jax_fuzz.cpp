@@ -55,7 +55,7 @@ struct Call {
   explicit Call(const char* kernel, void* of = library())
       : frame(std::make_unique<Frame>(of, kernel)) {}
 
-  /// Of so many whole numbers around 0.
+  /// Values among so many whole numbers around 0.
   Floats input(Choices& choices, const Sizes& sizes, int numbers = 32) {
     Floats values(count_of(sizes));
     for (float& value : values) {
@@ -112,8 +112,8 @@ Call cat(Choices& choices) {
 }
 
 Call add_bias(Choices& choices) {
-  Call call("LayerNorm");                      // of one 0: 0 and the bias
-  call.input(choices, {2, 1}, /*numbers=*/1);  // of others PyTorch 2.1 makes 0.0002 now and then
+  Call call("LayerNorm");                      // one 0 gives 0 and the bias
+  call.input(choices, {2, 1}, /*numbers=*/1);  // for others PyTorch 2.1 gives 0.0002 now and then
   Floats bias = {0};
   if (choices.one_in(2)) {
     bias = call.input(choices, {1});

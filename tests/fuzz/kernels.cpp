@@ -155,7 +155,7 @@ void spoil(Tensor x, int64_t how, Tensor& y) {
   }
 }
 
-// Of results, and of what a meta function may do wrong.
+// What a meta function may do wrong, with results too.
 Tensor misjudge(const Tensor& x, int64_t how) {
   switch (how) {
     case 1:
@@ -230,7 +230,7 @@ class Shaped {
   Shaped(int64_t how, at::TensorList first) : count_(static_cast<int64_t>(first.size())) {
     if (how == 1) {
       first[0].const_data_ptr();
-      TORCH_CHECK(TORCH_VERSION_MINOR >= 5, "thrown");  // which tell so themselves
+      TORCH_CHECK(TORCH_VERSION_MINOR >= 5, "thrown");  // newer versions say so themselves
     }
     TORCH_CHECK(how != 2, "thrown");
   }

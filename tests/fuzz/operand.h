@@ -47,7 +47,7 @@ struct TypeInfo {
   std::size_t size;
   int id;                 // MindSpore's number; 0 where it differs between versions
   int scalar_type;        // ATen's number
-  int mantissa_bits = 0;  // of floats that C++ does not have
+  int mantissa_bits = 0;  // for floats that C++ does not have
   int bias = 0;
   const char* older_name = nullptr;
 };
@@ -90,7 +90,7 @@ struct Operand {
   Type type = Type::kF32;
   Ints sizes;
   bool is_none = false;
-  bool is_number = false;  // of Python's
+  bool is_number = false;  // a Python number
   Bytes bytes;             // row-major
 
   int64_t numel() const {
@@ -160,7 +160,7 @@ auto with_type(Type type, F f) {
 template <class T>
 std::vector<T> values(const Operand& operand) {
   std::vector<T> found(operand.bytes.size() / sizeof(T));
-  for (std::size_t i = 0; i < found.size(); ++i) {  // of a vector of bools, too
+  for (std::size_t i = 0; i < found.size(); ++i) {  // also for a vector of bools
     T value;
     std::memcpy(&value, operand.bytes.data() + i * sizeof(T), sizeof(T));
     found[i] = value;

@@ -44,7 +44,7 @@ enum Trait : unsigned int {
   kPlain = 0,
   kHasMeta = 1,
   kWritesAny = 2,       // outputs of other dtypes and shapes are right, too
-  kTakesFrame = 4,      // and its operands as they lie
+  kTakesFrame = 4,      // takes its operands as they lie
   kCountsCalls = 8,     // its results differ from call to call
   kIsBare = 16,         // a C function of its own, whose errors have other names
   kTrustsOutputs = 32,  // writes as much as it has to give, whatever the outputs are
@@ -74,13 +74,13 @@ struct Operator {
   const KernelUnderTest* kernel = nullptr;
   std::unique_ptr<Extra> extra;
   bool is_prepared = false;
-  std::optional<int64_t> count = 0;  // of the calls; none if it is not known
+  std::optional<int64_t> count = 0;  // how many calls; none if it is not known
 };
 
-/// Of a door.
+/// A fuzz target's.
 const std::vector<KernelUnderTest>& kernels();
 
-/// Of attributes and numbers; part of the above.
+/// Those of attributes and numbers; part of the above.
 std::vector<KernelUnderTest> kernels_of_values();
 
 }  // namespace fuzz

@@ -56,7 +56,7 @@ const std::string kStd =
 const std::string kSoftmax =
     list_text({"aten::softmax.int", "0", "dim", "i-1", "dtype", "sfloat64"});
 
-const std::string kOther;  // in the place of these: another one in each operator
+const std::string kOther;  // instead of these: another one in each operator
 
 /// Up to three letters changed, left out or added, or the end cut off.
 std::string other_text(Choices& choices, std::string text) {
@@ -235,7 +235,7 @@ Expected expect_scaled_gradient(const Operands& inputs, const Operator& /*of*/) 
   const bool is_right = !have_none(inputs) && is_float(inputs[0].type);
   return is_right ? value({times_minus_three(inputs[1])}) : Expected{};
 }
-/// Of x, and twice y.
+/// The sum of x and twice y.
 Expected expect_sum(const Operands& inputs, const Operator& /*of*/) {
   return have_none(inputs)              ? kError
          : has_products(inputs[0].type) ? value({sum_of({inputs[0], inputs[1], inputs[1]})})

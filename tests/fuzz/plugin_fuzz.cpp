@@ -1,6 +1,6 @@
-// Sequences of calls through the door of MindSpore's op plugins, whose inputs lie in memory in any
-// way: right ones, whose results are computed without PyTorch, and such as differ from them in one
-// thing.
+// Sequences of calls through the entry point of MindSpore's op plugins, whose inputs lie in memory
+// in any way: right ones, whose results are computed without PyTorch, and such as differ from them
+// in one thing.
 #include <algorithm>
 #include <climits>
 #include <cstddef>
@@ -78,7 +78,7 @@ class Inputs final : public plugin_host::KernelInputInfo {
 struct Input {
   Operand operand;  // its values, row-major
   std::optional<Layout> layout;
-  fuzz::Bytes memory;  // of the tensor that it is a view of
+  fuzz::Bytes memory;  // the memory of the tensor that it is a view of
   bool is_scalar = false;
 };
 
@@ -170,7 +170,7 @@ struct Call {
   std::vector<Input> inputs;
   Outcome outcome = Outcome::kAny;
   Operand output;             // what is expected; of an in-place kernel, of its first input
-  std::optional<Ints> sizes;  // of a result whose sizes are known after the run only
+  std::optional<Ints> sizes;  // none where sizes are known only after the run
   // How many of the elements at the end of the first input the second has in the same memory.
   int64_t shared = 0;
 };
@@ -398,7 +398,7 @@ Call choose_call(Choices& choices) {
       });
       fuzz::set_values(call.output, floats);
       if (choices.one_in(8)) {
-        call.inputs[1] = number_of(1000);  // of no dtype
+        call.inputs[1] = number_of(1000);  // a number that is no dtype
         call.outcome = Outcome::kError;
       }
       break;
@@ -535,7 +535,7 @@ void run(const Call& call, int fault, fuzz::Memory& memory, Choices& choices) {
     case 9: {
       Ints sizes = of_fault.sizes;
       if (!sizes.empty() && of_fault.numel() > 0) {
-        // Of bytes there could be as many.
+        // There could be as many bytes.
         sizes[0] = choices.one_in(2) || fuzz::info(of_fault.type).size == 1 ? -1 : INT64_MAX;
         arrays.shapes[at] = memory.take(sizes);
         outcome = Outcome::kError;

@@ -101,7 +101,7 @@ c10::IValue value_of(const Attribute& attribute, bool is_dtype) {
       attribute);
 }
 
-/// A number as Python has it; of what is none, a tensor, which is an error.
+/// A number as Python has it; for anything else a tensor, which is an error.
 c10::IValue number_value(const Operand& operand, const at::Tensor& tensor, bool is_float) {
   if (operand.is_none) {
     return {};
@@ -204,9 +204,9 @@ struct Recorded {
   std::string kernel;
   Operands inputs;
   std::vector<bool> are_tensors;
-  Tensors tensors;  // of these; undefined for None
+  Tensors tensors;  // undefined for None
   Operands outputs;
-  Tensors results;  // undefined where nobody has asked for them
+  Tensors results;  // undefined where they were not asked for
 };
 
 /// Which outputs of the gradient kernel are the gradient of a tensor: several where it is there
@@ -235,7 +235,7 @@ void differentiate(Recorded call, const Operator& of, Choices& choices, int orde
       leaves.push_back(tensor);
     }
   }
-  const int factor = order == 1 && choices.one_in(8) ? 2 : 1;  // who writes to a result
+  const int factor = order == 1 && choices.one_in(8) ? 2 : 1;  // 2: a write to a result
   Tensors results;
   Tensors given;
   Recorded gradient = {call.kernel + "Grad", call.inputs, call.are_tensors, call.tensors, {}, {}};
@@ -512,7 +512,7 @@ at::Tensor on_meta(const at::Tensor& tensor) {
                                                tensor.options().device(at::kMeta));
 }
 
-/// Whether the result belongs to an input that is none: it may have any dtype.
+/// Whether the result belongs to an input that is no tensor: it may have any dtype.
 bool is_of_none(const Operator& of, const Operands& inputs, std::size_t result) {
   return of.kernel->is(kGivesOneEach) && inputs[result].is_none;
 }
@@ -531,7 +531,7 @@ void check_shapes(const Operator& of, const Operands& inputs, const Tensors& res
 }
 
 void check_error(const std::string& error, const Operator& of, const Tensors& tensors) {
-  // Of the dispatcher and of autograd, which do not know the kernel.
+  // Texts of the dispatcher and of autograd, which do not know the kernel.
   for (const char* text : {"There were no tensor arguments", "Could not run 'fuzz::",
                            "Inference tensors cannot be saved for backward"}) {
     if (error.find(text) != std::string::npos) {

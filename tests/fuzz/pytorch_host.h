@@ -251,11 +251,11 @@ Answer answer_of(const F& f, bool may_be_any = false) {
     answer.error = error.what_without_backtrace();
   } catch (const std::exception& error) {
     if (!may_be_any) {
-      fail("an exception that is none of PyTorch's:", error.what());
+      fail("an exception that is not PyTorch's:", error.what());
     }
     answer.error = error.what();
   } catch (...) {
-    fail("an exception that is none of PyTorch's");
+    fail("an exception that is not PyTorch's");
   }
   before.check();
   return answer;

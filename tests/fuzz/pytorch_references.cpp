@@ -212,7 +212,7 @@ struct Reference {
   const char* name;
   Stack (*choose)(Maker&);
   Tensors (*compute)(const Stack&);
-  int order = 0;  // of gradients; 0: it has none
+  int order = 0;  // the highest order of gradients; 0: none
   bool is_composite = false;
   bool has_meta = true;
   std::optional<at::ScalarType> cast_to = {};  // under autocast
@@ -311,7 +311,7 @@ Stack copy_of(const Stack& stack, Tensors& originals, Tensors& copies) {
   return copied;
 }
 
-/// Of results of both, the gradients of leaves, and the gradients of these.
+/// Compares the gradients of leaves, and the gradients of these, from the results of both.
 void differentiate(const Reference& of, Tensors results, Tensors expected, Tensors leaves,
                    Tensors copies, Choices& choices, int order = 1) {
   Tensors outputs;

@@ -1,4 +1,5 @@
-// Inputs that kernels of several doors take, and what these make of them, computed without PyTorch.
+// Inputs that kernels of several targets take, and what these make of them, computed without
+// PyTorch.
 #ifndef ATEN_BRIDGE_TESTS_FUZZ_RESULTS_H_
 #define ATEN_BRIDGE_TESTS_FUZZ_RESULTS_H_
 
@@ -15,7 +16,7 @@ using Operands = std::vector<Operand>;
 
 inline const Expected kError = {Outcome::kError, {}};
 
-/// Of one dtype and shape.
+/// Operands of one dtype and shape.
 inline Operands choose_alike(Choices& choices, int count) {
   const Type type = choices.of(kAllTypes);
   Operands inputs = {choose_tensor(choices, type, choose_sizes(choices))};
@@ -68,7 +69,7 @@ inline Operand sum_of(const Operands& operands) {
   return map(operands, [](const auto& row) {
     auto sum = row[0];
     for (std::size_t i = 1; i < row.size(); ++i) {
-      sum = static_cast<decltype(sum)>(sum + row[i]);  // of bools: or
+      sum = static_cast<decltype(sum)>(sum + row[i]);  // for bools it is an or
     }
     return sum;
   });
@@ -83,7 +84,7 @@ inline Operand zeros_like(Operand operand) {
 }
 inline Expected value(Operands outputs) { return {Outcome::kValue, std::move(outputs)}; }
 
-/// Of a, b and the gradient of their product; None is zeros.
+/// Takes a, b and the gradient of their product; None is zeros.
 inline Expected expect_product_gradient(const Operands& inputs, const Operator& /*of*/) {
   const Operand& a = inputs[0];
   const Operand& b = inputs[1];
@@ -96,7 +97,7 @@ inline Expected expect_product_gradient(const Operands& inputs, const Operator& 
   return are_alike(inputs) ? value({product_of(b, inputs[2]), product_of(a, inputs[2])}) : kError;
 }
 
-/// Of a and b, of the gradient g of their product, and of the gradients of a's and of b's gradient.
+/// Takes a, b, the gradient g of their product, and the gradients of a's and of b's gradient.
 inline Expected expect_second_gradient(const Operands& inputs, const Operator& /*of*/) {
   if (!are_alike(inputs) || !is_float(inputs[0].type)) {
     return {};

@@ -15,7 +15,7 @@
 
 namespace fuzz {
 
-inline constexpr int64_t kTextBytes = 1024;  // of the tensor that a kernel writes its text to
+inline constexpr int64_t kTextBytes = 1024;  // size of the tensor that a kernel writes its text to
 
 /// The double of the shortest decimal; beyond the largest bfloat16 the same number.
 inline double widened(float value) {

@@ -248,7 +248,7 @@ def test_what_is_kept_of_calls_is_bounded(my):
         # What is traced is another function each time: JAX keeps the traces of one that lives.
         assert jax.eval_shape(lambda x: leaky_relu(x), shape).shape == (count,)
     assert alive(jax.custom_vjp) <= others + MOST_PROGRAMS
-    # The last are there: nothing is made anew.
+    # The last are there: nothing is made again.
     programs = {count: leaky_relu._programs.get(key) for count, key in last_keys(leaky_relu)}
     assert len(programs) == MOST_PROGRAMS
     assert min(programs) == 3000 - MOST_PROGRAMS

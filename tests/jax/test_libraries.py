@@ -1,4 +1,4 @@
-"""Libraries: built anew, copied, and called by three frameworks in one process."""
+"""Libraries: built again, copied, and called by three frameworks in one process."""
 
 import itertools
 import os

@@ -192,7 +192,7 @@ def test_factories():
 
 def test_a_measured_call_is_compiled_once(wide):
     nonzero = operator("aten::nonzero")
-    mask = jnp.asarray([True, False, True, False, False])  # of a shape that no other test has
+    mask = jnp.asarray([True, False, True, False, False])  # no other test has this shape
     compiled = []
     with jax.log_compiles(), catch_logs(compiled):
         for _ in range(50):
@@ -327,7 +327,7 @@ def test_what_is_said_of_mistakes(wide):
         "aten::topk: attribute 'k': expected an int, got nothing; give it where the operator is "
         "made, as in operator('aten::topk', k=...)"
     )
-    # Of the overload that has these names, not of the one without attributes.
+    # The error is that of the overload that has these names, not of the one without attributes.
     assert said(TypeError, lambda: operator("aten::max", dim="x")) == (
         "aten::max.dim: attribute 'dim': expected an int, got the str \"x\""
     )

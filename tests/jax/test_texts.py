@@ -26,7 +26,7 @@ def test_libraries(my, library, tmp_path):
 
     nothing = tmp_path / "nothing.so"
     assert text_of(FileNotFoundError, lambda: kernel(f"{nothing}:LeakyRelu")) == (
-        f"{nothing}: expected a kernel library, got no such file; build it, or mend the path"
+        f"{nothing}: expected a kernel library, got no such file; build it, or correct the path"
     )
     assert re.fullmatch(
         rf"{library}: expected the kernel 'LeakyRely', got a library with 'Assigns', .* and \d+ "

@@ -185,7 +185,7 @@ def test_gradients_inside_of_shard_map(my):
     assert equal(
         results, shard_map(functools.partial(of_second_order, jnp.multiply), **specs)(x, w)
     )
-    # Of what is whole on each device the results are too.
+    # Where inputs are whole on each device the results are too.
     whole = shard_map(multiply, WHOLE, WHOLE)(w, w)
     assert equal(whole, w * w)
 
@@ -237,7 +237,7 @@ def test_a_donated_input_becomes_the_output(my):
     assert equal(result, expected)
     assert x.is_deleted()
     assert result.unsafe_buffer_pointer() == at
-    # Of one that is not donated XLA makes a copy.
+    # XLA makes a copy of one that is not donated.
     x = jnp.arange(-4.0, 4.0)
     assert equal(jax.jit(f)(x), expected)
     assert x[0] == -4

@@ -1,7 +1,7 @@
 """Values of every Python type wherever a function of a kernel's takes one.
 
 Each in another process: one that ends it is told by name. What becomes of it is a result, or an
-error of a documented type, in words.
+error of a documented type, with a message.
 """
 
 import subprocess

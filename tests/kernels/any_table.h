@@ -3,7 +3,7 @@
 #include "../unit/table.h"
 
 #ifndef INTERFACE
-#define INTERFACE 3
+#define INTERFACE 4
 #endif
 #ifndef ANSWER
 #define ANSWER ""

@@ -203,7 +203,7 @@ Tensor number_inputs_gradient(const Tensor& x, double factor, int64_t /*shift*/,
 // For any number of inputs: first, list..., last and dy; as many gradients.
 void join_gradient(const aten_bridge::CallFrame& frame) {
   std::vector<Tensor> slots = aten_bridge::tensors(frame);
-  const auto inputs = (slots.size() - 1) / 2;  // of the forward
+  const auto inputs = (slots.size() - 1) / 2;  // the forward's
   const Tensor& dy = slots[inputs];
   Tensor* gradients = &slots[inputs + 1];
   gradients[0].zero_();

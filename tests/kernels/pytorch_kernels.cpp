@@ -114,7 +114,7 @@ Tensor scale(const Tensor& x, double factor, const std::optional<int64_t>& times
 ATEN_BRIDGE_EXPORT(Scale, scale, input("x"), input("factor"), input("times"), meta());
 ATEN_BRIDGE_EXPORT_GRAD(ScaleGrad, scale, input("x"), input("factor"), input("times"));
 
-// All kinds of attributes, said in words.
+// All kinds of attributes, as a text.
 Tensor describe(const Tensor& x, bool flag, int64_t number, double real, const at::Scalar& any,
                 const std::string& text, at::ScalarType type, const std::vector<int64_t>& ints,
                 const std::vector<double>& reals, const std::vector<bool>& flags,

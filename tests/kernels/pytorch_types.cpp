@@ -47,7 +47,7 @@ std::string words(const std::vector<T>& list) {
 }
 std::string words(at::IntArrayRef list) { return words(list.vec()); }
 
-// All kinds of attributes that may be None, said in words.
+// All kinds of attributes that may be None, as a text.
 torch::Tensor describe_maybe(const torch::Tensor& x, std::optional<bool> flag,
                              std::optional<int64_t> number, std::optional<double> real,
                              std::optional<at::Scalar> any, std::optional<std::string_view> text,

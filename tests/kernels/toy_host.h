@@ -33,7 +33,7 @@ class ToyCall : public aten_bridge::HostCallDefaults {
 
   template <class K>
   struct Requirements {
-    static_assert(!K::kTraits.is_raw, "the toy has no call that a kernel could take as it comes");
+    static_assert(!K::kTraits.is_raw, "the toy has no call for a raw kernel");
   };
 
   ToyCall(const char* /*operator_name*/, const ToyTensor* tensors, int count)

@@ -44,7 +44,7 @@ class Host:
     name: str
     package: str  # on PyPI
     suite: str  # tests that are counted; they are for one version, others have other texts
-    files: tuple  # of the suite
+    files: tuple  # the suite's
     libraries: tuple  # what they and the smoke test open
     smoke: tuple  # a script, and the library that it is given
     written_for: str
@@ -83,7 +83,7 @@ JAX = Host(
 )
 # Measured: an environment with PyTorch 2.11.0 has 5.5 GiB; as much passes through pip's folders.
 NEEDED_BYTES = 12 * 2**30
-# Of a suite in another version than it was written for; MindSpore 2.7.2 passes 262 of 265.
+# How much of a suite has to pass in another version; MindSpore 2.7.2 passes 262 of 265.
 LEAST = 0.8
 MARKS = ("<!-- matrix -->\n", "<!-- /matrix -->\n")
 
@@ -97,7 +97,7 @@ class Row:
     compiler: str = "g++"
     standard: str = ""  # "": the one that PyTorch's headers need
     flags: str = "-O2"
-    options: tuple = ()  # of CMake
+    options: tuple = ()  # CMake's
     is_global: bool = False  # the library's symbols are shown to all others
 
     @property

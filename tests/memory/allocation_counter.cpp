@@ -1,4 +1,4 @@
-// Counts who allocates memory below a kernel library: loaded with LD_PRELOAD, it stands before
+// Counts allocations of memory below a kernel library: loaded with LD_PRELOAD, it stands before
 // glibc's functions, and looks at the stack of each allocation while it is asked to.
 //
 // An allocation is the library's where its code asked for the memory, through the C++ library or

@@ -50,5 +50,5 @@ def test_tasks_are_those_of_the_library():
     assert [one.text() for one in (CALL, SIZES, PADDED)] == ["0", "sizes", "counted"]
     first = CALL.gradient(3)
     assert first.text() == "1/3"
-    assert first.gradient(4).text() == "2/3"  # of a call of the operator, whatever its own inputs
+    assert first.gradient(4).text() == "2/3"  # the operator's inputs, whatever its own
     assert SIZES.gradient(1) is PADDED.gradient(1) is None

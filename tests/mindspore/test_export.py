@@ -96,7 +96,7 @@ def test_operands_and_attributes_of_every_kind(tmp_path):
 
 
 @both_modes
-def test_state_begins_anew(tmp_path):
+def test_state_begins_again(tmp_path):
     net = Net(typed("Counter", start=5))
     assert_same(net(X), floats(5, 5, 5))
     loaded = exported(net, X, folder=tmp_path)

@@ -51,7 +51,7 @@ def made(inputs, dtype):
 
 class Case(NamedTuple):
     name: str
-    reference: Callable  # of torch tensors and the attributes
+    reference: Callable  # takes torch tensors and the attributes
     inputs: tuple
     attributes: dict = MappingProxyType({})
 

@@ -267,7 +267,7 @@ def test_dtype_that_pytorch_has_not():
 
 @both_modes
 def test_error_of_a_meta_function_in_python_has_no_traceback():
-    # Of some operators PyTorch has another meta function as soon as it is imported.
+    # For some operators PyTorch has another meta function as soon as it is imported.
     text = error_text(ValueError, lambda: Net(typed("TopKUnchecked", k=4))(X))
     assert text == (
         "TopKUnchecked: RuntimeError: k not in range for dimension (inferring from input 0: "
@@ -722,7 +722,7 @@ def test_name_that_the_library_does_not_have(cpu, tmp_path):
 
 TABLE = pathlib.Path(__file__).parents[1] / "kernels/any_table.h"
 KERNEL = (
-    '{"name": "Op", "hosts": ["MINDSPORE"], "device": "cpu", "inputs": [["tensor", ""]], '
+    '{"name": "Op", "hosts": ["MINDSPORE"], "device": "cpu", "inputs": [["", 0, false]], '
     '"outputs": 1, "meta": true, "gradient": false, "side_effect": false'
 )
 
@@ -818,11 +818,12 @@ WITHOUT_ATTRIBUTES = f'{{"pytorch": "", "fault": "", "kernels": [{KERNEL}'
         WITHOUT_ATTRIBUTES + "}]}",
         WITHOUT_ATTRIBUTES + ', "attributes": [["a"]]}]}',
         WITHOUT_ATTRIBUTES.replace("MINDSPORE", "") + ', "attributes": [["a", 99, "b", true]]}]}',
+        WITHOUT_ATTRIBUTES.replace("0, false", "4, false") + ', "attributes": []}]}',
         "{}",
         "\xff",
         None,
     ],
-    ids=["no JSON", "no attributes", "rows", "type", "no kernels", "not UTF-8", "null"],
+    ids=["no JSON", "no attributes", "rows", "type", "kind", "no kernels", "not UTF-8", "null"],
 )
 def test_library_that_does_not_describe_itself(cpu, tmp_path, description):
     shown = None if description is None else description.encode("latin1")
@@ -842,7 +843,7 @@ OLDER = 'extern "C" { int Op() { return 0; } const char* aten_bridge_last_error(
     [
         (OLDER + ' const char* OpDescribe() { return ""; } }', "an older one"),
         ("#define INTERFACE 2\n#define DESCRIPTION nullptr", "2 of aten_bridge 0.0.9"),
-        ("#define INTERFACE 4\n#define DESCRIPTION nullptr", "4 of aten_bridge 0.0.9"),
+        ("#define INTERFACE 5\n#define DESCRIPTION nullptr", "5 of aten_bridge 0.0.9"),
         ('extern "C" void* aten_bridge_library() { return nullptr; }', "None"),
     ],
     ids=["without a table", "older", "newer", "null"],
@@ -852,7 +853,7 @@ def test_library_of_another_interface(cpu, tmp_path, source, got):
         source += f'\n#include "{TABLE}"\nextern "C" int Op() {{ return 0; }}'
     library = compiled(tmp_path, source)
     assert error_text(ImportError, lambda: typed("Op", library)) == (
-        f"{library}: expected a library of interface 3, got {got}; build it again with the "
+        f"{library}: expected a library of interface 4, got {got}; build it again with the "
         "aten_bridge.h that this Python module came with, or use the module that came with the "
         "library's"
     )
@@ -938,7 +939,7 @@ def changed(folder, content):
 def test_file_that_is_missing(tmp_path):
     library = tmp_path / "missing.so"
     assert error_text(FileNotFoundError, lambda: typed("Copy", library)) == (
-        f"{library}: expected a kernel library, got no such file; build it, or mend the path"
+        f"{library}: expected a kernel library, got no such file; build it, or correct the path"
     )
     assert error_text(IsADirectoryError, lambda: typed("Copy", tmp_path)) == (
         f"{tmp_path}: expected a kernel library, got a folder"
@@ -955,14 +956,14 @@ def test_file_that_is_missing(tmp_path):
         (tmp_path / ("a" * 300 + ".so"), "File name too long"),
     ]:
         assert error_text(OSError, functools.partial(typed, "Copy", path)) == (
-            f"{path}: expected a kernel library, got the error: {fault}; mend the path"
+            f"{path}: expected a kernel library, got the error: {fault}; correct the path"
         )
 
 
 @pytest.mark.parametrize(
     ("content", "fault"),
     [
-        (b"", "an empty file; build it anew"),
+        (b"", "an empty file; build it again"),
         (
             b"def leaky_relu(x): ...",
             "a file that is no ELF library; give the path of what was built",
@@ -988,7 +989,7 @@ def test_library_that_is_cut_off(tmp_path):
             f"{library}: expected a whole ELF library, got one that is cut off at {len(content)} "
             "bytes of "
         )
-        assert text.endswith(" or more; copy or build it anew")
+        assert text.endswith(" or more; copy or build it again")
 
 
 def test_library_whose_headers_contradict_each_other(tmp_path):
@@ -1003,7 +1004,7 @@ def test_library_whose_headers_contradict_each_other(tmp_path):
     for place, value in [
         (58, struct.pack("<HH", 1, len(whole) - sections & 0xFFFF)),
         (symbols + 32, struct.pack("<Q", len(whole) * 24)),  # more symbols than bytes
-        (symbols + 40, struct.pack("<I", 0xFFFF)),  # names in a section that is none
+        (symbols + 40, struct.pack("<I", 0xFFFF)),  # names in a section that does not exist
         (symbols + 24, struct.pack("<Q", 2**63)),
     ]:
         content = bytearray(whole)
@@ -1013,7 +1014,7 @@ def test_library_whose_headers_contradict_each_other(tmp_path):
         library.write_bytes(content)
         assert error_text(OSError, functools.partial(exported_functions, str(library))) == (
             f"{library}: expected a kernel library, got an ELF file whose headers "
-            "contradict each other; copy or build it anew"
+            "contradict each other; copy or build it again"
         )
 
 

@@ -202,7 +202,7 @@ def test_processes_that_load_data(tmp_path):
     assert run_script(tmp_path, LOADED, library) == "[[0.0], [1.0], [8.0], [27.0]]\n"
 
 
-# In graph mode too, with a sum over the workers behind it.
+# In graph mode too, with a sum over the workers after it.
 WORKERS = (
     OF_A_NUMBER
     + """
@@ -282,7 +282,7 @@ print(len(right), all(right))
 
 @pytest.mark.full
 @pytest.mark.parametrize("of_mode", ["graph", "pynative"])
-def test_threads_that_call_by_turns(of_mode, tmp_path):
+def test_threads_that_call_alternately(of_mode, tmp_path):
     library = BUILD / "tests/test_gradients.so"
     assert run_script(tmp_path, BY_TURNS, library, of_mode) == "1000 True\n"
 

@@ -25,7 +25,7 @@ import numpy as np
 from cases import FAMILIES
 
 DTYPES = ("float32", "float16", "bfloat16", "float64", "int32", "int64", "bool")
-# Of a result, relative and absolute. The same operators in both, or MindSpore's own composition.
+# A result's, relative and absolute. The same operators in both, or MindSpore's own composition.
 TOLERANCE = {"float16": 4e-3, "bfloat16": 3e-2, "float32": 1e-5, "float64": 1e-11}
 GRADIENT_TOLERANCE = {"float16": 2e-2, "bfloat16": 1e-1, "float32": 1e-4, "float64": 1e-9}
 GRADIENT = "gradient"  # a kind of call with its dtype: "gradient float32"
@@ -169,7 +169,7 @@ class Worker:
         return graph
 
     def in_graph(self, name, arguments, keywords, is_gradient):
-        """With the first two inputs transposed in the graph, and the result behind it.
+        """With the first two inputs transposed in the graph, and the result after it.
 
         Graph mode knows little of Python: one function for one input, one for two.
         """
@@ -266,7 +266,7 @@ class Worker:
         return None
 
     def gradient(self, name, arguments, keywords, dtype):
-        """Of all results' squares and transposed views, by all inputs that have one."""
+        """Gradients of all results' squares and transposed views, by all inputs that have one."""
         ms, torch = self.ms, self.torch
         of_mint, of_torch = functions(name)
         arrays = [leaf for leaf in leaves((arguments, keywords)) if is_real(leaf)]

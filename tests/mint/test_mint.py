@@ -534,7 +534,7 @@ def test_optimizers_take_pytorchs_steps(optimizer):
 
 @pytest.mark.full
 def test_the_example_trains_two_networks_as_pytorch_does():
-    """And shows where they stop without the library."""
+    """The same page shows where they stop without the library."""
     folder = Path(__file__).parents[2] / "examples"
     done = subprocess.run(
         [sys.executable, folder / "mint_digits" / "mint_digits.py", "--epochs", "2"],
@@ -626,7 +626,7 @@ def test_kernels_take_the_parameters_of_mindspores_operators():
             count = len(inspect.signature(primitive.__call__).parameters) - 1
             if primitive.__init__ is not None:
                 count += len(inspect.signature(primitive.__init__).parameters) - 1
-        else:  # of MindSpore's older kind
+        else:  # MindSpore's older kind
             count = len(primitive().attrs["input_names"])
         if count != len(inputs) and name not in ("Cast", "Chunk", "SplitTensor"):  # see there
             wrong.append(f"{name}: {count} parameters, the kernel takes {inputs}")
@@ -692,7 +692,7 @@ def test_the_module_tells_where_the_library_is(monkeypatch, tmp_path):
     )
 
 
-def test_another_interface_of_mindspores_plugins_is_refused_in_words(tmp_path):
+def test_another_interface_of_mindspores_plugins_is_refused_with_a_message(tmp_path):
     header = Path(ms.__file__).parent / HEADER
     check_interface(header)
     other = tmp_path / "other.h"

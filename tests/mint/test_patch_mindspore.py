@@ -1,6 +1,6 @@
 """MindSpore's own kernels get whole tensors beside the library: cmake/package/patch_mindspore.cpp.
 
-views.py tries all functions; here is how it is done.
+survey_views.py tries all functions; here is how it is done.
 """
 
 import ctypes
@@ -123,7 +123,7 @@ def real_transform(x):
 
 
 def shape(x):
-    return ops.TensorShape()(x)  # of its input no memory is kept
+    return ops.TensorShape()(x)  # MindSpore keeps no memory of its input
 
 
 FUNCTIONS = (

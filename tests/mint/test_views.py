@@ -1,4 +1,4 @@
-"""Nothing that is right without the library is wrong with it: a part of views.py."""
+"""Nothing that is right without the library is wrong with it: a part of survey_views.py."""
 
 import argparse
 import subprocess
@@ -6,9 +6,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import views
+import survey_views as views
 
-PART = "0/150"  # of the names, by their hashes: other ones with each commit
+PART = "0/150"  # a part of the names, by their hashes: another one with each commit
 
 
 def commit() -> str:
@@ -70,7 +70,7 @@ def test_what_pytorch_refuses_may_be_refused():
     for name, call, expected in (
         ("Tensor.std", "ints.std()", "as PyTorch"),
         ("Tensor.std", "x.std()", "wrong"),
-        ("Tensor.std", "ints.std(axis=1, ddof=1)", "wrong"),  # of other names
+        ("Tensor.std", "ints.std(axis=1, ddof=1)", "wrong"),  # whose names differ
         ("ops.std", "ops.std(ints)", "wrong"),
     ):
         rows = views.verdicts(a_case(name=name, call=call), "pynative", of_setting)

@@ -165,14 +165,14 @@ class Call(NamedTuple):
     """A call, and what PyTorch gives for it; tensors are NumPy arrays with PyTorch's dtypes."""
 
     key: str
-    name: str  # of the overload
+    name: str  # the overload's
     attributes: dict[str, Any]
     inputs: list[Any]
     expected: list[Any]
     is_determined: bool
     wanted: list[int]  # the inputs with a gradient; none where PyTorch has none
-    weights: list[Any]  # of the results, in the sum that is differentiated
-    gradients: list[Any]  # of those inputs
+    weights: list[Any]  # the results' weights in the sum that is differentiated
+    gradients: list[Any]  # the gradients of those inputs
 
 
 def tensors_of(results):
@@ -298,7 +298,7 @@ def differentiated(leaves, results):
 
 
 def key_of(overload, args, kwargs):
-    """Of a call: another of the same key has nothing new."""
+    """A call's key: another call with the same has nothing new."""
     import torch
 
     def text(value):

@@ -81,7 +81,7 @@ def test_what_is_drawn_outside_of_the_cell_is_not_computed_again(mode):
 
 
 @pytest.mark.parametrize("use_reentrant", [True, False])
-def test_pynative_mode_draws_anew(use_reentrant, cpu):
+def test_pynative_mode_draws_again(use_reentrant, cpu):
     """docs/operators.md says so; MindSpore 2.10 restores its own generator alone."""
     ms.set_context(mode=ms.PYNATIVE_MODE)
     assert not has_mask_of_its_result(Squared(use_reentrant=use_reentrant))

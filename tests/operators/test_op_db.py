@@ -112,5 +112,5 @@ def test_the_table_is_that_of_the_library():
     done = run(ROOT / "tools/operators_table.py", library)
     assert done.returncode == 0, done.stderr
     assert done.stdout == (ROOT / "docs/operators-table.md").read_text(), (
-        "write it anew: python tools/operators_table.py <library> docs/operators-table.md"
+        "write it again: python tools/operators_table.py <library> docs/operators-table.md"
     )

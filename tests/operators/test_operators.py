@@ -123,7 +123,7 @@ def test_attributes_of_every_kind(mode):
     )
     check(operator("aten::sum", dtype=ms.float16), lambda x: x.sum(dtype=torch.float16), x)
     check(operator("aten::sum", dtype=torch.float16), lambda x: x.sum(dtype=torch.float16), x)
-    check(operator("aten::sum", dim=1), lambda x: x.sum(1), x)  # an int in the place of a list
+    check(operator("aten::sum", dim=1), lambda x: x.sum(1), x)  # an int instead of a list
     check(
         operator("aten::div", rounding_mode="floor"),
         lambda a, b: torch.div(a, b, rounding_mode="floor"),
@@ -598,7 +598,7 @@ def test_an_operator_that_is_registered_again_with_another_schema(cpu):
             old(x).asnumpy()
         assert (
             "bridge_again::f: expected the operator that was registered with PyTorch when this one "
-            "was made, got one of another schema; make the operator anew"
+            "was made, got one of another schema; make the operator again"
         ) in str(error.value)
     finally:
         second._destroy()
@@ -831,7 +831,7 @@ def test_wrong_attributes():
     assert said(TypeError, lambda: operator("aten::sum", dim=deep)).startswith(
         "aten::sum.dim_IntList: attribute 'dim': expected a list of ints, got "
     )
-    # Of the overload that has these names, not of the one without attributes.
+    # The error is that of the overload that has these names, not of the one without attributes.
     assert said(TypeError, lambda: operator("aten::max", dim="x")) == (
         "aten::max.dim: attribute 'dim': expected an int, got the str \"x\""
     )

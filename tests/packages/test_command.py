@@ -73,8 +73,8 @@ def test_check_of_other_libraries(tmp_path):
     about = command("check", library)
     nothing = tmp_path / "nothing.so"
     assert command("check", nothing, library, status=1) == (
-        f"aten-bridge: {nothing}: expected a kernel library, got no such file; build it, or mend "
-        "the path\n" + about
+        f"aten-bridge: {nothing}: expected a kernel library, got no such file; build it, or "
+        "correct the path\n" + about
     )
     prints = tmp_path / "prints.so"
     (tmp_path / "prints.cpp").write_text(
@@ -90,7 +90,7 @@ def test_check_of_other_libraries(tmp_path):
     run("c++", "-shared", "-fPIC", tmp_path / "newer.cpp", "-o", newer)
     assert command("check", newer, status=1) == (
         f"{newer}\n"
-        "  cannot be called: expected a library of interface 3, got 7 of aten_bridge 0.0.9; build "
+        "  cannot be called: expected a library of interface 4, got 7 of aten_bridge 0.0.9; build "
         "it again with the aten_bridge.h that this Python module came with, or use the module that "
         "came with the library's\n"
     )
@@ -126,7 +126,7 @@ def test_what_fails_is_a_sentence(tmp_path):
     assert command("build", LEAKY_RELU, "-o", tmp_path / "no/a.so", status=1) == (
         f"aten-bridge: {tmp_path / 'no'}: expected a folder, got none; make it first\n"
     )
-    # A file system that nobody writes to, as whom ever.
+    # A file system that no user can write to.
     assert command("new", "my_ops", "/proc/my_ops", status=1) == (
         "aten-bridge: /proc/my_ops: expected a place that can be written to, got the error: No "
         "such file or directory; name another\n"

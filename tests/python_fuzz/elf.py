@@ -1,4 +1,4 @@
-"""Kernel libraries with other bytes in their headers, and files that are none."""
+"""Kernel libraries with other bytes in their headers, and other files."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Whole:
         return number
 
     def changes(self, places: Sequence[int]) -> st.SearchStrategy[Changes]:
-        """Bytes, or numbers of 2, 4 or 8 bytes, in the place of others."""
+        """Bytes, or numbers of 2, 4 or 8 bytes, instead of others."""
         extremes = [0, 1, 2**63, 2**64 - 1, 0x1000, len(self.content)]
         numbers = st.one_of(st.integers(0, 2**64 - 1), st.sampled_from(extremes))
         aligned = st.builds(

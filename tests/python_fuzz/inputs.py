@@ -1,4 +1,4 @@
-"""Inputs that nobody thought of: texts, values of every Python type, tensors."""
+"""Generated inputs: texts, values of every Python type, tensors."""
 
 from __future__ import annotations
 

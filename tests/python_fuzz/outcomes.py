@@ -12,7 +12,7 @@ LOADING = {*_MISTAKEN, *_FILES, "builtins.RuntimeError"}
 BUILDING = {*_MISTAKEN, *_FILES, "builtins.PermissionError"}
 
 
-def assert_in_words(
+def assert_message(
     outcome: Outcome, *beginnings: str, documented: Collection[str] = KERNEL
 ) -> None:
     """An error of a documented type, whose text begins in one of these ways; or none."""

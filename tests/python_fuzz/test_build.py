@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from outcomes import BUILDING, assert_in_words
+from outcomes import BUILDING, assert_message
 
 SOURCE = "int a() { return 1; }\n"
 
@@ -32,7 +32,7 @@ IN_FOLDER = "the folder/"
 
 
 def placed(value, folder):
-    """With the folder in the place of its name."""
+    """With the folder instead of its name."""
     if type(value) is list:
         return [placed(one, folder) for one in value]
     if isinstance(value, str) and value.startswith(IN_FOLDER):
@@ -53,9 +53,9 @@ def built(worker, folder, name, source, function="load", cache=IN_FOLDER + "cach
     return outcome
 
 
-def assert_asked_or_in_words(outcome, *beginnings):
+def assert_asked_or_message(outcome, *beginnings):
     if outcome is not None:
-        assert_in_words(outcome, *beginnings, documented=BUILDING)
+        assert_message(outcome, *beginnings, documented=BUILDING)
 
 
 # ===--- the name ---===
@@ -71,7 +71,7 @@ names = st.one_of(
 def test_name_of_a_library(linker, folder, name, function):
     source = SOURCE if function == "load_inline" else IN_FOLDER + "a.cpp"
     outcome = built(linker, folder, name, source, function)
-    assert_asked_or_in_words(outcome, "expected a library's name of ")
+    assert_asked_or_message(outcome, "expected a library's name of ")
     is_name = isinstance(name, str) and name.isascii() and name.isidentifier() and len(name) <= 200
     assert (outcome is None) == is_name
 
@@ -95,7 +95,7 @@ of_several = st.one_of(
 @given(sources=of_several)
 def test_sources(linker, folder, sources):
     outcome = built(linker, folder, "a", sources)
-    assert_asked_or_in_words(outcome, "a: expected sources", "/", "'/")
+    assert_asked_or_message(outcome, "a: expected sources", "/", "'/")
 
 
 @inputs.examples(100)
@@ -105,7 +105,7 @@ def test_sources(linker, folder, sources):
 )
 def test_sources_as_texts(linker, folder, source, cuda_source):
     outcome = built(linker, folder, "a", source, "load_inline", cuda_source=cuda_source)
-    assert_asked_or_in_words(outcome, "a: expected ", f"{folder}/cache/sources/a-")
+    assert_asked_or_message(outcome, "a: expected ", f"{folder}/cache/sources/a-")
 
 
 # ===--- options ---===
@@ -140,7 +140,7 @@ def test_option(linker, folder, option):
         "debug": ("a: expected debug to be ",),
         "verbose": ("a: expected verbose to be ",),
     }
-    assert_asked_or_in_words(outcome, *beginnings[name])
+    assert_asked_or_message(outcome, *beginnings[name])
     if name in ("debug", "verbose"):
         assert (outcome is None) == isinstance(value, bool | np.bool_)
 
@@ -163,4 +163,4 @@ CACHES += ["\udcff", "\udcff/in it", "a" * 300, "a/" * 3000, "a b", "open/../cac
 def test_folder_of_the_cache(linker, folder, cache, function):
     source = SOURCE if function == "load_inline" else IN_FOLDER + "a.cpp"
     outcome = built(linker, folder, "a", source, function, cache=cache)
-    assert_asked_or_in_words(outcome, "/", "'/", '"/', "'~")
+    assert_asked_or_message(outcome, "/", "'/", '"/', "'~")

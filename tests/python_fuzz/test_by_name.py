@@ -7,7 +7,7 @@ import numpy as np
 from host import BUILD
 from hypothesis import given
 from hypothesis import strategies as st
-from outcomes import KERNEL, assert_in_words
+from outcomes import KERNEL, assert_message
 
 os.environ["ATEN_BRIDGE_OPERATORS"] = str(BUILD / "plugin/operators/aten_bridge_operators.so")
 
@@ -35,7 +35,7 @@ TAKEN = ["negative_slope", "k", "dim", "largest", "approximate", "keepdim", "dty
 
 def made(worker, name, **options):
     outcome = worker.run("make_by_name", name, options)
-    assert_in_words(outcome, f"{name}: ", f"{name}.", documented=DOCUMENTED)  # or of one overload
+    assert_message(outcome, f"{name}: ", f"{name}.", documented=DOCUMENTED)  # or of one overload
     return outcome
 
 
@@ -92,7 +92,7 @@ def test_call_with_anything(worker, name, arguments):
     if outcome.error == "builtins.RuntimeError":  # PyTorch's own, found in the call
         assert f"Error message is {name}" in outcome.text, outcome
     else:
-        assert_in_words(outcome, name, documented=DOCUMENTED)
+        assert_message(outcome, name, documented=DOCUMENTED)
     worker.run("forget")
 
 

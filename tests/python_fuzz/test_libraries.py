@@ -11,10 +11,10 @@ import pytest
 from host import KERNELS
 from hypothesis import given
 from hypothesis import strategies as st
-from outcomes import assert_in_words
+from outcomes import assert_message
 
 from aten_bridge import _elf
-from aten_bridge._introspection import LibraryDescription
+from aten_bridge._introspection import InputKind, LibraryDescription
 
 WHOLE = elf.Whole(KERNELS)
 
@@ -42,7 +42,7 @@ def test_path_and_name(worker, folder, path, behind, name, in_folder):
     text = f"{path}:{name}"
     outcome = worker.run("make", text, {"out_shape": (2,), "out_dtype": inputs.Dtype("float32")})
     full_path = os.path.abspath(path) if "\0" not in path and not path.startswith("~") else None
-    assert_in_words(outcome, f"{text!r}: ", f"{full_path}: ", "/")
+    assert_message(outcome, f"{text!r}: ", f"{full_path}: ", "/")
     assert outcome.error or (path.endswith(".so") and name in NAMES)
 
 
@@ -50,7 +50,7 @@ def test_path_and_name(worker, folder, path, behind, name, in_folder):
 @given(value=inputs.values.filter(lambda value: not isinstance(value, str)))
 def test_argument_that_is_no_text(worker, value):
     outcome = worker.run("make", value, {})
-    assert_in_words(outcome, "expected the path of a library and the name of a kernel, ")
+    assert_message(outcome, "expected the path of a library and the name of a kernel, ")
     assert outcome.error
 
 
@@ -68,7 +68,7 @@ def test_a_file_whose_name_is_not_utf8_in_the_memory_of_the_process(linker, fold
 def test_library_that_is_cut_off(linker, folder, end):
     with WHOLE.in_file(folder, [], end) as library:
         outcome = linker.run("open_library", str(library))
-    assert_in_words(outcome, f"{library}: ")
+    assert_message(outcome, f"{library}: ")
     assert end in (None, len(WHOLE.content)) or outcome.error
 
 
@@ -85,8 +85,8 @@ def test_names_in_a_library_with_other_headers(folder, changes, end):
 # ===--- descriptions ---===
 
 DESCRIPTION = (
-    '{"name": "Op", "hosts": ["MINDSPORE"], "device": "cpu", "inputs": [["tensor", "x"], '
-    '["number or None", ""]], "outputs": 1, "meta": true, "gradient": false, "side_effect": false, '
+    '{"name": "Op", "hosts": ["MINDSPORE"], "device": "cpu", "inputs": [["x", 0, false], '
+    '["", 2, true]], "outputs": 1, "meta": true, "gradient": false, "side_effect": false, '
     '"attributes": [["negative_slope", 2, "a float, such as 1.0", false]]}'
 )
 json_values = st.recursive(
@@ -147,7 +147,8 @@ def test_description(text):
         return
     for name, description in described.kernels.items():
         assert isinstance(name, str)
-        assert all(isinstance(kind, str) for kind in description.inputs)
+        assert all(isinstance(one.kind, InputKind) for one in description.inputs)
+        assert all(isinstance(one.name, str) for one in description.inputs)
         assert description.outputs >= 0
         assert set(description.attribute_names) == description.attributes.keys()
         assert isinstance(description.gives_tuple, bool)

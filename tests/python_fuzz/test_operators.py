@@ -9,7 +9,7 @@ from host import KERNELS, MINDSPORE
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, rule, run_state_machine_as_test
-from outcomes import assert_in_words
+from outcomes import assert_message
 from worker import Array, Dtype
 
 # ===--- attributes ---===
@@ -22,7 +22,7 @@ ECHOES = [
 
 def made(worker, name, library=MINDSPORE, **options):
     outcome = worker.run("make", f"{library}:{name}", options)
-    assert_in_words(outcome, f"{name}: ")
+    assert_message(outcome, f"{name}: ")
     return outcome
 
 
@@ -117,7 +117,7 @@ GRADS = ["LeakyReluGrad", ("LeakyReluGrad", "LeakyReluGrad"), "Copy", ("",), (),
 @given(grad=st.one_of(inputs.values, inputs.texts, st.sampled_from(GRADS)))
 def test_gradient_of_any_type(worker, grad):
     outcome = worker.run("make", f"{MINDSPORE}:LeakyRelu", {"grad": grad})
-    assert_in_words(outcome, "LeakyRelu: ", "Copy: ", "/", "'", '"')
+    assert_message(outcome, "LeakyRelu: ", "Copy: ", "/", "'", '"')
     worker.run("forget")
 
 
@@ -174,7 +174,7 @@ def test_attribute_that_is_set_later(worker, name, value, how):
     outcome = worker.run("set_attribute", number, name, value)
     # What MindSpore refuses of an attribute of its own, it refuses itself.
     if outcome.error != "builtins.RuntimeError":
-        assert_in_words(outcome, "LeakyRelu: ")
+        assert_message(outcome, "LeakyRelu: ")
     copied = worker.run("copy_of", number, how)
     if how == "deepcopy":
         assert not copied.error, copied
@@ -193,11 +193,11 @@ def test_attribute_that_is_set_later(worker, name, value, how):
 
 
 def assert_in_call(outcome, name):
-    """As assert_in_words; what the kernel itself finds is a RuntimeError of MindSpore's."""
+    """As assert_message; what the kernel itself finds is a RuntimeError of MindSpore's."""
     if outcome.error == "builtins.RuntimeError":
         assert f"Error message is {name}: " in outcome.text, outcome
     else:
-        assert_in_words(outcome, f"{name}: ")
+        assert_message(outcome, f"{name}: ")
 
 
 CALLED = ["LeakyRelu", "SumOfGiven", "NumberInputs", "Join", "Total", "Checked", "MultiplyAdd"]

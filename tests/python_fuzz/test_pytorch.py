@@ -9,7 +9,7 @@ import pytest
 from host import BUILD, KERNELS
 from hypothesis import given
 from hypothesis import strategies as st
-from outcomes import LOADING, assert_in_words
+from outcomes import LOADING, assert_message
 from worker import Array
 
 LIBRARY = BUILD / "tests/test_pytorch.so"
@@ -19,7 +19,7 @@ WHOLE = elf.Whole(LIBRARY)
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     folder = WHOLE.kinds(tmp_path_factory.mktemp("kinds"))
-    (folder / "other.so").symlink_to(KERNELS)  # of another host's
+    (folder / "other.so").symlink_to(KERNELS)  # another host's
     (folder / "python.so").symlink_to(np.random.mtrand.__file__)
     return folder
 
@@ -38,7 +38,7 @@ def test_path(pytorch, folder, path, behind, in_folder, as_bytes):
     path = f"{folder}/{path}{behind}" if in_folder else path + behind
     is_encoded = as_bytes and inputs.is_of_bytes(path)
     outcome = pytorch.run("load_in_pytorch", os.fsencode(path) if is_encoded else path, {})
-    assert_in_words(outcome, "/", f"{path!r}: expected a path in UTF-8 ", documented=LOADING)
+    assert_message(outcome, "/", f"{path!r}: expected a path in UTF-8 ", documented=LOADING)
     is_library = "\0" not in path and os.path.realpath(path) == str(LIBRARY.resolve())
     assert bool(outcome.error) != is_library
 
@@ -48,7 +48,7 @@ def test_path(pytorch, folder, path, behind, in_folder, as_bytes):
 def test_value_that_is_no_path(pytorch, path):
     outcome = pytorch.run("load_in_pytorch", path, {})
     if isinstance(path, str | bytes):
-        assert_in_words(outcome, "/", "'", '"', documented=LOADING)
+        assert_message(outcome, "/", "'", '"', documented=LOADING)
     else:
         assert outcome.error == "builtins.TypeError"
         assert outcome.text.startswith("expected the path of a library, such as "), outcome
@@ -59,7 +59,7 @@ def test_value_that_is_no_path(pytorch, path):
 def test_value_for_replace(pytorch, replace):
     outcome = pytorch.run("load_in_pytorch", str(LIBRARY), {"replace": replace})
     beginning = f"{LIBRARY.resolve()}: expected replace to be True or False, got "
-    assert_in_words(outcome, beginning, documented=LOADING)
+    assert_message(outcome, beginning, documented=LOADING)
     assert bool(outcome.error) != isinstance(replace, bool | np.bool_)
 
 
@@ -72,7 +72,7 @@ def test_library_that_is_cut_off(linker, folder, end):
     with WHOLE.in_file(folder, [], end) as library:
         outcome = linker.run("load_in_pytorch", str(library), {})
     # The operators of one that can be opened all the same are those of the first.
-    assert_in_words(outcome, f"{library}: ", "expected operators that ", documented=LOADING)
+    assert_message(outcome, f"{library}: ", "expected operators that ", documented=LOADING)
     assert end in (None, len(WHOLE.content)) or outcome.error
 
 

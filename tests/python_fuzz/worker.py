@@ -72,7 +72,7 @@ def _real(value: Any) -> Any:
         import mindspore as ms
 
         dtype = None if value.dtype is None else getattr(ms, value.dtype)
-        # Of an array MindSpore makes no tensor of rank 0 and none without elements.
+        # MindSpore makes no tensor of rank 0, and none without elements, from an array.
         return ms.Tensor(value.values, dtype)
     if isinstance(value, Dtype):
         return getattr(importlib.import_module("mindspore"), value.name)
@@ -222,13 +222,13 @@ def build(
 
 
 def command_line(arguments: list[str]) -> None:
-    """`python -m aten_bridge.mint` up to the program, which is none."""
+    """`python -m aten_bridge.mint` up to the program, which does not exist."""
     from aten_bridge.mint import __main__ as mint
 
     mint.main(*arguments)
 
 
-# ===--- the process, and who sends to it ---===
+# ===--- the process, and what is sent to it ---===
 
 
 def _serve(pipe: Any, path: list[str], with_mindspore: bool) -> None:
@@ -262,7 +262,7 @@ class Outcome(NamedTuple):
 
 
 class Worker:
-    """The process, made anew when it has ended."""
+    """The process, made again when it has ended."""
 
     def __init__(self, with_mindspore: bool = True):
         self._with_mindspore = with_mindspore

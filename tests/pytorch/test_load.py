@@ -69,7 +69,7 @@ def test_texts(my, library, build, tmp_path):
     )
     nothing = tmp_path / "nothing.so"
     assert text_of(FileNotFoundError, lambda: load(nothing)) == (
-        f"{nothing}: expected a kernel library, got no such file; build it, or mend the path"
+        f"{nothing}: expected a kernel library, got no such file; build it, or correct the path"
     )
 
 
@@ -152,7 +152,7 @@ except FileNotFoundError as error:
     )
     assert lines[1:] == [
         *["1.0", "0.0 1.0", "2.0", "0.0"],
-        "expected a kernel library, got no such file; build it, or mend the path",
+        "expected a kernel library, got no such file; build it, or correct the path",
     ]
 
 
@@ -319,7 +319,7 @@ def test_a_library_of_another_version(tmp_path):
     older = tmp_path / "older.so"
     subprocess.run(["c++", "-shared", "-fPIC", tmp_path / "older.cpp", "-o", older], check=True)
     assert text_of(ImportError, lambda: load(older)) == (
-        f"{older}: expected a library of interface 3, got 2 of aten_bridge 0.0.9; build it again "
+        f"{older}: expected a library of interface 4, got 2 of aten_bridge 0.0.9; build it again "
         "with the aten_bridge.h that this Python module came with, or use the module that came "
         "with the library's"
     )

@@ -1,10 +1,10 @@
-// Calls without end: many threads, kernels and shapes by turns, errors between. Each call has to do
-// what the first of its kind did, and memory must not grow.
+// Calls without end: many threads, kernels and shapes alternately, errors between. Each call has to
+// do what the first of its kind did, and memory must not grow.
 //
 //   soak_test [seconds [threads [calls of each thread]]]  at least so long, and so many
 //
 // The threads stay; in each round another thread is born, calls and ends, and operators are made
-// anew. Memory is what is allocated, by the allocator's own count, and what the process has
+// again. Memory is what is allocated, by the allocator's own count, and what the process has
 // resident, between two rounds.
 #include <aten_bridge/testing.h>
 #include <dlfcn.h>
@@ -65,8 +65,8 @@ struct Kind {
   Attributes attributes;
   std::vector<Operand> inputs;
   std::vector<Operand> outputs;
-  std::vector<Bytes> results;  // of the first call
-  std::string error;           // of the first call
+  std::vector<Bytes> results;  // the first call's
+  std::string error;           // the first call's
 };
 
 /// All kinds, for tensors of these sizes.
@@ -228,7 +228,7 @@ void call_first(std::vector<Kind>& kinds) {
   }
 }
 
-//===--- who calls ---===//
+//===--- callers ---===//
 
 /// A thread's operators, and how often they were called.
 class Caller {
@@ -318,7 +318,7 @@ class Crew {
 struct Sample {
   double calls;
   double allocated;  // by malloc and not freed
-  double resident;   // after what nobody has was given back
+  double resident;   // after what is not in use was given back
 };
 
 Sample sample(double calls) {

@@ -25,8 +25,8 @@ Call graded(const std::string& name) {
 
 struct Input {
   Ints sizes;
-  Doubles values;  // of a float64 input
-  Ints integers;   // of an int64 input
+  Doubles values;  // a float64 input's
+  Ints integers;   // an int64 input's
   bool is_none = false;
 };
 
@@ -271,14 +271,14 @@ TEST(GradientTest, FollowsPytorchsConventionForComplexNumbers) {
 }
 
 TEST(GradientTest, HasGradientsOfItsOwn) {
-  Call second = graded("CubeGradGrad");  // of 3 x^2 g, weighed with 10: 60 x g and 30 x^2
+  Call second = graded("CubeGradGrad");  // 3 x^2 g, weighed with 10, gives 60 x g and 30 x^2
   second.input<double>({1}, {2}).input<double>({1}, {5}).input<double>({1}, {10});
   const Result result = second.output<double>({1}).output<double>({1}).run();
   ASSERT_EQ(result.error(), "");
   EXPECT_EQ(result.output<double>(0), Doubles{600});
   EXPECT_EQ(result.output<double>(1), Doubles{120});
 
-  Call third = graded("CubeGradGradGrad");  // of 6 x g h and 3 x^2 h, weighed with 1 and 7
+  Call third = graded("CubeGradGradGrad");  // 6 x g h and 3 x^2 h, weighed with 1 and 7
   third.input<double>({1}, {2}).input<double>({1}, {5}).input<double>({1}, {10});
   third.input<double>({1}, {1}).input<double>({1}, {7});
   const Result more = third.output<double>({1}).output<double>({1}).output<double>({1}).run();

@@ -489,7 +489,7 @@ std::string ask(const char* kernel, const std::vector<PythonInput>& inputs,
 }
 
 TEST(LibraryTableTest, BeginsWithTheInterfaceAndTheVersion) {
-  EXPECT_EQ(table().interface, 3);
+  EXPECT_EQ(table().interface, 4);
   EXPECT_STREQ(table().version, "0.1.0");
   EXPECT_EQ(table().release, nullptr);
   EXPECT_EQ(table().register_with_pytorch, nullptr);
@@ -504,23 +504,22 @@ TEST(LibraryTableTest, BeginsWithTheInterfaceAndTheVersion) {
 TEST(DescribeTest, InputsOutputsMetaAndAttributes) {
   EXPECT_EQ(
       describe("LeakyRelu"),
-      R"({"inputs": [["tensor", ""]], "outputs": 1, "meta": true, )"
+      R"({"inputs": [["", 0, false]], "outputs": 1, "meta": true, )"
       R"("gradient": false, "side_effect": false, "attributes": [["negative_slope", 10, "a number", false]]})");
-  EXPECT_EQ(
-      describe("Around"),
-      R"({"inputs": [["tensor", ""], ["tensors", ""], ["tensor or None", ""], ["number", ""]], )"
-      R"("outputs": 2, "meta": false, "gradient": false, "side_effect": false, )"
-      R"("attributes": [["name", 3, "a str", false]]})");
+  EXPECT_EQ(describe("Around"),
+            R"({"inputs": [["", 0, false], ["", 1, false], ["", 0, true], ["", 2, false]], )"
+            R"("outputs": 2, "meta": false, "gradient": false, "side_effect": false, )"
+            R"("attributes": [["name", 3, "a str", false]]})");
   EXPECT_EQ(describe("Maybe"),
-            R"({"inputs": [["tensor", ""], ["number or None", ""], ["number or None", ""]], )"
+            R"({"inputs": [["", 0, false], ["", 2, true], ["", 2, true]], )"
             R"("outputs": 1, "meta": true, "gradient": false, "side_effect": false, )"
             R"("attributes": []})");
   EXPECT_EQ(describe("CheckedSizes"),
-            R"({"inputs": [["tensor", "x"], ["tensor or None", "weight"], ["tensors", "list"]], )"
+            R"({"inputs": [["x", 0, false], ["weight", 0, true], ["list", 1, false]], )"
             R"("outputs": 1, "meta": true, "gradient": false, "side_effect": false, )"
             R"("attributes": []})");
   EXPECT_EQ(describe("FirstCall"),
-            R"({"inputs": [["tensor", ""], ["tensor or None", ""], ["number", ""]], "outputs": 1, )"
+            R"({"inputs": [["", 0, false], ["", 0, true], ["", 2, false]], "outputs": 1, )"
             R"("meta": false, "gradient": false, "side_effect": false, )"
             R"("attributes": [["name", 3, "a str", false], ["count", 1, "an int", true]]})");
   EXPECT_EQ(

@@ -66,7 +66,7 @@ TEST_F(LentMemoryTest, AllOperandsThatAreKeptAreNamed) {
   EXPECT_EQ(keep("several").error(), kept("input 0") + '\n' + kept("output 0"));
 }
 
-// Of which each call's memory is looked at, and copied where it is not aligned.
+// Each call's memory is checked, and copied where it is not aligned.
 TEST_F(LentMemoryTest, AComplex128ThatIsKeptIsRefused) {
   EXPECT_EQ(keep("input", "complex128").error(), kept("input 0"));
 }

@@ -1,4 +1,4 @@
-// The adapter for MindSpore's op plugins, with a stand-in for what that host passes. (The real host
+// The adapter for MindSpore's op plugins, with a fake of what that host passes. (The real host
 // is in tests/mint.)
 #include <aten_bridge/testing.h>
 #include <dlfcn.h>

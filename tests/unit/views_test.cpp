@@ -61,7 +61,7 @@ TEST(ViewsTest, Complex128ThatAKernelAsksForItselfHasToBeAligned) {
   call.input_alignment(8).input<std::complex<double>>({2}, {1, 2});
   EXPECT_EQ(call.output<std::complex<double>>({2}).run().error(),
             "FirstSlot: slot 0: expected complex128 [2] at a multiple of 16 bytes, got an address "
-            "that is none");
+            "that is not");
 }
 
 TEST(ViewsTest, OutputIsTheHostsMemory) {

@@ -21,7 +21,7 @@ _TAGS = {
 
 
 class _Page(HTMLParser):
-    """The anchors of a page, the files that it loads, what it links, and tags that are none."""
+    """The anchors of a page, the files that it loads, what it links, and tags that are not HTML."""
 
     def __init__(self, path: Path):
         super().__init__()

@@ -1,4 +1,4 @@
-// What is known of inputs before a call, and what may be put in the place of what is not.
+// What is known of inputs before a call, and what may be put instead of what is not.
 //
 // SPDX-License-Identifier: Apache-2.0
 
@@ -29,7 +29,7 @@ constexpr int64_t kUnknownRank = -2;  // a shape of this size alone (MindSpore 2
 
 /// What is known of an input before a call.
 struct AbstractValue {
-  alignas(16) std::array<double, 2> value = {};  // of a number, in the first bytes
+  alignas(16) std::array<double, 2> value = {};  // a number's, in the first bytes
   std::vector<int64_t> sizes = {kUnknownRank};
   DType dtype = DType::kNone;  // where `typed` is false, a guess or kNone
   bool typed = false;          // whether the dtype is known; with kNone it is Python's None
@@ -86,7 +86,7 @@ inline std::vector<AbstractValue> unknown_values(std::size_t count) {
   return candidates;
 }
 
-/// What may be put in the place of what is not known, sizes and numbers: two that most operators
+/// What may be put instead of what is not known, sizes and numbers: two that most operators
 /// take and many numbers divide, small ones, and sizes of the other inputs, which may have to
 /// agree. Not 0: meta functions divide by sizes.
 [[gnu::cold]] inline std::vector<int64_t> size_candidates(
@@ -109,7 +109,7 @@ inline std::vector<AbstractValue> unknown_values(std::size_t count) {
   number.fill_(value);
 }
 
-/// Puts `candidate` in the place of all that is not known, and `another` in the place of one: the
+/// Puts `candidate` instead of all that is not known, and `another` instead of one: the
 /// `place`th, counted from 0. False if there are not so many.
 [[gnu::cold]] inline bool substitute_unknowns(std::vector<AbstractValue>& inputs, int64_t candidate,
                                               int place = -1, int64_t another = 0) {

@@ -95,8 +95,8 @@ class InstanceCache {
 
   static constexpr std::size_t kMost = 64;
 
-  std::atomic<const Entry*> last_{nullptr};  // of `kept_`
-  std::mutex mutex_;                         // of what follows
+  std::atomic<const Entry*> last_{nullptr};  // the last one found in `kept_`
+  std::mutex mutex_;                         // guards what follows
   Entries kept_;
   Entries further_;
 };

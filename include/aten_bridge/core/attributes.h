@@ -82,7 +82,7 @@ template <class Void, class Visitor>
 
 }  // namespace detail
 
-/// Where the values of a kernel's attributes come from: a seam between the hosts and all that
+/// Where the values of a kernel's attributes come from: an interface between the hosts and all that
 /// stands below.
 class Attributes {
  public:
@@ -143,7 +143,7 @@ template <class T>
   return wide;
 }
 
-/// Takes a list of bools out of one of ints. False if that is none.
+/// Takes a list of bools out of one of ints. False if an int is not a bool.
 [[gnu::cold]] inline bool to_bools(const std::vector<int64_t>& integers, std::vector<bool>& value) {
   std::vector<bool> bools(integers.size());
   for (std::size_t i = 0; i < bools.size(); ++i) {
@@ -157,7 +157,7 @@ template <class T>
 }
 
 /// Takes a list of strings out of one, in which each has its length before it: "2:ab0:" is "ab" and
-/// "". False if that is none.
+/// "". False if it is not one.
 [[gnu::cold]] inline bool split_strings(const std::string& text,
                                         std::vector<std::string>& strings) {
   std::vector<std::string> parts;

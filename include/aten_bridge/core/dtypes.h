@@ -126,7 +126,8 @@ inline std::string_view dtype_name(DType dtype) noexcept {
   return detail::dtype_info(dtype).name();
 }
 
-/// The dtype of that name, as MindSpore and NumPy have them; false, and kNone, if there is none.
+/// The dtype of that name, as MindSpore and NumPy have them; false, and kNone, if it does not
+/// exist.
 [[gnu::noinline]] inline bool find_dtype(std::string_view name, DType& dtype) noexcept {
   const detail::DTypeInfo* const info = detail::find_dtype(name);
   dtype = info == nullptr ? DType::kNone : info->dtype;

@@ -32,7 +32,7 @@ struct OperandDesc {
   int64_t numel = 0;  ///< number of elements; 0 for None
   DType dtype = DType::kNone;
   const int64_t* strides = nullptr;  ///< `ndim`, in elements; null: row-major, dense
-  int64_t offset = 0;                ///< of the first element behind `data`, in elements
+  int64_t offset = 0;                ///< where the first element is after `data`, in elements
 
   bool is_none() const noexcept { return dtype == DType::kNone; }
 
@@ -82,13 +82,13 @@ inline bool has_form(int64_t ndim, const int64_t* sizes) {
               ", got null with ", desc.text()});
 }
 
-/// Fills `numel` of a operand that is complete but for it. False, with the report, if the sizes are
-/// none, or if there is no memory for the elements.
+/// Fills `numel` of a operand that is complete but for it. False, with the report, if they are not
+/// sizes, or if there is no memory for the elements.
 [[gnu::always_inline]] inline bool count_elements(OperandDesc& desc, const OperandName& name,
                                                   Report& report) {
   const auto itemsize = static_cast<int64_t>(dtype_itemsize(desc.dtype));
   bool empty = false;
-  int64_t bytes = itemsize;  // of the tensor with every size of 0 taken as 1, as strides do
+  int64_t bytes = itemsize;  // every size of 0 is taken as 1, as strides do
   for (int i = 0; i < desc.ndim; ++i) {
     const int64_t size = desc.sizes[i];
     if (size < 0 || __builtin_mul_overflow(bytes, size == 0 ? 1 : size, &bytes)) {

@@ -1,4 +1,4 @@
-// The waist: all that ordinary code knows of a kernel.
+// The kernel interface: all that ordinary code knows of a kernel.
 //
 // SPDX-License-Identifier: Apache-2.0
 
@@ -18,7 +18,7 @@ namespace aten_bridge {
 
 /// What a host calls things, for error texts.
 struct HostMessages {
-  const char* results;        ///< who says how large results are: "out_shape and out_dtype"
+  const char* results;        ///< what says how large results are: "out_shape and out_dtype"
   const char* resized;        ///< the cure where a kernel resized its output
   const char* changed_dtype;  ///< the cure where it changed its dtype
   const char* operands;       ///< what to compare with the kernel where the count is another
@@ -40,7 +40,7 @@ struct OperatorOptions {
   at::ScalarType cast_to = at::ScalarType::Undefined;  // Undefined: autocast's own dtype
 };
 
-/// Of which operator a kernel is.
+/// Which operator a kernel belongs to.
 struct KernelOrigin {
   const char* operator_name = nullptr;
   ErrorMode error_mode = ErrorMode::kThrow;
@@ -49,7 +49,7 @@ struct KernelOrigin {
 
 /// What a kernel's type says of it.
 struct KernelTraits {
-  const ParameterInfo* bindings = nullptr;  // of its input parameters
+  const ParameterInfo* bindings = nullptr;  // one for each input parameter
   int check_count = 0;
   int inputs = 0;  // parameters; an at::TensorList counts as one
   int outputs = 0;
@@ -62,7 +62,7 @@ struct KernelTraits {
   bool is_gradient = false;        // the outputs are the gradients of the inputs that are tensors
   bool records = false;            // a graph for autograd
   bool is_data_dependent = false;  // the sizes of the results are known after the call
-  bool returns_results = false;    // in the place of writing outputs
+  bool returns_results = false;    // instead of writing outputs
   bool is_own_meta = false;        // the function itself tells shapes and dtypes
   bool has_state = false;
   bool changes_state = false;  // operator() of the state is not const
@@ -72,7 +72,7 @@ struct KernelTraits {
 
 /// What ordinary code needs to know about a kernel.
 struct KernelDescriptor : KernelOrigin, KernelTraits {
-  const OperandCheck* checks = nullptr;  // of some of its inputs and outputs
+  const OperandCheck* checks = nullptr;  // for some of its inputs and outputs
 
   /// Whether a host must make each call: neither one of two that are equal, nor none where nobody
   /// reads the results.

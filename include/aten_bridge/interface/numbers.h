@@ -26,14 +26,14 @@ namespace aten_bridge::detail {
 struct Number {
   enum class Type : std::uint8_t { kBool, kInt, kBigInt, kReal, kComplex };
   Type type = Type::kInt;
-  int64_t integer = 0;                 // of kBool and kInt
-  c10::complex<double> real = {0, 0};  // of kBigInt (2^63 and more, rounded), kReal and kComplex
+  int64_t integer = 0;                 // for kBool and kInt
+  c10::complex<double> real = {0, 0};  // for kBigInt (2^63 and more, rounded), kReal, kComplex
 };
 
 template <class T>
 T load(const void* data) {
   T value;
-  std::memcpy(&value, data, sizeof(T));  // of any alignment
+  std::memcpy(&value, data, sizeof(T));  // the data may have any alignment
   return value;
 }
 

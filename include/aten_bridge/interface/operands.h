@@ -39,10 +39,10 @@ enum class ParameterKind : std::uint8_t {
   kAttribute,  //
   kNumber,     // the one element of an input
   kWorkspace,
-  kFrame,  // the host's call as it comes
+  kFrame,  // the host's call, raw
 };
 
-/// The values that an input can be read as; kNone for types that are none. Lists and dtypes are
+/// The values that an input can be read as; kNone for other types. Lists and dtypes are
 /// inputs of few hosts; a dtype is the number of a `DType`.
 enum class ScalarInputType : std::uint8_t {
   kNone,
@@ -69,7 +69,7 @@ struct ParameterInfo {
 /// What is known of the view that an operand has.
 enum class ViewState : std::uint8_t {
   kUnknown,   // there may be one, which has to be looked at
-  kReusable,  // of the last call, after its body: unmodified and uniquely owned
+  kReusable,  // was unmodified and uniquely owned after the last call's body
   kMatched,   // the same, and this call has such an operand again
   kBound,     // made for this call, in a layout that a later one can take
 };
@@ -78,19 +78,19 @@ enum class ViewState : std::uint8_t {
 struct Operand {
   OperandName name;
   const OperandCheck* check = nullptr;
-  OperandDesc desc;  // of this call: says nothing of `view` before set_view() or refresh()
+  OperandDesc desc;  // this call's; `view` follows it in set_view() or refresh()
   at::Tensor view;   // none of a number, which is read from the operand
-  // Of `view` before the body, all written by set_view():
+  // What `view` had before the body, all written by set_view():
   const c10::TensorImpl* impl = nullptr;
   const c10::StorageImpl* storage = nullptr;
   const void* data = nullptr;
-  std::size_t bytes = 0;  // of the storage
+  std::size_t bytes = 0;  // the storage's size
   c10::DispatchKeySet keys;
   caffe2::TypeMeta type;
   DType dtype = DType::kNone;
   ViewState state = ViewState::kUnknown;
   bool is_borrowed = false;              // `view` has no share in its tensor, which others keep
-  alignas(16) unsigned char number[16];  // of one whose element is fetched from a device
+  alignas(16) unsigned char number[16];  // the element, where it is fetched from a device
 };
 
 /// Tensors during a call; of up to four no list is allocated.
@@ -104,8 +104,8 @@ struct OperandCache {
   OperandCache(const OperandCache&) = delete;
   OperandCache& operator=(const OperandCache&) = delete;
 
-  std::uint64_t call_site = 0;               // whose calls they are of
-  const KernelDescriptor* kernel = nullptr;  // of the last call
+  std::uint64_t call_site = 0;               // the site whose calls they belong to
+  const KernelDescriptor* kernel = nullptr;  // the last call's
   bool in_use = false;
   std::vector<Operand> operands;
   Tensors list;  // for an at::TensorList; empty between the calls
@@ -129,7 +129,7 @@ class CallSiteCache {
   }
 
  private:
-  // Of 100 call sites at random addresses 68 are alone, and in 1 of 100 networks five share a
+  // Among 100 call sites at random addresses 68 are alone, and in 1 of 100 networks five share a
   // bucket.
   static constexpr int kBits = 8;
   using Bucket = std::array<std::unique_ptr<OperandCache>, 4>;  // the last one called in front
@@ -183,14 +183,14 @@ struct Memory {
 /// The workspaces of a call; of up to two no list is allocated.
 using Memories = c10::SmallVector<Memory, 2>;
 
-/// What a kernel gets in the place of an operand's memory that is not is_aligned().
+/// What a kernel gets instead of an operand's memory that is not is_aligned().
 struct AlignedCopy {
   [[gnu::cold, gnu::noinline]] ~AlignedCopy() = default;  // else it is in the end of each call
 
   void* host_data = nullptr;
   std::size_t bytes = 0;
-  c10::DataPtr copy;                  // and behind it the same again, as it was before the body
-  std::unique_ptr<AlignedCopy> next;  // of the same call
+  c10::DataPtr copy;                  // followed by the same as it was before the body
+  std::unique_ptr<AlignedCopy> next;  // the same call's
 };
 
 struct Arguments;
@@ -219,18 +219,18 @@ struct Arguments {
   Operand* operands = nullptr;  // inputs, then outputs, in the host's order
   int inputs = 0;
   int outputs = 0;
-  int list_begin = -1;  // of the inputs that an at::TensorList takes; -1: there is none
+  int list_begin = -1;  // the first input that an at::TensorList takes; -1: none
   int list_size = 0;
   Tensors* list = nullptr;  // where the kernel has such a parameter, for its tensors
   std::unique_ptr<AlignedCopy> copies;
   Instance* instance = nullptr;
   Memory* workspaces = nullptr;
   const KernelDescriptor* kernel = nullptr;
-  const HostMessages* messages = nullptr;  // of the host that calls
-  const void* frame = nullptr;             // the host's, for a kernel that takes it as it comes
+  const HostMessages* messages = nullptr;  // the calling host's
+  const void* frame = nullptr;             // the host's, for a raw kernel
   void* stream = nullptr;                  // the host's
   void (*around_state)(const char* operator_name, void* stream,
-                       bool is_made) = nullptr;  // of the device
+                       bool is_made) = nullptr;  // the device's
   const ResultPolicy* results = nullptr;  // null: nothing is returned, as from a meta function
 
   /// The operand of input parameter `index`; of an at::TensorList, the first.

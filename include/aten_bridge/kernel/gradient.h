@@ -86,7 +86,7 @@ class GradientKernel final : public GradientBase {
                      /*of_function=*/!Forward::kTraits.is_gradient),
         forward_(make_forward()) {
     static_cast<KernelOrigin&>(info) = forward_.info;
-    info.options.name = nullptr;  // which are those of the forward kernel
+    info.options.name = nullptr;  // the forward kernel has them
     info.options.is_composite = false;
     info.options.is_cast = false;
     info.checks = checks();

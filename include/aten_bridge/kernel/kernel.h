@@ -34,7 +34,7 @@ class KernelInstance final : public Instance {
  public:
   explicit KernelInstance(AttributeTuple values) : Instance(&values_), values_(std::move(values)) {}
 
-  std::mutex mutex;                  // of `object`
+  std::mutex mutex;                  // guards `object`
   std::optional<Object> object;      // the state, made before the first call
   std::atomic<bool> is_made{false};  // it may be used without the mutex where it is const
 
@@ -347,7 +347,7 @@ constexpr auto make_kernel(const KernelOrigin& origin, F&& function, const Optio
   auto workspaces = std::tuple_cat(only<OptionKind::kWorkspace>(options)...);
   auto checks = std::tuple_cat(only<OptionKind::kCheck>(options)...);
   static_assert((true && ... && (kKindOf<Option> != OptionKind::kNone)),
-                "aten_bridge: behind the function of a kernel stand options: aten_bridge::attr, "
+                "aten_bridge: after the function of a kernel come options: aten_bridge::attr, "
                 "meta, workspace, input, output, autograd, name, composite, private_use, autocast "
                 "and side_effect.");
   if constexpr (kHasOption<Composite, Option...>) {

@@ -87,7 +87,7 @@ struct ConstantElements {
   int64_t operator()() const { return elements; }
 };
 
-/// What an option is about; kNone: it is none.
+/// What an option is about; kNone: it is no option.
 enum class OptionKind : std::uint8_t {
   kNone,
   kAttribute,
@@ -203,7 +203,7 @@ constexpr detail::Autograd autograd() { return {}; }
 /// those of nonzero do. The function returns its results; the host has room for the largest.
 constexpr detail::DataDependent data_dependent() { return {}; }
 
-/// Option: what PyTorch calls the operator, in the place of the kernel's name in snake_case. Other
+/// Option: what PyTorch calls the operator, instead of the kernel's name in snake_case. Other
 /// hosts do without.
 constexpr detail::Name name(const char* text) { return {text}; }
 

@@ -203,7 +203,7 @@ struct ParameterPack : KernelParameters<std::index_sequence_for<P...>, P...> {
     return -1;
   }
 
-  /// Of the inputs, in their order. `N` is their number.
+  /// What the inputs are, in their order. `N` is their number.
   template <std::size_t N>
   static constexpr std::array<ParameterInfo, N> bindings(int attributes) {
     constexpr ScalarInputType kNumbers[] = {Value<Plain<P>>::kNumber..., ScalarInputType::kNone};
@@ -220,7 +220,7 @@ struct ParameterPack : KernelParameters<std::index_sequence_for<P...>, P...> {
     return bindings;
   }
 
-  /// Of the elements of each workspace. `N` is their number.
+  /// How the elements of each workspace lie. `N` is the number of workspaces.
   template <std::size_t N>
   static constexpr std::array<ElementLayout, N> element_layouts() {
     constexpr ElementLayout kLayouts[] = {kElementLayout<Plain<P>>..., ElementLayout()};

@@ -157,7 +157,7 @@ struct Signature<F, std::void_t<decltype(&F::operator())>>
 /// Where a kernel's attributes go: to the parameters of its function, or to what makes its state.
 template <class F>
 struct Body {
-  static constexpr bool kChanges = false;  // from call to call
+  static constexpr bool kChanges = false;  // whether it changes from call to call
   using Function = Signature<F>;
   using AttributePack = typename Function::ParameterPackType;
   using Object = char;

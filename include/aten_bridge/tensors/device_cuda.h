@@ -56,7 +56,7 @@ inline const std::string& cuda_fault() {
 
 using CaptureId = unsigned long long;  // NOLINT(google-runtime-int): CUDA's type
 
-/// Of the capture that the stream is part of.
+/// The number of the capture that the stream is part of.
 inline std::optional<CaptureId> find_capture(cudaStream_t stream) {
   cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
   CaptureId capture = 0;
@@ -136,7 +136,7 @@ class CapturePool {
 #if TORCH_VERSION_MAJOR > 2 || TORCH_VERSION_MINOR >= 11
     try {
       at::getHostAllocator(at::kCUDA)->end_allocate_to_pool(id());
-    } catch (const std::exception&) {  // of an allocator that has no pools
+    } catch (const std::exception&) {  // the allocator has no pools
     }
 #endif
     end_on_device();
@@ -316,7 +316,7 @@ class CudaDevice {
 
  private:
   static constexpr int kHostMemory = -1;
-  static constexpr int kManagedMemory = -2;  // of the CPU and of all devices
+  static constexpr int kManagedMemory = -2;  // for the CPU and all devices
 
   static c10::Device to_device(int index) {
     return {at::kCUDA, static_cast<c10::DeviceIndex>(index)};
@@ -337,7 +337,7 @@ class CudaDevice {
   static bool is_captured(cudaStream_t stream) {
     cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
     const cudaError_t error = cudaStreamIsCapturing(stream, &status);
-    cudaGetLastError();  // of the default stream, while a stream is captured that it waits for
+    cudaGetLastError();  // the default stream's, which waits for a captured one
     return error != cudaSuccess || status != cudaStreamCaptureStatusNone;
   }
 
@@ -361,7 +361,7 @@ class CudaDevice {
   cudaStream_t stream_;
   int device_ = -1;
   int previous_ = -1;
-  OperandName first_;  // of the operands, that is on the device
+  OperandName first_;  // the first operand on the device
   std::optional<CapturePool> pool_;
   std::optional<c10::cuda::CUDAStreamGuard> scope_;
 };

@@ -33,7 +33,7 @@ namespace aten_bridge::detail {
   return text;
 }
 
-/// What an exception says. The C++ backtrace of PyTorch's is of use to who debugs PyTorch, whose
+/// What an exception says. PyTorch's C++ backtrace is of use for debugging PyTorch, whose
 /// own variable asks for it; where PyTorch is imported, meta functions of some operators are in
 /// Python, and throw with a traceback.
 [[gnu::cold]] inline std::string exception_text(const std::exception& error,

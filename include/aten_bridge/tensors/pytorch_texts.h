@@ -72,7 +72,7 @@ namespace aten_bridge::detail {
   return says(text, {"\" not implemented for '"});
 }
 
-/// The argument of an operator that PyTorch refuses to record for gradients, and what is behind it
+/// The argument of an operator that PyTorch refuses to record for gradients, and what follows it
 /// in an error's text; "" if it refuses none.
 [[gnu::cold]] inline std::string_view refused_argument(std::string_view text) {
   constexpr std::string_view kRefused = "not differentiable with respect to argument '";

@@ -1,5 +1,5 @@
 // PyTorch: its headers, and what differs between its versions. Beside it old_optional.h, the pools
-// of device_cuda.h, and two rooms of the PyTorch host ask which version it is.
+// of device_cuda.h, and two headers of the PyTorch host ask which version it is.
 //
 // SPDX-License-Identifier: Apache-2.0
 

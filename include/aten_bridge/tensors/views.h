@@ -80,7 +80,7 @@ inline bool is_aligned(const OperandDesc& desc) {
 [[gnu::cold]] inline void add_alignment_fault(const OperandName& name, const OperandDesc& desc,
                                               Report& report) {
   report.add(Status::kDtype, {name.text(), ": expected ", desc.text(),
-                              " at a multiple of 16 bytes, got an address that is none"});
+                              " at a multiple of 16 bytes, got an address that is not"});
 }
 
 /// A tensor over the operand's memory, undefined for None. Adds to `report` a dtype that this
@@ -113,7 +113,7 @@ template <bool kMayBeStrided>
   return view;
 }
 
-/// A tensor without data; who asks for its data meets an error.
+/// A tensor without data; to ask for its data is an error.
 [[gnu::cold]] inline at::Tensor make_meta(at::IntArrayRef sizes, at::ScalarType type) {
   at::Tensor tensor = make_tensor(nullptr, at::kMeta, 0, c10::GetCPUAllocator(), type, sizes);
   forbid_data(tensor.storage().unsafeGetStorageImpl(),

@@ -29,7 +29,7 @@ __all__ = ["BuildError", "cache_dir", "load", "load_inline"]
 StrPath: TypeAlias = "str | os.PathLike[str]"
 
 ENDINGS = (".cpp", ".cc", ".cxx", ".cu")
-_LONGEST_NAME = 200  # files and folders are named so, with more behind it; 255 bytes have room
+_LONGEST_NAME = 200  # files and folders are named so, with more after it; 255 bytes have room
 
 HOSTS = ("mindspore", "pytorch", "jax", "mindspore_plugin")
 

@@ -67,7 +67,7 @@ class Build:
     include_dirs: list[str]
     libraries: list[str]  # absolute paths, and names
     debug: bool
-    package: str | None = None  # of a wheel: there it will lie, and find the PyTorch beside it
+    package: str | None = None  # the wheel's, where it will find the PyTorch beside it
 
     def __post_init__(self) -> None:
         self._has_cuda = any(source.endswith(".cu") for source in self.sources)

@@ -72,7 +72,7 @@ def private_in(folder: Path, *names: str) -> Path:
 
 
 def write(path: Path, content: bytes, mode: int = 0o644) -> None:
-    """Writes the file at once, for whoever reads it meanwhile; one of the same content stays."""
+    """Writes the file at once, for those who read it meanwhile; one of the same content stays."""
     if path.is_file() and path.read_bytes() == content:
         return
     with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:

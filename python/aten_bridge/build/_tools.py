@@ -49,7 +49,7 @@ def check_nvcc(source: str) -> None:
 
 
 def options(verbose: bool) -> list[str]:
-    """Of ninja, which does not read the variable that CMake has for it."""
+    """For ninja, which does not read the variable that CMake has for it."""
     jobs = os.environ.get("CMAKE_BUILD_PARALLEL_LEVEL", "")
     if jobs and not (jobs.isascii() and jobs.isdecimal() and int(jobs) > 0):
         raise ValueError(

@@ -59,7 +59,7 @@ def kernel(
     Args:
         path_and_name: The library and the name of the kernel, as a text or a path:
             "./my_ops.so:LeakyRelu". The path is taken from the current folder at once, "~" is the
-            home folder. A library that was built anew is another one, also in the same process.
+            home folder. A library that was built again is another one, also in the same process.
         grad: What computes the gradient: the name of a gradient kernel, in the same library or
             with a path of its own, or a tuple of such names, for the gradient, the gradient of
             the gradient and so on. A gradient kernel takes the inputs, then one gradient for each
@@ -85,7 +85,7 @@ def kernel(
 
     Returns:
         The function. It takes arrays of JAX's, None and Python numbers, and tuples of arrays in
-        the place of several tensors, by position or by the names of the kernel's checks; optional
+        place of several tensors, by position or by the names of the kernel's checks; optional
         ones at the end may be left out. Several outputs are a tuple. Functions of the same kernel,
         attributes and options are equal.
 
@@ -119,20 +119,20 @@ def operator(
 
     It is called with the tensors of PyTorch's schema, in their order or by their names; those that
     may be None can be left out at the end. All other arguments are attributes, by the names and
-    with the defaults of the schema. Its gradient is that of PyTorch's autograd, of any order.
+    with the defaults of the schema. Its gradients are those of PyTorch's autograd.
     Results of int64, such as indices, need jax_enable_x64.
 
     Results whose sizes depend on values, as those of "aten::nonzero" do, and as nobody knows of an
     operator of another library that has no meta function, are computed twice outside of
     `jax.jit`: the first time for their sizes. Inside, give `out`, the largest that they can be:
-    the function then returns such arrays, with each result in the begin and zeros behind it, and
+    the function then returns such arrays, which begin with the results and end with zeros, and
     after them for each result its sizes, an int64 array.
 
     Args:
         name: "aten::topk" or, with an overload, "aten::max.dim"; without, the first overload that
             takes these attributes. Operators of other libraries, such as "torchvision::nms", can be
             named once the library is imported.
-        grad: As for `kernel`, in the place of PyTorch's autograd.
+        grad: As for `kernel`, instead of PyTorch's autograd.
         out: As for `kernel`; needed only where PyTorch cannot tell shapes without data.
         vmap_method: As for `kernel`.
         **attributes: The operator's other arguments: bool, int, float, str, lists of these, dtypes

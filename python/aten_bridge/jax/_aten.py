@@ -19,8 +19,7 @@ from aten_bridge._operators import (
     make_kernel,
     read_sizes,
 )
-from aten_bridge.jax._dtypes import DTYPES
-from aten_bridge.jax._host import HOST
+from aten_bridge.jax._host import DTYPES, HOST
 from aten_bridge.jax._inputs import Inputs
 from aten_bridge.jax._operator import Kernel
 from aten_bridge.jax._outputs import check_outputs
@@ -47,12 +46,12 @@ class Operator(Kernel):
         self._sizes: Operator | None = None
         self._padded: Operator | None = None  # this one, where `out` is the largest
         self._is_decided = self._out is None or model.function.task != CALL  # see _decide
-        # Of gradients too, which a program of jax.export may call before one is made here.
+        # Those of gradients too, which a program of jax.export may call before one is made here.
         self._handlers = [target_of(model.function, one) for one in OperatorFunction.symbols]
 
     @property
     def targets(self) -> tuple[str, ...]:
-        """The names of what XLA calls, of the operator and of gradients of any order.
+        """The names of what XLA calls, of the operator and of its gradients.
 
         As those of a kernel. Gradients by autograd have these two, whatever the operator.
         """
@@ -88,7 +87,7 @@ class Operator(Kernel):
     # ===--- sizes that depend on values ---===
 
     def _given(self, inputs: Inputs) -> list[Any]:
-        """For one that was told the largest results, their sizes stand behind them."""
+        """For one that was told the largest results, their sizes follow them."""
         results = super()._given(inputs)
         if self._model.function.task == PADDED:
             results += [jax.ShapeDtypeStruct((len(one.shape),), _INT64) for one in results]
@@ -111,7 +110,7 @@ class Operator(Kernel):
             self._sizes = Operator(for_task(self._model, SIZES))
         with jax.enable_x64(True) if hasattr(jax, "enable_x64") else _x64():
             (table,) = self._sizes._call(inputs)
-        if isinstance(table, jax.core.Tracer):  # of constants, inside of jax.jit
+        if isinstance(table, jax.core.Tracer):  # constants inside of jax.jit
             return None
         sizes = read_sizes(np.asarray(table).tolist())
         told = [(shape, _DTYPES[number]) for number, shape in sizes]

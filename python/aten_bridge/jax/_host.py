@@ -14,13 +14,17 @@ from aten_bridge._codec import (
     AttributeConverter,
     AttributeType,
     attribute_type,
+    dtypes_of,
     is_float,
 )
 from aten_bridge._function import Function, Host, open_kernel
 from aten_bridge._introspection import Attribute
 from aten_bridge._library import open_newest, parse_target
 from aten_bridge._text import as_float, is_utf8
-from aten_bridge.jax._dtypes import NAMES
+
+# By the bridge's names, and these.
+DTYPES = {name: jnp.dtype(dtype) for name, dtype in dtypes_of(jnp).items()}
+NAMES = {dtype: name for name, dtype in DTYPES.items()}
 
 # For the library: kNoneAttribute and kRowsPrefix of hosts/jax/attributes.h.
 NONE = "aten_bridge_none"
@@ -34,7 +38,7 @@ def plain_value(value: Any) -> Any:
     if isinstance(value, np.dtype) or (isinstance(value, type) and issubclass(value, np.generic)):
         try:
             dtype = np.dtype(value)
-        except TypeError:  # of a type without values, such as np.generic
+        except TypeError:  # a type without values, such as np.generic
             return value
         return NAMES.get(dtype, dtype.name)
     # What jax.numpy.float32 is: no type, but an object that has a dtype and makes arrays of it.

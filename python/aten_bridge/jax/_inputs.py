@@ -14,14 +14,14 @@ import numpy as np
 
 from aten_bridge._inputs import Fault, Reader, format_input
 from aten_bridge._text import as_float, format_value
-from aten_bridge.jax._dtypes import DTYPES, NAMES
+from aten_bridge.jax._host import DTYPES, NAMES
 
 
 class Inputs(NamedTuple):
     """The inputs of a call, those in tuples one by one."""
 
     texts: tuple[str, ...]  # as `kInputsAttribute` of the headers has them, or a Fault
-    shapes: tuple[tuple[int, ...] | None, ...]  # of arrays
+    shapes: tuple[tuple[int, ...] | None, ...]  # None where it is no array
     arrays: tuple[Any, ...]  # also of numbers; without those that are None
     types: tuple[str, ...]  # the texts without the values of numbers: "#float32=0" is "#float32"
 

@@ -13,8 +13,7 @@ import numpy as np
 
 from aten_bridge._kernel import KernelModel
 from aten_bridge._text import format_value, or_list
-from aten_bridge.jax._dtypes import DTYPES
-from aten_bridge.jax._host import HOST, NONE, for_xla
+from aten_bridge.jax._host import DTYPES, HOST, NONE, for_xla
 from aten_bridge.jax._inputs import Inputs, read_call
 from aten_bridge.jax._outputs import Output, check_outputs
 from aten_bridge.jax._programs import (
@@ -67,8 +66,8 @@ class Kernel:
     @functools.cached_property
     def _knows_numbers(self) -> bool:
         """Whether shapes may depend on the values of numbers among the inputs."""
-        kinds = self._model.description.inputs
-        return self._out is None and any(kind.startswith(("number", "value")) for kind in kinds)
+        inputs = self._model.description.inputs
+        return self._out is None and not all(one.is_tensor for one in inputs)
 
     @functools.cached_property
     def _key(self) -> Hashable:
@@ -88,7 +87,7 @@ class Kernel:
 
     def _check_kernel(self, out: Any) -> None:
         model, description = self._model, self._model.description
-        # Of a list's gradient the number of outputs is that of its tensors.
+        # A list's gradient has as many outputs as the list has tensors.
         if description is None or (description.takes_frame and not description.is_gradient):
             raise ValueError(
                 f"{model.name}: expected a kernel of tensors that was exported with "

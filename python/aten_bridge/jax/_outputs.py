@@ -11,7 +11,7 @@ import jax
 import numpy as np
 
 from aten_bridge._text import format_value, or_list
-from aten_bridge.jax._dtypes import DTYPES, NAMES
+from aten_bridge.jax._host import DTYPES, NAMES
 
 Output = tuple[tuple[int, ...], np.dtype]
 
@@ -46,7 +46,7 @@ def _fault(shape: Sequence[Any], dtype: Any) -> str:
     what = f"{NAMES[dtype]} {format_value(list(shape))}"
     if not all(isinstance(size, numbers.Integral) and size >= 0 for size in shape):
         return f"expected sizes of 0 or more, got {what}"
-    # Of no element too: strides are products of the others.
+    # Also where there is no element: strides are products of the other sizes.
     if math.prod(max(1, int(size)) for size in shape) * np.dtype(dtype).itemsize > _MOST_BYTES:
         return f"expected less than 2^63 bytes, got {what}"
     return ""

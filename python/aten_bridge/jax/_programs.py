@@ -66,7 +66,7 @@ def make_program(
 def allow_effects() -> None:
     """Lets functions with gradients of their own make calls that have effects.
 
-    JAX lets loops and branches make them; of `jax.custom_vjp` nobody has said so (0.6 and 0.10).
+    JAX lets loops and branches make them; `jax.custom_vjp` is not among these (0.6 and 0.10).
     Not of `jax.checkpoint`, which would make them twice.
     """
     from jax._src import effects, ffi

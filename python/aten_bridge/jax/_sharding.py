@@ -34,8 +34,8 @@ def _sharding_of(array: Any) -> NamedSharding | None:
 def gather(name: str, arrays: Sequence[Any]) -> tuple[tuple[Any, ...], Shardings]:
     """The arrays, whole on each device, and how those that were not were spread.
 
-    Warns of it whoever called the caller. Cotangents of such an array are spread as it was: so JAX
-    differentiates `reshard`.
+    A warning points at the caller's caller. Cotangents of such an array are spread as it was: JAX
+    differentiates `reshard` that way.
     """
     shardings = [*map(_sharding_of, arrays)]
     if not any(shardings):

@@ -21,7 +21,7 @@ _registered: dict[tuple[str, str], Library] = {}  # by target and platform, with
 def target_of(function: Function, symbol: str = "") -> str:
     """The name of a kernel's target, which is registered; of another `symbol` of its library's.
 
-    It has the identity of the file's content. So a library that was built anew is another target,
+    It has the identity of the file's content. So a library that was built again is another target,
     in the process that knows the old one too, and what `jax.export` has written finds the same
     library again in another process.
     """
@@ -36,7 +36,7 @@ def target_of(function: Function, symbol: str = "") -> str:
     is_cuda = function.description is not None and function.description.device == "cuda"
     platform = "CUDA" if is_cuda else "cpu"
     with _lock:
-        # Of two copies of a file XLA takes the first alone.
+        # XLA takes the first alone of two copies of a file.
         if (target, platform) not in _registered:
             capsule = jax.ffi.pycapsule(handler)
             jax.ffi.register_ffi_target(target, capsule, platform=platform)

@@ -106,20 +106,20 @@ def operator(
 
     It is called with the tensors of PyTorch's schema in their order, None for those that may be
     left out; all other arguments are attributes, by the names and with the defaults of the schema.
-    Its gradient is that of PyTorch's autograd, of any order; of integers it is zeros. Works in
+    Its gradients are those of PyTorch's autograd; for integers they are zeros. Works in
     graphs and outside, also where sizes are not known when a graph is compiled.
 
     Results whose sizes depend on values, as those of "aten::nonzero" do, and as nobody knows of an
     operator of another library that has no meta function, are computed twice outside of a graph:
     the first time for their sizes. For a graph give `out_shape` and `out_dtype`, the
-    largest that they can be: the operator then returns such tensors, with each result in the begin
-    and zeros behind it, and after them for each result its sizes, an int64 tensor.
+    largest that they can be: the operator then returns such tensors, which begin with the results
+    and end with zeros, and after them for each result its sizes, an int64 tensor.
 
     Args:
         name: "aten::topk" or, with an overload, "aten::max.dim"; without, the first overload that
             takes these attributes. Operators of other libraries, such as "torchvision::nms", can be
             named once the library is imported.
-        grad: As for `kernel`, in the place of PyTorch's autograd.
+        grad: As for `kernel`, instead of PyTorch's autograd.
         out_shape: As for `kernel`; needed only where PyTorch cannot tell shapes without data.
         out_dtype: The same.
         **attributes: The operator's other arguments: bool, int, float (float64, exactly), str,

@@ -12,8 +12,7 @@ from aten_bridge import _operators
 from aten_bridge._introspection import DependsOnValues
 from aten_bridge._kernel import KernelModel
 from aten_bridge._operators import CALL, PADDED, SIZES, OperatorFunction, for_task
-from aten_bridge.mindspore._dtypes import DTYPES, TENSOR_TYPES
-from aten_bridge.mindspore._host import HOST
+from aten_bridge.mindspore._host import DTYPES, HOST, TENSOR_TYPES
 from aten_bridge.mindspore._infer import Outcome, is_function, make_outcome
 from aten_bridge.mindspore._inputs import Inputs, read_call, read_infer, with_plain_numbers
 from aten_bridge.mindspore._operator import Kernel
@@ -35,7 +34,7 @@ def make_operator(
 
 
 def _with_sizes(out_shape: Any, out_dtype: Any) -> tuple[Callable, Callable]:
-    """Functions as `ops.Custom` has them, for the results and, behind them, for each its sizes."""
+    """Functions as `ops.Custom` has them, for the results and, after them, for each its sizes."""
 
     def shapes(*inputs: Any) -> tuple[tuple[int, ...], ...]:
         given = out_shape(*inputs) if callable(out_shape) else out_shape
@@ -59,7 +58,7 @@ class Operator(Kernel):
         super().__init__(model, *args, **kwargs)
         self._sizes: Operator | None = None
         self._depends_on_values = False
-        self._measured: tuple[Any, Outcome] | None = None  # of the call that is running
+        self._measured: tuple[Any, Outcome] | None = None  # the running call's
         self._is_decided = self._given_out is None or model.function.task != CALL  # see _decide
         if model.function.overload.is_random:
             # A graph keeps its results where a cell is computed again: it would draw others.

@@ -34,7 +34,7 @@ _PREPARE = "aten-bridge prepare-mindspore"
 class NativeCaller(NamedTuple):
     """What calls kernels in PyNative mode."""
 
-    path: Path | None  # of the module; None: ops.Custom calls them
+    path: Path | None  # the module's; None: ops.Custom calls them
     reason: str  # why there is no module; else ""
 
     def __bool__(self) -> bool:

@@ -8,15 +8,24 @@ import os
 from pathlib import Path
 from typing import Any
 
+import mindspore as ms
 import numpy as np
 from mindspore import nn, ops
+from mindspore.common.dtype import TensorType
 
 from aten_bridge import _library
-from aten_bridge._codec import AttributeConversionError, AttributeConverter
+from aten_bridge._codec import AttributeConversionError, AttributeConverter, dtypes_of
 from aten_bridge._function import Function, Host, open_kernel
 from aten_bridge._library import open_library
 from aten_bridge._text import as_float, format_value, is_utf8
-from aten_bridge.mindspore._dtypes import NAMES
+
+# ===--- dtypes ---===
+
+DTYPES = dtypes_of(ms)  # by the bridge's names
+NAMES = {dtype: name for name, dtype in DTYPES.items()}
+OTHERS = (ms.hifloat8, ms.qint4x2)  # MindSpore's, which PyTorch has not
+# With ms.float32 in place of its tensor type, graph mode makes Python numbers of 0-dim results.
+TENSOR_TYPES = {name: TensorType(dtype) for name, dtype in DTYPES.items()}
 
 # ===--- attributes ---===
 
@@ -76,7 +85,7 @@ def _name_fault(name: str, cure: str, taken: set[str] = _TAKEN) -> str:
 
 
 def check_name(function: Function, name: Any) -> None:
-    """Raises TypeError unless an operator can be given an attribute of this name, whose ever."""
+    """Raises TypeError unless an operator can be given an attribute of this name."""
     if not isinstance(name, str):
         raise TypeError(
             f"{function.name}: expected the name of an attribute as a str, got {format_value(name)}"

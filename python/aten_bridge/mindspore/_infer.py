@@ -11,7 +11,7 @@ from mindspore.common.dtype import TensorType, Type
 
 from aten_bridge._kernel import KernelModel
 from aten_bridge._text import format_value
-from aten_bridge.mindspore._dtypes import NAMES, OTHERS
+from aten_bridge.mindspore._host import NAMES, OTHERS
 from aten_bridge.mindspore._inputs import Inputs
 
 

@@ -14,15 +14,14 @@ from mindspore.common.dtype import TensorType
 
 from aten_bridge._codec import AttributeConversionError
 from aten_bridge._inputs import Fault, Reader, format_input
-from aten_bridge.mindspore._dtypes import DTYPES, NAMES
-from aten_bridge.mindspore._host import CONVERTER
+from aten_bridge.mindspore._host import CONVERTER, DTYPES, NAMES
 
 
 class Inputs(NamedTuple):
     """The inputs of a call, those in tuples one by one."""
 
     texts: tuple[str, ...]  # as `kInputsAttribute` has them, or a Fault
-    shapes: tuple[tuple[int, ...] | None, ...]  # of tensors
+    shapes: tuple[tuple[int, ...] | None, ...]  # None where it is no tensor
     layout: tuple[int | None, ...]  # for each argument: None, or the length of a tuple
 
     @property

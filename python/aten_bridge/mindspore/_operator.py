@@ -18,9 +18,8 @@ from mindspore.ops.signature import make_sig
 from aten_bridge._inputs import is_tensor
 from aten_bridge._kernel import KernelModel
 from aten_bridge.mindspore._caller import make_caller
-from aten_bridge.mindspore._dtypes import NAMES, TENSOR_TYPES
 from aten_bridge.mindspore._gradient import MissingGradient, make_bprop, record
-from aten_bridge.mindspore._host import check_name, is_bprop
+from aten_bridge.mindspore._host import NAMES, TENSOR_TYPES, check_name, is_bprop
 from aten_bridge.mindspore._infer import (
     Outcome,
     check_given,
@@ -46,11 +45,11 @@ _COUNTED = "aten_bridge_counted"  # kCountedAttribute of the same
 _OUTPUTS = "aten_bridge_outputs"
 _CALL = "aten_bridge_call"
 _SERIAL_NUMBER = "aten_bridge_serial_number"
-_MAX_ELEMENTS = 2**48  # of a result that no memory holds, about which ops.Custom has the words
+_MAX_ELEMENTS = 2**48  # no memory holds such a result; ops.Custom says so
 
 _serial_numbers = itertools.count()
 
-_MAX_OUTCOMES = 1024  # of one operator
+_MAX_OUTCOMES = 1024  # for one operator
 
 
 class Kernel(ops.Custom):
@@ -91,7 +90,7 @@ class Kernel(ops.Custom):
         self._is_traced = False  # one node of a graph that ms.jit(capture_mode="trace") records
         self._thread: int | None = None  # the one that calls this operator; others have copies
         self._copies: dict[int, Kernel] = {}  # by thread
-        self._lock = threading.Lock()  # of both
+        self._lock = threading.Lock()  # guards both
         self._caller: Any = None  # the native caller of this operator; False: it has none
         self._function: Callable | None = None  # its function, once it has been called
         # In PyNative mode MindSpore keeps kernels by function, inputs and attributes: without a
@@ -119,7 +118,7 @@ class Kernel(ops.Custom):
     def _set_signature(self, model: KernelModel) -> None:
         """Lets graphs name inputs, and leave out last ones that are optional."""
         description, function = model.description, model.function
-        if description is None or description.is_gradient or "tensors" in description.inputs:
+        if description is None or description.is_gradient or description.list_index is not None:
             return  # as many as are given
         left = function.first_optional
         if left < len(description.inputs):
@@ -226,7 +225,7 @@ class Kernel(ops.Custom):
             if result is not NotImplemented:
                 return result
         if self._given_out is None and self.bprop is None:
-            # With a tuple first MindSpore (2.10) mixes up the gradients of what is behind it.
+            # With a tuple first MindSpore (2.10) mixes up the gradients of what follows it.
             args = flattened(args)
         # The graph that ms.jit(capture_mode="trace") records has the very operator that is called.
         operator = self._traced() if jit_context() else self
@@ -251,7 +250,7 @@ class Kernel(ops.Custom):
         types = [outcome.dtype] if is_one else outcome.dtype
         dtypes = [NAMES.get(one.element_type(), "") for one in types]
         is_too_large = any(math.prod(shape) > _MAX_ELEMENTS for shape in shapes)
-        if not (dtypes and all(dtypes)) or is_too_large:  # of a dtype that MindSpore alone has
+        if not (dtypes and all(dtypes)) or is_too_large:  # MindSpore alone has the dtype
             return NotImplemented
         if not keeps:
             return self._caller.call_once(args, dtypes, shapes)

@@ -87,7 +87,7 @@ def prepare(verbose: bool = False) -> tuple[Path, bool]:
         with tempfile.TemporaryDirectory(dir=folder) as temporary:
             made = Path(temporary) / NAME
             compile_caller(made, verbose)
-            os.replace(made, path)  # at once, for whoever looks for it meanwhile
+            os.replace(made, path)  # at once, for processes that look for it meanwhile
     return path, True
 
 

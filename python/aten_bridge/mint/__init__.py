@@ -3,7 +3,7 @@
     python -m aten_bridge.mint train.py
 
 runs a program with the library of kernels and with the functions that stand in for those of mint
-that no kernel can mend, with OMP_WAIT_POLICY=passive unless the variable is set, which is faster
+that no kernel can correct, with OMP_WAIT_POLICY=passive unless the variable is set, which is faster
 beside MindSpore's threads, and makes MindSpore wait for each operator: an error is raised by the
 line that it belongs to, and small operators take a fraction of the time. `--queues` before the
 program's name leaves MindSpore the queues between its threads. In a program
@@ -208,7 +208,7 @@ def _check_that_mindspore_uses_it() -> None:
 
 
 def _check_names_left(names: str, kernels: ctypes.CDLL) -> None:
-    """Of operators that are left to MindSpore, between commas: a mistyped one would do nothing."""
+    """Operators that are left to MindSpore, between commas: a mistyped one would do nothing."""
     for name in filter(None, names.split(",")):
         if not hasattr(kernels, name):
             raise ValueError(

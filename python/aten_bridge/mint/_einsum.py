@@ -41,7 +41,7 @@ def _named(arguments):
 
 
 def _labels(equation, ndims):
-    """Of the operands' dimensions and of the output's; those of "..." count from the end."""
+    """Labels of the operands' dimensions and of the output's; those of "..." count from the end."""
     inputs, arrow, output = equation.replace(" ", "").partition("->")
     terms = inputs.split(",")
     if len(terms) != len(ndims):
@@ -79,7 +79,7 @@ def _labels(equation, ndims):
 
 
 def _diagonal(operand, labels):
-    """Of dimensions with the same label, their diagonal."""
+    """The diagonal of dimensions with the same label."""
     for label in dict.fromkeys(labels):
         while labels.count(label) > 1:
             i = labels.index(label)
@@ -116,7 +116,7 @@ def _broadcast(operand, labels, other, others):
 
 
 def _product(a, of_a, b, of_b, kept):
-    """Of two operands, as a product of batches of matrices; sums over the labels not kept."""
+    """Contracts two operands as batches of matrices; sums over the labels not kept."""
     a, of_a = _broadcast(a, of_a, b, of_b)
     b, of_b = _broadcast(b, of_b, a, of_a)
     a, of_a = _summed(a, of_a, [*kept, *of_b])
@@ -135,7 +135,7 @@ def _product(a, of_a, b, of_b, kept):
     columns = [label for label in of_b if label not in of_a]
 
     labels = [*batch, *rows, *columns]
-    if not both:  # of any two dtypes
+    if not both:  # any two dtypes
         a, b = _along(a, of_a, labels), _along(b, of_b, labels)
         return a * b, labels
     if a.dtype != b.dtype:

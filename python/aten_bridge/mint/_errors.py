@@ -25,7 +25,7 @@ _depth = 0
 
 
 def _unwinding(original: Callable) -> Callable:
-    """Of a function whose first argument is what is differentiated, or a cell that is called."""
+    """For a function whose first argument is what is differentiated, or a cell that is called."""
 
     @functools.wraps(original)
     def run(differentiated, /, *arguments, **keywords):

@@ -32,8 +32,8 @@ class _Graph:
         self.parameters = re.findall(r"%\w+", parameters)
         self.operators, self.inputs = {}, {}
         self.numbers = {}  # the first of each node, which is a view's dimension
-        self.names = []  # of methods that are left to Python
-        self.calls = {}  # of other graphs, by the nodes
+        self.names = []  # the names of methods that are left to Python
+        self.calls = {}  # calls of other graphs, by node
         self.results = {}  # the graphs that a node may be the result of
         self.loops = set()  # the nodes that write in one
         self.writes = {}  # the operator that writes and what it writes, by the nodes

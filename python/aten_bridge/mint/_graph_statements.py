@@ -74,7 +74,7 @@ def index_put_(x, indices, values, accumulate=False):
 
 @inlined
 def abs_(x):
-    """Of complex numbers a graph's method is complex."""
+    """A graph's method is complex for complex numbers."""
     return mint.abs(x) if _is_tensor(x) else x.abs()
 
 
@@ -88,7 +88,7 @@ def builtin_abs(x):
 
 @inlined
 def clamp(x, *bounds, **keywords):
-    """Of two dtypes a graph's method has gradients of the common one."""
+    """A graph's method has gradients of the common dtype of two."""
     return mint.clamp(x, *bounds, **keywords) if _is_tensor(x) else x.clamp(*bounds, **keywords)
 
 
@@ -210,7 +210,7 @@ def like(node: ast.AST, other: ast.AST) -> ast.AST:
 
 
 class Rewriter(ast.NodeTransformer):
-    """Of functions that write: takes statements apart that write to views in other sizes."""
+    """In functions that write: takes statements apart that write to views in other sizes."""
 
     count = 0
 
@@ -304,7 +304,7 @@ class Rewriter(ast.NodeTransformer):
 
 
 class MethodRewriter(ast.NodeTransformer):
-    """Of all functions: methods that graphs have wrong, or take for others of their names."""
+    """In all functions: methods that graphs have wrong, or take for others of their names."""
 
     def visit_Call(self, node):
         node = self.generic_visit(node)

@@ -146,7 +146,7 @@ class _GradientsLostError(RuntimeError):
 
 
 def _check_gradients(graphs: dict, text: str, has_closures: bool) -> None:
-    """Of a function that writes to views MindSpore makes what it reads of others further inputs.
+    """For a function that writes to views MindSpore makes what it reads of others further inputs.
 
     It then takes their gradients for those of the inputs, and has 0 for those of Parameters.
     """
@@ -254,7 +254,7 @@ def _checking(original: Callable) -> Callable:
                 return compile_checked(self, *arguments, **keywords)
             except _GradientsLostError as error:
                 mistake = RuntimeError(str(error))
-            except RuntimeError as error:  # of MindSpore's own, where it makes Parameters inputs
+            except RuntimeError as error:  # MindSpore's own, where it makes Parameters inputs
                 mistake = error
                 if "Framework Unexpected Exception" not in str(error) or not _sites:
                     raise

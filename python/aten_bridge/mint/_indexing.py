@@ -97,7 +97,7 @@ _getitem, _setitem = Tensor.__getitem__, Tensor.__setitem__
 
 
 def _without_large_masks(index):
-    """Of a mask of several dimensions beside other parts MindSpore reads a wrong one."""
+    """MindSpore reads a wrong mask of several dimensions beside other parts."""
     if not isinstance(index, tuple):
         return index
     parts = []
@@ -185,7 +185,7 @@ def _view(self, index):
 @method
 def __getitem__(self, index):
     index = _without_large_masks(index)
-    if self.dtype == ms.bfloat16:  # of slices MindSpore has the gradient in other dtypes only
+    if self.dtype == ms.bfloat16:  # MindSpore has gradients of slices in other dtypes only
         view = _view(self, index)
         if view is self:  # x[...]
             return self
@@ -283,7 +283,7 @@ def roll(input, shifts, dims=None):
 
 @replaces("repeat_interleave")
 def repeat_interleave(input, repeats=None, dim=None, *, output_size=None):
-    if repeats is None:  # of each place as often as it says
+    if repeats is None:  # each index as often as its value
         input, repeats = mint.arange(input.shape[0]), input
     if isinstance(repeats, (tuple, list)) and len(repeats) == 0:  # which ends MindSpore's process
         raise ValueError("repeat_interleave: expected one repeat, or one for each place, got ()")

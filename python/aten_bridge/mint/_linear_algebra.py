@@ -16,7 +16,7 @@ def vdot(input, other):
     return mint.dot(ops.conj(input) if input.is_complex() else input, other)
 
 
-@replaces("outer")  # of two dtypes MindSpore has no gradient
+@replaces("outer")  # MindSpore has no gradient for two dtypes
 def outer(input, vec2):
     if input.dtype == vec2.dtype:
         return _outer(input, vec2)

@@ -69,7 +69,7 @@ _max, _min, _median = (_function_of(name) for name in ("max", "min", "median"))
 _std, _var, _sort, _topk = (_function_of(name) for name in ("std", "var", "sort", "topk"))
 _argmax, _argmin, _argsort = (_function_of(f"arg{name}") for name in ("max", "min", "sort"))
 _count_nonzero, _nansum = _function_of("count_nonzero"), _function_of("nansum")
-# Of integers in their own dtype: what a graph takes for the method with `dim` has it.
+# For integers in their own dtype: what a graph takes for the method with `dim` has it.
 _cumsum = original_of("cumsum")
 _older_std, _older_var, _older_max, _older_min = map(_older_of, ("std", "var", "max", "min"))
 # What calls by the keywords of MindSpore's older methods call, where that has another result.
@@ -164,7 +164,7 @@ def count_nonzero(input, axis=None, keep_dims=None, dtype=None):
 
 @_in_graphs
 def cumsum(input, axis=None, dtype=None):
-    if axis is None:  # of all elements in their order, which PyTorch has not
+    if axis is None:  # all elements in their order, which PyTorch has not
         return _older_cumsum(input, axis, dtype)
     return _cumsum(input, axis, dtype=dtype)
 
@@ -332,7 +332,7 @@ for _function in (addcmul, diff, flip, ptp, trace):
 
 
 def _numpy_argmin(a, axis=None):
-    """Of mindspore.numpy, which calls the method by positions, and means the older one."""
+    """For mindspore.numpy, which calls the method by positions, and means the older one."""
     return _argmin_of_numpy(a, axis).astype(int32)
 
 
@@ -349,7 +349,7 @@ _norm = _function_of("norm")
 
 
 def _norm_or(older: Callable) -> Callable:
-    """Of matrices the older one has other norms: it is left for norms that are not of vectors."""
+    """The older one has other norms of matrices: it is left for norms that are not of vectors."""
 
     def norm(input, p=None, dim=None, keepdim=False, *, ord=None, dtype=None):
         p = ord if p is None else p

@@ -12,7 +12,7 @@ from mindspore.ops.primitive import constexpr
 from aten_bridge.mint._numbers import INTEGERS
 from aten_bridge.mint._replace import REPLACED, is_known, named_as, original_of
 
-_RANKS = {  # of two the larger counts, of two equal ones the next
+_RANKS = {  # the larger of two counts; of two equal ones, the next
     **{ms.bool_: 0, ms.uint8: 1, ms.int8: 1, ms.int16: 2, ms.int32: 3, ms.int64: 4},
     **{ms.float16: 5, ms.bfloat16: 5, ms.float32: 6, ms.float64: 7},
     **{ms.complex64: 8, ms.complex128: 9},

@@ -38,7 +38,7 @@ def any_(input, dim=None, keepdim=False):
 
 @replaces("all")
 def all_(input, dim=None, keepdim=False):
-    if isinstance(dim, (tuple, list)) and len(dim) == 0:  # of no dimension: each element's own
+    if isinstance(dim, (tuple, list)) and len(dim) == 0:  # no dimension: each element's own
         return input if input.dtype == ms.uint8 else input.astype(ms.bool_)
     result = _all(input, dim, keepdim)
     return result.astype(ms.uint8) if input.dtype == ms.uint8 else result

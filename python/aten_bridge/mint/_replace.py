@@ -1,6 +1,6 @@
 """How the functions of this package come into the places of MindSpore's.
 
-When a room is imported, it says what its functions stand in for, and keeps what it needs of
+When a module is imported, it says what its functions stand in for, and keeps what it needs of
 MindSpore's own (`_clamp = mint.clamp`). `install` puts all of them in their places: after that the
 names of MindSpore's are those of the functions here.
 """
@@ -22,13 +22,13 @@ from mindspore.ops.functional import isconstant
 # MindSpore's own, by the function that stands in for it, and the methods of tensors.
 REPLACED: list[tuple[Callable, Callable]] = []
 METHODS: dict[str, Callable] = {}
-# Of those, what graph mode takes: MindSpore's operator whose defaults are those of the function.
+# What graph mode takes of those: MindSpore's operator whose defaults are those of the function.
 IN_GRAPHS: dict[str, tuple[Callable, str]] = {}
-# Of operators, in PyNative mode, and of layers.
+# For operators, in PyNative mode, and for layers.
 WITHIN: list[tuple[type, str, Callable]] = []
 
 
-# Of a function that makes views, or writes: in graphs each call gets a copy of it before gradients
+# For a function that makes views, or writes: in graphs each call gets a copy of it before gradients
 # are taken. MindSpore differentiates what is written to a view in the graph that makes it alone.
 inlined = core(force_inline=True)
 

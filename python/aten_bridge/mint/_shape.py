@@ -47,7 +47,7 @@ _split = Tensor.split
 
 @method
 def split(self, *arguments, **keywords):
-    """Of an empty dimension there is one part, of which PyTorch's operator makes none here."""
+    """An empty dimension has one part, of which PyTorch's operator makes none here."""
     if 0 not in self.shape:
         return _split(self, *arguments, **keywords)
     names = {"split_size": "split_size_or_sections", "dim": "axis"}

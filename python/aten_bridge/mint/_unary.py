@@ -90,7 +90,7 @@ _complex_abs = ops.ComplexAbs()
 
 
 def _real_abs(original: Callable) -> Callable:
-    """Of complex numbers MindSpore's is complex."""
+    """MindSpore's is complex for complex numbers."""
 
     def compute(input):
         if is_known(input) and is_complex(input):

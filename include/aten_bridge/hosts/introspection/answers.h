@@ -163,6 +163,13 @@ class AttributesAsJson final : public AttributeVisitor {
   std::string& json_;
 };
 
+[[gnu::cold]] inline InputKind input_kind(const ParameterInfo& input) {
+  if (input.kind == ParameterKind::kNumber) {
+    return input.number >= ScalarInputType::kInts ? InputKind::kValue : InputKind::kNumber;
+  }
+  return input.kind == ParameterKind::kTensorList ? InputKind::kTensors : InputKind::kTensor;
+}
+
 [[gnu::cold]] ATEN_BRIDGE_INLINE std::string description(const KernelBase& kernel,
                                                          at::DeviceType device, const char* hosts) {
   const KernelDescriptor& info = kernel.info;
@@ -177,16 +184,9 @@ class AttributesAsJson final : public AttributeVisitor {
     const ParameterInfo& binding = info.bindings[i];
     const OperandCheck* check = find_check(info, Role::kInput, i);
     text.append(i == 0 ? "[" : ", [");
-    append_json(text,
-                binding.kind == ParameterKind::kTensorList ? "tensors"
-                : binding.kind == ParameterKind::kNumber && binding.number >= ScalarInputType::kInts
-                    ? "value"
-                : binding.kind == ParameterKind::kNumber
-                    ? (binding.optional ? "number or None" : "number")
-                    : (binding.optional ? "tensor or None" : "tensor"));
-    text += ", ";
     append_json(text, check == nullptr ? "" : check->name());
-    text += ']';
+    text += join({", ", static_cast<int>(input_kind(binding)), ", "});
+    text.append(binding.optional ? "true]" : "false]");
   }
   text += join({"], \"outputs\": ", info.outputs});
   text.append(", \"meta\": ").append(info.has_meta ? "true" : "false");
@@ -256,10 +256,11 @@ class FaultsAsJson final : public AttributeFaults {
 inline TableEntry* first_entry = nullptr;
 inline TableEntry** end_of_entries = &first_entry;
 
-/// Whether anybody has asked the library, who is told then what did not become an operator.
+/// Whether a Python module, which says what matters to its host, has asked the library.
 inline bool is_asked = false;
 
 [[gnu::cold]] inline const char* describe_library() {
+  is_asked = true;
   std::string json = join({R"({"pytorch": ")", TORCH_VERSION_MAJOR, ".", TORCH_VERSION_MINOR,
                            R"(", "cxx11_abi": )", _GLIBCXX_USE_CXX11_ABI != 0 ? "true" : "false",
                            R"(, "fault": )"});

@@ -19,22 +19,25 @@
 
 namespace aten_bridge::detail {
 
-/// Of the structures below and of what is said in JSON: the module refuses another one.
-constexpr int kPythonInterface = 3;
+/// The version of the structures below and of the JSON: the module refuses another one.
+constexpr int kPythonInterface = 4;
 
 /// One input: a tensor, None, or a number. The module declares the same structures.
 struct PythonInput {
   const char* text;  // as in `kInputsAttribute`
   int ndim;
-  const int64_t* sizes;  // of a tensor
+  const int64_t* sizes;  // null where it is no tensor
 };
 
 struct PythonAttribute {
   const char* name;
   int type;          // an AttributeType
-  int64_t size;      // of a list
+  int64_t size;      // how many elements, or characters
   const void* data;  // int64_t (also of bools), double, char, or attributes of a list's own
 };
+
+/// What an input of a kernel may be given. The module declares the same.
+enum class InputKind : std::uint8_t { kTensor, kTensors, kNumber, kValue };
 
 /// Instead of a number of inputs: the question is about the attributes alone.
 constexpr int kAttributesAlone = -1;
@@ -70,7 +73,7 @@ constexpr int kAttributesAlone = -1;
 struct LibraryTable {
   // These three are the same in every interface.
   int interface;
-  const char* version;  // of the header
+  const char* version;  // the header's
   /// Gives up the operator of PyTorch's of that name on a device of that number, which another
   /// library takes over; null where PyTorch is no host.
   void (*release)(const char* qualified_name, int device);
@@ -104,9 +107,10 @@ class TableEntry {
 };
 
 /// What a kernel is, in JSON: {"name": "LeakyRelu", "hosts": ["MINDSPORE"], "device": "cpu",
-/// "inputs": [["tensor", "x"], ...], "outputs": 1, "meta": true, "gradient": false, "side_effect":
+/// "inputs": [["x", 0, false], ...], "outputs": 1, "meta": true, "gradient": false, "side_effect":
 /// false, "attributes": [["negative_slope", 2, "a float", false], ...]}. An input has its name from
-/// its check or "", an attribute the number of its type and whether the operator must set it.
+/// its check or "", its InputKind and whether it may be None, an attribute the number of its type,
+/// what errors call that, and whether the operator must set it.
 ATEN_BRIDGE_INLINE std::string description(const KernelBase& kernel, at::DeviceType device,
                                            const char* hosts);
 

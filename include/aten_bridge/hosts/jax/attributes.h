@@ -31,15 +31,15 @@ inline constexpr std::string_view kRowsPrefix = "aten_bridge_rows_";
 /// One attribute's value, as it lies in XLA's memory.
 struct JaxValue {
   int type = 0;
-  int dtype = 0;  // of scalars and arrays
+  int dtype = 0;  // for scalars and arrays
   const void* data = nullptr;
-  std::size_t count = 0;  // of elements, or of characters
+  std::size_t count = 0;  // how many elements, or characters
   std::size_t bytes = 0;
 
   bool is_array(int of) const { return type == xla::Attributes::kArray && dtype == of; }
   bool is_scalar(int of) const { return type == xla::Attributes::kScalar && dtype == of; }
 
-  /// Reads a scalar of that dtype, which is a T in C++; false if it is none.
+  /// Reads a scalar of that dtype, which is a T in C++; false if it is not one.
   template <class T, class To>
   bool read(int of, To& to) const {
     if (!is_scalar(of)) {

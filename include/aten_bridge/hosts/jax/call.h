@@ -95,8 +95,8 @@ class JaxCall : public HostCallDefaults {
     }
   }
 
-  /// XLA's threads take denormal numbers for zeros (jaxlib 0.6 and 0.10): a kernel computes the
-  /// same bits in all hosts. KernelScope makes it as it was.
+  /// XLA's threads take denormal numbers for zeros (jaxlib 0.6 and 0.10): results are bitwise
+  /// equal in all hosts. KernelScope restores what was set.
   static void invoke(const KernelBase& kernel, const Arguments& arguments) {
 #ifdef __SSE__
     constexpr unsigned int kFlushes = 0x8040;  // flush to zero, denormals are zeros

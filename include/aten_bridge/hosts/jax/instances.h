@@ -91,7 +91,7 @@ class JaxInstances : private InstanceCache<JaxCacheEntry> {
   }
 
  private:
-  /// The attributes as they are kept; throws `Error` for what is none.
+  /// The attributes as they are kept; throws `Error` for anything else.
   [[gnu::cold]] static JaxCacheEntry read(const char* operator_name,
                                           const xla::Attributes& attributes) {
     Report report(operator_name);

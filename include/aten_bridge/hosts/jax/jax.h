@@ -39,7 +39,7 @@ xla::Error* call_from_jax(const char* operator_name, FindForJax* find, JaxKernel
 
 #pragma GCC visibility pop
 
-/// Also a handler of XLA's.
+/// The kernel is also a handler of XLA's.
 #define ATEN_BRIDGE_ENTRY_JAX(Name)                                                        \
   static ::aten_bridge::detail::JaxKernel aten_bridge_of_jax_##Name{                       \
       &aten_bridge_kernel_##Name.kernel, &decltype(aten_bridge_kernel_##Name)::call_sites, \

@@ -124,7 +124,7 @@ struct PluginShapes {
 };
 
 /// The class of the last argument of a kernel of MindSpore's op plugin, KernelInputInfo (2.10), as
-/// `AotExtra` is that of the other door.
+/// `AotExtra` is that of the other entry point.
 struct __attribute__((visibility("default"))) PluginInputs {
   virtual ~PluginInputs() = default;
   virtual bool is_scalar(std::size_t index) = 0;  // a value of Python's, not a tensor
@@ -138,7 +138,7 @@ struct __attribute__((visibility("default"))) PluginInputs {
   virtual std::vector<std::vector<int64_t>> get_int_lists(std::size_t index) = 0;
   virtual std::vector<std::vector<double>> get_float_lists(std::size_t index) = 0;
   virtual int type_id(std::size_t index) = 0;
-  virtual std::optional<Layout> layout(std::size_t index) = 0;  // of none: row-major, dense
+  virtual std::optional<Layout> layout(std::size_t index) = 0;  // nullopt: row-major, dense
   virtual PluginShapes* shapes() = 0;
   virtual void set_shapes(std::unique_ptr<PluginShapes> shapes) = 0;
 

@@ -88,7 +88,7 @@ class CallFrame {
   /// The number of the CUDA device that the operands are on; -1 for the memory of the CPU.
   int cuda_device() const noexcept { return cuda_device_; }
 
-  /// For who has looked at the operands: those of a kernel are looked at before it runs.
+  /// Without checks, since a kernel's operands are checked before it runs.
   void set_cuda_device(int device) noexcept { cuda_device_ = device; }
 
   int workspace_count() const noexcept {

@@ -108,7 +108,7 @@ inline HookMemory& hook_memory(const KernelBase& kernel) {
     input.sizes =
         given_sizes(ndims, shapes, i, join({kernel.info.operator_name, ": ", operand.text()}));
     if (!input.typed) {
-      input.dtype = memory.tensors[i].dtype;  // of the call before: a guess
+      input.dtype = memory.tensors[i].dtype;  // the last call's: a guess
     }
     memory.tensors[i].sizes = input.sizes;
   }

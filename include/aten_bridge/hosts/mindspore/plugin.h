@@ -97,7 +97,7 @@ class MindSporePlugin : public MindSporeCall {
     }
   }
 
-  /// Of the results, where they are known after the run only.
+  /// The results' sizes, where they are known after the run only.
   std::vector<std::vector<int64_t>>* result_sizes() { return &sizes_; }
   __attribute__((no_sanitize("vptr"))) void publish_sizes() {
     auto shapes = std::make_unique<PluginShapes>();
@@ -139,7 +139,7 @@ class MindSporePlugin : public MindSporeCall {
   }
 
   static at::ScalarType wider_unsigned(at::ScalarType type) {
-    switch (static_cast<int>(type)) {  // which PyTorch has from 2.3 on, by these numbers
+    switch (static_cast<int>(type)) {  // PyTorch has these numbers from 2.3 on
       case 27:                         // uint16
         return at::kInt;
       case 28:  // uint32

@@ -15,7 +15,7 @@
 #include <vector>
 
 #if TORCH_VERSION_MAJOR > 2 || TORCH_VERSION_MINOR >= 4
-// Of <ATen/autocast_mode.h>, which includes all of ATen: with what else did, three of the 18
+// Declared in <ATen/autocast_mode.h>, which includes all of ATen: with others, three of the 18
 // seconds that cmake/package/aten_bridge.cpp took for PyTorch (2.11, g++ 12, -O2).
 namespace at::autocast {
 TORCH_API at::ScalarType get_autocast_dtype(at::DeviceType device_type);

@@ -216,7 +216,7 @@ class PyTorchAutograd final : public c10::OperatorKernel {
         any_tensor(arguments, count, [](const at::Tensor& t) { return t.requires_grad(); });
     check_forward_mode(arguments, count);
     NodePointer node;
-    Tensors outs;  // which the stack drops
+    Tensors outs;  // kept here, since the stack drops them
     if (is_out_) {
       TORCH_CHECK(!records, operator_.info().operator_name,
                   ": expected tensors that need no gradient where out is given, got one that ",

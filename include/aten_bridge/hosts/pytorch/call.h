@@ -285,7 +285,7 @@ class PyTorchCall {
   }
 
   /// What the meta function tells. To one that asks for sizes as numbers symbols are made numbers,
-  /// by PyTorch's guards: it compiles anew for other sizes, or says that they cannot be known.
+  /// by PyTorch's guards: it compiles again for other sizes, or says that they cannot be known.
   Tensors infer() {
     try {
       return kernel_.kernel->infer(arguments_);
@@ -441,10 +441,10 @@ class PyTorchCall {
   Arguments arguments_;
   Tensors list_;
   c10::SmallVector<Operand, 5> operands_;
-  int described_ = 0;                          // that an error's text tells
-  std::optional<c10::Device> device_;          // of the first tensor
-  KeptSizes sizes_;                            // of operands whose sizes are symbols
-  c10::SmallVector<int64_t, 8> sizes_before_;  // of the outputs, before the body
+  int described_ = 0;                          // how many operands an error's text tells of
+  std::optional<c10::Device> device_;          // the first tensor's
+  KeptSizes sizes_;                            // for operands whose sizes are symbols
+  c10::SmallVector<int64_t, 8> sizes_before_;  // the outputs', before the body
 };
 
 }  // namespace aten_bridge::detail

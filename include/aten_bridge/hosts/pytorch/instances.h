@@ -108,7 +108,7 @@ inline bool is_same_other(const c10::IValue& a, const c10::IValue& b) {
   if (a.isList() && b.isList()) {
     const auto& x = a.toListRef();
     const auto& y = b.toListRef();
-    if (x.empty() && y.empty()) {  // a list of floats is none of ints
+    if (x.empty() && y.empty()) {  // a list of floats is not one of ints
       return *a.toList().elementType() == *b.toList().elementType();
     }
     return x.size() == y.size() && std::equal(x.begin(), x.end(), y.begin(), is_same_value);
@@ -155,7 +155,7 @@ class PyTorchInstances {
       made.instance = kernel.make_instance(StackAttributes(attributes, values), report);
       report.raise_if_failed();
       for (std::size_t i = 0; i < attributes.size(); ++i) {
-        // A list is the caller's, who may change it.
+        // The caller may change its list.
         made.values.push_back(values[i].isList() ? values[i].deepcopy() : values[i]);
       }
       return made;

@@ -1,5 +1,5 @@
 // PyTorch's dispatcher as a host: a kernel is the operator torch.ops.<namespace>.<name> from when
-// its library is opened, whoever opens it. This is what a kernel's source has of it.
+// its library is opened by any host. This is what a kernel's source has of it.
 //
 // SPDX-License-Identifier: Apache-2.0
 
@@ -41,7 +41,7 @@ struct RegisterWithPyTorch {
 
 #pragma GCC visibility pop
 
-/// Also an operator of PyTorch's.
+/// The kernel is also an operator of PyTorch's.
 #define ATEN_BRIDGE_ENTRY_PYTORCH(Name)                                                  \
   static const ::aten_bridge::detail::RegisterWithPyTorch aten_bridge_of_pytorch_##Name( \
       aten_bridge_kernel_##Name, ATEN_BRIDGE_NAMESPACE);

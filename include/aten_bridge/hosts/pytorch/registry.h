@@ -88,11 +88,11 @@ class PyTorchRegistry {
   [[gnu::cold]] static void print_faults() {
     const std::string faults = is_asked ? std::string() : get().faults();
     if (!faults.empty()) {
-      std::fprintf(stderr, "aten_bridge: %s\n", faults.c_str());
+      std::fprintf(stderr, "aten_bridge: %s\n", for_people(faults).c_str());
     }
   }
 
-  /// Registers what was refused in the place of what there is, and what is registered once more:
+  /// Registers what was refused instead of what there is, and what is registered once more:
   /// another library may have replaced it.
   [[gnu::cold]] void replace() {
     std::vector<PyTorchKernel> refused;
@@ -317,7 +317,7 @@ class PyTorchRegistry {
   }
 
   std::mutex registering_;
-  std::mutex mutex_;  // of what follows
+  std::mutex mutex_;  // guards what follows
   std::vector<PyTorchOperator*> operators_;
   std::vector<c10::RegistrationHandleRAII> schemas_;
   std::vector<PyTorchKernel> refused_;
@@ -326,7 +326,7 @@ class PyTorchRegistry {
 };
 
 ATEN_BRIDGE_INLINE void register_with_pytorch(const PyTorchKernel& kernel) noexcept {
-  PyTorchRegistry& registry = PyTorchRegistry::get();  // which adds itself to the library's table
+  PyTorchRegistry& registry = PyTorchRegistry::get();  // adds itself to the library's table
   if (!kernel.kernel->info.is_raw) {
     registry.register_kernel(kernel, /*replaces=*/false);
   }

@@ -108,7 +108,7 @@ class ToldResults {
     }
     std::atomic<std::uint64_t>& last = seen_[digest.value() >> (64 - kBits)];
     if (last.load(std::memory_order_relaxed) != digest.value()) {
-      compare_anew(arguments, instance, results, is_gradient);
+      compare_again(arguments, instance, results, is_gradient);
       last.store(digest.value(), std::memory_order_relaxed);
     }
   }
@@ -118,8 +118,8 @@ class ToldResults {
   // takes as long as one of the meta function more.
   static constexpr int kBits = 6;
 
-  [[gnu::cold, gnu::noinline]] void compare_anew(const c10::IValue* inputs, Instance* instance,
-                                                 const Tensors& results, bool is_gradient) const {
+  [[gnu::cold, gnu::noinline]] void compare_again(const c10::IValue* inputs, Instance* instance,
+                                                  const Tensors& results, bool is_gradient) const {
     const KernelDescriptor& info = kernel_.kernel->info;
     Tensors told;
     try {

@@ -1,10 +1,10 @@
 """Kernels of other people's PyTorch extensions, in MindSpore, in PyTorch and in JAX.
 
-    python tests/programs/extensions.py <folder>
+    python tests/third_party_models/extensions.py <folder>
 
 Takes the sources of packages on PyPI as they are, exports what is in them with the files in
-tests/programs/extensions, builds that with aten_bridge.build.load, and compares results and
-gradients with the same thing in PyTorch's own operators. Exit status 0 if all are right.
+tests/third_party_models/extensions, builds that with aten_bridge.build.load, and compares results
+and gradients with the same thing in PyTorch's own operators. Exit status 0 if all are right.
 """
 
 import functools
@@ -289,7 +289,7 @@ def natten(library):
     size, window = (6, 7), 3
 
     def places(length):
-        """Of each place, those of its window, which stays inside."""
+        """For each place, those of its window, which stays inside."""
         starts = (torch.arange(length) - window // 2).clamp(0, length - window)
         return starts[:, None] + torch.arange(window)
 

@@ -1,4 +1,4 @@
-// ATen's operators for the stand-in for the CUDA runtime: each of the GPU's is the CPU's, launched
+// ATen's operators for the fake CUDA runtime: each of the GPU's is the CPU's, launched
 // as a host function on PyTorch's current stream. What leads up to it, and memory, streams,
 // captures and autograd, are PyTorch's own. Not covered: operators that the CPU does not have, that
 // take no tensor, that refuse zeros (a trial over zeros says what comes out), or whose results have
@@ -69,7 +69,7 @@ at::Tensor zeros_on_the_cpu(const at::Tensor& tensor) {
       tensor);
 }
 
-/// A view of the same memory, which the stand-in has on the CPU. Does not keep it.
+/// A view of the same memory, which the fake has on the CPU. Does not keep it.
 at::Tensor view_on_the_cpu(const at::Tensor& tensor) {
   return with_pending(at::from_blob(tensor.data_ptr(), tensor.sizes(), tensor.strides(),
                                     tensor.options().device(at::kCPU)),
@@ -192,7 +192,7 @@ bool is_replaced(const c10::OperatorHandle& op) {
   }
   const auto& name = op.operator_name().name;
   if (name == "aten::convolution" || name == "aten::convolution_backward") {
-    return true;  // each of the two devices has operators of its own behind them
+    return true;  // each of the two devices has operators of its own after them
   }
   bool takes_tensors = false;
   for (const auto& argument : op.schema().arguments()) {
@@ -210,7 +210,7 @@ bool is_replaced(const c10::OperatorHandle& op) {
 void register_for_cuda(const c10::OperatorName& name, c10::KernelFunction kernel) {
   static auto* registrations = new std::vector<c10::RegistrationHandleRAII>;
   registrations->push_back(c10::Dispatcher::singleton().registerImpl(
-      name, DispatchKey::CUDA, std::move(kernel), std::nullopt, nullptr, "stand-in"));
+      name, DispatchKey::CUDA, std::move(kernel), std::nullopt, nullptr, "fake"));
 }
 
 /// PyTorch warns of kernels that take the places of others.

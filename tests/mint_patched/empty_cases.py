@@ -36,7 +36,7 @@ CASES: tuple[str, ...] = (
     *("n.argmax(x, ())", "n.sort(x, ())", "n.softmax(x, ())", "n.cumsum(x, ())", "n.unbind(x, ())"),
     *("z.sum(())", "z.mean(())", "z.amax(())", "z.std(())", "z.var(())", "z.all(())", "z.any(())"),
     *("n.logsumexp(z, ())", "z.count_nonzero(())", "n.count_nonzero(z, ())", "n.amax(z, ())"),
-    # Of windows, and of nothing.
+    # With windows, and with nothing.
     *("F.pad(x, ())", "n.cat(())", "n.stack(())", "n.meshgrid(())", "n.einsum('ij->ij', ())"),
     *("F.interpolate(t, ())", "F.adaptive_avg_pool2d(t, ())", "F.avg_pool2d(t, ())"),
     *("F.max_pool2d(t, ())", "F.fold(t, (), 1)", "F.unfold(t, ())", "F.conv2d(t, t, stride=())"),

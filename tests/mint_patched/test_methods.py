@@ -99,7 +99,7 @@ OF_OLDER_METHODS = {
     "numpy.argmin(x, 1)": ["int32", [1, 0]],
     "numpy.cumsum(x > 2, 1)": ["int32", [[1, 1, 1], [1, 2, 3]]],
     "x.expand_dims(axis=1)": ["float32", [[[3, 1, 2]], [[4, 6, 5]]]],
-    # Of others than tensors the methods stay theirs, and so do functions of modules.
+    # What is no tensor keeps its methods, and so do functions of modules.
     "other.max(x, axis=1)": ["float32", [[4, 2, 3], [5, 7, 6]]],
     "ops.max(x, axis=1)": ["float32", [3, 6], "int64", [0, 1]],
     "Other(x).value.max(axis=1)": ["float32", [3, 6]],
@@ -134,7 +134,7 @@ def test_calls_by_mindspores_own_keywords_get_its_older_methods(tmp_path_factory
     assert not faults, "\n".join(" | ".join(fault) for fault in faults)
 
 
-# Of functions that take more dtypes, or numbers, than MindSpore's methods of their names.
+# Functions that take more dtypes, or numbers, than MindSpore's methods of their names.
 FUNCTIONS = (
     *("x.ceil()", "x.erf()", "x.erfc()", "x.exp()", "x.expm1()", "x.nan_to_num()", "x.square()"),
     *("x.argmax()", "x.argmax(1, True)", "x.gcd(y)", "x.logaddexp(y)", "x.logaddexp2(y)"),

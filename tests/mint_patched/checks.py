@@ -59,7 +59,7 @@ def leaves(value):
 
 
 def plain(value):
-    """Of each result: its dtype, and its values; the dtype of a Python number is its type."""
+    """For each result: its dtype, and its values; the dtype of a Python number is its type."""
     found = []
     for leaf in leaves(value):
         kind = str(getattr(leaf, "dtype", type(leaf).__name__)).lower().removeprefix("torch.")

@@ -1,6 +1,6 @@
 """What the library breaks: every public function of MindSpore on views, without and with it.
 
-    MS_OP_PLUGIN_PATH=$(python -m aten_bridge.mint) python tests/mint/views.py [--write]
+    MS_OP_PLUGIN_PATH=$(python -m aten_bridge.mint) python tests/mint/survey_views.py [--write]
 
 MindSpore with a library of kernels gives views (transposed, sliced, repeated parts of tensors) to
 its own kernels too, so a result that was right without the library can be wrong with it. The names
@@ -45,12 +45,12 @@ from survey import PAGE, first_line, leaves, shown
 SETTINGS = ("without", "alone", "install")
 MODES = ("pynative", "graph")
 GROUPS = ("mint", "ops", "nn", "Tensor", "optimizers", "primitives")
-# Of views: the tensor lies transposed, in a corner, at every second place, or once for all rows.
+# Views: the tensor lies transposed, in a corner, at every second place, or once for all rows.
 KINDS = ("transposed", "offset", "stepped", "expanded")
 # Relative and absolute, of the largest value. MindSpore's tanh is off by 1e-5; what a kernel reads
 # at wrong places is off by much more.
 TOLERANCE = {"float16": 1e-2, "bfloat16": 3e-2, "float64": 1e-5, "complex128": 1e-5}
-BEGIN, END = "<!-- begin: tests/mint/views.py -->\n", "<!-- end -->\n"
+BEGIN, END = "<!-- begin: tests/mint/survey_views.py -->\n", "<!-- end -->\n"
 SECONDS = 20  # for one call; twice that for one compilation
 POSITIONAL, KEYWORDS, IN_GRAPH = 3, 2, 2  # cases of a function
 
@@ -80,7 +80,7 @@ LEFT_OUT = {
     r"|set_param_info|hooks|.*_hook|parent_tensor_|index_of_parent_|pin_memory|move_to|device"
     r"|assign_value.*|symbolic_shape|set_|stride|strides|storage_offset|is_contiguous|const_arg"
     r"|is_shared)$": ("the tensor's memory, not its values"),
-    r"(empty|empty_like|new_empty|Empty.*)$": "values that nobody has set",
+    r"(empty|empty_like|new_empty|Empty.*)$": "values that were never set",
     r"(random_categorical)$": "random numbers, which now and then are the same twice",
 }
 
@@ -674,7 +674,7 @@ class Calls:
         tree = ast.parse(call, mode="eval").body
         if not isinstance(tree, ast.Call):
             return call
-        # Of a method, itself comes first.
+        # A method's own tensor comes first.
         itself = tree.func.value if isinstance(tree.func, ast.Attribute) else tree.func
         return [kind(itself), *map(kind, tree.args), *(k.arg for k in tree.keywords)]
 
@@ -1019,7 +1019,7 @@ def incoming_of(key: str, result: str, shape: tuple) -> tuple[str, np.ndarray]:
 
 
 def places_of(result, ms, place="") -> list[tuple[str, tuple, bool]]:
-    """Of each tensor in a result: how to reach it, its shape, whether it can have a gradient."""
+    """For each tensor in a result: how to reach it, its shape, whether it can have a gradient."""
     if isinstance(result, (list, tuple)):
         return [
             found for n, part in enumerate(result) for found in places_of(part, ms, f"{place}[{n}]")
@@ -1297,7 +1297,7 @@ def is_as_pytorch(case: dict, before: dict, results: dict, key: str) -> bool:
     if "ends the process" in fault or fault == "no answer in time":
         return False
     if os.environ.get("VIEWS_NEGATIVE") and re.search("out of (range|bounds)", fault):
-        return False  # of which the call was made, and MindSpore takes it
+        return False  # the call was made of it, and MindSpore takes it
     forward = reference_of(f"forward {key.split()[1]}")
     if isinstance(of_pytorch(case, forward), str):
         return True
@@ -1566,7 +1566,7 @@ HEAD = (
     "broken by it after install()",
     "refused after install(), as PyTorch does",
     "wrong in both",
-    "mended",
+    "corrected",
 )
 
 
@@ -1582,7 +1582,7 @@ def sentence(results: dict) -> str:
         f"{asked} names, {len(results['cases'])} calls that MindSpore takes without the library; "
         f"{len(results['only with it'])} names have calls that it takes with the library only, "
         f"{len(results['unfitted'])} none that was guessed; {len(results['unsteady'])} calls give "
-        "other values each time (random numbers, memory that nobody has set)."
+        "other values each time (random numbers, memory that was never set)."
     )
 
 
@@ -1624,7 +1624,7 @@ def parse(arguments=None) -> argparse.Namespace:
 def main() -> None:
     options = parse()
     if options.negative:
-        os.environ["VIEWS_NEGATIVE"] = "1"  # of the servers too
+        os.environ["VIEWS_NEGATIVE"] = "1"  # the servers', too
     if options.serve:
         serve(options.serve)
         return

@@ -42,7 +42,7 @@ _WITH_NUMBER = (
     *("greater_equal", "less", "less_equal", "not_equal"),
 )
 
-_ALONG = (  # of a dimension, in the forms that PyTorch has of these
+_ALONG = (  # along a dimension, in all forms that PyTorch has
     *("all", "amax", "amin", "any", "argmax", "argmin", "logsumexp", "max", "mean", "median"),
     *("min", "nanmean", "nanmedian", "nansum", "prod", "std", "sum", "var"),
 )
@@ -83,7 +83,7 @@ _ALL: tuple[str, ...] = (
     *("x.addcmul(y, y)", "x.addcmul(y, y, value=2)", "x.isclose(y, 1e-3, 1e-3)"),
     *("x.logit(0.1)", "x.hardshrink(1.0)", "x.norm()", "x.norm(2, 1)", "x.norm(p=1, dim=0)"),
     *("x.norm(dim=1, keepdim=True)", "x.renorm(2, 0, 1.0)", "x.trunc()", "x.fmod(y)"),
-    # Of two dtypes.
+    # With two dtypes.
     *(f"x.{name}(u)" for name in _BINARY),
     *(f"u.{name}(x)" for name in ("add", "atan2", "fmod", "logaddexp", "pow", "sub", "xlogy")),
     *("x.addcmul(u, y)", "x.addcdiv(u, u)", "v.outer(g)", "g.outer(v)", "x.where(m, u)"),
@@ -127,7 +127,7 @@ _ALL: tuple[str, ...] = (
     *("v.histc(4)", "v.histc(bins=4, min=0, max=3)", "v.histc()", "x.quantile(0.5)"),
     *("x.quantile(0.5, 1)", "x.nanquantile(0.5, 1)", "x.aminmax()", "x.aminmax(dim=0)"),
     *("z.item()", "x.maximum(v)", "x.float_power(2.5)"),
-    # Of matrices.
+    # With matrices.
     *("a.matmul(b)", "a.mm(b)", "c.bmm(d)", "v.dot(w)", "v.outer(w)", "v.outer(vec2=w)"),
     *("v.inner(w)", "x.inner(v)", "v.ger(w)", "a.cross(b)"),
     *("a.cross(b, dim=0)", "a.addmm(a, b)", "a.addmm(a, b, beta=2, alpha=3)", "x.matmul(v)"),
@@ -183,7 +183,7 @@ REFUSED_BY_GRAPHS: dict[str, tuple[str, ...]] = {
         ("float32", "int32"),
     ),
     "x.std(False)": ("float32",),
-    # Of integers.
+    # With integers.
     **dict.fromkeys(("x.ceil()", "x.erf()", "x.erfc()", "x.exp()", "x.expm1()"), ("int32",)),
     "x.bitwise_right_shift(u)": ("int32",),
 }
@@ -206,6 +206,6 @@ OTHER_THAN_PYTORCH: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("x.std(axis=1)", "x.var(axis=0, keepdims=True)"), ("float32",)),
     "x.nansum(axis=1)": ("int32",),
     "x.cumsum(axis=1)": ("int32", "bool"),
-    # Of integers in their own dtype.
+    # With integers in their own dtype.
     **dict.fromkeys(("x.cumsum(1)", "x.cumsum(dim=0)"), ("int32",)),
 }

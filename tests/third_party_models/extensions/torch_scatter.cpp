@@ -23,7 +23,7 @@ static Tensors scatter_max_meta(const at::Tensor& src, const at::Tensor& index, 
 ATEN_BRIDGE_EXPORT(ScatterMax, scatter_max, aten_bridge::attr("dim"), aten_bridge::attr("dim_size"),
                    aten_bridge::meta(scatter_max_meta));
 
-// Where nothing was scattered to, a place is one behind the end.
+// Where nothing was scattered to, a place is one past the end.
 static Tensors scatter_max_grad(const at::Tensor& src, const at::Tensor& index,
                                 const at::Tensor& gradient, const std::optional<at::Tensor>&,
                                 int64_t dim, int64_t dim_size) {

@@ -1,6 +1,6 @@
 """Real programs on the library, beside PyTorch: the table in docs/programs.md.
 
-    python tests/programs/run.py [--write] [--only REGEX] [--kinds float32,training]
+    python tests/third_party_models/run.py [--write] [--only REGEX] [--kinds float32,training]
 
 Each program has a process of its own, which is forked from one that has imported what all of them
 need, for half of a program's time would be that. At most two run at a time, with one thread each.
@@ -25,7 +25,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "programs.md"
-BEGIN, END = "<!-- begin: tests/programs/run.py -->\n", "<!-- end -->\n"
+BEGIN, END = "<!-- begin: tests/third_party_models/run.py -->\n", "<!-- end -->\n"
 WORKERS = 2
 LIMIT = 300  # seconds of a program
 # Set before NumPy, PyTorch and MindSpore read them.
@@ -125,14 +125,14 @@ GRAPH = (
 )
 KINDS = {"float32": None, "training": TRAINED, "bfloat16": HALF, "float16": HALF, "graph": GRAPH}
 
-# Of results, of gradients, and of a gradient against the largest of its own parameter.
+# For results, for gradients, and for a gradient against the largest of its own parameter.
 TOLERANCE = {
     "float32": (1e-4, 1e-3, 1e-2),
     "graph": (1e-4, 1e-3, 1e-2),
     "bfloat16": (5e-2, 1e-1, 0.3),
     "float16": (1e-2, 2e-2, 0.1),
 }
-# Of a loss, and of what ten steps changed.
+# For a loss, and for what ten steps changed.
 TRAINING_TOLERANCE = (1e-4, 1e-2)
 
 
@@ -341,7 +341,7 @@ def main() -> None:
     jobs = jobs_of(options.only, options.kinds.split(","))
     expected = said_right()
     answers, broken, right = {}, [], 0
-    if options.output.exists():  # of what does not run now the last answers stay
+    if options.output.exists():  # what does not run now keeps its last answers
         answers = {
             (one["name"], one["kind"]): one for one in json.loads(options.output.read_text())
         }

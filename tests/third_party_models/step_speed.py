@@ -1,11 +1,11 @@
 """What a training step of a real program costs in MindSpore, beside PyTorch.
 
-    python tests/programs/step_speed.py [bert gpt2]
+    python tests/third_party_models/step_speed.py [bert gpt2]
 
 prints in Markdown the time of the loss with all gradients and of the whole step with AdamW: call
 by call (PyNative, waiting for each operator) and as a graph (`ms.jit`), of models as tiny as
 program.py compares them and of ones of a usual shape: 4 layers of 256 numbers, two texts of 128
-words. One thread on each side; the sides are measured by turns.
+words. One thread on each side; the sides are measured alternately.
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ static std::tuple<Tensor, Tensor, Tensor> qk_grad(const Tensor& query, const Ten
 }
 ATEN_BRIDGE_EXPORT(NeighborhoodQkGrad, qk_grad, aten_bridge::attr("kernel_size"));
 
-// And those weights times the values of the window.
+// Those weights times the values of the window.
 static Tensor av(const Tensor& attention, const Tensor& value, int64_t kernel_size) {
   Tensor out = at::zeros_like(value);
   natten::pytorch::na2d_av_forward(out, attention, value, twice(kernel_size), twice(1), kSeesAll);

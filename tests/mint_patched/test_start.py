@@ -98,7 +98,7 @@ def test_what_is_no_program(tmp_path):
     assert (done.returncode, done.stderr) == (1, f"aten_bridge: {text}.\n")
 
 
-def test_a_library_that_cannot_be_opened_is_refused_in_words(tmp_path, program):
+def test_a_library_that_cannot_be_opened_is_refused_with_a_message(tmp_path, program):
     library = tmp_path / "text.so"
     library.write_text("no library")
     done = run(program(INSTALL.format(before="")), MS_OP_PLUGIN_PATH=str(library))
@@ -108,7 +108,7 @@ def test_a_library_that_cannot_be_opened_is_refused_in_words(tmp_path, program):
     )
 
 
-def test_another_library_is_refused_in_words(tmp_path, program):
+def test_another_library_is_refused_with_a_message(tmp_path, program):
     (tmp_path / "other.c").write_text("int Answer() { return 42; }\n")
     other = tmp_path / "other.so"
     subprocess.run(["cc", "-shared", "-fPIC", tmp_path / "other.c", "-o", other], check=True)

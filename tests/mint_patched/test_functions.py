@@ -330,7 +330,7 @@ def test_methods_have_pytorchs_keywords_and_mindspores():
 
 
 def test_the_largest_float64_in_graphs():
-    """Of a Python number beyond float32 MindSpore's compiler makes infinity."""
+    """MindSpore's compiler makes infinity of a Python number beyond float32."""
     x = np.array([np.nan, np.inf, -np.inf, 0.1])
     expected = torch.nan_to_num(torch.tensor(x))
 
@@ -496,7 +496,7 @@ def test_operators_may_be_left_to_mindspore(tmp_path):
     assert done.stdout == "0.0 1.0\n", done.stderr
     done = run(*arguments, ATEN_BRIDGE_LEAVE_TO_MINDSPORE="AcosExt")
     assert done.stdout == "0.0 1.0\n", done.stderr
-    program.write_text(LEFT.replace("tanh", "acos"))  # of which MindSpore has no kernel
+    program.write_text(LEFT.replace("tanh", "acos"))  # MindSpore has no kernel for it
     done = run(*arguments, ATEN_BRIDGE_LEAVE_TO_MINDSPORE="AcosExt")
     assert "The builtin kernel is not registered" in done.stderr
     done = run(*arguments, ATEN_BRIDGE_LEAVE_TO_MINDSPORE="Tanh,Acos")

@@ -144,7 +144,7 @@ def test_values_and_gradients(compiled, statement, mode):
     arguments = [ms.Tensor(a) for a in (X, Y, Z, ROWS, PLACES)]
     result = in_mode(ours, mode)(*arguments)
     np.testing.assert_allclose(result.asnumpy(), expected.detach().numpy(), rtol=2e-6, atol=2e-6)
-    if mode == "graph":  # of a graph, and in one
+    if mode == "graph":  # a graph's gradient, and one inside of a graph
         ways = [ms.grad(ms.jit(ours), (0, 1, 2)), ms.jit(ms.grad(ours, (0, 1, 2)))]
     else:
         ways = [ms.grad(lambda *a: ours(*a).sum(), (0, 1, 2))]

@@ -122,7 +122,7 @@ def text_to_text() -> dict:
 
 
 def boxes() -> np.ndarray:
-    """Of words on a page, corners in their order."""
+    """Boxes of words on a page, corners in their order."""
     corners = generator().integers(0, 400, (2, LENGTH, 4))
     corners[..., 2:] += 400
     return corners.astype(np.int64)

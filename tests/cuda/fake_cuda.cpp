@@ -1,7 +1,7 @@
-// A stand-in for the CUDA runtime, for machines without a GPU (LD_PRELOAD): three devices, whose
+// A fake CUDA runtime, for machines without a GPU (LD_PRELOAD): three devices, whose
 // memory is the CPU's, and streams, each a thread that does what is launched on it in order. It
 // runs copies, host functions, graphs of these, and the kernels of which it has a twin; ATen's
-// operators are in stand_in_operators.cpp. What a kernel library does around its kernels can be
+// operators are in fake_cuda_operators.cpp. What a kernel library does around its kernels can be
 // tested with it, on every machine. The functions have the meaning that CUDA's documentation gives
 // them; what it leaves open is chosen so that mistakes show.
 //
@@ -44,7 +44,7 @@ struct Stream;
 using Work = std::function<void()>;
 using Clock = std::map<const Stream*, std::size_t>;  // how much of each stream's work
 
-/// Of a stream by the thread that began it, and of those that join by waiting for an event of it.
+/// A capture of a stream, and of those that join by waiting for an event of it.
 struct Capture {
   std::vector<Work> works;    // in the order of the launches, which is one that the events allow
   unsigned long long id = 0;  // NOLINT: CUDA's type
@@ -113,7 +113,7 @@ cudaError_t release(void* memory) {
   return done(cudaSuccess);
 }
 
-/// Of memory that nobody allocated here, type Unregistered.
+/// The block; for memory that was not allocated here, type Unregistered.
 Block find(const void* memory) {
   const std::lock_guard<std::mutex> lock(memory_mutex());
   auto next = blocks().upper_bound(static_cast<const char*>(memory));
@@ -234,7 +234,7 @@ struct Event {
   std::condition_variable changed;
   std::atomic<std::uint64_t> records = 0;
   std::uint64_t reached = 0;
-  std::weak_ptr<Capture> capture;  // in which it was last recorded
+  std::weak_ptr<Capture> capture;  // the capture that recorded it last
   bool is_captured = false;
   Clock clock;  // what it comes after there
 
@@ -253,7 +253,7 @@ std::shared_ptr<Event>& event_of(cudaEvent_t handle) {
 /// What a launch over these arguments does on the CPU; `threads` in all.
 using Twin = Work (*)(std::int64_t threads, void** arguments);
 
-/// Of y = value(x), elementwise, with the arguments x, y and how many there are.
+/// The work of y = value(x), elementwise, with the arguments x, y and how many there are.
 template <float (*value)(float)>
 Work elementwise(std::int64_t threads, void** arguments) {
   const auto* x = *static_cast<const float**>(arguments[0]);
@@ -313,7 +313,7 @@ cudaError_t cudaSetDevice(int device) {
 }
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int /*device*/) {
   *properties = {};
-  std::strcpy(properties->name, "stand-in");  // NOLINT
+  std::strcpy(properties->name, "fake");  // NOLINT
   properties->major = 9;
   properties->totalGlobalMem = std::size_t{1} << 30;
   return done(cudaSuccess);

@@ -14,7 +14,7 @@ VIEWS = (
     *("x.view(2, 12)[1]", "x.T[2]", "x.narrow(0, 1, 2).T", "x[2].view(2, 3)"),
     *("x.view(6, 4).T[1:3]", "x.reshape(1, 4, 6)", "x.reshape(4, 6)", "mint.squeeze(x)"),
 )
-# Of which graphs have copies.
+# Graphs have copies of these.
 COPIES = (
     "x.reshape(6, 4)",
     "x.flatten()",

@@ -1,6 +1,6 @@
 """One program in a process of its own: the same model in MindSpore, by mindone, and in PyTorch.
 
-    python tests/programs/program.py llama [--kind float32]
+    python tests/third_party_models/program.py llama [--kind float32]
 
 prints one line of JSON: the largest differences of results and gradients, or what went wrong, and
 the times. The weights are PyTorch's, random and the same in each run.
@@ -27,7 +27,7 @@ import torch
 
 # A result as large as this masks something; it has no part in the loss.
 LARGE = 1e6
-# Of the largest gradient: what is smaller is the sum's rounding, such as that of a key's bias.
+# Times the largest gradient: what is smaller is the sum's rounding, as that of a key's bias.
 NEGLIGIBLE = {"float32": 1e-5, "bfloat16": 1e-1, "float16": 1e-2}
 
 
@@ -229,7 +229,7 @@ class Pair:
         if not all(np.isfinite(result).all() for result in theirs.values()):
             raise ValueError("PyTorch's results are not finite")
         used = {path: r.requires_grad for path, r in leaves(self.torch_results()).items()}
-        # Of the results in the loss: random, and nothing for what masks.
+        # Weights of the results in the loss: random, and nothing for what masks.
         generator = np.random.default_rng(2)
         self.weights = {
             path: (generator.normal(size=result.shape) * (np.abs(result) < LARGE)).astype("float32")
@@ -246,7 +246,7 @@ class Pair:
         )
 
     def ms_gradient_function(self):
-        """Of the loss and of the gradients of all parameters."""
+        """A function of the loss and of the gradients of all parameters."""
         self.trainable = [
             (name, parameter)
             for name, parameter in self.ms_model.parameters_and_names()
@@ -325,7 +325,7 @@ class Pair:
 class MindSporesAdam(torch.optim.Optimizer):
     """What MindSpore's nn.Adam and nn.AdamWeightDecay are documented to do.
 
-    The first adds epsilon to the root before the correction and not behind it, as PyTorch does; the
+    The first adds epsilon to the root before the correction and not after it, as PyTorch does; the
     second has no correction.
     """
 

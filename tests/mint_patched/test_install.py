@@ -21,7 +21,7 @@ MASK = np.arange(24).reshape(4, 6) % 3 == 0
 
 
 def parts(make):
-    """A tensor as it comes, and views of one."""
+    """A tensor, and views of one."""
     whole = make(X)
     return [whole, whole[1:], whole[:, ::2], whole.T, whole[2]]
 
@@ -169,7 +169,7 @@ def test_div_with_rounding_in_place(mode):
     assert_equal(ours, theirs)
 
 
-def test_any_refuses_dimensions_in_words():
+def test_any_refuses_dimensions_with_a_message():
     x = ms.Tensor(X)
     assert mint.any(x, dim=()).dtype == ms.bool_
     with pytest.raises(IndexError) as error:
@@ -262,7 +262,7 @@ def test_einsum_of_numbered_dimensions():
         ),
     ],
 )
-def test_einsum_refuses_in_words(equation, shapes, text):
+def test_einsum_refuses_with_a_message(equation, shapes, text):
     with pytest.raises(ValueError, match="einsum") as error:
         mint.einsum(equation, *(ms.Tensor(real(*shape)) for shape in shapes))
     assert str(error.value) == text
@@ -314,7 +314,7 @@ def test_convolutions_of_the_same_size_have_their_gradient(ndim, size):
     assert_equal(ms.grad(total)(ms.Tensor(x)), same.grad, tolerance=1e-4)
 
 
-def test_convolutions_refuse_in_words():
+def test_convolutions_refuse_with_a_message():
     x, weight = ms.Tensor(real(1, 2, 5, 5)), ms.Tensor(real(3, 2, 3, 3))
     with pytest.raises(ValueError, match="conv2d") as error:
         F.conv2d(x, weight, padding="full")
