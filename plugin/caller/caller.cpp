@@ -6,6 +6,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 
+#include <include/pynative/backward/function.h>
 #include <include/pynative/utils/pyboost/custom/pyboost_extension.h>
 #include <include/runtime/pipeline/pipeline.h>
 #include <include/utils/amp.h>
@@ -25,6 +26,7 @@
 #include <iterator>
 #include <memory>
 #include <mutex>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <unordered_map>
@@ -34,6 +36,7 @@
 namespace {
 
 namespace py = pybind11;
+namespace autograd = mindspore::pynative::autograd;
 using mindspore::TypeId;
 using mindspore::tensor::TensorPtr;
 
@@ -116,11 +119,7 @@ struct Inputs {
       if (tensor == nullptr) {
         return false;
       }
-      const auto& shape = tensor->shape();
-      key.push_back(kTensor | static_cast<int64_t>(tensor->data_type()) << 8 |
-                    static_cast<int64_t>(shape.size()) << 32);
-      key.insert(key.end(), shape.begin(), shape.end());
-      tensors.push_back(tensor);
+      add_tensor(tensor);
       return true;
     }
     if (is_in_tuple) {
@@ -160,7 +159,14 @@ struct Inputs {
     return false;
   }
 
- private:
+  void add_tensor(const TensorPtr& tensor) {
+    const auto& shape = tensor->shape();
+    key.push_back(kTensor | static_cast<int64_t>(tensor->data_type()) << 8 |
+                  static_cast<int64_t>(shape.size()) << 32);
+    key.insert(key.end(), shape.begin(), shape.end());
+    tensors.push_back(tensor);
+  }
+
   bool add_number(Kind kind, int64_t bits) {
     key.push_back(kind);
     key.push_back(bits);
@@ -176,9 +182,12 @@ class Extra final : public mindspore::AotExtraImpl {
   explicit Extra(const mindspore::PrimitivePtr& primitive) { SetKernelPrim(primitive); }
 };
 
+struct Gradient;
+
 /// What calls with inputs of the same shapes and dtypes have in common.
 struct Signature {
-  Extra extra;                     // with a state of its own, as in ops.Custom
+  Extra extra;  // with a state of its own, as in ops.Custom
+  std::weak_ptr<Gradient> gradient;
   std::vector<Kind> kinds;         // of each input
   std::vector<ShapeVector> sizes;  // of inputs and outputs
   std::vector<int> ndims;
@@ -355,12 +364,6 @@ class Call final : public ms::pynative::PyboostRunner {
 /// Whether MindSpore runs each operator at once, in the thread that calls it.
 bool is_blocking() { return mindspore::runtime::OpExecutor::NeedSync(); }
 
-/// Waits until all that was called is recorded for gradients, which two queues do.
-void wait_for_records() {
-  const py::gil_scoped_release released;
-  mindspore::runtime::Pipeline::Get().WaitFrontendAndBprop();
-}
-
 /// Waits until nothing is in MindSpore's queues from before it was told to run operators at once.
 void wait_for_queued() {
   static std::atomic<bool> is_done{false};
@@ -372,8 +375,28 @@ void wait_for_queued() {
 
 /// Not autograd::impl::RequiresGrad(), which asks whether a gradient that is computed now needs it.
 bool needs_gradient(const TensorPtr& tensor) {
-  const auto meta = mindspore::pynative::autograd::impl::GetAutogradMetaImpl(tensor);
+  const auto meta = autograd::impl::GetAutogradMetaImpl(tensor);
   return meta != nullptr && meta->requires_grad();
+}
+
+/// Whether a call has to be recorded for a gradient.
+bool is_recorded(const std::vector<TensorPtr>& inputs) {
+  if (!mindspore::pynative::GradState::Get().RequiresGrad()) {
+    return false;
+  }
+  if (std::any_of(inputs.begin(), inputs.end(), needs_gradient)) {
+    return true;
+  }
+  const bool is_known = std::all_of(inputs.begin(), inputs.end(), [](const TensorPtr& tensor) {
+    return tensor->auto_grad_meta_data() == nullptr;
+  });
+  if (is_known) {
+    return false;
+  }
+  // What computed them may stand in the queue in which MindSpore records operators.
+  const py::gil_scoped_release released;
+  mindspore::runtime::Pipeline::Get().WaitFrontendAndBprop();
+  return std::any_of(inputs.begin(), inputs.end(), needs_gradient);
 }
 
 /// Puts a call into MindSpore's queue. That takes calls of one thread at a time (2.10).
@@ -409,6 +432,104 @@ std::vector<ms::Tensor> run(const std::shared_ptr<const Target>& target,
   std::make_shared<Call>(target, signature, numbers)->Run(tensors, outputs);
   return outputs;
 }
+
+// ===--- gradients ---===
+
+class Caller;
+
+/// A reference to an object of Python's, which any thread may drop.
+class Reference {
+ public:
+  Reference() = default;
+  explicit Reference(py::object object) : object_(object.release().ptr()) {}
+  Reference(const Reference&) = delete;
+  Reference& operator=(const Reference&) = delete;
+  Reference(Reference&& other) noexcept : object_(std::exchange(other.object_, nullptr)) {}
+  Reference& operator=(Reference&& other) noexcept {
+    std::swap(object_, other.object_);
+    return *this;
+  }
+  ~Reference() {
+    if (object_ != nullptr && Py_IsInitialized() != 0) {
+      const py::gil_scoped_acquire acquired;
+      Py_DECREF(object_);
+    }
+  }
+
+  py::object get() const { return py::reinterpret_borrow<py::object>(object_); }
+
+ private:
+  PyObject* object_ = nullptr;
+};
+
+/// How calls of an operator are differentiated whose arguments are laid out in one way. Python
+/// makes it; `layout` is for Python.
+struct Gradient {
+  Reference weak_operator;  // the operator has this
+  Reference layout;
+  bool reads_results = false;
+  // The operator of the gradient's kernel, once Python has called it: then C++ does.
+  std::weak_ptr<Caller> kernel;
+  std::vector<bool> mask;  // for each input: whether the kernel computes its gradient
+
+  Gradient(const py::object& the_operator, py::object the_layout, bool reads)
+      : weak_operator(py::weakref(the_operator)),
+        layout(std::move(the_layout)),
+        reads_results(reads) {}
+};
+
+/// Names the node of calls in MindSpore's record.
+struct KernelCall;
+
+}  // namespace
+
+namespace mindspore::pynative::autograd {
+
+/// One call that MindSpore differentiates.
+template <>
+struct CppFunctionNode<KernelCall> : public BackwardNode {
+  CppFunctionNode(const std::string& name, std::shared_ptr<::Signature> signature_of_call,
+                  std::shared_ptr<Gradient> gradient_of_call)
+      : BackwardNode(name, signature_of_call->output_types.size()),
+        signature(std::move(signature_of_call)),
+        gradient(std::move(gradient_of_call)) {}
+
+  ValuePtrList CallBackward(const ValuePtrList& values) override;
+
+  void Release() override {
+    context.to_save_.clear();
+    context.saved_tensors_.clear();
+  }
+
+  /// Lets MindSpore know of the call, and of the tensors that its gradient reads.
+  void record(const TensorPtrList& inputs, TensorPtrList& outputs) {
+    TensorPtrList saved(inputs);
+    if (gradient->reads_results) {
+      saved.insert(saved.end(), outputs.begin(), outputs.end());
+    }
+    context.node_ = weak_from_this();
+    context.SaveForBackward(saved);
+    CppFunctionDoGrad(&context, inputs, &outputs);
+  }
+
+  std::shared_ptr<::Signature> signature;
+  std::shared_ptr<Gradient> gradient;
+  std::vector<int64_t> numbers;
+  Reference python_operator;
+  Reference python_numbers;  // as they were given, a tuple
+  AutogradContext context;
+
+ private:
+  /// Gradients of results, with zeros for those that have none.
+  TensorPtrList result_gradients(const ValuePtrList& values) const;
+  ValuePtrList ask_python(const TensorPtrList& saved, const TensorPtrList& gradients) const;
+};
+
+}  // namespace mindspore::pynative::autograd
+
+namespace {
+
+using Node = autograd::CppFunctionNode<KernelCall>;
 
 // ===--- operators ---===
 
@@ -477,8 +598,7 @@ class Caller {
     }
   }
 
-  /// NotImplemented where `Kernel._call` has to do something first, Ellipsis where the call has to
-  /// be recorded for a gradient.
+  /// NotImplemented where `Kernel._call` has to do something first.
   PyObject* call(PyObject* const* arguments, Py_ssize_t count) {
     if (std::this_thread::get_id() != thread_ || is_for_custom()) {
       return Py_NewRef(Py_NotImplemented);
@@ -493,15 +613,15 @@ class Caller {
     if (found == signatures_.end()) {
       return Py_NewRef(Py_NotImplemented);
     }
-    return record_or_run(found->second, inputs);
+    return record_or_run(found->second, inputs, arguments, count);
   }
 
-  /// Remembers the dtypes and shapes of what calls with such arguments return. False if it takes
-  /// none such.
+  /// Remembers the dtypes and shapes of what calls with such arguments return, and how they are
+  /// differentiated. False if it takes none such.
   bool add(const py::sequence& arguments, const std::vector<std::string>& dtypes,
-           const std::vector<ShapeVector>& shapes) {
+           const std::vector<ShapeVector>& shapes, const std::shared_ptr<Gradient>& gradient) {
     Inputs inputs;
-    auto signature = make_signature(arguments, dtypes, shapes, inputs);
+    auto signature = make_signature(arguments, dtypes, shapes, gradient, inputs);
     if (signature == nullptr) {
       return false;
     }
@@ -516,13 +636,52 @@ class Caller {
 
   /// A call whose results no other with such arguments has.
   PyObject* call_once(const py::sequence& arguments, const std::vector<std::string>& dtypes,
-                      const std::vector<ShapeVector>& shapes) {
+                      const std::vector<ShapeVector>& shapes,
+                      const std::shared_ptr<Gradient>& gradient) {
     if (is_for_custom()) {
       return Py_NewRef(Py_NotImplemented);
     }
     Inputs inputs;
-    const auto signature = make_signature(arguments, dtypes, shapes, inputs);
-    return signature == nullptr ? Py_NewRef(Py_NotImplemented) : record_or_run(signature, inputs);
+    const auto signature = make_signature(arguments, dtypes, shapes, gradient, inputs);
+    if (signature == nullptr) {
+      return Py_NewRef(Py_NotImplemented);
+    }
+    const py::tuple tuple(arguments);
+    return record_or_run(signature, inputs, PySequence_Fast_ITEMS(tuple.ptr()),
+                         PyTuple_GET_SIZE(tuple.ptr()));
+  }
+
+  /// Where this is the operator of a gradient's kernel: its results for a call of another
+  /// operator. Empty if Python has to call it.
+  std::vector<TensorPtr> differentiate(const Node& node, const std::vector<TensorPtr>& saved,
+                                       const std::vector<TensorPtr>& gradients) const {
+    if (std::this_thread::get_id() != thread_ || is_for_custom()) {
+      return {};
+    }
+    Inputs inputs;
+    auto tensor = saved.begin();
+    auto number = node.numbers.begin();
+    for (const Kind kind : node.signature->kinds) {
+      if (kind == kTensor) {
+        inputs.add_tensor(*tensor++);
+      } else if (kind == kNone) {
+        inputs.key.push_back(kNone);
+      } else {
+        inputs.add_number(kind, *number++);
+      }
+    }
+    for (const TensorPtr& gradient : gradients) {
+      inputs.add_tensor(gradient);
+    }
+    const auto found = signatures_.find(inputs.key);
+    if (found == signatures_.end()) {
+      return {};
+    }
+    const std::shared_ptr<Signature>& signature = found->second;
+    if (is_recorded(inputs.tensors)) {
+      return record(signature, inputs, node.python_numbers.get());
+    }
+    return tensors_of(run(target_, signature, inputs.tensors, inputs.numbers));
   }
 
  private:
@@ -531,6 +690,7 @@ class Caller {
   std::shared_ptr<Signature> make_signature(const py::sequence& arguments,
                                             const std::vector<std::string>& dtypes,
                                             const std::vector<ShapeVector>& shapes,
+                                            const std::shared_ptr<Gradient>& gradient,
                                             Inputs& inputs) const {
     for (const py::handle argument : arguments) {
       if (!inputs.read(argument.ptr())) {
@@ -538,6 +698,7 @@ class Caller {
       }
     }
     auto signature = std::make_shared<Signature>(primitive_);
+    signature->gradient = gradient;
     if (!signature->add_inputs(inputs.key)) {
       return nullptr;
     }
@@ -564,14 +725,67 @@ class Caller {
     signature.workspaces = signature.extra.WorkSpace();
   }
 
-  PyObject* record_or_run(const std::shared_ptr<Signature>& signature, Inputs& inputs) const {
-    if (mindspore::pynative::GradState::Get().RequiresGrad()) {
-      wait_for_records();
-      if (std::any_of(inputs.tensors.begin(), inputs.tensors.end(), needs_gradient)) {
-        return Py_NewRef(Py_Ellipsis);
+  PyObject* record_or_run(const std::shared_ptr<Signature>& signature, Inputs& inputs,
+                          PyObject* const* arguments, Py_ssize_t count) const {
+    if (!is_recorded(inputs.tensors)) {
+      return run_or_queue(signature, inputs);
+    }
+    const py::object numbers =
+        inputs.numbers.empty() ? py::object() : python_numbers(arguments, count);
+    std::vector<PyObject*> results;
+    for (const TensorPtr& result : record(signature, inputs, numbers)) {
+      results.push_back(mindspore::tensor::PackTensor(result));
+    }
+    return one_or_tuple(results);
+  }
+
+  /// The numbers among a call's arguments.
+  static py::tuple python_numbers(PyObject* const* arguments, Py_ssize_t count) {
+    py::list numbers;
+    for (Py_ssize_t i = 0; i < count; ++i) {
+      if (PyLong_Check(arguments[i]) || PyFloat_Check(arguments[i])) {
+        numbers.append(py::handle(arguments[i]));
       }
     }
-    return run_or_queue(signature, inputs);
+    return py::tuple(numbers);
+  }
+
+  static std::vector<TensorPtr> tensors_of(const std::vector<ms::Tensor>& outputs) {
+    std::vector<TensorPtr> tensors;
+    tensors.reserve(outputs.size());
+    for (const ms::Tensor& output : outputs) {
+      tensors.push_back(output.tensor());
+    }
+    return tensors;
+  }
+
+  /// Runs a call in this thread, and lets MindSpore differentiate it.
+  std::vector<TensorPtr> record(const std::shared_ptr<Signature>& signature, Inputs& inputs,
+                                const py::object& numbers) const {
+    const auto gradient = signature->gradient.lock();
+    const py::object python_operator =
+        gradient == nullptr ? py::none() : gradient->weak_operator.get()();
+    if (python_operator.is_none()) {
+      throw std::logic_error(target_->name + ": expected an operator, got one that is gone");
+    }
+    {
+      const py::gil_scoped_release released;
+      autograd::PrepareForForward();
+    }
+    if (is_blocking()) {
+      wait_for_queued();
+    }
+    const auto node = autograd::BackwardNode::Create<Node>(target_->name, signature, gradient);
+    node->numbers = inputs.numbers;
+    node->python_operator = Reference(python_operator);
+    node->python_numbers = Reference(numbers);
+    for (const TensorPtr& input : inputs.tensors) {
+      input->set_need_pipeline_sync(true);  // as MindSpore's Function has it (2.10)
+    }
+    std::vector<TensorPtr> outputs =
+        tensors_of(run(target_, signature, inputs.tensors, inputs.numbers));
+    node->record(inputs.tensors, outputs);
+    return outputs;
   }
 
   PyObject* run_or_queue(const std::shared_ptr<Signature>& signature, Inputs& inputs) const {
@@ -606,11 +820,15 @@ class Caller {
             }
           }));
     }
-    if (count == 1) {
+    return one_or_tuple(results);
+  }
+
+  static PyObject* one_or_tuple(const std::vector<PyObject*>& results) {
+    if (results.size() == 1) {
       return results.front();
     }
-    PyObject* tuple = PyTuple_New(static_cast<Py_ssize_t>(count));
-    for (std::size_t i = 0; tuple != nullptr && i < count; ++i) {
+    PyObject* tuple = PyTuple_New(static_cast<Py_ssize_t>(results.size()));
+    for (std::size_t i = 0; tuple != nullptr && i < results.size(); ++i) {
       PyTuple_SET_ITEM(tuple, static_cast<Py_ssize_t>(i), results[i]);
     }
     return tuple;
@@ -643,12 +861,98 @@ PyMethodDef call_method = {"call", reinterpret_cast<PyCFunction>(reinterpret_cas
 
 }  // namespace
 
+namespace mindspore::pynative::autograd {
+
+TensorPtrList Node::result_gradients(const ValuePtrList& values) const {
+  TensorPtrList gradients;
+  gradients.reserve(values.size());
+  for (const ValuePtr& value : values) {
+    gradients.push_back(value == nullptr ? nullptr : value->cast<TensorPtr>());
+  }
+  if (std::find(gradients.begin(), gradients.end(), nullptr) == gradients.end()) {
+    return gradients;
+  }
+  abstract::AbstractBasePtrList results;
+  const std::size_t first = signature->sizes.size() - signature->output_types.size();
+  for (std::size_t i = 0; i < signature->output_types.size(); ++i) {
+    results.push_back(std::make_shared<abstract::AbstractTensor>(
+        TypeIdToType(signature->output_types[i]), signature->sizes[first + i]));
+  }
+  return GradPreProcess(values, results, /*materialize_grads=*/true, name_);
+}
+
+/// A value for each input that is a tensor.
+ValuePtrList Node::CallBackward(const ValuePtrList& values) {
+  const py::gil_scoped_acquire acquired;
+  const TensorPtrList gradients = result_gradients(values);
+  const TensorPtrList saved = context.GetSavedTensors();
+  const auto kernel = gradient->kernel.lock();
+  TensorPtrList found;
+  if (kernel != nullptr) {
+    found = kernel->differentiate(*this, saved, gradients);
+  }
+  if (found.empty()) {
+    return ask_python(saved, gradients);
+  }
+  ValuePtrList results;
+  auto next = found.begin();
+  for (std::size_t i = 0; i < signature->kinds.size(); ++i) {
+    const ValuePtr result = gradient->mask[i] ? ValuePtr(*next++) : kNone;
+    if (signature->kinds[i] == kTensor) {
+      results.push_back(result);
+    }
+  }
+  return results;
+}
+
+ValuePtrList Node::ask_python(const TensorPtrList& saved, const TensorPtrList& gradients) const {
+  const auto pack = [](const TensorPtr& tensor) {
+    return py::reinterpret_steal<py::object>(tensor::PackTensor(tensor));
+  };
+  py::list inputs, results, result_gradients;
+  auto tensor = saved.begin();
+  std::size_t number = 0;
+  for (const Kind kind : signature->kinds) {
+    if (kind == kTensor) {
+      inputs.append(pack(*tensor++));
+    } else {
+      inputs.append(kind == ::kNone ? py::none()
+                                    : py::object(py::tuple(python_numbers.get())[number++]));
+    }
+  }
+  for (; tensor != saved.end(); ++tensor) {
+    results.append(pack(*tensor));
+  }
+  for (const TensorPtr& one : gradients) {
+    result_gradients.append(pack(one));
+  }
+  const py::sequence answer = python_operator.get().attr("differentiate")(
+      gradient, gradient->layout.get(), inputs, results, result_gradients);
+  ValuePtrList found;
+  for (std::size_t i = 0; i < signature->kinds.size(); ++i) {
+    if (signature->kinds[i] == kTensor) {
+      const py::object one = answer[i];
+      found.push_back(one.is_none() ? kNone : ValuePtr(tensor::ConvertPyObjectToTensor(one.ptr())));
+    }
+  }
+  return found;
+}
+
+}  // namespace mindspore::pynative::autograd
+
 PYBIND11_MODULE(aten_bridge_caller, m) {
   m.def("set_jit_context_names", [](const py::dict& names) {
     jit_context_names = py::object(names).release().ptr();  // as long as the process
   });
   m.def("set_custom_cells", [](int count) { custom_cells = count; });
   m.doc() = "Calls kernels in MindSpore's PyNative mode.";
+  py::class_<Gradient, std::shared_ptr<Gradient>>(m, "Gradient")
+      .def(py::init<const py::object&, py::object, bool>())
+      .def("set_kernel",
+           [](Gradient& self, const std::shared_ptr<Caller>& kernel, std::vector<bool> mask) {
+             self.kernel = kernel;
+             self.mask = std::move(mask);
+           });
   py::class_<Caller, std::shared_ptr<Caller>>(m, "Caller")
       .def(py::init<std::uintptr_t, std::uintptr_t, std::string, std::string, const py::dict&,
                     bool>())
@@ -656,8 +960,8 @@ PYBIND11_MODULE(aten_bridge_caller, m) {
       .def("signature_count", &Caller::signature_count)
       .def("call_once",
            [](Caller& self, const py::sequence& arguments, const std::vector<std::string>& dtypes,
-              const std::vector<ShapeVector>& shapes) {
-             PyObject* result = self.call_once(arguments, dtypes, shapes);
+              const std::vector<ShapeVector>& shapes, const std::shared_ptr<Gradient>& gradient) {
+             PyObject* result = self.call_once(arguments, dtypes, shapes, gradient);
              if (result == nullptr) {
                throw py::error_already_set();
              }

@@ -141,5 +141,10 @@ def make_caller(model: KernelModel, attributes: dict[str, Any]) -> Any:
     )
 
 
+def make_gradient(operator: Any, layout: Any, reads_results: bool) -> Any:
+    """How the caller differentiates calls whose arguments have such a layout."""
+    return _open()[1].Gradient(operator, layout, reads_results)
+
+
 def _address(function: Any) -> int:
     return 0 if function is None else ctypes.cast(function, ctypes.c_void_p).value or 0
