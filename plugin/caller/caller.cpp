@@ -373,30 +373,20 @@ void wait_for_queued() {
   }
 }
 
-/// Not autograd::impl::RequiresGrad(), which asks whether a gradient that is computed now needs it.
-bool needs_gradient(const TensorPtr& tensor) {
-  const auto meta = autograd::impl::GetAutogradMetaImpl(tensor);
-  return meta != nullptr && meta->requires_grad();
-}
+/// Whether a gradient may be asked for that this tensor is part of. MindSpore itself knows more
+/// once it has recorded what computed the tensor, which it does in another thread.
+bool may_need_gradient(const TensorPtr& tensor) { return tensor->auto_grad_meta_data() != nullptr; }
 
 /// Whether a call has to be recorded for a gradient.
 bool is_recorded(const std::vector<TensorPtr>& inputs) {
   if (!mindspore::pynative::GradState::Get().RequiresGrad()) {
     return false;
   }
-  if (std::any_of(inputs.begin(), inputs.end(), needs_gradient)) {
-    return true;
+  {
+    const py::gil_scoped_release released;
+    autograd::PrepareForForward();  // waits for what computes inputs
   }
-  const bool is_known = std::all_of(inputs.begin(), inputs.end(), [](const TensorPtr& tensor) {
-    return tensor->auto_grad_meta_data() == nullptr;
-  });
-  if (is_known) {
-    return false;
-  }
-  // What computed them may stand in the queue in which MindSpore records operators.
-  const py::gil_scoped_release released;
-  mindspore::runtime::Pipeline::Get().WaitFrontendAndBprop();
-  return std::any_of(inputs.begin(), inputs.end(), needs_gradient);
+  return std::any_of(inputs.begin(), inputs.end(), may_need_gradient);
 }
 
 /// Puts a call into MindSpore's queue. That takes calls of one thread at a time (2.10).
@@ -767,10 +757,6 @@ class Caller {
         gradient == nullptr ? py::none() : gradient->weak_operator.get()();
     if (python_operator.is_none()) {
       throw std::logic_error(target_->name + ": expected an operator, got one that is gone");
-    }
-    {
-      const py::gil_scoped_release released;
-      autograd::PrepareForForward();
     }
     if (is_blocking()) {
       wait_for_queued();
