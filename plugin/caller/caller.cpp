@@ -6,13 +6,17 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 
+#include <include/backend/common/device_address_utils.h>
 #include <include/pynative/backward/function.h>
-#include <include/pynative/utils/pyboost/custom/pyboost_extension.h>
+#include <include/pynative/utils/pyboost/custom/tensor.h>
+#include <include/pynative/utils/runtime/pynative_async_task.h>
 #include <include/runtime/pipeline/pipeline.h>
+#include <include/runtime/utils/runtime_conf/runtime_conf.h>
 #include <include/utils/amp.h>
 #include <include/utils/pynative/grad_state.h>
 #include <include/utils/pynative/variable.h>
 #include <include/utils/tensor_py.h>
+#include <include/utils/tensor_utils.h>
 #include <utils/custom_aot_extra.h>
 #include <utils/ms_context.h>
 
@@ -23,6 +27,7 @@
 #include <cstdint>
 #include <cstring>
 #include <exception>
+#include <functional>
 #include <iterator>
 #include <memory>
 #include <mutex>
@@ -289,57 +294,136 @@ class Unlocked {
   PyThreadState* thread_ = nullptr;
 };
 
-/// One call. MindSpore runs it, in a thread of its own or at once, when its inputs are there.
-class Call final : public ms::pynative::PyboostRunner {
+/// Something that MindSpore's queues run, with the settings of the thread that puts it there. Its
+/// own classes for that need four times the headers (2.10).
+class Task final : public mindspore::pynative::PyNativeAsyncTask {
+ public:
+  using Function = std::function<void()>;
+  using Failed = std::function<void(const std::exception_ptr&)>;
+
+  Task(mindspore::runtime::TaskType type, Function function, Failed failed = nullptr)
+      : PyNativeAsyncTask(type), function_(std::move(function)), failed_(std::move(failed)) {}
+
+  void Run() override {
+    RunWithPyNativeContext(function_);
+    function_ = nullptr;  // and the tensors in it: the queue may have the task for longer
+  }
+
+  void SetException(const std::exception_ptr& exception) override {
+    if (failed_ != nullptr) {
+      failed_(exception);
+    }
+  }
+
+ private:
+  Function function_;
+  Failed failed_;
+};
+
+/// Whether MindSpore runs each operator at once, in the thread that calls it: as
+/// OpExecutor::NeedSync (2.10), whose header takes twelve seconds to compile.
+bool is_blocking() {
+  return mindspore::runtime::RuntimeConf::GetInstance()->launch_blocking() ||
+         mindspore::MsContext::GetInstance()->get_param<bool>(
+             mindspore::MS_CTX_ENABLE_PYNATIVE_SYNCHRONIZE);
+}
+
+/// Waits until nothing is in MindSpore's queues: graphs are there even where it runs operators at
+/// once.
+void wait_for_queued() {
+  const py::gil_scoped_release released;
+  mindspore::runtime::Pipeline::Get().WaitForward();
+}
+
+const mindspore::device::DeviceContext* cpu() {
+  static const auto* context =
+      mindspore::device::DeviceContextManager::GetInstance().GetOrCreateDeviceContext(
+          {mindspore::device::DeviceType::kCPU, 0});
+  return context;
+}
+
+/// One call.
+class Call {
  public:
   Call(std::shared_ptr<const Target> target, std::shared_ptr<Signature> signature,
        std::vector<int64_t> numbers)
-      : PyboostRunner(target->name),
-        target_(std::move(target)),
+      : target_(std::move(target)),
         signature_(std::move(signature)),
         numbers_(std::move(numbers)) {}
 
-  std::size_t CalcWorkspace() override {
-    std::size_t bytes = 0;
-    for (const std::size_t workspace : signature_->workspaces) {
-      bytes += aligned(std::max<std::size_t>(workspace, 1));
+  /// Makes outputs, whose memory is there once launch() has run.
+  std::vector<TensorPtr> prepare(const std::vector<TensorPtr>& inputs) {
+    const mindspore::kernel::pyboost::RequireGradGuard unrecorded(false);  // a copy is no operator
+    inputs_.reserve(inputs.size());
+    for (const TensorPtr& input : inputs) {
+      inputs_.push_back(input->is_contiguous() ? input : ms::Tensor(input).contiguous().tensor());
+      DeviceAddressUtils::CreateInputTensorAddress(cpu(), 0, 0, inputs_.back());
     }
-    return bytes == 0 ? 0 : bytes + kAlignment;
+    const std::size_t count = signature_->output_types.size();
+    const std::size_t first = signature_->sizes.size() - count;
+    outputs_.reserve(count);
+    for (std::size_t i = 0; i < count; ++i) {
+      outputs_.push_back(make_tensor(signature_->output_types[i], signature_->sizes[first + i]));
+    }
+    DeviceAddressUtils::CreateOutputTensorAddress(cpu(), 0, outputs_);
+    return outputs_;
   }
 
-  /// At once: MindSpore's own kernels for the CPU run in the thread that is here, in their order.
-  /// PyboostRunner would hand it to a further thread, for which they do not wait (2.10).
-  void _DispatchLaunchTask() override { LaunchKernel(); }
-
-  void LaunchKernel() override {
+  void launch() {
+    DeviceAddressUtils::MallocForOutputs(cpu(), outputs_);
     Signature& signature = *signature_;
     std::vector<void*> params;
     params.reserve(signature.sizes.size() + signature.workspaces.size());
-    auto tensor = inputs().begin();
+    auto tensor = inputs_.begin();
     auto number = numbers_.begin();
     for (const Kind kind : signature.kinds) {
       if (kind == kTensor) {
-        params.push_back((tensor++)->GetDataPtr());
+        params.push_back(data(**tensor++));
       } else {
         params.push_back(kind == kNone ? nullptr : static_cast<void*>(&*number++));
       }
     }
-    for (const ms::Tensor& output : outputs()) {
-      params.push_back(output.GetDataPtr());
+    for (const TensorPtr& output : outputs_) {
+      params.push_back(data(*output));
     }
-    if (!signature.workspaces.empty()) {
-      auto address = aligned(reinterpret_cast<std::uintptr_t>(workspace_ptr()));
-      for (const std::size_t workspace : signature.workspaces) {
-        params.push_back(reinterpret_cast<void*>(address));
-        address += aligned(std::max<std::size_t>(workspace, 1));
-      }
-    }
-    // What the kernel may write over.
-    std::vector<int> ndims(signature.ndims);
+    const std::vector<TensorPtr> memory = add_workspaces(params);
+    std::vector<int> ndims(signature.ndims);  // what the kernel may write over
     run(params, ndims);
   }
 
  private:
+  using DeviceAddressUtils = mindspore::runtime::DeviceAddressUtils;
+
+  static TensorPtr make_tensor(TypeId type, const ShapeVector& shape) {
+    return ms::Tensor(type, shape).tensor();
+  }
+
+  static void* data(const mindspore::tensor::Tensor& tensor) {
+    return static_cast<std::byte*>(tensor.device_address()->GetMutablePtr()) +
+           static_cast<std::size_t>(tensor.DataItemSize()) * tensor.storage_offset();
+  }
+
+  /// Returns what has the memory.
+  std::vector<TensorPtr> add_workspaces(std::vector<void*>& params) const {
+    if (signature_->workspaces.empty()) {
+      return {};
+    }
+    std::size_t bytes = kAlignment;
+    for (const std::size_t workspace : signature_->workspaces) {
+      bytes += aligned(std::max<std::size_t>(workspace, 1));
+    }
+    std::vector<TensorPtr> memory{
+        make_tensor(mindspore::kNumberTypeUInt8, {static_cast<int64_t>(bytes)})};
+    DeviceAddressUtils::CreateOutputTensorAddress(cpu(), 0, memory);
+    DeviceAddressUtils::MallocForOutputs(cpu(), memory);
+    auto address = aligned(reinterpret_cast<std::uintptr_t>(data(*memory.front())));
+    for (const std::size_t workspace : signature_->workspaces) {
+      params.push_back(reinterpret_cast<void*>(address));
+      address += aligned(std::max<std::size_t>(workspace, 1));
+    }
+    return memory;
+  }
+
   void run(std::vector<void*>& params, std::vector<int>& ndims) {
     Signature& signature = *signature_;
     int status = 0;
@@ -359,18 +443,37 @@ class Call final : public ms::pynative::PyboostRunner {
   std::shared_ptr<const Target> target_;
   std::shared_ptr<Signature> signature_;
   std::vector<int64_t> numbers_;
+  std::vector<TensorPtr> inputs_;
+  std::vector<TensorPtr> outputs_;
 };
 
-/// Whether MindSpore runs each operator at once, in the thread that calls it.
-bool is_blocking() { return mindspore::runtime::OpExecutor::NeedSync(); }
+/// Puts a task into one of MindSpore's queues. That takes those of one thread at a time (2.10).
+void push(const mindspore::AsyncRQueuePtr& queue, const std::shared_ptr<Task>& task) {
+  static std::mutex mutex;
+  const py::gil_scoped_release released;  // before the mutex: a full queue may wait for the lock
+  const std::lock_guard<std::mutex> guard(mutex);
+  queue->Push(task);
+}
 
-/// Waits until nothing is in MindSpore's queues from before it was told to run operators at once.
-void wait_for_queued() {
-  static std::atomic<bool> is_done{false};
-  if (!is_done.exchange(true)) {
-    const py::gil_scoped_release released;
-    mindspore::runtime::Pipeline::Get().WaitForward();
+/// Runs a call. Where MindSpore has queues, in the thread of its own that runs its kernels for the
+/// CPU, in their order; else at once: there it relies on the interpreter's lock, which only the
+/// kernel itself leaves.
+std::vector<TensorPtr> run(const std::shared_ptr<const Target>& target,
+                           const std::shared_ptr<Signature>& signature,
+                           const std::vector<TensorPtr>& inputs,
+                           const std::vector<int64_t>& numbers) {
+  if (is_blocking()) {
+    wait_for_queued();
+    Call call(target, signature, numbers);
+    const std::vector<TensorPtr> outputs = call.prepare(inputs);
+    call.launch();
+    return outputs;
   }
+  const auto call = std::make_shared<Call>(target, signature, numbers);
+  const std::vector<TensorPtr> outputs = call->prepare(inputs);
+  mindspore::runtime::Pipeline::Get().backend_stage()->Push(
+      std::make_shared<Task>(mindspore::runtime::kBackendTask, [call]() { call->launch(); }));
+  return outputs;
 }
 
 /// Whether a gradient may be asked for that this tensor is part of. MindSpore itself knows more
@@ -387,40 +490,6 @@ bool is_recorded(const std::vector<TensorPtr>& inputs) {
     autograd::PrepareForForward();  // waits for what computes inputs
   }
   return std::any_of(inputs.begin(), inputs.end(), may_need_gradient);
-}
-
-/// Puts a call into MindSpore's queue. That takes calls of one thread at a time (2.10).
-void push(const std::shared_ptr<mindspore::pynative::PassthroughFrontendTask>& task) {
-  static std::mutex mutex;
-  const py::gil_scoped_release released;  // before the mutex: a full queue may wait for the lock
-  const std::lock_guard<std::mutex> guard(mutex);
-  mindspore::pynative::DispatchOp(task);
-}
-
-/// Runs a call. In a thread of MindSpore's own, without the interpreter's lock; where that thread
-/// is the program's, MindSpore relies on the lock, which only the kernel itself leaves.
-std::vector<ms::Tensor> run(const std::shared_ptr<const Target>& target,
-                            const std::shared_ptr<Signature>& signature,
-                            const std::vector<TensorPtr>& inputs,
-                            const std::vector<int64_t>& numbers) {
-  const mindspore::kernel::pyboost::RequireGradGuard unrecorded(false);  // a copy is no operator
-  std::vector<ms::Tensor> tensors;
-  tensors.reserve(inputs.size());
-  for (const TensorPtr& input : inputs) {
-    tensors.emplace_back(input);
-    if (!input->is_contiguous()) {
-      tensors.back() = tensors.back().contiguous();
-    }
-  }
-  const std::size_t count = signature->output_types.size();
-  const std::size_t first = signature->sizes.size() - count;
-  std::vector<ms::Tensor> outputs;
-  outputs.reserve(count);
-  for (std::size_t i = 0; i < count; ++i) {
-    outputs.emplace_back(signature->output_types[i], signature->sizes[first + i]);
-  }
-  std::make_shared<Call>(target, signature, numbers)->Run(tensors, outputs);
-  return outputs;
 }
 
 // ===--- gradients ---===
@@ -671,7 +740,7 @@ class Caller {
     if (is_recorded(inputs.tensors)) {
       return record(signature, inputs, node.python_numbers.get());
     }
-    return tensors_of(run(target_, signature, inputs.tensors, inputs.numbers));
+    return run(target_, signature, inputs.tensors, inputs.numbers);
   }
 
  private:
@@ -740,15 +809,6 @@ class Caller {
     return py::tuple(numbers);
   }
 
-  static std::vector<TensorPtr> tensors_of(const std::vector<ms::Tensor>& outputs) {
-    std::vector<TensorPtr> tensors;
-    tensors.reserve(outputs.size());
-    for (const ms::Tensor& output : outputs) {
-      tensors.push_back(output.tensor());
-    }
-    return tensors;
-  }
-
   /// Runs a call in this thread, and lets MindSpore differentiate it.
   std::vector<TensorPtr> record(const std::shared_ptr<Signature>& signature, Inputs& inputs,
                                 const py::object& numbers) const {
@@ -758,9 +818,6 @@ class Caller {
     if (python_operator.is_none()) {
       throw std::logic_error(target_->name + ": expected an operator, got one that is gone");
     }
-    if (is_blocking()) {
-      wait_for_queued();
-    }
     const auto node = autograd::BackwardNode::Create<Node>(target_->name, signature, gradient);
     node->numbers = inputs.numbers;
     node->python_operator = Reference(python_operator);
@@ -768,8 +825,7 @@ class Caller {
     for (const TensorPtr& input : inputs.tensors) {
       input->set_need_pipeline_sync(true);  // as MindSpore's Function has it (2.10)
     }
-    std::vector<TensorPtr> outputs =
-        tensors_of(run(target_, signature, inputs.tensors, inputs.numbers));
+    std::vector<TensorPtr> outputs = run(target_, signature, inputs.tensors, inputs.numbers);
     node->record(inputs.tensors, outputs);
     return outputs;
   }
@@ -778,11 +834,10 @@ class Caller {
     const std::size_t count = signature->output_types.size();
     std::vector<PyObject*> results(count, nullptr);
     if (is_blocking()) {
-      wait_for_queued();
-      const std::vector<ms::Tensor> outputs =
+      const std::vector<TensorPtr> outputs =
           run(target_, signature, inputs.tensors, inputs.numbers);
       for (std::size_t i = 0; i < count; ++i) {
-        results[i] = mindspore::tensor::PackTensor(outputs[i].tensor());
+        results[i] = mindspore::tensor::PackTensor(outputs[i]);
       }
     } else {
       std::vector<mindspore::stub::StubNodePtr> promises;
@@ -792,19 +847,21 @@ class Caller {
         result = future.value();
         promises.push_back(future.MakeFuture());
       }
-      push(std::make_shared<mindspore::pynative::PassthroughFrontendTask>(
-          [target = target_, signature, tensors = std::move(inputs.tensors),
-           numbers = std::move(inputs.numbers), promises]() {
-            const std::vector<ms::Tensor> outputs = run(target, signature, tensors, numbers);
-            for (std::size_t i = 0; i < promises.size(); ++i) {
-              promises[i]->SetValue(outputs[i].tensor());
-            }
-          },
-          [promises]() {
-            for (const auto& promise : promises) {
-              promise->SetException(std::current_exception());
-            }
-          }));
+      push(mindspore::runtime::Pipeline::Get().frontend_stage(),
+           std::make_shared<Task>(
+               mindspore::runtime::kFrontendTask,
+               [target = target_, signature, tensors = std::move(inputs.tensors),
+                numbers = std::move(inputs.numbers), promises]() {
+                 const std::vector<TensorPtr> outputs = run(target, signature, tensors, numbers);
+                 for (std::size_t i = 0; i < promises.size(); ++i) {
+                   promises[i]->SetValue(outputs[i]);
+                 }
+               },
+               [promises](const std::exception_ptr& exception) {
+                 for (const auto& promise : promises) {
+                   promise->SetException(exception);
+                 }
+               }));
     }
     return one_or_tuple(results);
   }
