@@ -480,17 +480,7 @@ std::vector<TensorPtr> run(const std::shared_ptr<const Target>& target,
 /// once it has recorded what computed the tensor, which it does in another thread.
 bool may_need_gradient(const TensorPtr& tensor) { return tensor->auto_grad_meta_data() != nullptr; }
 
-/// Whether a call has to be recorded for a gradient.
-bool is_recorded(const std::vector<TensorPtr>& inputs) {
-  if (!mindspore::pynative::GradState::Get().RequiresGrad()) {
-    return false;
-  }
-  {
-    const py::gil_scoped_release released;
-    autograd::PrepareForForward();  // waits for what computes inputs
-  }
-  return std::any_of(inputs.begin(), inputs.end(), may_need_gradient);
-}
+bool is_recording_gradients() { return mindspore::pynative::GradState::Get().RequiresGrad(); }
 
 // ===--- gradients ---===
 
@@ -562,6 +552,9 @@ struct CppFunctionNode<KernelCall> : public BackwardNode {
 
   /// Lets MindSpore know of the call, and of the tensors that its gradient reads.
   void record(const TensorPtrList& inputs, TensorPtrList& outputs) {
+    for (const TensorPtr& input : inputs) {
+      input->set_need_pipeline_sync(true);  // as MindSpore's Function has it (2.10)
+    }
     TensorPtrList saved(inputs);
     if (gradient->reads_results) {
       saved.insert(saved.end(), outputs.begin(), outputs.end());
@@ -672,7 +665,7 @@ class Caller {
     if (found == signatures_.end()) {
       return Py_NewRef(Py_NotImplemented);
     }
-    return record_or_run(found->second, inputs, arguments, count);
+    return run_or_queue(found->second, inputs, arguments, count);
   }
 
   /// Remembers the dtypes and shapes of what calls with such arguments return, and how they are
@@ -706,8 +699,8 @@ class Caller {
       return Py_NewRef(Py_NotImplemented);
     }
     const py::tuple tuple(arguments);
-    return record_or_run(signature, inputs, PySequence_Fast_ITEMS(tuple.ptr()),
-                         PyTuple_GET_SIZE(tuple.ptr()));
+    return run_or_queue(signature, inputs, PySequence_Fast_ITEMS(tuple.ptr()),
+                        PyTuple_GET_SIZE(tuple.ptr()));
   }
 
   /// Where this is the operator of a gradient's kernel: its results for a call of another
@@ -737,10 +730,8 @@ class Caller {
       return {};
     }
     const std::shared_ptr<Signature>& signature = found->second;
-    if (is_recorded(inputs.tensors)) {
-      return record(signature, inputs, node.python_numbers.get());
-    }
-    return run(target_, signature, inputs.tensors, inputs.numbers);
+    return run_and_record(make_node(signature, inputs, node.python_numbers.get()), target_,
+                          signature, inputs.tensors, inputs.numbers);
   }
 
  private:
@@ -784,20 +775,6 @@ class Caller {
     signature.workspaces = signature.extra.WorkSpace();
   }
 
-  PyObject* record_or_run(const std::shared_ptr<Signature>& signature, Inputs& inputs,
-                          PyObject* const* arguments, Py_ssize_t count) const {
-    if (!is_recorded(inputs.tensors)) {
-      return run_or_queue(signature, inputs);
-    }
-    const py::object numbers =
-        inputs.numbers.empty() ? py::object() : python_numbers(arguments, count);
-    std::vector<PyObject*> results;
-    for (const TensorPtr& result : record(signature, inputs, numbers)) {
-      results.push_back(mindspore::tensor::PackTensor(result));
-    }
-    return one_or_tuple(results);
-  }
-
   /// The numbers among a call's arguments.
   static py::tuple python_numbers(PyObject* const* arguments, Py_ssize_t count) {
     py::list numbers;
@@ -809,60 +786,80 @@ class Caller {
     return py::tuple(numbers);
   }
 
-  /// Runs a call in this thread, and lets MindSpore differentiate it.
-  std::vector<TensorPtr> record(const std::shared_ptr<Signature>& signature, Inputs& inputs,
-                                const py::object& numbers) const {
+  /// What MindSpore may record of a call; null where it records none.
+  std::shared_ptr<Node> make_node(const std::shared_ptr<Signature>& signature, const Inputs& inputs,
+                                  const py::object& numbers) const {
+    if (!is_recording_gradients()) {
+      return nullptr;
+    }
     const auto gradient = signature->gradient.lock();
     const py::object python_operator =
         gradient == nullptr ? py::none() : gradient->weak_operator.get()();
     if (python_operator.is_none()) {
       throw std::logic_error(target_->name + ": expected an operator, got one that is gone");
     }
-    const auto node = autograd::BackwardNode::Create<Node>(target_->name, signature, gradient);
+    auto node = autograd::BackwardNode::Create<Node>(target_->name, signature, gradient);
     node->numbers = inputs.numbers;
     node->python_operator = Reference(python_operator);
     node->python_numbers = Reference(numbers);
-    for (const TensorPtr& input : inputs.tensors) {
-      input->set_need_pipeline_sync(true);  // as MindSpore's Function has it (2.10)
+    return node;
+  }
+
+  /// Runs a call, and lets MindSpore differentiate it where an input may need that. What computes
+  /// the inputs stands before it in MindSpore's queue, or is waited for.
+  static std::vector<TensorPtr> run_and_record(const std::shared_ptr<Node>& node,
+                                               const std::shared_ptr<const Target>& target,
+                                               const std::shared_ptr<Signature>& signature,
+                                               const std::vector<TensorPtr>& inputs,
+                                               const std::vector<int64_t>& numbers) {
+    std::vector<TensorPtr> outputs = run(target, signature, inputs, numbers);
+    if (node != nullptr && std::any_of(inputs.begin(), inputs.end(), may_need_gradient)) {
+      node->record(inputs, outputs);
     }
-    std::vector<TensorPtr> outputs = run(target_, signature, inputs.tensors, inputs.numbers);
-    node->record(inputs.tensors, outputs);
     return outputs;
   }
 
-  PyObject* run_or_queue(const std::shared_ptr<Signature>& signature, Inputs& inputs) const {
+  PyObject* run_or_queue(const std::shared_ptr<Signature>& signature, Inputs& inputs,
+                         PyObject* const* arguments, Py_ssize_t argument_count) const {
+    std::shared_ptr<Node> node;
+    if (is_recording_gradients()) {
+      node = make_node(
+          signature, inputs,
+          inputs.numbers.empty() ? py::object() : python_numbers(arguments, argument_count));
+    }
     const std::size_t count = signature->output_types.size();
     std::vector<PyObject*> results(count, nullptr);
     if (is_blocking()) {
       const std::vector<TensorPtr> outputs =
-          run(target_, signature, inputs.tensors, inputs.numbers);
+          run_and_record(node, target_, signature, inputs.tensors, inputs.numbers);
       for (std::size_t i = 0; i < count; ++i) {
         results[i] = mindspore::tensor::PackTensor(outputs[i]);
       }
-    } else {
-      std::vector<mindspore::stub::StubNodePtr> promises;
-      promises.reserve(count);
-      for (PyObject*& result : results) {
-        const mindspore::tensor::TensorWrapper future(/*has_side_effect=*/false);
-        result = future.value();
-        promises.push_back(future.MakeFuture());
-      }
-      push(mindspore::runtime::Pipeline::Get().frontend_stage(),
-           std::make_shared<Task>(
-               mindspore::runtime::kFrontendTask,
-               [target = target_, signature, tensors = std::move(inputs.tensors),
-                numbers = std::move(inputs.numbers), promises]() {
-                 const std::vector<TensorPtr> outputs = run(target, signature, tensors, numbers);
-                 for (std::size_t i = 0; i < promises.size(); ++i) {
-                   promises[i]->SetValue(outputs[i]);
-                 }
-               },
-               [promises](const std::exception_ptr& exception) {
-                 for (const auto& promise : promises) {
-                   promise->SetException(exception);
-                 }
-               }));
+      return one_or_tuple(results);
     }
+    std::vector<mindspore::stub::StubNodePtr> promises;
+    promises.reserve(count);
+    for (PyObject*& result : results) {
+      const mindspore::tensor::TensorWrapper future(/*has_side_effect=*/false);
+      result = future.value();
+      promises.push_back(future.MakeFuture());
+    }
+    push(mindspore::runtime::Pipeline::Get().frontend_stage(),
+         std::make_shared<Task>(
+             mindspore::runtime::kFrontendTask,
+             [target = target_, signature, node, tensors = std::move(inputs.tensors),
+              numbers = std::move(inputs.numbers), promises]() {
+               const std::vector<TensorPtr> outputs =
+                   run_and_record(node, target, signature, tensors, numbers);
+               for (std::size_t i = 0; i < promises.size(); ++i) {
+                 promises[i]->SetValue(outputs[i]);
+               }
+             },
+             [promises](const std::exception_ptr& exception) {
+               for (const auto& promise : promises) {
+                 promise->SetException(exception);
+               }
+             }));
     return one_or_tuple(results);
   }
 
