@@ -23,6 +23,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -200,6 +201,7 @@ struct Signature {
   std::vector<const char*> dtypes;
   std::vector<TypeId> output_types;
   std::vector<std::size_t> workspaces;
+  std::atomic<bool> is_short{false};  // the last call took less than to wake another thread
 
   explicit Signature(const mindspore::PrimitivePtr& primitive) : extra(primitive) {}
   Signature(const Signature&) = delete;
@@ -427,6 +429,7 @@ class Call {
   void run(std::vector<void*>& params, std::vector<int>& ndims) {
     Signature& signature = *signature_;
     int status = 0;
+    const auto begin = std::chrono::steady_clock::now();
     try {
       const Unlocked unlocked;
       status = target_->function(static_cast<int>(params.size()), params.data(), ndims.data(),
@@ -438,8 +441,10 @@ class Call {
                         << target_->path << "! Error message is " << error.what();
     }
     check_status(*target_, status);
+    signature.is_short = std::chrono::steady_clock::now() - begin < kShort;
   }
 
+  static constexpr std::chrono::microseconds kShort{50};
   std::shared_ptr<const Target> target_;
   std::shared_ptr<Signature> signature_;
   std::vector<int64_t> numbers_;
@@ -456,14 +461,18 @@ void push(const mindspore::AsyncRQueuePtr& queue, const std::shared_ptr<Task>& t
 }
 
 /// Runs a call. Where MindSpore has queues, in the thread of its own that runs its kernels for the
-/// CPU, in their order; else at once: there it relies on the interpreter's lock, which only the
-/// kernel itself leaves.
+/// CPU, in their order, or here, if that has nothing to do and the kernel is short; else at once:
+/// there it relies on the interpreter's lock, which only the kernel itself leaves.
 std::vector<TensorPtr> run(const std::shared_ptr<const Target>& target,
                            const std::shared_ptr<Signature>& signature,
                            const std::vector<TensorPtr>& inputs,
                            const std::vector<int64_t>& numbers) {
-  if (is_blocking()) {
+  const bool blocks = is_blocking();
+  if (blocks) {
     wait_for_queued();
+  }
+  const auto& queue = mindspore::runtime::Pipeline::Get().backend_stage();
+  if (blocks || (signature->is_short && queue->Empty())) {
     Call call(target, signature, numbers);
     const std::vector<TensorPtr> outputs = call.prepare(inputs);
     call.launch();
@@ -471,7 +480,7 @@ std::vector<TensorPtr> run(const std::shared_ptr<const Target>& target,
   }
   const auto call = std::make_shared<Call>(target, signature, numbers);
   const std::vector<TensorPtr> outputs = call->prepare(inputs);
-  mindspore::runtime::Pipeline::Get().backend_stage()->Push(
+  queue->Push(
       std::make_shared<Task>(mindspore::runtime::kBackendTask, [call]() { call->launch(); }));
   return outputs;
 }
@@ -829,7 +838,12 @@ class Caller {
     }
     const std::size_t count = signature->output_types.size();
     std::vector<PyObject*> results(count, nullptr);
-    if (is_blocking()) {
+    const auto& queue = mindspore::runtime::Pipeline::Get().frontend_stage();
+    if (is_blocking() || signature->is_short) {
+      if (!queue->Empty()) {
+        const py::gil_scoped_release released;
+        queue->Wait();
+      }
       const std::vector<TensorPtr> outputs =
           run_and_record(node, target_, signature, inputs.tensors, inputs.numbers);
       for (std::size_t i = 0; i < count; ++i) {
@@ -844,22 +858,21 @@ class Caller {
       result = future.value();
       promises.push_back(future.MakeFuture());
     }
-    push(mindspore::runtime::Pipeline::Get().frontend_stage(),
-         std::make_shared<Task>(
-             mindspore::runtime::kFrontendTask,
-             [target = target_, signature, node, tensors = std::move(inputs.tensors),
-              numbers = std::move(inputs.numbers), promises]() {
-               const std::vector<TensorPtr> outputs =
-                   run_and_record(node, target, signature, tensors, numbers);
-               for (std::size_t i = 0; i < promises.size(); ++i) {
-                 promises[i]->SetValue(outputs[i]);
-               }
-             },
-             [promises](const std::exception_ptr& exception) {
-               for (const auto& promise : promises) {
-                 promise->SetException(exception);
-               }
-             }));
+    push(queue, std::make_shared<Task>(
+                    mindspore::runtime::kFrontendTask,
+                    [target = target_, signature, node, tensors = std::move(inputs.tensors),
+                     numbers = std::move(inputs.numbers), promises]() {
+                      const std::vector<TensorPtr> outputs =
+                          run_and_record(node, target, signature, tensors, numbers);
+                      for (std::size_t i = 0; i < promises.size(); ++i) {
+                        promises[i]->SetValue(outputs[i]);
+                      }
+                    },
+                    [promises](const std::exception_ptr& exception) {
+                      for (const auto& promise : promises) {
+                        promise->SetException(exception);
+                      }
+                    }));
     return one_or_tuple(results);
   }
 
