@@ -27,7 +27,7 @@ bool destroyed_in_call = false;
 struct Watched {
   at::Tensor operator()(const at::Tensor& x) const { return at::add(x, x); }
   ~Watched() {
-    destroyed_in_call = c10::impl::tls_is_dispatch_key_excluded(c10::DispatchKey::AutogradCPU);
+    destroyed_in_call = c10::impl::tls_is_dispatch_key_excluded(c10::DispatchKey::AutogradOther);
   }
 };
 
