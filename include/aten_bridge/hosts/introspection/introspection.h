@@ -107,6 +107,7 @@ class TableEntry {
 /// "inputs": [["tensor", "x"], ...], "outputs": 1, "meta": true, "gradient": false, "side_effect":
 /// false, "attributes": [["negative_slope", 2, "a float", false], ...]}. An input has its name from
 /// its check or "", an attribute the number of its type and whether the operator must set it.
+/// Behind a side effect stands whether it is a state that calls change: "changes_state": true.
 ATEN_BRIDGE_INLINE std::string description(const KernelBase& kernel, at::DeviceType device,
                                            const char* hosts);
 
