@@ -452,10 +452,9 @@ class Call {
   std::vector<TensorPtr> outputs_;
 };
 
-/// Puts a task into one of MindSpore's queues. That takes those of one thread at a time (2.10).
-void push(const mindspore::AsyncRQueuePtr& queue, const std::shared_ptr<Task>& task) {
-  static std::mutex mutex;
-  const py::gil_scoped_release released;  // before the mutex: a full queue may wait for the lock
+/// Puts a task into one of MindSpore's queues, which take those of one thread at a time (2.10).
+void push(const mindspore::AsyncRQueuePtr& queue, std::mutex& mutex,
+          const std::shared_ptr<Task>& task) {
   const std::lock_guard<std::mutex> guard(mutex);
   queue->Push(task);
 }
@@ -480,8 +479,9 @@ std::vector<TensorPtr> run(const std::shared_ptr<const Target>& target,
   }
   const auto call = std::make_shared<Call>(target, signature, numbers);
   const std::vector<TensorPtr> outputs = call->prepare(inputs);
-  queue->Push(
-      std::make_shared<Task>(mindspore::runtime::kBackendTask, [call]() { call->launch(); }));
+  static std::mutex mutex;
+  push(queue, mutex,
+       std::make_shared<Task>(mindspore::runtime::kBackendTask, [call]() { call->launch(); }));
   return outputs;
 }
 
@@ -858,21 +858,26 @@ class Caller {
       result = future.value();
       promises.push_back(future.MakeFuture());
     }
-    push(queue, std::make_shared<Task>(
-                    mindspore::runtime::kFrontendTask,
-                    [target = target_, signature, node, tensors = std::move(inputs.tensors),
-                     numbers = std::move(inputs.numbers), promises]() {
-                      const std::vector<TensorPtr> outputs =
-                          run_and_record(node, target, signature, tensors, numbers);
-                      for (std::size_t i = 0; i < promises.size(); ++i) {
-                        promises[i]->SetValue(outputs[i]);
-                      }
-                    },
-                    [promises](const std::exception_ptr& exception) {
-                      for (const auto& promise : promises) {
-                        promise->SetException(exception);
-                      }
-                    }));
+    const auto task = std::make_shared<Task>(
+        mindspore::runtime::kFrontendTask,
+        [target = target_, signature, node, tensors = std::move(inputs.tensors),
+         numbers = std::move(inputs.numbers), promises]() {
+          const std::vector<TensorPtr> outputs =
+              run_and_record(node, target, signature, tensors, numbers);
+          for (std::size_t i = 0; i < promises.size(); ++i) {
+            promises[i]->SetValue(outputs[i]);
+          }
+        },
+        [promises](const std::exception_ptr& exception) {
+          for (const auto& promise : promises) {
+            promise->SetException(exception);
+          }
+        });
+    {
+      const py::gil_scoped_release released;  // a full queue may wait for the lock
+      static std::mutex mutex;
+      push(queue, mutex, task);
+    }
     return one_or_tuple(results);
   }
 
