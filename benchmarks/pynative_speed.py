@@ -1,12 +1,20 @@
 """What a kernel's call costs in MindSpore's PyNative mode: by the native caller and ops.Custom.
 
-    PYTHONPATH=python python benchmarks/pynative_speed.py build/test/tests/test_gradients.so
+    PYTHONPATH=python python benchmarks/pynative_speed.py build/test
 
-prints in Markdown the least and the median of the rounds, in microseconds for a call on 2x2
-float32, beside MindSpore's own relu: both with MindSpore's queues, its default, and where it runs
-each operator at once (`ms.runtime.launch_blocking()`). A round waits for its last result. Each
-setting and each way has a process of its own; the processes take turns, so that a change of the
-machine's speed meets all.
+prints in Markdown the least and the median of the rounds, in microseconds, and the ratio of the
+medians to MindSpore's own operators in the same processes: both with MindSpore's queues, its
+default, and where it runs each operator at once (`ms.runtime.launch_blocking()`). The folder is
+one in which everything is built. A round waits for its last result. Each setting and each way has
+a process of its own; the processes take turns, so that a change of the machine's speed meets all.
+
+forward, gradient: one call on 2x2 float32, leaky_relu and relu; the gradient's kernel uses
+    PyTorch's autograd
+chain: ten calls whose results a relu takes
+hundred: a hundred different operators one after the other
+digits: a training step of examples/digits, a batch of 64, in kernels and in MindSpore's layers
+LSTM: five steps of a cell of 32 for a batch of 8, and the gradients of its weights, by name and in
+    mint
 """
 
 import json
@@ -15,48 +23,131 @@ import statistics
 import subprocess
 import sys
 import time
+from pathlib import Path
 
-ROUNDS, TURNS = 7, 3
-CALLS = {"forward": 300, "gradient": 30, "chain": 30}
+ROUNDS, TURNS = 5, 3
+CALLS = {"forward": 300, "gradient": 30, "chain": 30, "hundred": 5, "digits": 2, "LSTM": 2}
+EXAMPLES = Path(__file__).parents[1] / "examples"
 
 
-def measure(library: str, setting: str) -> None:
-    """Prints the times of this process."""
+def digits_step(net, loss_of, batch):
+    """A step of training, call by call."""
+    from mindspore import nn, value_and_grad
+
+    optimizer = nn.Adam(net.trainable_params(), 0.001)
+    loss_and_gradients = value_and_grad(loss_of, None, optimizer.parameters)
+
+    def step():
+        loss, gradients = loss_and_gradients(*batch)
+        optimizer(gradients)
+        return loss
+
+    return step
+
+
+def lstm_step(functions):
+    """The gradients of an LSTM of these functions."""
     import mindspore as ms
     import numpy as np
-    from mindspore import mint
 
-    from aten_bridge.mindspore import kernel, native_caller
+    linear, sigmoid, tanh, multiply, add = functions
+    random = np.random.default_rng(0)
+    weights = [
+        tuple(
+            ms.Parameter(ms.Tensor(random.standard_normal((32, 32)).astype(np.float32)) * 0.1)
+            for _ in range(2)
+        )
+        for _ in range(4)
+    ]
+    xs = [ms.Tensor(random.standard_normal((8, 32)).astype(np.float32)) for _ in range(5)]
+    zero = ms.Tensor(np.zeros((8, 32), np.float32))
+
+    def loss():
+        h, c = zero, zero
+        for x in xs:
+            i, f, o, g = (add(linear(x, of_x), linear(h, of_h)) for of_x, of_h in weights)
+            c = add(multiply(sigmoid(f), c), multiply(sigmoid(i), tanh(g)))
+            h = multiply(sigmoid(o), tanh(c))
+        return h.sum()
+
+    step = ms.value_and_grad(loss, None, [one for pair in weights for one in pair])
+    return lambda: step()[0]
+
+
+def make_runs(build: Path) -> dict[tuple[str, str], object]:
+    """What is measured: by kernels, and by MindSpore's own."""
+    import mindspore as ms
+    import numpy as np
+    from mindspore import mint, nn
+
+    from aten_bridge.mindspore import kernel, operator
+
+    sys.path.insert(0, str(EXAMPLES / "digits"))
+    from digits import NetOfKernels, NetOfMindSpore
+
+    library = build / "tests/test_gradients.so"
+    relu = mint.nn.functional.relu
+    leaky_relu = kernel(f"{library}:LeakyRelu", negative_slope=0.2, grad="LeakyReluGrad")
+    hundred = [kernel(f"{library}:LeakyRelu", negative_slope=i / 100) for i in range(100)]
+    x = ms.Tensor(np.float32([[1, -2], [3, -4]]))
+    random = np.random.default_rng(0)
+    batch = (
+        ms.Tensor(random.standard_normal((64, 1, 8, 8)).astype(np.float32)),
+        ms.Tensor(random.integers(0, 10, 64).astype(np.int32)),
+    )
+    of_kernels = NetOfKernels(str(build / "examples/digits/digits.so"))
+    of_mindspore = NetOfMindSpore()
+    cross_entropy = nn.CrossEntropyLoss(label_smoothing=0.1)
+
+    def chain(functions):
+        y = x
+        for function in functions:
+            y = function(y)
+        return y
+
+    def by_name(name):
+        return operator(f"aten::{name}")
+
+    steps = [ms.grad(lambda a: leaky_relu(a)), ms.grad(lambda a: relu(a))]
+    names = ("linear", "sigmoid", "tanh", "mul", "add")
+    own = (mint.nn.functional.linear, mint.sigmoid, mint.tanh, mint.mul, mint.add)
+    return {
+        ("forward", "kernel"): lambda: leaky_relu(x),
+        ("forward", "MindSpore"): lambda: relu(x),
+        ("gradient", "kernel"): lambda: steps[0](x),
+        ("gradient", "MindSpore"): lambda: steps[1](x),
+        ("chain", "kernel"): lambda: chain([leaky_relu, relu] * 10),
+        ("chain", "MindSpore"): lambda: chain([relu, relu] * 10),
+        ("hundred", "kernel"): lambda: chain(hundred),
+        ("hundred", "MindSpore"): lambda: chain([relu] * 100),
+        ("digits", "kernel"): digits_step(
+            of_kernels, lambda a, b: of_kernels.loss(of_kernels(a), b), batch
+        ),
+        ("digits", "MindSpore"): digits_step(
+            of_mindspore, lambda a, b: cross_entropy(of_mindspore(a), b), batch
+        ),
+        ("LSTM", "kernel"): lstm_step([by_name(name) for name in names]),
+        ("LSTM", "MindSpore"): lstm_step(own),
+    }
+
+
+def measure(build: Path, setting: str) -> None:
+    """Prints the times of this process."""
+    import mindspore as ms
+
+    from aten_bridge.mindspore import native_caller
 
     ms.set_device("CPU")
     if setting == "blocking":
         ms.runtime.launch_blocking()
-    relu = mint.nn.functional.relu
-    operator = kernel(f"{library}:LeakyRelu", negative_slope=0.2, grad="LeakyReluGrad")
-    x = ms.Tensor(np.float32([[1, -2], [3, -4]]))
-    kernel_step = ms.grad(lambda a: operator(a))
-    relu_step = ms.grad(lambda a: relu(a))
-
-    def chain(one, other):
-        y = x
-        for _ in range(10):
-            y = other(one(y))
-        return y
-
-    runs = {
-        ("forward", "kernel"): lambda: operator(x),
-        ("forward", "mint relu"): lambda: relu(x),
-        ("gradient", "kernel"): lambda: kernel_step(x),
-        ("gradient", "mint relu"): lambda: relu_step(x),
-        ("chain", "kernel"): lambda: chain(operator, relu),
-        ("chain", "mint relu"): lambda: chain(relu, relu),
-    }
     times: dict[str, list[float]] = {}
-    for (what, name), run in runs.items():
-        count = CALLS[what]
-        for _ in range(count // 3):
+    runs = make_runs(build)
+    for (what, _), run in runs.items():
+        for _ in range(CALLS[what] // 3 + 2):
             run().asnumpy()
-        for _ in range(ROUNDS):
+    for _ in range(ROUNDS):
+        for (what, name), run in runs.items():
+            count = CALLS[what]
             begin = time.perf_counter()
             for _ in range(count):
                 result = run()
@@ -66,30 +157,41 @@ def measure(library: str, setting: str) -> None:
     print(json.dumps({"caller": bool(native_caller()), "times": times}))
 
 
-def main(library: str) -> None:
+def main(build: Path) -> None:
     """Prints the tables."""
+    environment = {
+        "ATEN_BRIDGE_OPERATORS": str(build / "plugin/operators/aten_bridge_operators.so"),
+        **os.environ,
+    }
     for setting in ("queues", "blocking"):
         times: dict[str, dict[str, list[float]]] = {"1": {}, "0": {}}
         for _ in range(TURNS):
             for switch, rows in times.items():
                 done = subprocess.run(
-                    [sys.executable, __file__, library, setting],
-                    env={**os.environ, "ATEN_BRIDGE_NATIVE_CALLER": switch},
+                    [sys.executable, __file__, str(build), setting],
+                    env={**environment, "ATEN_BRIDGE_NATIVE_CALLER": switch},
                     stdout=subprocess.PIPE,
                     text=True,
                     check=True,
                 )
-                said = json.loads(done.stdout)
+                said = json.loads(done.stdout.splitlines()[-1])
                 if said["caller"] != (switch == "1"):
                     raise SystemExit("expected the native caller, got none; build it first")
                 for name, values in said["times"].items():
                     rows.setdefault(name, []).extend(values)
-        print(f"\n{setting}:\n\n| call | native caller, min | median | ops.Custom, min | median |")
-        print("|---|--:|--:|--:|--:|")
-        for name, values in times["1"].items():
-            pairs = [(min(v), statistics.median(v)) for v in (values, times["0"][name])]
-            print(f"| {name} | " + " | ".join(f"{t:.1f}" for pair in pairs for t in pair) + " |")
+        print(f"\n{setting}:\n\n| what | native caller, min | median | / MindSpore's own", end="")
+        print(" | `ops.Custom`, min | median | / MindSpore's own |\n|---|--:|--:|--:|--:|--:|--:|")
+        for what in CALLS:
+            cells = []
+            for rows in (times["1"], times["0"]):
+                values, own = rows[f"{what}, kernel"], rows[f"{what}, MindSpore"]
+                ratio = statistics.median(values) / statistics.median(own)
+                cells += [f"{min(values):.1f}", f"{statistics.median(values):.1f}", f"{ratio:.2f}"]
+            print(f"| {what} | {' | '.join(cells)} |")
 
 
 if __name__ == "__main__":
-    measure(*sys.argv[1:]) if len(sys.argv) == 3 else main(sys.argv[1])
+    if len(sys.argv) == 3:
+        measure(Path(sys.argv[1]), sys.argv[2])
+    else:
+        main(Path(sys.argv[1]).resolve())

@@ -6,25 +6,33 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 
-#include <include/pynative/utils/pyboost/custom/pyboost_extension.h>
+#include <include/backend/common/device_address_utils.h>
+#include <include/pynative/backward/function.h>
+#include <include/pynative/utils/pyboost/custom/tensor.h>
+#include <include/pynative/utils/runtime/pynative_async_task.h>
 #include <include/runtime/pipeline/pipeline.h>
+#include <include/runtime/utils/runtime_conf/runtime_conf.h>
 #include <include/utils/amp.h>
 #include <include/utils/pynative/grad_state.h>
 #include <include/utils/pynative/variable.h>
 #include <include/utils/tensor_py.h>
+#include <include/utils/tensor_utils.h>
 #include <utils/custom_aot_extra.h>
 #include <utils/ms_context.h>
 
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <exception>
+#include <functional>
 #include <iterator>
 #include <memory>
 #include <mutex>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <unordered_map>
@@ -34,6 +42,7 @@
 namespace {
 
 namespace py = pybind11;
+namespace autograd = mindspore::pynative::autograd;
 using mindspore::TypeId;
 using mindspore::tensor::TensorPtr;
 
@@ -116,11 +125,7 @@ struct Inputs {
       if (tensor == nullptr) {
         return false;
       }
-      const auto& shape = tensor->shape();
-      key.push_back(kTensor | static_cast<int64_t>(tensor->data_type()) << 8 |
-                    static_cast<int64_t>(shape.size()) << 32);
-      key.insert(key.end(), shape.begin(), shape.end());
-      tensors.push_back(tensor);
+      add_tensor(tensor);
       return true;
     }
     if (is_in_tuple) {
@@ -160,7 +165,14 @@ struct Inputs {
     return false;
   }
 
- private:
+  void add_tensor(const TensorPtr& tensor) {
+    const auto& shape = tensor->shape();
+    key.push_back(kTensor | static_cast<int64_t>(tensor->data_type()) << 8 |
+                  static_cast<int64_t>(shape.size()) << 32);
+    key.insert(key.end(), shape.begin(), shape.end());
+    tensors.push_back(tensor);
+  }
+
   bool add_number(Kind kind, int64_t bits) {
     key.push_back(kind);
     key.push_back(bits);
@@ -176,9 +188,12 @@ class Extra final : public mindspore::AotExtraImpl {
   explicit Extra(const mindspore::PrimitivePtr& primitive) { SetKernelPrim(primitive); }
 };
 
+struct Gradient;
+
 /// What calls with inputs of the same shapes and dtypes have in common.
 struct Signature {
-  Extra extra;                     // with a state of its own, as in ops.Custom
+  Extra extra;  // with a state of its own, as in ops.Custom
+  std::weak_ptr<Gradient> gradient;
   std::vector<Kind> kinds;         // one for each input
   std::vector<ShapeVector> sizes;  // the inputs', then the outputs'
   std::vector<int> ndims;
@@ -186,6 +201,7 @@ struct Signature {
   std::vector<const char*> dtypes;
   std::vector<TypeId> output_types;
   std::vector<std::size_t> workspaces;
+  std::atomic<bool> is_short{false};  // the last call took less than to wake another thread
 
   explicit Signature(const mindspore::PrimitivePtr& primitive) : extra(primitive) {}
   Signature(const Signature&) = delete;
@@ -280,60 +296,140 @@ class Unlocked {
   PyThreadState* thread_ = nullptr;
 };
 
-/// One call. MindSpore runs it, in a thread of its own or at once, when its inputs are there.
-class Call final : public ms::pynative::PyboostRunner {
+/// Something that MindSpore's queues run, with the settings of the thread that puts it there. Its
+/// own classes for that need four times the headers (2.10).
+class Task final : public mindspore::pynative::PyNativeAsyncTask {
+ public:
+  using Function = std::function<void()>;
+  using Failed = std::function<void(const std::exception_ptr&)>;
+
+  Task(mindspore::runtime::TaskType type, Function function, Failed failed = nullptr)
+      : PyNativeAsyncTask(type), function_(std::move(function)), failed_(std::move(failed)) {}
+
+  void Run() override {
+    RunWithPyNativeContext(function_);
+    function_ = nullptr;  // and the tensors in it: the queue may have the task for longer
+  }
+
+  void SetException(const std::exception_ptr& exception) override {
+    if (failed_ != nullptr) {
+      failed_(exception);
+    }
+  }
+
+ private:
+  Function function_;
+  Failed failed_;
+};
+
+/// Whether MindSpore runs each operator at once, in the thread that calls it: as
+/// OpExecutor::NeedSync (2.10), whose header takes twelve seconds to compile.
+bool is_blocking() {
+  return mindspore::runtime::RuntimeConf::GetInstance()->launch_blocking() ||
+         mindspore::MsContext::GetInstance()->get_param<bool>(
+             mindspore::MS_CTX_ENABLE_PYNATIVE_SYNCHRONIZE);
+}
+
+/// Waits until nothing is in MindSpore's queues: graphs are there even where it runs operators at
+/// once.
+void wait_for_queued() {
+  const py::gil_scoped_release released;
+  mindspore::runtime::Pipeline::Get().WaitForward();
+}
+
+const mindspore::device::DeviceContext* cpu() {
+  static const auto* context =
+      mindspore::device::DeviceContextManager::GetInstance().GetOrCreateDeviceContext(
+          {mindspore::device::DeviceType::kCPU, 0});
+  return context;
+}
+
+/// One call.
+class Call {
  public:
   Call(std::shared_ptr<const Target> target, std::shared_ptr<Signature> signature,
        std::vector<int64_t> numbers)
-      : PyboostRunner(target->name),
-        target_(std::move(target)),
+      : target_(std::move(target)),
         signature_(std::move(signature)),
         numbers_(std::move(numbers)) {}
 
-  std::size_t CalcWorkspace() override {
-    std::size_t bytes = 0;
-    for (const std::size_t workspace : signature_->workspaces) {
-      bytes += aligned(std::max<std::size_t>(workspace, 1));
+  /// Makes outputs, whose memory is there once launch() has run.
+  std::vector<TensorPtr> prepare(const std::vector<TensorPtr>& inputs) {
+    const mindspore::kernel::pyboost::RequireGradGuard unrecorded(false);  // a copy is no operator
+    inputs_.reserve(inputs.size());
+    for (const TensorPtr& input : inputs) {
+      inputs_.push_back(input->is_contiguous() ? input : ms::Tensor(input).contiguous().tensor());
+      DeviceAddressUtils::CreateInputTensorAddress(cpu(), 0, 0, inputs_.back());
     }
-    return bytes == 0 ? 0 : bytes + kAlignment;
+    const std::size_t count = signature_->output_types.size();
+    const std::size_t first = signature_->sizes.size() - count;
+    outputs_.reserve(count);
+    for (std::size_t i = 0; i < count; ++i) {
+      outputs_.push_back(make_tensor(signature_->output_types[i], signature_->sizes[first + i]));
+    }
+    DeviceAddressUtils::CreateOutputTensorAddress(cpu(), 0, outputs_);
+    return outputs_;
   }
 
-  /// At once: MindSpore's own kernels for the CPU run in the thread that is here, in their order.
-  /// PyboostRunner would hand it to a further thread, for which they do not wait (2.10).
-  void _DispatchLaunchTask() override { LaunchKernel(); }
-
-  void LaunchKernel() override {
+  void launch() {
+    DeviceAddressUtils::MallocForOutputs(cpu(), outputs_);
     Signature& signature = *signature_;
     std::vector<void*> params;
     params.reserve(signature.sizes.size() + signature.workspaces.size());
-    auto tensor = inputs().begin();
+    auto tensor = inputs_.begin();
     auto number = numbers_.begin();
     for (const Kind kind : signature.kinds) {
       if (kind == kTensor) {
-        params.push_back((tensor++)->GetDataPtr());
+        params.push_back(data(**tensor++));
       } else {
         params.push_back(kind == kNone ? nullptr : static_cast<void*>(&*number++));
       }
     }
-    for (const ms::Tensor& output : outputs()) {
-      params.push_back(output.GetDataPtr());
+    for (const TensorPtr& output : outputs_) {
+      params.push_back(data(*output));
     }
-    if (!signature.workspaces.empty()) {
-      auto address = aligned(reinterpret_cast<std::uintptr_t>(workspace_ptr()));
-      for (const std::size_t workspace : signature.workspaces) {
-        params.push_back(reinterpret_cast<void*>(address));
-        address += aligned(std::max<std::size_t>(workspace, 1));
-      }
-    }
-    // What the kernel may write over.
-    std::vector<int> ndims(signature.ndims);
+    const std::vector<TensorPtr> memory = add_workspaces(params);
+    std::vector<int> ndims(signature.ndims);  // what the kernel may write over
     run(params, ndims);
   }
 
  private:
+  using DeviceAddressUtils = mindspore::runtime::DeviceAddressUtils;
+
+  static TensorPtr make_tensor(TypeId type, const ShapeVector& shape) {
+    return ms::Tensor(type, shape).tensor();
+  }
+
+  static void* data(const mindspore::tensor::Tensor& tensor) {
+    return static_cast<std::byte*>(tensor.device_address()->GetMutablePtr()) +
+           static_cast<std::size_t>(tensor.DataItemSize()) * tensor.storage_offset();
+  }
+
+  /// Returns what has the memory.
+  std::vector<TensorPtr> add_workspaces(std::vector<void*>& params) const {
+    if (signature_->workspaces.empty()) {
+      return {};
+    }
+    std::size_t bytes = kAlignment;
+    for (const std::size_t workspace : signature_->workspaces) {
+      bytes += aligned(std::max<std::size_t>(workspace, 1));
+    }
+    std::vector<TensorPtr> memory{
+        make_tensor(mindspore::kNumberTypeUInt8, {static_cast<int64_t>(bytes)})};
+    DeviceAddressUtils::CreateOutputTensorAddress(cpu(), 0, memory);
+    DeviceAddressUtils::MallocForOutputs(cpu(), memory);
+    auto address = aligned(reinterpret_cast<std::uintptr_t>(data(*memory.front())));
+    for (const std::size_t workspace : signature_->workspaces) {
+      params.push_back(reinterpret_cast<void*>(address));
+      address += aligned(std::max<std::size_t>(workspace, 1));
+    }
+    return memory;
+  }
+
   void run(std::vector<void*>& params, std::vector<int>& ndims) {
     Signature& signature = *signature_;
     int status = 0;
+    const auto begin = std::chrono::steady_clock::now();
     try {
       const Unlocked unlocked;
       status = target_->function(static_cast<int>(params.size()), params.data(), ndims.data(),
@@ -345,70 +441,156 @@ class Call final : public ms::pynative::PyboostRunner {
                         << target_->path << "! Error message is " << error.what();
     }
     check_status(*target_, status);
+    signature.is_short = std::chrono::steady_clock::now() - begin < kShort;
   }
 
+  static constexpr std::chrono::microseconds kShort{50};
   std::shared_ptr<const Target> target_;
   std::shared_ptr<Signature> signature_;
   std::vector<int64_t> numbers_;
+  std::vector<TensorPtr> inputs_;
+  std::vector<TensorPtr> outputs_;
 };
 
-/// Whether MindSpore runs each operator at once, in the thread that calls it.
-bool is_blocking() { return mindspore::runtime::OpExecutor::NeedSync(); }
-
-/// Waits until all that was called is recorded for gradients, which two queues do.
-void wait_for_records() {
-  const py::gil_scoped_release released;
-  mindspore::runtime::Pipeline::Get().WaitFrontendAndBprop();
-}
-
-/// Waits until nothing is in MindSpore's queues from before it was told to run operators at once.
-void wait_for_queued() {
-  static std::atomic<bool> is_done{false};
-  if (!is_done.exchange(true)) {
-    const py::gil_scoped_release released;
-    mindspore::runtime::Pipeline::Get().WaitForward();
-  }
-}
-
-/// Not autograd::impl::RequiresGrad(), which asks whether a gradient that is computed now needs it.
-bool needs_gradient(const TensorPtr& tensor) {
-  const auto meta = mindspore::pynative::autograd::impl::GetAutogradMetaImpl(tensor);
-  return meta != nullptr && meta->requires_grad();
-}
-
-/// Puts a call into MindSpore's queue. That takes calls of one thread at a time (2.10).
-void push(const std::shared_ptr<mindspore::pynative::PassthroughFrontendTask>& task) {
-  static std::mutex mutex;
-  const py::gil_scoped_release released;  // before the mutex: a full queue may wait for the lock
+/// Puts a task into one of MindSpore's queues, which take those of one thread at a time (2.10).
+void push(const mindspore::AsyncRQueuePtr& queue, std::mutex& mutex,
+          const std::shared_ptr<Task>& task) {
   const std::lock_guard<std::mutex> guard(mutex);
-  mindspore::pynative::DispatchOp(task);
+  queue->Push(task);
 }
 
-/// Runs a call. In a thread of MindSpore's own, without the interpreter's lock; where that thread
-/// is the program's, MindSpore relies on the lock, which only the kernel itself leaves.
-std::vector<ms::Tensor> run(const std::shared_ptr<const Target>& target,
-                            const std::shared_ptr<Signature>& signature,
-                            const std::vector<TensorPtr>& inputs,
-                            const std::vector<int64_t>& numbers) {
-  const mindspore::kernel::pyboost::RequireGradGuard unrecorded(false);  // a copy is no operator
-  std::vector<ms::Tensor> tensors;
-  tensors.reserve(inputs.size());
-  for (const TensorPtr& input : inputs) {
-    tensors.emplace_back(input);
-    if (!input->is_contiguous()) {
-      tensors.back() = tensors.back().contiguous();
-    }
+/// Runs a call. Where MindSpore has queues, in the thread of its own that runs its kernels for the
+/// CPU, in their order, or here, if that has nothing to do and the kernel is short; else at once:
+/// there it relies on the interpreter's lock, which only the kernel itself leaves.
+std::vector<TensorPtr> run(const std::shared_ptr<const Target>& target,
+                           const std::shared_ptr<Signature>& signature,
+                           const std::vector<TensorPtr>& inputs,
+                           const std::vector<int64_t>& numbers) {
+  const bool blocks = is_blocking();
+  if (blocks) {
+    wait_for_queued();
   }
-  const std::size_t count = signature->output_types.size();
-  const std::size_t first = signature->sizes.size() - count;
-  std::vector<ms::Tensor> outputs;
-  outputs.reserve(count);
-  for (std::size_t i = 0; i < count; ++i) {
-    outputs.emplace_back(signature->output_types[i], signature->sizes[first + i]);
+  const auto& queue = mindspore::runtime::Pipeline::Get().backend_stage();
+  if (blocks || (signature->is_short && queue->Empty())) {
+    Call call(target, signature, numbers);
+    const std::vector<TensorPtr> outputs = call.prepare(inputs);
+    call.launch();
+    return outputs;
   }
-  std::make_shared<Call>(target, signature, numbers)->Run(tensors, outputs);
+  const auto call = std::make_shared<Call>(target, signature, numbers);
+  const std::vector<TensorPtr> outputs = call->prepare(inputs);
+  static std::mutex mutex;
+  push(queue, mutex,
+       std::make_shared<Task>(mindspore::runtime::kBackendTask, [call]() { call->launch(); }));
   return outputs;
 }
+
+/// Whether a gradient may be asked for that this tensor is part of. MindSpore itself knows more
+/// once it has recorded what computed the tensor, which it does in another thread.
+bool may_need_gradient(const TensorPtr& tensor) { return tensor->auto_grad_meta_data() != nullptr; }
+
+bool is_recording_gradients() { return mindspore::pynative::GradState::Get().RequiresGrad(); }
+
+// ===--- gradients ---===
+
+class Caller;
+
+/// A reference to an object of Python's, which any thread may drop.
+class Reference {
+ public:
+  Reference() = default;
+  explicit Reference(py::object object) : object_(object.release().ptr()) {}
+  Reference(const Reference&) = delete;
+  Reference& operator=(const Reference&) = delete;
+  Reference(Reference&& other) noexcept : object_(std::exchange(other.object_, nullptr)) {}
+  Reference& operator=(Reference&& other) noexcept {
+    std::swap(object_, other.object_);
+    return *this;
+  }
+  ~Reference() {
+    if (object_ != nullptr && Py_IsInitialized() != 0) {
+      const py::gil_scoped_acquire acquired;
+      Py_DECREF(object_);
+    }
+  }
+
+  py::object get() const { return py::reinterpret_borrow<py::object>(object_); }
+
+ private:
+  PyObject* object_ = nullptr;
+};
+
+/// How calls of an operator are differentiated whose arguments are laid out in one way. Python
+/// makes it; `layout` is for Python.
+struct Gradient {
+  Reference weak_operator;  // the operator has this
+  Reference layout;
+  bool reads_results = false;
+  // The operator of the gradient's kernel, once Python has called it: then C++ does.
+  std::weak_ptr<Caller> kernel;
+  std::vector<bool> mask;  // for each input: whether the kernel computes its gradient
+
+  Gradient(const py::object& the_operator, py::object the_layout, bool reads)
+      : weak_operator(py::weakref(the_operator)),
+        layout(std::move(the_layout)),
+        reads_results(reads) {}
+};
+
+/// Names the node of calls in MindSpore's record.
+struct KernelCall;
+
+}  // namespace
+
+namespace mindspore::pynative::autograd {
+
+/// One call that MindSpore differentiates.
+template <>
+struct CppFunctionNode<KernelCall> : public BackwardNode {
+  CppFunctionNode(const std::string& name, std::shared_ptr<::Signature> signature_of_call,
+                  std::shared_ptr<Gradient> gradient_of_call)
+      : BackwardNode(name, signature_of_call->output_types.size()),
+        signature(std::move(signature_of_call)),
+        gradient(std::move(gradient_of_call)) {}
+
+  ValuePtrList CallBackward(const ValuePtrList& values) override;
+
+  void Release() override {
+    context.to_save_.clear();
+    context.saved_tensors_.clear();
+  }
+
+  /// Lets MindSpore know of the call, and of the tensors that its gradient reads.
+  void record(const TensorPtrList& inputs, TensorPtrList& outputs) {
+    for (const TensorPtr& input : inputs) {
+      input->set_need_pipeline_sync(true);  // as MindSpore's Function has it (2.10)
+    }
+    TensorPtrList saved(inputs);
+    if (gradient->reads_results) {
+      saved.insert(saved.end(), outputs.begin(), outputs.end());
+    }
+    context.node_ = weak_from_this();
+    context.SaveForBackward(saved);
+    CppFunctionDoGrad(&context, inputs, &outputs);
+  }
+
+  std::shared_ptr<::Signature> signature;
+  std::shared_ptr<Gradient> gradient;
+  std::vector<int64_t> numbers;
+  Reference python_operator;
+  Reference python_numbers;  // as they were given, a tuple
+  AutogradContext context;
+
+ private:
+  /// Gradients of results, with zeros for those that have none.
+  TensorPtrList result_gradients(const ValuePtrList& values) const;
+  ValuePtrList ask_python(const TensorPtrList& saved, const TensorPtrList& gradients) const;
+};
+
+}  // namespace mindspore::pynative::autograd
+
+namespace {
+
+using Node = autograd::CppFunctionNode<KernelCall>;
 
 // ===--- operators ---===
 
@@ -477,8 +659,7 @@ class Caller {
     }
   }
 
-  /// NotImplemented where `Kernel._call` has to do something first, Ellipsis where the call has to
-  /// be recorded for a gradient.
+  /// NotImplemented where `Kernel._call` has to do something first.
   PyObject* call(PyObject* const* arguments, Py_ssize_t count) {
     if (std::this_thread::get_id() != thread_ || is_for_custom()) {
       return Py_NewRef(Py_NotImplemented);
@@ -493,15 +674,15 @@ class Caller {
     if (found == signatures_.end()) {
       return Py_NewRef(Py_NotImplemented);
     }
-    return record_or_run(found->second, inputs);
+    return run_or_queue(found->second, inputs, arguments, count);
   }
 
-  /// Remembers the dtypes and shapes of what calls with such arguments return. False if it takes
-  /// none such.
+  /// Remembers the dtypes and shapes of what calls with such arguments return, and how they are
+  /// differentiated. False if it takes none such.
   bool add(const py::sequence& arguments, const std::vector<std::string>& dtypes,
-           const std::vector<ShapeVector>& shapes) {
+           const std::vector<ShapeVector>& shapes, const std::shared_ptr<Gradient>& gradient) {
     Inputs inputs;
-    auto signature = make_signature(arguments, dtypes, shapes, inputs);
+    auto signature = make_signature(arguments, dtypes, shapes, gradient, inputs);
     if (signature == nullptr) {
       return false;
     }
@@ -516,13 +697,50 @@ class Caller {
 
   /// A call whose results no other with such arguments has.
   PyObject* call_once(const py::sequence& arguments, const std::vector<std::string>& dtypes,
-                      const std::vector<ShapeVector>& shapes) {
+                      const std::vector<ShapeVector>& shapes,
+                      const std::shared_ptr<Gradient>& gradient) {
     if (is_for_custom()) {
       return Py_NewRef(Py_NotImplemented);
     }
     Inputs inputs;
-    const auto signature = make_signature(arguments, dtypes, shapes, inputs);
-    return signature == nullptr ? Py_NewRef(Py_NotImplemented) : record_or_run(signature, inputs);
+    const auto signature = make_signature(arguments, dtypes, shapes, gradient, inputs);
+    if (signature == nullptr) {
+      return Py_NewRef(Py_NotImplemented);
+    }
+    const py::tuple tuple(arguments);
+    return run_or_queue(signature, inputs, PySequence_Fast_ITEMS(tuple.ptr()),
+                        PyTuple_GET_SIZE(tuple.ptr()));
+  }
+
+  /// Where this is the operator of a gradient's kernel: its results for a call of another
+  /// operator. Empty if Python has to call it.
+  std::vector<TensorPtr> differentiate(const Node& node, const std::vector<TensorPtr>& saved,
+                                       const std::vector<TensorPtr>& gradients) const {
+    if (std::this_thread::get_id() != thread_ || is_for_custom()) {
+      return {};
+    }
+    Inputs inputs;
+    auto tensor = saved.begin();
+    auto number = node.numbers.begin();
+    for (const Kind kind : node.signature->kinds) {
+      if (kind == kTensor) {
+        inputs.add_tensor(*tensor++);
+      } else if (kind == kNone) {
+        inputs.key.push_back(kNone);
+      } else {
+        inputs.add_number(kind, *number++);
+      }
+    }
+    for (const TensorPtr& gradient : gradients) {
+      inputs.add_tensor(gradient);
+    }
+    const auto found = signatures_.find(inputs.key);
+    if (found == signatures_.end()) {
+      return {};
+    }
+    const std::shared_ptr<Signature>& signature = found->second;
+    return run_and_record(make_node(signature, inputs, node.python_numbers.get()), target_,
+                          signature, inputs.tensors, inputs.numbers);
   }
 
  private:
@@ -531,6 +749,7 @@ class Caller {
   std::shared_ptr<Signature> make_signature(const py::sequence& arguments,
                                             const std::vector<std::string>& dtypes,
                                             const std::vector<ShapeVector>& shapes,
+                                            const std::shared_ptr<Gradient>& gradient,
                                             Inputs& inputs) const {
     for (const py::handle argument : arguments) {
       if (!inputs.read(argument.ptr())) {
@@ -538,6 +757,7 @@ class Caller {
       }
     }
     auto signature = std::make_shared<Signature>(primitive_);
+    signature->gradient = gradient;
     if (!signature->add_inputs(inputs.key)) {
       return nullptr;
     }
@@ -564,53 +784,109 @@ class Caller {
     signature.workspaces = signature.extra.WorkSpace();
   }
 
-  PyObject* record_or_run(const std::shared_ptr<Signature>& signature, Inputs& inputs) const {
-    if (mindspore::pynative::GradState::Get().RequiresGrad()) {
-      wait_for_records();
-      if (std::any_of(inputs.tensors.begin(), inputs.tensors.end(), needs_gradient)) {
-        return Py_NewRef(Py_Ellipsis);
+  /// The numbers among a call's arguments.
+  static py::tuple python_numbers(PyObject* const* arguments, Py_ssize_t count) {
+    py::list numbers;
+    for (Py_ssize_t i = 0; i < count; ++i) {
+      if (PyLong_Check(arguments[i]) || PyFloat_Check(arguments[i])) {
+        numbers.append(py::handle(arguments[i]));
       }
     }
-    return run_or_queue(signature, inputs);
+    return py::tuple(numbers);
   }
 
-  PyObject* run_or_queue(const std::shared_ptr<Signature>& signature, Inputs& inputs) const {
+  /// What MindSpore may record of a call; null where it records none.
+  std::shared_ptr<Node> make_node(const std::shared_ptr<Signature>& signature, const Inputs& inputs,
+                                  const py::object& numbers) const {
+    if (!is_recording_gradients()) {
+      return nullptr;
+    }
+    const auto gradient = signature->gradient.lock();
+    const py::object python_operator =
+        gradient == nullptr ? py::none() : gradient->weak_operator.get()();
+    if (python_operator.is_none()) {
+      throw std::logic_error(target_->name + ": expected an operator, got one that is gone");
+    }
+    auto node = autograd::BackwardNode::Create<Node>(target_->name, signature, gradient);
+    node->numbers = inputs.numbers;
+    node->python_operator = Reference(python_operator);
+    node->python_numbers = Reference(numbers);
+    return node;
+  }
+
+  /// Runs a call, and lets MindSpore differentiate it where an input may need that. What computes
+  /// the inputs stands before it in MindSpore's queue, or is waited for.
+  static std::vector<TensorPtr> run_and_record(const std::shared_ptr<Node>& node,
+                                               const std::shared_ptr<const Target>& target,
+                                               const std::shared_ptr<Signature>& signature,
+                                               const std::vector<TensorPtr>& inputs,
+                                               const std::vector<int64_t>& numbers) {
+    std::vector<TensorPtr> outputs = run(target, signature, inputs, numbers);
+    if (node != nullptr && std::any_of(inputs.begin(), inputs.end(), may_need_gradient)) {
+      node->record(inputs, outputs);
+    }
+    return outputs;
+  }
+
+  PyObject* run_or_queue(const std::shared_ptr<Signature>& signature, Inputs& inputs,
+                         PyObject* const* arguments, Py_ssize_t argument_count) const {
+    std::shared_ptr<Node> node;
+    if (is_recording_gradients()) {
+      node = make_node(
+          signature, inputs,
+          inputs.numbers.empty() ? py::object() : python_numbers(arguments, argument_count));
+    }
     const std::size_t count = signature->output_types.size();
     std::vector<PyObject*> results(count, nullptr);
-    if (is_blocking()) {
-      wait_for_queued();
-      const std::vector<ms::Tensor> outputs =
-          run(target_, signature, inputs.tensors, inputs.numbers);
+    const auto& queue = mindspore::runtime::Pipeline::Get().frontend_stage();
+    if (is_blocking() || signature->is_short) {
+      if (!queue->Empty()) {
+        const py::gil_scoped_release released;
+        queue->Wait();
+      }
+      const std::vector<TensorPtr> outputs =
+          run_and_record(node, target_, signature, inputs.tensors, inputs.numbers);
       for (std::size_t i = 0; i < count; ++i) {
-        results[i] = mindspore::tensor::PackTensor(outputs[i].tensor());
+        results[i] = mindspore::tensor::PackTensor(outputs[i]);
       }
-    } else {
-      std::vector<mindspore::stub::StubNodePtr> promises;
-      promises.reserve(count);
-      for (PyObject*& result : results) {
-        const mindspore::tensor::TensorWrapper future(/*has_side_effect=*/false);
-        result = future.value();
-        promises.push_back(future.MakeFuture());
-      }
-      push(std::make_shared<mindspore::pynative::PassthroughFrontendTask>(
-          [target = target_, signature, tensors = std::move(inputs.tensors),
-           numbers = std::move(inputs.numbers), promises]() {
-            const std::vector<ms::Tensor> outputs = run(target, signature, tensors, numbers);
-            for (std::size_t i = 0; i < promises.size(); ++i) {
-              promises[i]->SetValue(outputs[i].tensor());
-            }
-          },
-          [promises]() {
-            for (const auto& promise : promises) {
-              promise->SetException(std::current_exception());
-            }
-          }));
+      return one_or_tuple(results);
     }
-    if (count == 1) {
+    std::vector<mindspore::stub::StubNodePtr> promises;
+    promises.reserve(count);
+    for (PyObject*& result : results) {
+      const mindspore::tensor::TensorWrapper future(/*has_side_effect=*/false);
+      result = future.value();
+      promises.push_back(future.MakeFuture());
+    }
+    const auto task = std::make_shared<Task>(
+        mindspore::runtime::kFrontendTask,
+        [target = target_, signature, node, tensors = std::move(inputs.tensors),
+         numbers = std::move(inputs.numbers), promises]() {
+          const std::vector<TensorPtr> outputs =
+              run_and_record(node, target, signature, tensors, numbers);
+          for (std::size_t i = 0; i < promises.size(); ++i) {
+            promises[i]->SetValue(outputs[i]);
+          }
+        },
+        [promises](const std::exception_ptr& exception) {
+          for (const auto& promise : promises) {
+            promise->SetException(exception);
+          }
+        });
+    {
+      const py::gil_scoped_release released;  // a full queue may wait for the lock
+      static std::mutex mutex;
+      push(queue, mutex, task);
+    }
+    return one_or_tuple(results);
+  }
+
+  static PyObject* one_or_tuple(const std::vector<PyObject*>& results) {
+    if (results.size() == 1) {
       return results.front();
     }
-    PyObject* tuple = PyTuple_New(static_cast<Py_ssize_t>(count));
-    for (std::size_t i = 0; tuple != nullptr && i < count; ++i) {
+    PyObject* tuple = PyTuple_New(static_cast<Py_ssize_t>(results.size()));
+    for (std::size_t i = 0; tuple != nullptr && i < results.size(); ++i) {
       PyTuple_SET_ITEM(tuple, static_cast<Py_ssize_t>(i), results[i]);
     }
     return tuple;
@@ -643,12 +919,98 @@ PyMethodDef call_method = {"call", reinterpret_cast<PyCFunction>(reinterpret_cas
 
 }  // namespace
 
+namespace mindspore::pynative::autograd {
+
+TensorPtrList Node::result_gradients(const ValuePtrList& values) const {
+  TensorPtrList gradients;
+  gradients.reserve(values.size());
+  for (const ValuePtr& value : values) {
+    gradients.push_back(value == nullptr ? nullptr : value->cast<TensorPtr>());
+  }
+  if (std::find(gradients.begin(), gradients.end(), nullptr) == gradients.end()) {
+    return gradients;
+  }
+  abstract::AbstractBasePtrList results;
+  const std::size_t first = signature->sizes.size() - signature->output_types.size();
+  for (std::size_t i = 0; i < signature->output_types.size(); ++i) {
+    results.push_back(std::make_shared<abstract::AbstractTensor>(
+        TypeIdToType(signature->output_types[i]), signature->sizes[first + i]));
+  }
+  return GradPreProcess(values, results, /*materialize_grads=*/true, name_);
+}
+
+/// A value for each input that is a tensor.
+ValuePtrList Node::CallBackward(const ValuePtrList& values) {
+  const py::gil_scoped_acquire acquired;
+  const TensorPtrList gradients = result_gradients(values);
+  const TensorPtrList saved = context.GetSavedTensors();
+  const auto kernel = gradient->kernel.lock();
+  TensorPtrList found;
+  if (kernel != nullptr) {
+    found = kernel->differentiate(*this, saved, gradients);
+  }
+  if (found.empty()) {
+    return ask_python(saved, gradients);
+  }
+  ValuePtrList results;
+  auto next = found.begin();
+  for (std::size_t i = 0; i < signature->kinds.size(); ++i) {
+    const ValuePtr result = gradient->mask[i] ? ValuePtr(*next++) : kNone;
+    if (signature->kinds[i] == kTensor) {
+      results.push_back(result);
+    }
+  }
+  return results;
+}
+
+ValuePtrList Node::ask_python(const TensorPtrList& saved, const TensorPtrList& gradients) const {
+  const auto pack = [](const TensorPtr& tensor) {
+    return py::reinterpret_steal<py::object>(tensor::PackTensor(tensor));
+  };
+  py::list inputs, results, result_gradients;
+  auto tensor = saved.begin();
+  std::size_t number = 0;
+  for (const Kind kind : signature->kinds) {
+    if (kind == kTensor) {
+      inputs.append(pack(*tensor++));
+    } else {
+      inputs.append(kind == ::kNone ? py::none()
+                                    : py::object(py::tuple(python_numbers.get())[number++]));
+    }
+  }
+  for (; tensor != saved.end(); ++tensor) {
+    results.append(pack(*tensor));
+  }
+  for (const TensorPtr& one : gradients) {
+    result_gradients.append(pack(one));
+  }
+  const py::sequence answer = python_operator.get().attr("differentiate")(
+      gradient, gradient->layout.get(), inputs, results, result_gradients);
+  ValuePtrList found;
+  for (std::size_t i = 0; i < signature->kinds.size(); ++i) {
+    if (signature->kinds[i] == kTensor) {
+      const py::object one = answer[i];
+      found.push_back(one.is_none() ? kNone : ValuePtr(tensor::ConvertPyObjectToTensor(one.ptr())));
+    }
+  }
+  return found;
+}
+
+}  // namespace mindspore::pynative::autograd
+
 PYBIND11_MODULE(aten_bridge_caller, m) {
   m.def("set_jit_context_names", [](const py::dict& names) {
     jit_context_names = py::object(names).release().ptr();  // as long as the process
   });
   m.def("set_custom_cells", [](int count) { custom_cells = count; });
   m.doc() = "Calls kernels in MindSpore's PyNative mode.";
+  py::class_<Gradient, std::shared_ptr<Gradient>>(m, "Gradient")
+      .def(py::init<const py::object&, py::object, bool>())
+      .def("set_kernel",
+           [](Gradient& self, const std::shared_ptr<Caller>& kernel, std::vector<bool> mask) {
+             self.kernel = kernel;
+             self.mask = std::move(mask);
+           });
   py::class_<Caller, std::shared_ptr<Caller>>(m, "Caller")
       .def(py::init<std::uintptr_t, std::uintptr_t, std::string, std::string, const py::dict&,
                     bool>())
@@ -656,8 +1018,8 @@ PYBIND11_MODULE(aten_bridge_caller, m) {
       .def("signature_count", &Caller::signature_count)
       .def("call_once",
            [](Caller& self, const py::sequence& arguments, const std::vector<std::string>& dtypes,
-              const std::vector<ShapeVector>& shapes) {
-             PyObject* result = self.call_once(arguments, dtypes, shapes);
+              const std::vector<ShapeVector>& shapes, const std::shared_ptr<Gradient>& gradient) {
+             PyObject* result = self.call_once(arguments, dtypes, shapes, gradient);
              if (result == nullptr) {
                throw py::error_already_set();
              }

@@ -124,6 +124,7 @@ class Description(NamedTuple):
     attribute_names: list[str]  # as exported; one may stand twice
     attributes: dict[str, Attribute]
     has_side_effect: bool = False  # each call has to be made
+    changes_state: bool = False  # a state that one call leaves to the next
     hosts: frozenset[str] = frozenset()  # as aten_bridge_add_kernel() calls them
 
     @classmethod
@@ -152,6 +153,7 @@ class Description(NamedTuple):
             attribute_names=[name for name, *_ in attributes],
             attributes=read_attributes(attributes),
             has_side_effect=fields["side_effect"],
+            changes_state=fields.get("changes_state") is not False and fields["side_effect"],
             hosts=frozenset(fields["hosts"]),
         )
 

@@ -4,6 +4,7 @@ The whole suite runs with it and, with ATEN_BRIDGE_NATIVE_CALLER=0, without. Wha
 more in a process in which MindSpore runs each operator at once (ATEN_BRIDGE_TEST_BLOCKING=1).
 """
 
+import ctypes
 import gc
 import os
 import resource
@@ -16,10 +17,11 @@ from pathlib import Path
 import mindspore as ms
 import numpy as np
 import pytest
+import torch
 from host import GRADIENTS, KERNELS, MINDSPORE, assert_same, bridge_error, error_text
 from mindspore import mint, ops
 
-from aten_bridge.mindspore import kernel, native_caller
+from aten_bridge.mindspore import kernel, native_caller, operator
 from aten_bridge.mindspore._caller import NAME
 
 IS_ON = os.environ.get("ATEN_BRIDGE_NATIVE_CALLER") != "0"
@@ -109,7 +111,17 @@ def test_without_it_kernels_are_called_through_custom(tmp_path):
 @pytest.mark.skipif(IS_BLOCKING, reason="it is such a process")
 def test_the_same_where_mindspore_runs_operators_at_once():
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(Path(__file__))],
+        [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-q",
+            "-p",
+            "no:cacheprovider",
+            str(Path(__file__)),
+            "-m",
+            "not full",
+        ],
         env={**os.environ, "ATEN_BRIDGE_TEST_BLOCKING": "1"},
         capture_output=True,
         text=True,
@@ -234,6 +246,65 @@ def test_gradients_among_mindspores_own():
         assert_same(pull(ms.Tensor(x))[0], slope * x)
 
 
+def test_gradients_of_long_mixed_networks():
+    """MindSpore records its own operators in a thread that a call does not wait for."""
+    leaky, matmul = (
+        leaky_relu(grad="LeakyReluGrad"),
+        kernel(f"{GRADIENTS}:Matmul", grad="MatmulGrad"),
+    )
+    w, v = (ms.Parameter(ms.Tensor(numbers(4, 4) / k)) for k in (50, 70))
+
+    def loss_of(relu, multiply):
+        def loss(x):
+            a = relu(multiply(mint.add(x, w), v))
+            b = relu(mint.mul(a, w))
+            c = mint.tanh(relu(multiply(relu(b + a), x) * 0.1))
+            with ms._no_grad():
+                d = relu(c)
+            return (relu(c + d + ops.stop_gradient(relu(c))) * w).sum()
+
+        return ms.value_and_grad(loss, 0, [w, v])
+
+    steps = (
+        loss_of(leaky, matmul),
+        loss_of(lambda a: mint.where(a > 0, a, a * 0.5), mint.matmul),
+    )
+    for i in range(30):
+        x = ms.Tensor(numbers(4, 4) * (i - 15) / 100)
+        (value, (by_x, by_weights)), (other, (other_by_x, other_by_weights)) = (
+            step(x) for step in steps
+        )
+        pairs = [
+            (value, other),
+            (by_x, other_by_x),
+            *zip(by_weights, other_by_weights, strict=True),
+        ]
+        for one, another in pairs:
+            np.testing.assert_allclose(one.asnumpy(), another.asnumpy(), rtol=1e-4, atol=1e-5)
+
+
+@needs_caller
+def test_gradients_are_computed_without_python():
+    """Once Python has called the gradient's kernel, the caller does."""
+    op, x = leaky_relu(grad="LeakyReluGrad"), ms.Tensor(numbers(16))
+    step = ms.grad(lambda a: op(a))
+    step(x)
+    asked = []
+    object.__setattr__(op, "differentiate", asked.append)
+    assert_same(step(x), np.where(numbers(16) > 0, 1, 0.5).astype(np.float32))
+    assert not asked
+
+
+@needs_caller
+def test_a_gradients_attribute_that_changes_later():
+    cube = kernel(f"{GRADIENTS}:LeakyRelu", negative_slope=0.5, grad="LeakyReluGrad")
+    x = ms.Tensor(np.float32([-1, 1]))
+    for slope in (0.5, 0.25):
+        cube.add_prim_attr("negative_slope", slope)
+        for _ in range(2):
+            assert_same(ms.grad(lambda a: cube(a))(x), np.float32([slope, 1]))
+
+
 def test_gradients_of_lists_and_several_results():
     everything = kernel(f"{GRADIENTS}:Cat", grad="CatGrad")
     topk = kernel(f"{GRADIENTS}:Topk", k=1, grad="TopkGrad")
@@ -315,6 +386,67 @@ def test_several_threads():
     for thread in threads:
         thread.join()
     assert not faults
+
+
+@needs_caller
+def test_side_effects_but_not_states_that_calls_change():
+    draw, count = operator("aten::rand_like"), kernel(f"{MINDSPORE}:Counter")
+    x = ms.Tensor(numbers(8))
+    torch.manual_seed(3)
+    wanted = [torch.rand(8).numpy() for _ in range(4)]
+    torch.manual_seed(3)
+    for one in wanted:
+        assert_same(draw(x), one)
+    assert draw._function is not None
+    assert [count(x).asnumpy()[0] for _ in range(3)] == [0, 1, 2]
+    assert count._caller is False
+
+
+class MallocInfo(ctypes.Structure):
+    """What mallinfo2() of the C library returns."""
+
+    _fields_ = (("numbers", ctypes.c_size_t * 10),)
+
+    @property
+    def in_use(self):
+        return self.numbers[4] + self.numbers[7]  # mapped, and of the heaps
+
+
+@needs_caller
+@pytest.mark.full
+def test_gradients_keep_no_memory():
+    """MindSpore (2.10) keeps memory of each step, with kernels no more than with its own."""
+    malloc_info = getattr(ctypes.CDLL(None), "mallinfo2", None)
+    if malloc_info is None:
+        pytest.skip("this C library has no mallinfo2()")
+    malloc_info.restype = MallocInfo
+    x, w = ms.Tensor(numbers(64, 64)), ms.Parameter(ms.Tensor(numbers(64, 64)))
+
+    def kept(function, count):
+        """Bytes that a step keeps, which calls the function five times."""
+
+        def in_use():
+            gc.collect()
+            return malloc_info().in_use
+
+        def loss(a):
+            for _ in range(5):
+                a = function(a)
+            return mint.mul(a, w).sum()
+
+        step = ms.value_and_grad(loss, 0, [w])
+        before = 0
+        for i in range(-300, count):
+            value, _ = step(x)
+            if i % 100 == 0:
+                value.asnumpy()
+                before = in_use() if i == 0 else before
+        value.asnumpy()
+        return (in_use() - before) / count
+
+    own = kept(mint.nn.functional.relu, 1000)
+    # A tensor that one step in ten kept would be a hundred bytes, without its elements.
+    assert kept(leaky_relu(grad="LeakyReluGrad"), 20_000) < own + 100
 
 
 @needs_caller

@@ -534,7 +534,8 @@ TEST(DescribeTest, InputsOutputsMetaAndAttributes) {
 
 TEST(DescribeTest, AStateThatChangesHasASideEffect) {
   const auto has_one = [](const char* kernel) {
-    return describe(kernel).find(R"("side_effect": true, )") != std::string::npos;
+    return describe(kernel).find(R"("side_effect": true, "changes_state": true, )") !=
+           std::string::npos;
   };
   EXPECT_TRUE(has_one("MutableMeeting"));
   EXPECT_FALSE(has_one("ConstMeeting"));

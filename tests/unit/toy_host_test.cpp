@@ -91,6 +91,14 @@ TEST(ToyHostTest, IsBesideTheOthers) {
       "[1, 2] from the kernel");
 }
 
+TEST(ToyHostTest, AStateOfOneCallGoesWhileItsDeviceAndPyTorchsSettingsAreThoseOfTheCall) {
+  Toy x = {{1, 2}, {2}};
+  Toy y = {{0, 0}, {2}};
+  EXPECT_EQ(call("ToyWatched", {x.tensor(), y.tensor()}), "");
+  EXPECT_EQ(y.values, (Floats{2, 4}));
+  EXPECT_TRUE(reinterpret_cast<bool (*)()>(dlsym(library(), "destroyed_in_its_call"))());
+}
+
 TEST(ToyHostTest, HasItsWordsInErrors) {
   Toy x = {{-2, 4}, {2}};
   Toy y = {{0, 0}, {1, 2}};

@@ -22,29 +22,20 @@
 
 namespace aten_bridge::detail {
 
-/// What a call makes for itself alone, where nothing is kept.
-struct Temporaries {
-  OperandCache operands;  // of a kernel that calls itself, or another of its type, meanwhile
-  std::unique_ptr<Instance> instance;
-};
-
-[[gnu::cold, gnu::noinline]] inline Temporaries& made(std::unique_ptr<Temporaries>& temporaries) {
-  if (temporaries == nullptr) {
-    temporaries = std::make_unique<Temporaries>();
-  }
-  return *temporaries;
+[[gnu::cold, gnu::noinline]] inline OperandCache& made(std::unique_ptr<OperandCache>& own) {
+  own = std::make_unique<OperandCache>();
+  return *own;
 }
 
-/// The operands of a call, from the cache of its call site. They go back with their views where
-/// these are kept.
+/// The operands of a call, from the cache of its call site; its own, where a kernel calls itself,
+/// or another of its type, meanwhile. They go back with their views where these are kept.
 class CachedOperands {
  public:
   [[gnu::always_inline]] CachedOperands(CallSiteCache& call_sites, std::uint64_t call_site,
-                                        std::unique_ptr<Temporaries>& temporaries,
-                                        Arguments& arguments)
+                                        std::unique_ptr<OperandCache>& own, Arguments& arguments)
       : arguments_(arguments), cache_(&call_sites.of(call_site)) {
     if (cache_->in_use) {
-      cache_ = &made(temporaries).operands;
+      cache_ = &made(own);
     }
     cache_->in_use = true;
     if (cache_->kernel != arguments.kernel ||
@@ -121,16 +112,15 @@ template <class HostCall>
 /// for this call alone.
 template <class HostCall>
 Instance* find_instance(const KernelBase& kernel, const HostCall& host,
-                        std::unique_ptr<Temporaries>& temporaries, Report& report) {
+                        std::unique_ptr<Instance>& own, Report& report) {
   if (!kernel.info.has_instance) {
     return nullptr;
   }
   if (Instance* kept = host.instance()) {
     return kept;
   }
-  std::unique_ptr<Instance>& instance = made(temporaries).instance;
-  instance = kernel.make_instance(host.attributes(), report);
-  return instance.get();
+  own = kernel.make_instance(host.attributes(), report);
+  return own.get();
 }
 
 /// What becomes of the results of a host that has memory for them.
@@ -189,22 +179,24 @@ template <class Device, class HostCall, class... HostArgument>
   arguments.kernel = &info;
   arguments.messages = &HostCall::kMessages;
   arguments.around_state = &Device::around_state;
-  std::unique_ptr<Temporaries> temporaries;  // outlives what is said of the operands
+  std::unique_ptr<OperandCache> own_operands;  // outlives what is said of the operands
   int bound = 0;
   try {
     check_pytorch(info.operator_name);
     HostCall host(info.operator_name, host_arguments...);
     const KernelScope scope(info.records);
     Device device(info.operator_name, host.stream(), info.records);
+    std::unique_ptr<Instance> own_instance;  // destroyed while its device is the current one
     arguments.stream = host.stream();
     Report report(info.operator_name);
-    arguments.instance = find_instance(kernel, host, temporaries, report);
+    arguments.instance = find_instance(kernel, host, own_instance, report);
     if (!count_operands(host.input_count(), host.size(), HostCall::kMayHaveMore, arguments,
                         report)) {
       report.raise();
     }
 
-    CachedOperands operands(call_sites(), host.call_site(arguments.size()), temporaries, arguments);
+    CachedOperands operands(call_sites(), host.call_site(arguments.size()), own_operands,
+                            arguments);
     OperandDescs::Refusals refusals;
     host.describe(OperandDescs(arguments, refusals));
     if constexpr (HostCall::kWritesInputs) {

@@ -128,7 +128,7 @@ def make_caller(model: KernelModel, attributes: dict[str, Any]) -> Any:
     if module is None:
         return None
     # A state that calls change has to be one, whichever way an operator is called.
-    if description is not None and (description.device != "cpu" or description.has_side_effect):
+    if description is not None and (description.device != "cpu" or description.changes_state):
         return None
     function = model.function
     return module.Caller(
@@ -139,6 +139,11 @@ def make_caller(model: KernelModel, attributes: dict[str, Any]) -> Any:
         attributes,
         description is None,
     )
+
+
+def make_gradient(operator: Any, layout: Any, reads_results: bool) -> Any:
+    """How the caller differentiates calls whose arguments have such a layout."""
+    return _open()[1].Gradient(operator, layout, reads_results)
 
 
 def _address(function: Any) -> int:

@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 
 import mindspore as ms
 from mindspore import ops
-from mindspore.common._grad_function import _Function
 
 from aten_bridge._inputs import is_tensor
 from aten_bridge._kernel import KernelModel
@@ -111,17 +110,16 @@ def make_bprop(
     return make(gradient, ops.zeros_like)
 
 
-class _Layout(NamedTuple):
+class Layout(NamedTuple):
     """The arguments of a call, of which a list has those in tuples one by one."""
 
     lengths: tuple[int | None, ...]  # for each argument: None, or the length of a tuple
     tensors: tuple[bool, ...]  # for each of the list: whether it is a tensor
 
     @staticmethod
-    def read(arguments: Sequence[Any]) -> tuple[_Layout, list[Any]]:
+    def read(arguments: Sequence[Any]) -> Layout:
         lengths = tuple(len(one) if isinstance(one, tuple | list) else None for one in arguments)
-        flat = flattened(arguments)
-        return _Layout(lengths, tuple(isinstance(one, ms.Tensor) for one in flat)), flat
+        return Layout(lengths, tuple(isinstance(one, ms.Tensor) for one in flattened(arguments)))
 
     def arguments(self, flat: Iterable[Any]) -> list[Any]:
         rest = iter(flat)
@@ -131,42 +129,23 @@ class _Layout(NamedTuple):
         ]
 
 
-class _Recorded(_Function):
-    """A call by the native caller that MindSpore is to differentiate (PyNative mode)."""
+def differentiate(
+    bprop: Callable,
+    layout: Layout,
+    flat: Sequence[Any],
+    results: Sequence[Any],
+    douts: Sequence[Any],
+) -> list[Any]:
+    """The gradients of a call by the native caller, one for each of its inputs; None: no tensor.
 
-    @staticmethod
-    def forward(ctx: Any, operator: Any, layout: _Layout, *flat: Any) -> Any:
-        result = operator(*layout.arguments(flat))  # not recorded: MindSpore knows of this one
-        ctx.operator, ctx.layout = operator, layout
-        ctx.others = [one for one in flat if not isinstance(one, ms.Tensor)]
-        ctx.output_count = len(result) if isinstance(result, tuple) else None
-        saved = [one for one in flat if isinstance(one, ms.Tensor)]
-        if operator.bprop is not None:  # no other reads results
-            saved += result if isinstance(result, tuple) else [result]
-        ctx.save_for_backward(*saved)
-        return result
-
-    @staticmethod
-    def backward(ctx: Any, *douts: Any) -> Any:
-        operator, layout, count = ctx.operator, ctx.layout, ctx.output_count
-        saved, others = iter(ctx.saved_tensors), iter(ctx.others)
-        flat = [next(saved) if is_one else next(others) for is_one in layout.tensors]
-        results = tuple(saved) or (None,) * (count or 1)
-        bprop = operator.known_bprop(layout.lengths, layout.tensors, count)
-        gradients = bprop(
-            *layout.arguments(flat),
-            results if count else results[0],
-            douts if count else douts[0],
-        )
-        given = _Layout.read(gradients)[1]
-        return (
-            None,
-            None,
-            *(one if is_one else None for one, is_one in zip(given, layout.tensors, strict=True)),
-        )
-
-
-def record(operator: Any, arguments: Sequence[Any]) -> Any:
-    """Calls an operator so that MindSpore can differentiate it."""
-    layout, flat = _Layout.read(arguments)
-    return _Recorded.apply(operator, layout, *flat)
+    `results` are given where a `bprop` of the user's may read them.
+    """
+    count = None if len(douts) == 1 else len(douts)
+    values = tuple(results) or (None,) * len(douts)
+    gradients = bprop(
+        *layout.arguments(flat),
+        values if count else values[0],
+        tuple(douts) if count else douts[0],
+    )
+    given = flattened(gradients)
+    return [one if is_one else None for one, is_one in zip(given, layout.tensors, strict=True)]

@@ -17,8 +17,8 @@ from mindspore.ops.signature import make_sig
 
 from aten_bridge._inputs import is_tensor
 from aten_bridge._kernel import KernelModel
-from aten_bridge.mindspore._caller import make_caller
-from aten_bridge.mindspore._gradient import MissingGradient, make_bprop, record
+from aten_bridge.mindspore._caller import make_caller, make_gradient
+from aten_bridge.mindspore._gradient import Layout, MissingGradient, differentiate, make_bprop
 from aten_bridge.mindspore._host import NAMES, TENSOR_TYPES, check_name, is_bprop
 from aten_bridge.mindspore._infer import (
     Outcome,
@@ -85,6 +85,8 @@ class Kernel(ops.Custom):
         self._forward_outputs = forward_outputs
         self._gradients: dict[tuple[KernelModel, int], Kernel] = {}
         self._bprops: dict[Any, Callable] = {}
+        self._gradient_operators: dict[Any, tuple[Kernel, list[bool]]] = {}  # of `_bprops`
+        self._native_gradients: dict[Layout, Any] = {}
         self._outcomes: dict[Any, Outcome] = {}
         self._is_clone = False
         self._is_traced = False  # one node of a graph that ms.jit(capture_mode="trace") records
@@ -150,7 +152,10 @@ class Kernel(ops.Custom):
             self._remove(name)
         self._model = model
         with self._lock:
-            for kept in (self._gradients, self._bprops, self._outcomes, self._copies):
+            for kept in (
+                *(self._gradients, self._bprops, self._gradient_operators),
+                *(self._native_gradients, self._outcomes, self._copies),
+            ):
                 kept.clear()
 
     def add_prim_attr(self, name: str, value: Any) -> Kernel:
@@ -197,8 +202,6 @@ class Kernel(ops.Custom):
         """Calls the kernel in PyNative mode; graph mode compiles the operator instead."""
         if self._function is not None and not named:
             result = self._function(*args)  # where the last call was like this one, this is all
-            if result is ...:
-                return record(self, args)
             if result is not NotImplemented:
                 return result
         return self._call(self._model.function.place(args, named))
@@ -220,8 +223,6 @@ class Kernel(ops.Custom):
             check_given(self._model.name, *self._given_out)
         if not jit_context() and ms.get_context("mode") == ms.PYNATIVE_MODE:
             result = self._call_natively(args, inputs, outcome)
-            if result is ...:
-                return record(self, args)
             if result is not NotImplemented:
                 return result
         if self._given_out is None and self.bprop is None:
@@ -252,9 +253,10 @@ class Kernel(ops.Custom):
         is_too_large = any(math.prod(shape) > _MAX_ELEMENTS for shape in shapes)
         if not (dtypes and all(dtypes)) or is_too_large:  # MindSpore alone has the dtype
             return NotImplemented
+        gradient = self._native_gradient(args)
         if not keeps:
-            return self._caller.call_once(args, dtypes, shapes)
-        if not self._caller.add(args, dtypes, shapes):
+            return self._caller.call_once(args, dtypes, shapes, gradient)
+        if not self._caller.add(args, dtypes, shapes, gradient):
             return NotImplemented
         self._function = self._caller.function()
         return self._function(*args)
@@ -330,12 +332,24 @@ class Kernel(ops.Custom):
         inputs, output_count = json.loads(self.get_attr_dict()[_CALL])
         return self._bprop(Inputs(*map(tuple, inputs)), output_count)
 
-    def known_bprop(
-        self, layout: tuple[int | None, ...], tensors: tuple[bool, ...], output_count: int | None
-    ) -> Callable:
-        """The `bprop` of a call by the native caller, with inputs as those of `Inputs`."""
-        known = self._bprops.get((layout, tensors, output_count)) if self.bprop is None else None
-        return known or self.get_bprop()
+    def _native_gradient(self, args: Sequence[Any]) -> Any:
+        """What the native caller differentiates such a call with."""
+        layout = Layout.read(args)
+        if layout not in self._native_gradients:
+            self._native_gradients[layout] = make_gradient(self, layout, self.bprop is not None)
+        return self._native_gradients[layout]
+
+    def differentiate(self, native: Any, layout: Layout, *operands: Sequence[Any]) -> list[Any]:
+        """What the native caller asks for gradients, until it has a kernel that computes them."""
+        *_, douts = operands
+        key = (*layout, None if len(douts) == 1 else len(douts))
+        known = self._bprops.get(key) if self.bprop is None else None
+        gradients = differentiate(known or self.get_bprop(), layout, *operands)
+        if self.bprop is None and key in self._gradient_operators:
+            operator, mask = self._gradient_operators[key]
+            if operator._caller:
+                native.set_kernel(operator._caller, mask)
+        return gradients
 
     def _pynative_bprop(self, *args: Any) -> Any:
         """A `bprop` for any number of inputs, which graph mode cannot compile."""
@@ -355,6 +369,9 @@ class Kernel(ops.Custom):
                 of_gradient = gradient._model
             elif of_gradient is not None:
                 gradient = self._gradient(of_gradient, output_count or 1)
+            if isinstance(gradient, Kernel):
+                mask = model.gradient_mask(inputs.texts, of_gradient)
+                self._gradient_operators[key] = gradient, list(map(bool, mask))
             gradient = gradient or MissingGradient(model.missing_gradient())
             self._bprops[key] = make_bprop(model, of_gradient, gradient, inputs, output_count)
         return self._bprops[key]

@@ -27,8 +27,8 @@ _FOLDERS = (
     "include/mindspore/ccsrc/include",
 )
 _LIBRARIES = (
-    *("core", "common", "ms_backend", "pynative", "pynative_utils", "pyboost"),
-    "runtime_pipeline",
+    *("core", "common", "backend_common", "hardware_abstract", "pynative", "pynative_utils"),
+    *("pyboost", "runtime_pipeline", "runtime_utils"),
 )
 
 

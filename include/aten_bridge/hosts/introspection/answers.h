@@ -192,6 +192,9 @@ class AttributesAsJson final : public AttributeVisitor {
   text.append(", \"meta\": ").append(info.has_meta ? "true" : "false");
   text.append(", \"gradient\": ").append(info.is_gradient ? "true" : "false");
   text.append(", \"side_effect\": ").append(info.has_side_effect() ? "true" : "false");
+  if (info.has_side_effect()) {
+    text.append(", \"changes_state\": ").append(info.changes_state ? "true" : "false");
+  }
   text.append(", \"attributes\": [");
   AttributesAsJson attributes(text);
   kernel.visit_attributes(attributes);

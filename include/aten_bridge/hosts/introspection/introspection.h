@@ -110,7 +110,8 @@ class TableEntry {
 /// "inputs": [["x", 0, false], ...], "outputs": 1, "meta": true, "gradient": false, "side_effect":
 /// false, "attributes": [["negative_slope", 2, "a float", false], ...]}. An input has its name from
 /// its check or "", its InputKind and whether it may be None, an attribute the number of its type,
-/// what errors call that, and whether the operator must set it.
+/// what errors call that, and whether the operator must set it. Behind a side effect stands whether
+/// it is a state that calls change: "changes_state": true.
 ATEN_BRIDGE_INLINE std::string description(const KernelBase& kernel, at::DeviceType device,
                                            const char* hosts);
 
