@@ -5,6 +5,7 @@
 #include "kernel_cache.h"
 
 #include "operator_kernels.h"
+#include "program_kernel.h"
 
 #include <algorithm>
 #include <cstdlib>
@@ -82,7 +83,11 @@ const KernelBase& find_kernel(const std::string& text, int inputs) {
     return *known->second.kernel;
   }
   const TextAttributes attributes(text);
-  const KernelBase* kernel = &make_kernel(cache, attributes, attributes.inputs());
+  const KernelBase* kernel = find_program(attributes);
+  if (kernel != nullptr) {
+    return *kernel;
+  }
+  kernel = &make_kernel(cache, attributes, attributes.inputs());
   const detail::KernelDescriptor& info = kernel->info;
   if (attributes.inputs() < 0 && info.list_begin < 0 && inputs >= 0 && inputs < info.inputs) {
     kernel = &make_kernel(cache, attributes, inputs);

@@ -24,7 +24,9 @@ from aten_bridge._library import Library, open_library
 from aten_bridge._places import compiled_library
 from aten_bridge._text import closest, did_you_mean, format_value, or_list
 
-_ATTRIBUTE = "aten_bridge_operator"  # kOperatorAttribute of plugin/operators/operator_text.h
+OPERATOR_ATTRIBUTE = (
+    "aten_bridge_operator"  # kOperatorAttribute of plugin/operators/operator_text.h
+)
 _NAME = "aten_bridge_operators.so"
 
 
@@ -260,7 +262,7 @@ class OperatorFunction(Function):
         return str.__str__(Strings(parts))
 
     def carried(self, attributes: dict[str, Any]) -> dict[str, Any]:
-        return {_ATTRIBUTE: self.marshal(attributes)}
+        return {OPERATOR_ATTRIBUTE: self.marshal(attributes)}
 
     def check_attributes(self, given: Mapping[str, Any], host: Host) -> dict[str, Any]:
         attributes = host.plain_values(given)

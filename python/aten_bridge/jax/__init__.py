@@ -13,9 +13,9 @@ are measured on 0.6.2 and 0.10.2 (CPU).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 try:
     import jax.ffi
@@ -36,7 +36,10 @@ if jax.__version_info__ < (0, 6):
 from aten_bridge.jax._aten import Operator, make_operator
 from aten_bridge.jax._operator import Kernel, open_model
 
-__all__ = ["Kernel", "Operator", "kernel", "operator"]
+if TYPE_CHECKING:
+    import torch
+
+__all__ = ["Kernel", "Operator", "kernel", "module", "operator"]
 
 
 def kernel(
@@ -148,3 +151,40 @@ def operator(
 
     """
     return make_operator(name, grad, out, vmap_method, attributes)
+
+
+def module(
+    source: torch.nn.Module,
+    example_inputs: Sequence[Any],
+    *,
+    dynamic_shapes: Any = None,
+) -> tuple[Callable[..., Any], dict[str, dict[str, jax.Array]]]:
+    """Makes a function of a whole PyTorch module, and its weights.
+
+        apply, variables = module(torch_encoder, (torch.randn(8, 7, 32),))
+        y = jax.jit(apply)(variables, x)
+
+    torch.export records the module, once in training and once in evaluation mode. A call is one
+    custom call of XLA's, which runs PyTorch's operators without Python; so is its gradient. It
+    works under `jax.jit`, `grad`, `value_and_grad` and `lax.scan`.
+
+    Args:
+        source: The module; its device is the CPU. Its weights and buffers are copied.
+        example_inputs: Its arguments: tensors, and tuples, lists and dicts of such. Calls take the
+            same with arrays, of the same dtypes and, but for `dynamic_shapes`, shapes.
+        dynamic_shapes: Which sizes may change from call to call, as in `torch.export.export`.
+
+    Returns:
+        `apply(variables, *inputs, train=False)`, and `variables`: a dict with "params" and
+        "buffers", each a dict of arrays under PyTorch's names. With `train=True` a call returns
+        the results and the buffers that are new, such as running means, with the others. The
+        gradient of its gradient is not there.
+
+    Raises:
+        aten_bridge.program.NotExportable: A program cannot say what the module does.
+        Exception: What torch.export.export raises.
+
+    """
+    from aten_bridge.jax._module import make_module
+
+    return make_module(source, example_inputs, dynamic_shapes)

@@ -13,9 +13,9 @@ differentiates with a gradient kernel. Facts about MindSpore in the comments are
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mindspore import ops
 
@@ -25,7 +25,12 @@ from aten_bridge.mindspore._caller import NativeCaller, native_caller
 from aten_bridge.mindspore._host import HOST
 from aten_bridge.mindspore._operator import Kernel
 
-__all__ = ["Kernel", "NativeCaller", "Operator", "kernel", "native_caller", "operator"]
+if TYPE_CHECKING:
+    import torch
+
+    from aten_bridge.mindspore._module import Module
+
+__all__ = ["Kernel", "NativeCaller", "Operator", "kernel", "module", "native_caller", "operator"]
 
 
 def kernel(
@@ -135,3 +140,40 @@ def operator(
 
     """
     return make_operator(name, grad, out_shape, out_dtype, attributes)
+
+
+def module(
+    source: torch.nn.Module,
+    example_inputs: Sequence[Any],
+    *,
+    dynamic_shapes: Any = None,
+) -> Module:
+    """Makes a cell of a whole PyTorch module, with its weights and gradients.
+
+        encoder = module(torch_encoder, (torch.randn(8, 7, 32),), dynamic_shapes=({0: Dim("n")},))
+        loss = ms.value_and_grad(lambda x: encoder(x).sum(), None, encoder.trainable_params())
+
+    torch.export records the module, once in training and once in evaluation mode; `set_train()`
+    says which of the two a call runs. A call is one operator of MindSpore's, which runs PyTorch's
+    operators without Python; so is its gradient. Works in graphs and outside.
+
+    Args:
+        source: The module; its device is the CPU. Its weights and buffers are copied.
+        example_inputs: Its arguments: tensors, and tuples, lists and dicts of such. Calls take the
+            same with MindSpore's tensors, of the same dtypes and, but for `dynamic_shapes`, shapes.
+        dynamic_shapes: Which sizes may change from call to call, as in `torch.export.export`.
+
+    Returns:
+        The cell. Its parameters have PyTorch's names; buffers, such as running means, are
+        parameters that do not train, and a call in training mode changes them as in PyTorch.
+        Results are as the module's, with tuples for lists and dicts for other classes. The
+        gradient of its gradient is not there.
+
+    Raises:
+        aten_bridge.program.NotExportable: A program cannot say what the module does.
+        Exception: What torch.export.export raises.
+
+    """
+    from aten_bridge.mindspore._module import make_module
+
+    return make_module(source, example_inputs, dynamic_shapes)

@@ -29,28 +29,32 @@ def _source_folder(process: int) -> Path:
     return Path(folder)
 
 
-_bprop_numbers = itertools.count()
+_source_numbers = itertools.count()
+
+
+def run_source(source: str) -> dict[str, Any]:
+    """The names of a module of this text, in a file: graph mode compiles functions from there."""
+    file = _source_folder(os.getpid()) / f"source_{next(_source_numbers)}.py"
+    file.write_text(source)
+    namespace: dict[str, Any] = {"__name__": __name__}
+    exec(compile(source, str(file), "exec"), namespace)
+    return namespace
 
 
 @functools.cache
 def bprop_maker(parameters: str, arguments: str, gradients: str) -> Callable:
     """A function that makes a `bprop` of these texts.
 
-    Graph mode compiles the source of a `bprop`: it must be in a file, with one parameter for each
-    input, and what it calls must be in its closure or module (MindSpore 2.10).
+    It must have one parameter for each input, and what it calls must be in its closure or module
+    (MindSpore 2.10).
     """
-    source = (
+    return run_source(
         "def make(gradient, zeros_like):\n"
         f"    def bprop({parameters}out, dout):\n"
         f"        gradients = gradient({arguments})\n"
         f"        return ({gradients})\n"
         "    return bprop\n"
-    )
-    file = _source_folder(os.getpid()) / f"bprop_{next(_bprop_numbers)}.py"
-    file.write_text(source)
-    namespace: dict[str, Any] = {"__name__": __name__}
-    exec(compile(source, str(file), "exec"), namespace)
-    return namespace["make"]
+    )["make"]
 
 
 class MissingGradient(ops.PrimitiveWithInfer):

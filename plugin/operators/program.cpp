@@ -1,0 +1,572 @@
+// A PyTorch module as a program.
+//
+// SPDX-License-Identifier: Apache-2.0
+
+#include "program.h"
+
+#include <ATen/ScalarOps.h>
+#include <ATen/ops/empty.h>
+#include <c10/core/MemoryFormat.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <utility>
+
+#pragma GCC visibility push(hidden)
+
+namespace aten_bridge::operators {
+
+namespace {
+
+using detail::join;
+using detail::raise;
+
+int64_t as_int(const Number& number) {
+  if (!number.is_int) {
+    raise(Status::kShape,
+          {"AtenProgram: expected an int, got the float ", std::to_string(number.real)});
+  }
+  return number.integer;
+}
+
+/// An element's type, of a list or an optional; null of others.
+c10::TypePtr element_of(const c10::TypePtr& type) {
+  if (const auto list = type->cast<c10::ListType>()) {
+    return list->getElementType();
+  }
+  const auto optional = type->cast<c10::OptionalType>();
+  return optional ? optional->getElementType() : nullptr;
+}
+
+bool is_tensor(const c10::TypePtr& type) { return type->kind() == c10::TypeKind::TensorType; }
+
+bool is_list_of_tensors(const c10::TypePtr& type) {
+  return type->kind() == c10::TypeKind::ListType && is_tensor(element_of(type));
+}
+
+/// Words for enumerations of PyTorch's, which are ints in a schema.
+std::optional<int64_t> number_of_word(const std::string& word) {
+  DType dtype = DType::kNone;
+  if (find_dtype(word, dtype)) {
+    return static_cast<int64_t>(scalar_type(dtype));
+  }
+  static const std::map<std::string, int64_t> kWords = {
+      {"strided", static_cast<int64_t>(c10::Layout::Strided)},
+      {"contiguous_format", static_cast<int64_t>(c10::MemoryFormat::Contiguous)},
+      {"preserve_format", static_cast<int64_t>(c10::MemoryFormat::Preserve)},
+      {"channels_last", static_cast<int64_t>(c10::MemoryFormat::ChannelsLast)},
+      {"channels_last_3d", static_cast<int64_t>(c10::MemoryFormat::ChannelsLast3d)},
+  };
+  const auto found = kWords.find(word);
+  return found == kWords.end() ? std::nullopt : std::optional<int64_t>(found->second);
+}
+
+/// A number as the dispatcher takes it.
+c10::IValue as_value(const Number& number, bool is_float) {
+  return is_float ? c10::IValue(number.as_double()) : c10::IValue(as_int(number));
+}
+at::Scalar as_scalar(const Number& number) {
+  return number.is_int ? at::Scalar(number.integer) : at::Scalar(number.real);
+}
+
+/// As PyTorch makes a tensor of a Python number: it does not decide a result's dtype.
+at::Tensor wrapped(const at::Scalar& number) {
+  at::Tensor tensor = c10::scalar_to_tensor(number);
+  tensor.unsafeGetTensorImpl()->set_wrapped_number(true);
+  return tensor;
+}
+
+}  // namespace
+
+/// Makes a program of a text.
+class Program::Builder {
+ public:
+  Builder(Program& program, ProgramText text) : program_(program), text_(std::move(text)) {}
+
+  void build() {
+    program_.symbols_ = text_.symbols;
+    for (const Form& input : text_.inputs) {
+      add_value(0, input.value, /*is_list=*/false);
+    }
+    program_.inputs_ = std::move(text_.inputs);
+    for (const Call& call : text_.calls) {
+      add_node(call);
+    }
+    for (const Form& output : text_.outputs) {
+      program_.results_.push_back(find_value(0, output.value, /*is_list=*/false));
+    }
+    program_.outputs_ = std::move(text_.outputs);
+    program_.value_count_ = is_list_.size();
+    mark_last_uses();
+  }
+
+ private:
+  std::size_t add_value(int line, const std::string& name, bool is_list) {
+    const auto [place, is_new] = names_.emplace(name, is_list_.size());
+    if (!is_new) {
+      raise_in_line(line, join({"expected a new name, got '%", name, "' again"}));
+    }
+    is_list_.push_back(is_list);
+    return place->second;
+  }
+
+  std::size_t find_value(int line, const std::string& name, bool is_list) const {
+    const auto found = names_.find(name);
+    if (found == names_.end()) {
+      raise_in_line(line, join({"expected a value of a line before, got '%", name, "'"}));
+    }
+    if (is_list_[found->second] != is_list) {
+      raise_in_line(line, join({"expected a ", is_list ? "list of tensors" : "tensor", ", got '%",
+                                name, "', which is a ", is_list ? "tensor" : "list of tensors"}));
+    }
+    return found->second;
+  }
+
+  static c10::OperatorHandle find_operator(const Call& call) {
+    const std::size_t dot = call.operator_name.find('.', call.operator_name.find("::") + 2);
+    const std::string name = call.operator_name.substr(0, dot);
+    const std::string overload =
+        dot == std::string::npos ? std::string() : call.operator_name.substr(dot + 1);
+    const auto handle = c10::Dispatcher::singleton().findSchema({name, overload});
+    if (!handle.has_value()) {
+      raise_in_line(call.line,
+                    join({"expected an operator of PyTorch's dispatcher, got ", call.operator_name,
+                          ", which is not there; import or load its library, or export "
+                          "the module with this PyTorch"}));
+    }
+    return *handle;
+  }
+
+  void add_node(const Call& call) {
+    Node node{find_operator(call), call.line, {}, call.unpacks, {}, {}};
+    const c10::FunctionSchema& schema = node.handle.schema();
+    if (call.arguments.size() + call.keywords.size() > schema.arguments().size()) {
+      raise_in_line(call.line, join({"expected at most ", schema.arguments().size(),
+                                     " arguments of ", call.operator_name, ", got ",
+                                     call.arguments.size() + call.keywords.size()}));
+    }
+    std::size_t used = call.arguments.size();
+    for (std::size_t i = 0; i < schema.arguments().size(); ++i) {
+      const c10::Argument& argument = schema.arguments()[i];
+      if (argument.alias_info() != nullptr && argument.alias_info()->isWrite()) {
+        raise_in_line(call.line,
+                      join({"expected an operator that writes nothing, got ", call.operator_name,
+                            ", which writes '", argument.name(), "'"}));
+      }
+      const Literal* literal = i < call.arguments.size() ? &call.arguments[i] : nullptr;
+      for (const auto& [name, value] : call.keywords) {
+        if (literal == nullptr && name == argument.name()) {
+          literal = &value;
+          ++used;
+        }
+      }
+      node.arguments.push_back(literal == nullptr ? default_of(call, argument)
+                                                  : source_of(call, argument, *literal));
+    }
+    if (used != call.arguments.size() + call.keywords.size()) {
+      raise_in_line(call.line, join({"expected arguments of ", call.operator_name,
+                                     " by their names, each once, got one that it does not have"}));
+    }
+    add_results(call, schema, node);
+    program_.nodes_.push_back(std::move(node));
+  }
+
+  void add_results(const Call& call, const c10::FunctionSchema& schema, Node& node) {
+    const auto& returns = schema.returns();
+    const bool is_list = returns.size() == 1 && is_list_of_tensors(returns[0].type());
+    for (const c10::Argument& result : returns) {
+      if (!is_tensor(result.type()) && !is_list) {
+        raise_in_line(call.line,
+                      join({"expected an operator whose results are tensors, got ",
+                            call.operator_name, ", which returns ", result.type()->str()}));
+      }
+    }
+    if (call.unpacks != (is_list && call.unpacks) ||
+        (!call.unpacks && call.results.size() != returns.size())) {
+      raise_in_line(call.line, join({"expected the ", returns.size(), " results of ",
+                                     call.operator_name, ", got ", call.results.size(),
+                                     call.unpacks ? " elements of a list" : ""}));
+    }
+    for (const std::string& name : call.results) {
+      node.results.push_back(name.empty() ? -1
+                                          : static_cast<int64_t>(add_value(
+                                                call.line, name, is_list && !call.unpacks)));
+    }
+  }
+
+  static Source default_of(const Call& call, const c10::Argument& argument) {
+    if (!argument.default_value().has_value()) {
+      raise_in_line(call.line, join({"expected the argument '", argument.name(), "' of ",
+                                     call.operator_name, ", got none"}));
+    }
+    Source source;
+    source.constant = *argument.default_value();
+    return source;
+  }
+
+  [[noreturn]] static void refuse(const Call& call, const c10::Argument& argument) {
+    raise_in_line(call.line, join({"argument '", argument.name(), "' of ", call.operator_name,
+                                   ": expected ", argument.type()->str(), ", got another"}));
+  }
+
+  Source source_of(const Call& call, const c10::Argument& argument, const Literal& literal) const {
+    c10::TypePtr type = argument.type();
+    if (type->kind() == c10::TypeKind::OptionalType) {
+      if (literal.kind == Literal::Kind::kNone) {
+        return {};
+      }
+      type = element_of(type);
+    }
+    if (literal.kind == Literal::Kind::kList && type->kind() == c10::TypeKind::ListType) {
+      return list_of(call, argument, element_of(type), literal);
+    }
+    if (type->kind() == c10::TypeKind::ListType && literal.kind == Literal::Kind::kNumber) {
+      Literal list;  // an int for an int[2]
+      list.elements.push_back(literal);
+      return list_of(call, argument, element_of(type), list);
+    }
+    return single(call, argument, type, literal);
+  }
+
+  Source single(const Call& call, const c10::Argument& argument, const c10::TypePtr& type,
+                const Literal& literal) const {
+    Source source;
+    switch (type->kind()) {
+      case c10::TypeKind::TensorType:
+      case c10::TypeKind::ListType:
+        if (literal.kind == Literal::Kind::kValue) {
+          source.form = Source::Form::kValue;
+          source.value = find_value(call.line, literal.text, !is_tensor(type));
+          return source;
+        }
+        if (is_tensor(type) && literal.kind == Literal::Kind::kNumber) {
+          return number(literal, Type::kTensor);
+        }
+        if (is_tensor(type) && literal.kind == Literal::Kind::kBool) {
+          source.constant = wrapped(at::Scalar(literal.flag));
+          return source;
+        }
+        break;
+      case c10::TypeKind::IntType:
+      case c10::TypeKind::SymIntType:
+      case c10::TypeKind::ScalarTypeType:
+      case c10::TypeKind::LayoutType:
+      case c10::TypeKind::MemoryFormatType:
+        if (literal.kind == Literal::Kind::kNumber) {
+          return number(literal, Type::kInt);
+        }
+        if (literal.kind == Literal::Kind::kBool) {
+          source.constant = static_cast<int64_t>(literal.flag);
+          return source;
+        }
+        if (literal.kind == Literal::Kind::kWord) {
+          if (const auto value = number_of_word(literal.text)) {
+            source.constant = *value;
+            return source;
+          }
+        }
+        break;
+      case c10::TypeKind::FloatType:
+      case c10::TypeKind::SymFloatType:
+        if (literal.kind == Literal::Kind::kNumber) {
+          return number(literal, Type::kFloat);
+        }
+        break;
+      case c10::TypeKind::NumberType:
+        if (literal.kind == Literal::Kind::kNumber) {
+          return number(literal, Type::kScalar);
+        }
+        if (literal.kind == Literal::Kind::kBool) {
+          source.constant = literal.flag;
+          return source;
+        }
+        break;
+      case c10::TypeKind::BoolType:
+      case c10::TypeKind::SymBoolType:
+        if (literal.kind == Literal::Kind::kBool) {
+          source.constant = literal.flag;
+          return source;
+        }
+        break;
+      case c10::TypeKind::StringType:
+        if (literal.kind == Literal::Kind::kText) {
+          source.constant = literal.text;
+          return source;
+        }
+        break;
+      case c10::TypeKind::DeviceObjType:
+        if (literal.kind == Literal::Kind::kWord && literal.text == "cpu") {
+          source.constant = c10::Device(at::kCPU);
+          return source;
+        }
+        break;
+      default:
+        break;
+    }
+    refuse(call, argument);
+  }
+
+  static Source number(const Literal& literal, Type type) {
+    Source source;
+    source.form = Source::Form::kNumber;
+    source.type = type;
+    source.number = literal.number;
+    if (literal.number.is_constant()) {
+      source.constant = value_of(source, {});
+      source.form = Source::Form::kConstant;
+    }
+    return source;
+  }
+
+  Source list_of(const Call& call, const c10::Argument& argument, const c10::TypePtr& type,
+                 const Literal& literal) const {
+    Source source;
+    const bool is_optional = type->kind() == c10::TypeKind::OptionalType;
+    const c10::TypePtr element = is_optional ? element_of(type) : type;
+    for (const Literal& each : literal.elements) {
+      source.elements.push_back(is_optional && each.kind == Literal::Kind::kNone
+                                    ? Source()
+                                    : single(call, argument, element, each));
+    }
+    switch (element->kind()) {
+      case c10::TypeKind::TensorType:
+        source.form = is_optional ? Source::Form::kOptionalTensors : Source::Form::kTensors;
+        return source;
+      case c10::TypeKind::IntType:
+      case c10::TypeKind::SymIntType:
+        source.form = Source::Form::kInts;
+        return source;
+      case c10::TypeKind::FloatType:
+        source.form = Source::Form::kFloats;
+        return source;
+      case c10::TypeKind::BoolType: {
+        c10::List<bool> flags;
+        for (const Source& each : source.elements) {
+          flags.push_back(each.constant.toBool());
+        }
+        source.constant = std::move(flags);
+        source.elements.clear();
+        return source;
+      }
+      case c10::TypeKind::NumberType: {
+        c10::List<at::Scalar> scalars;
+        for (const Source& each : source.elements) {
+          if (each.form != Source::Form::kConstant) {
+            refuse(call, argument);
+          }
+          scalars.push_back(each.constant.toScalar());
+        }
+        source.constant = std::move(scalars);
+        source.elements.clear();
+        return source;
+      }
+      default:
+        refuse(call, argument);
+    }
+  }
+
+  /// The last line that reads a value hands it on: its memory ends there.
+  void mark_last_uses() {
+    std::vector<bool> is_read(is_list_.size(), false);
+    for (const std::size_t result : program_.results_) {
+      is_read[result] = true;
+    }
+    for (auto node = program_.nodes_.rbegin(); node != program_.nodes_.rend(); ++node) {
+      for (const int64_t result : node->results) {
+        if (result >= 0 && !is_read[static_cast<std::size_t>(result)]) {
+          node->unread.push_back(static_cast<std::size_t>(result));
+        }
+      }
+      for (auto source = node->arguments.rbegin(); source != node->arguments.rend(); ++source) {
+        mark(*source, is_read);
+      }
+    }
+  }
+
+  static void mark(Source& source, std::vector<bool>& is_read) {
+    if (source.form == Source::Form::kValue) {
+      source.is_last_use = !is_read[source.value];
+      is_read[source.value] = true;
+    }
+    for (auto element = source.elements.rbegin(); element != source.elements.rend(); ++element) {
+      mark(*element, is_read);
+    }
+  }
+
+  friend class Program;
+
+  /// The number of a source.
+  static c10::IValue value_of(const Source& source, const std::vector<int64_t>& symbols) {
+    const Number number = source.number.evaluate(symbols);
+    switch (source.type) {
+      case Type::kScalar:
+        return as_scalar(number);
+      case Type::kTensor:
+        return wrapped(as_scalar(number));
+      default:
+        return as_value(number, source.type == Type::kFloat);
+    }
+  }
+
+  Program& program_;
+  ProgramText text_;
+  std::map<std::string, std::size_t> names_;
+  std::vector<bool> is_list_;
+};
+
+Program::Program(const std::string& text) { Builder(*this, parse_program(text)).build(); }
+
+std::vector<int64_t> Program::bind(at::TensorList inputs) const {
+  Report report("AtenProgram");
+  if (inputs.size() != inputs_.size()) {
+    raise(Status::kCount, {"AtenProgram: expected ", detail::count_text(inputs_.size(), "input"),
+                           ", got ", inputs.size()});
+  }
+  std::vector<int64_t> symbols(symbols_.size(), -1);
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const std::vector<Expression>& sizes = inputs_[i].sizes;
+    for (std::size_t d = 0;
+         d < sizes.size() && inputs[i].dim() == static_cast<int64_t>(sizes.size()); ++d) {
+      if (sizes[d].function == Expression::Function::kSymbol) {
+        int64_t& symbol = symbols[static_cast<std::size_t>(sizes[d].symbol)];
+        symbol = symbol < 0 ? inputs[i].size(static_cast<int64_t>(d)) : symbol;
+      }
+    }
+  }
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const Form& form = inputs_[i];
+    const at::Tensor& input = inputs[i];
+    bool fits = input.defined() && input.scalar_type() == scalar_type(form.dtype) &&
+                input.dim() == static_cast<int64_t>(form.sizes.size());
+    std::string expected = join({dtype_name(form.dtype), " ["});
+    for (std::size_t d = 0; d < form.sizes.size(); ++d) {
+      const int64_t wanted = as_int(form.sizes[d].evaluate(symbols));
+      fits = fits && input.size(static_cast<int64_t>(d)) == wanted;
+      expected += d == 0 ? "" : ", ";
+      expected += wanted < 0 ? "any" : join({wanted});
+    }
+    if (!fits) {
+      report.add(Status::kShape,
+                 {"%", form.value, ": expected ", expected, "], got ", detail::tensor_text(input)});
+    }
+  }
+  for (std::size_t i = 0; i < symbols.size(); ++i) {
+    const Symbol& symbol = symbols_[i];
+    if (symbols[i] < symbol.least || symbols[i] > symbol.most) {
+      report.add(Status::kShape,
+                 {symbol.name, ": expected a size from ", symbol.least, " to ", symbol.most,
+                  ", for which the module was exported, got ", symbols[i]});
+    }
+  }
+  report.raise_if_failed();
+  return symbols;
+}
+
+c10::IValue Program::make(const Source& source, std::vector<c10::IValue>& values,
+                          const std::vector<int64_t>& symbols) const {
+  switch (source.form) {
+    case Source::Form::kConstant:
+      return source.constant;
+    case Source::Form::kValue:
+      return source.is_last_use ? std::move(values[source.value]) : values[source.value];
+    case Source::Form::kNumber:
+      return Builder::value_of(source, symbols);
+    case Source::Form::kTensors: {
+      c10::List<at::Tensor> list;
+      for (const Source& element : source.elements) {
+        list.push_back(make(element, values, symbols).toTensor());
+      }
+      return list;
+    }
+    case Source::Form::kOptionalTensors: {
+      c10::List<std::optional<at::Tensor>> list;
+      for (const Source& element : source.elements) {
+        const c10::IValue value = make(element, values, symbols);
+        list.push_back(value.isNone() ? std::nullopt : std::optional<at::Tensor>(value.toTensor()));
+      }
+      return list;
+    }
+    case Source::Form::kInts: {
+      c10::List<int64_t> list;
+      for (const Source& element : source.elements) {
+        list.push_back(make(element, values, symbols).toInt());
+      }
+      return list;
+    }
+    case Source::Form::kFloats: {
+      c10::List<double> list;
+      for (const Source& element : source.elements) {
+        list.push_back(make(element, values, symbols).toDouble());
+      }
+      return list;
+    }
+  }
+  return {};
+}
+
+void Program::run(const Node& node, std::vector<c10::IValue>& values,
+                  const std::vector<int64_t>& symbols, std::vector<c10::IValue>& stack) const {
+  for (const Source& source : node.arguments) {
+    stack.push_back(make(source, values, symbols));
+  }
+  node.handle.callBoxed(&stack);
+  if (node.unpacks) {
+    const c10::List<at::Tensor> list = stack.at(0).toTensorList();
+    if (list.size() != node.results.size()) {
+      raise(Status::kCount, {"AtenProgram: line ", node.line, " of the program: expected ",
+                             node.results.size(), " tensors, got ", list.size()});
+    }
+    stack.clear();
+    for (std::size_t i = 0; i < list.size(); ++i) {
+      stack.emplace_back(list.get(i));
+    }
+  }
+  for (std::size_t i = 0; i < node.results.size(); ++i) {
+    if (node.results[i] >= 0) {
+      values[static_cast<std::size_t>(node.results[i])] = std::move(stack.at(i));
+    }
+  }
+  for (const std::size_t value : node.unread) {
+    values[value] = {};
+  }
+  stack.clear();
+}
+
+std::vector<at::Tensor> Program::operator()(at::TensorList inputs) const {
+  const std::vector<int64_t> symbols = bind(inputs);
+  std::vector<c10::IValue> values(inputs.begin(), inputs.end());
+  values.resize(value_count_);
+  std::vector<c10::IValue> stack;
+  for (const Node& node : nodes_) {
+    try {
+      run(node, values, symbols, stack);
+    } catch (c10::Error& error) {
+      error.add_context(join({"in line ", node.line, " of the program, ",
+                              c10::toString(node.handle.operator_name())}));
+      throw;
+    }
+  }
+  std::vector<at::Tensor> results;
+  for (const std::size_t result : results_) {
+    results.push_back(values[result].toTensor());
+  }
+  return results;
+}
+
+std::vector<at::Tensor> Program::infer(at::TensorList inputs) const {
+  const std::vector<int64_t> symbols = bind(inputs);
+  std::vector<at::Tensor> results;
+  for (const Form& output : outputs_) {
+    std::vector<int64_t> sizes;
+    for (const Expression& size : output.sizes) {
+      sizes.push_back(as_int(size.evaluate(symbols)));
+    }
+    results.push_back(detail::make_meta(sizes, scalar_type(output.dtype)));
+  }
+  return results;
+}
+
+}  // namespace aten_bridge::operators
+
+#pragma GCC visibility pop

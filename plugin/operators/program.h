@@ -1,0 +1,91 @@
+// A PyTorch module as a program of operators, which the dispatcher runs one after the other.
+//
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef ATEN_BRIDGE_OPERATORS_PROGRAM_H_
+#define ATEN_BRIDGE_OPERATORS_PROGRAM_H_
+
+#include "program_text.h"
+
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/core/ivalue.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#pragma GCC visibility push(hidden)
+
+namespace aten_bridge::operators {
+
+/// A program that can run. Its calls see no change of the inputs: operators that write are refused.
+class Program {
+ public:
+  /// Throws `Error` where the text is no program, or names an operator that is not there.
+  explicit Program(const std::string& text);
+
+  /// The results, which may be views of inputs. Throws `Error` before anything runs if the inputs
+  /// do not have the program's sizes and dtypes.
+  std::vector<at::Tensor> operator()(at::TensorList inputs) const;
+
+  int result_count() const { return static_cast<int>(results_.size()); }
+
+  /// The results as meta tensors.
+  std::vector<at::Tensor> infer(at::TensorList inputs) const;
+
+ private:
+  enum class Type : std::uint8_t { kInt, kFloat, kBool, kScalar, kTensor, kOther };
+
+  /// An argument: a constant, a value, a number that depends on sizes, or a list of such.
+  struct Source {
+    enum class Form : std::uint8_t {
+      kConstant,
+      kValue,
+      kNumber,
+      kTensors,          // a list
+      kOptionalTensors,  // with None among them
+      kInts,
+      kFloats,
+    };
+
+    Form form = Form::kConstant;
+    c10::IValue constant;
+    std::size_t value = 0;
+    bool is_last_use = false;
+    bool may_be_undefined = false;
+    Type type = Type::kOther;  // of a number
+    Expression number;
+    std::vector<Source> elements;
+  };
+
+  struct Node {
+    c10::OperatorHandle handle;
+    int line = 0;
+    std::vector<Source> arguments;
+    bool unpacks = false;
+    std::vector<int64_t> results;     // values; -1: nobody reads it
+    std::vector<std::size_t> unread;  // values that end with the call
+  };
+
+  class Builder;
+
+  std::vector<int64_t> bind(at::TensorList inputs) const;
+  c10::IValue make(const Source& source, std::vector<c10::IValue>& values,
+                   const std::vector<int64_t>& symbols) const;
+  void run(const Node& node, std::vector<c10::IValue>& values, const std::vector<int64_t>& symbols,
+           std::vector<c10::IValue>& stack) const;
+
+  std::vector<Symbol> symbols_;
+  std::vector<Form> inputs_;
+  std::vector<Form> outputs_;
+  std::vector<std::size_t> results_;  // values
+  std::vector<Node> nodes_;
+  std::size_t value_count_ = 0;
+};
+
+}  // namespace aten_bridge::operators
+
+#pragma GCC visibility pop
+
+#endif  // ATEN_BRIDGE_OPERATORS_PROGRAM_H_

@@ -1,0 +1,479 @@
+// The text of a program.
+//
+// SPDX-License-Identifier: Apache-2.0
+
+#include "program_text.h"
+
+#include <algorithm>
+#include <cctype>
+#include <cerrno>
+#include <cmath>
+#include <cstdlib>
+#include <iterator>
+#include <limits>
+#include <optional>
+
+#pragma GCC visibility push(hidden)
+
+namespace aten_bridge::operators {
+
+namespace {
+
+using detail::join;
+using detail::raise;
+
+constexpr const char* kHeader = "aten_bridge program ";
+constexpr const char* kVersion = "1";
+constexpr int kMostDepth = 64;
+constexpr const char* kNoLimit = "-";
+
+struct FunctionName {
+  std::string_view name;
+  Expression::Function function;
+  std::size_t least;  // arguments
+  std::size_t most;
+};
+constexpr std::size_t kAny = std::numeric_limits<std::size_t>::max();
+constexpr FunctionName kFunctions[] = {
+    {"add", Expression::Function::kAdd, 1, kAny},
+    {"mul", Expression::Function::kMul, 1, kAny},
+    {"floordiv", Expression::Function::kFloorDiv, 2, 2},
+    {"mod", Expression::Function::kMod, 2, 2},
+    {"max", Expression::Function::kMax, 1, kAny},
+    {"min", Expression::Function::kMin, 1, kAny},
+    {"pow", Expression::Function::kPow, 2, 2},
+    {"truediv", Expression::Function::kTrueDiv, 2, 2},
+    {"float", Expression::Function::kToFloat, 1, 1},
+    {"floor", Expression::Function::kFloor, 1, 1},
+    {"ceil", Expression::Function::kCeil, 1, 1},
+    {"sqrt", Expression::Function::kSqrt, 1, 1},
+};
+
+bool is_word_character(char c) {
+  return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '.' || c == ':';
+}
+
+/// Reads one line.
+class LineReader {
+ public:
+  LineReader(std::string_view text, int line, const std::vector<Symbol>& symbols)
+      : rest_(text), line_(line), symbols_(symbols) {}
+
+  int line() const { return line_; }
+  bool at_end() {
+    skip_blanks();
+    return rest_.empty();
+  }
+
+  [[noreturn]] void fail(const char* expected) {
+    skip_blanks();
+    const std::string got = rest_.empty() ? "the end of the line" : join({"'", rest_, "'"});
+    raise_in_line(line_, join({"expected ", expected, ", got ", got}));
+  }
+
+  bool take(std::string_view token) {
+    skip_blanks();
+    if (rest_.substr(0, token.size()) != token) {
+      return false;
+    }
+    rest_.remove_prefix(token.size());
+    return true;
+  }
+  void expect(const char* token) {
+    if (!take(token)) {
+      fail(join({"'", token, "'"}).c_str());
+    }
+  }
+
+  std::string word(const char* expected) {
+    skip_blanks();
+    const auto* const end = std::find_if_not(rest_.begin(), rest_.end(), is_word_character);
+    const auto size = static_cast<std::size_t>(end - rest_.begin());
+    if (size == 0) {
+      fail(expected);
+    }
+    std::string word(rest_.substr(0, size));
+    rest_.remove_prefix(size);
+    return word;
+  }
+
+  std::string value_name() {
+    expect("%");
+    return word("the name of a value");
+  }
+
+  /// Those before the '='; none where there is no '='.
+  void results(Call& call) {
+    call.unpacks = take("(");
+    do {
+      if (take("_")) {
+        call.results.emplace_back();
+      } else {
+        call.results.push_back(value_name());
+      }
+    } while (take(","));
+    if (call.unpacks) {
+      expect(")");
+    }
+    expect("=");
+  }
+
+  void arguments(Call& call) {
+    expect("(");
+    if (take(")")) {
+      return;
+    }
+    do {
+      std::string name;
+      if (take_keyword(name)) {
+        call.keywords.emplace_back(std::move(name), literal(0));
+      } else if (call.keywords.empty()) {
+        call.arguments.push_back(literal(0));
+      } else {
+        fail("an argument by keyword");
+      }
+    } while (take(","));
+    expect(")");
+  }
+
+  Form form() {
+    Form form;
+    form.value = value_name();
+    const std::string dtype = word("a dtype");
+    if (!find_dtype(dtype, form.dtype)) {
+      raise_in_line(line_, join({"expected a dtype, got '", dtype, "'"}));
+    }
+    expect("[");
+    if (!take("]")) {
+      do {
+        form.sizes.push_back(expression(0));
+      } while (take(","));
+      expect("]");
+    }
+    if (form.sizes.size() > static_cast<std::size_t>(detail::kMaxNdim)) {
+      raise_in_line(
+          line_, join({"expected at most ", detail::kMaxNdim, " sizes, got ", form.sizes.size()}));
+    }
+    return form;
+  }
+
+  /// An int, or `limit` for "-".
+  int64_t bound(int64_t limit) {
+    if (take(kNoLimit) && (rest_.empty() || rest_.front() == ' ')) {
+      return limit;
+    }
+    const std::optional<Number> number = take_number();
+    if (!number.has_value() || !number->is_int) {
+      fail("an int, or - where there is no limit");
+    }
+    return number->integer;
+  }
+
+ private:
+  void skip_blanks() { rest_.remove_prefix(std::min(rest_.find_first_not_of(' '), rest_.size())); }
+
+  bool take_keyword(std::string& name) {
+    skip_blanks();
+    const auto* const end = std::find_if_not(rest_.begin(), rest_.end(), is_word_character);
+    if (end == rest_.begin() || end == rest_.end() || *end != '=') {
+      return false;
+    }
+    name.assign(rest_.begin(), end);
+    rest_.remove_prefix(name.size() + 1);
+    return true;
+  }
+
+  std::optional<Number> take_number() {
+    skip_blanks();
+    const auto* const end = std::find_if_not(rest_.begin(), rest_.end(), [](char c) {
+      return is_word_character(c) || c == '-' || c == '+';
+    });
+    const std::string text(rest_.begin(), end);
+    if (text.empty() ||
+        (text[0] != '-' && std::isdigit(static_cast<unsigned char>(text[0])) == 0)) {
+      return std::nullopt;
+    }
+    Number number;
+    char* stop = nullptr;
+    errno = 0;
+    number.integer = std::strtoll(text.c_str(), &stop, 10);
+    if (*stop != '\0' || errno != 0) {
+      number.is_int = false;
+      number.real = std::strtod(text.c_str(), &stop);
+      if (*stop != '\0') {
+        return std::nullopt;
+      }
+    }
+    rest_.remove_prefix(text.size());
+    return number;
+  }
+
+  Expression expression(int depth) {
+    if (depth > kMostDepth) {
+      raise_in_line(line_, "expected an expression less deep");
+    }
+    Expression found;
+    if (const std::optional<Number> number = take_number()) {
+      found.number = *number;
+      return found;
+    }
+    const std::string name = word("a number, a symbol or a function of such");
+    const auto symbol = std::find_if(symbols_.begin(), symbols_.end(),
+                                     [&](const Symbol& each) { return each.name == name; });
+    if (symbol != symbols_.end()) {
+      found.function = Expression::Function::kSymbol;
+      found.symbol = static_cast<int>(symbol - symbols_.begin());
+      return found;
+    }
+    const auto* const function =
+        std::find_if(std::begin(kFunctions), std::end(kFunctions),
+                     [&](const FunctionName& each) { return each.name == name; });
+    if (function == std::end(kFunctions)) {
+      raise_in_line(line_, join({"expected a symbol or a function, got '", name, "'"}));
+    }
+    found.function = function->function;
+    expect("(");
+    do {
+      found.arguments.push_back(expression(depth + 1));
+    } while (take(","));
+    expect(")");
+    if (found.arguments.size() < function->least || found.arguments.size() > function->most) {
+      raise_in_line(line_, join({name, ": expected ", function->least, " arguments, got ",
+                                 found.arguments.size()}));
+    }
+    return found;
+  }
+
+  bool starts_expression() const {
+    const char c = rest_.front();
+    if (c == '-' || std::isdigit(static_cast<unsigned char>(c)) != 0) {
+      return true;
+    }
+    const auto* const end = std::find_if_not(rest_.begin(), rest_.end(), is_word_character);
+    const std::string_view name = rest_.substr(0, static_cast<std::size_t>(end - rest_.begin()));
+    return (end != rest_.end() && *end == '(') ||
+           std::any_of(symbols_.begin(), symbols_.end(),
+                       [&](const Symbol& symbol) { return symbol.name == name; });
+  }
+
+  Literal literal(int depth) {
+    skip_blanks();
+    Literal found;
+    if (depth > kMostDepth || rest_.empty()) {
+      fail("an argument");
+    }
+    if (rest_.front() == '%') {
+      found.kind = Literal::Kind::kValue;
+      found.text = value_name();
+    } else if (rest_.front() == '"') {
+      found.kind = Literal::Kind::kText;
+      found.text = quoted();
+    } else if (take("[")) {
+      found.kind = Literal::Kind::kList;
+      if (!take("]")) {
+        do {
+          found.elements.push_back(literal(depth + 1));
+        } while (take(","));
+        expect("]");
+      }
+    } else if (starts_expression()) {
+      found.kind = Literal::Kind::kNumber;
+      found.number = expression(depth);
+    } else {
+      found.text = word("an argument");
+      found.kind = found.text == "None"                            ? Literal::Kind::kNone
+                   : found.text == "True" || found.text == "False" ? Literal::Kind::kBool
+                                                                   : Literal::Kind::kWord;
+      found.flag = found.text == "True";
+      if (found.text == "inf" || found.text == "nan") {
+        found.kind = Literal::Kind::kNumber;
+        found.number.number = {false, 0, std::strtod(found.text.c_str(), nullptr)};
+      }
+    }
+    return found;
+  }
+
+  /// With \" and \\ as the only escapes.
+  std::string quoted() {
+    std::string text;
+    for (std::size_t i = 1; i < rest_.size(); ++i) {
+      if (rest_[i] == '"') {
+        rest_.remove_prefix(i + 1);
+        return text;
+      }
+      i += rest_[i] == '\\' && i + 1 < rest_.size() ? 1 : 0;
+      text += rest_[i];
+    }
+    fail("a text with a quote behind it");
+  }
+
+  std::string_view rest_;
+  int line_;
+  const std::vector<Symbol>& symbols_;
+};
+
+[[noreturn]] void raise_overflow() {
+  raise(Status::kShape, {"AtenProgram: expected sizes within int64, got a larger one"});
+}
+
+int64_t floor_divide(int64_t a, int64_t b) {
+  if (b == 0) {
+    raise(Status::kShape, {"AtenProgram: expected a size other than 0 to divide by, got 0"});
+  }
+  if (b == -1 && a == std::numeric_limits<int64_t>::min()) {
+    raise_overflow();
+  }
+  return a / b - static_cast<int64_t>(a % b != 0 && (a < 0) != (b < 0));
+}
+
+int64_t power(int64_t base, int64_t exponent) {
+  int64_t result = 1;
+  for (; exponent > 0; --exponent) {
+    if (__builtin_mul_overflow(result, base, &result)) {
+      raise_overflow();
+    }
+    if (result == 0 || (result == 1 && base == 1)) {
+      break;
+    }
+  }
+  return result;
+}
+
+Number integer_of(double value) {
+  if (!(std::fabs(value) < 0x1p63)) {
+    raise_overflow();
+  }
+  return {true, static_cast<int64_t>(value), 0};
+}
+
+Number combine(Expression::Function function, const Number& a, const Number& b) {
+  using Function = Expression::Function;
+  const bool is_int = a.is_int && b.is_int;
+  Number result;
+  result.is_int = is_int;
+  switch (function) {
+    case Function::kAdd:
+      result.real = a.as_double() + b.as_double();
+      if (is_int && __builtin_add_overflow(a.integer, b.integer, &result.integer)) {
+        raise_overflow();
+      }
+      return result;
+    case Function::kMul:
+      result.real = a.as_double() * b.as_double();
+      if (is_int && __builtin_mul_overflow(a.integer, b.integer, &result.integer)) {
+        raise_overflow();
+      }
+      return result;
+    case Function::kMax:
+      return a.as_double() < b.as_double() ? b : a;
+    case Function::kMin:
+      return b.as_double() < a.as_double() ? b : a;
+    case Function::kFloorDiv:
+    case Function::kMod:
+      if (!is_int) {
+        result.real = std::floor(a.as_double() / b.as_double());
+        result.real =
+            function == Function::kMod ? a.as_double() - result.real * b.as_double() : result.real;
+        return result;
+      }
+      result.integer = floor_divide(a.integer, b.integer);
+      if (function == Function::kMod) {
+        result.integer = b.integer == -1 ? 0 : a.integer - result.integer * b.integer;
+      }
+      return result;
+    case Function::kPow:
+      if (is_int && b.integer >= 0) {
+        result.integer = power(a.integer, b.integer);
+        return result;
+      }
+      return {false, 0, std::pow(a.as_double(), b.as_double())};
+    default:  // kTrueDiv
+      return {false, 0, a.as_double() / b.as_double()};
+  }
+}
+
+}  // namespace
+
+void raise_in_line(int line, const std::string& text) {
+  raise(Status::kAttribute, {"AtenProgram: line ", line, " of the program: ", text});
+}
+
+bool Expression::is_constant() const {
+  return function != Function::kSymbol &&
+         std::all_of(arguments.begin(), arguments.end(),
+                     [](const Expression& each) { return each.is_constant(); });
+}
+
+Number Expression::evaluate(const std::vector<int64_t>& symbols) const {
+  switch (function) {
+    case Function::kNumber:
+      return number;
+    case Function::kSymbol:
+      return {true, symbols[static_cast<std::size_t>(symbol)], 0};
+    case Function::kToFloat:
+      return {false, 0, arguments[0].evaluate(symbols).as_double()};
+    case Function::kSqrt:
+      return {false, 0, std::sqrt(arguments[0].evaluate(symbols).as_double())};
+    case Function::kFloor:
+      return integer_of(std::floor(arguments[0].evaluate(symbols).as_double()));
+    case Function::kCeil:
+      return integer_of(std::ceil(arguments[0].evaluate(symbols).as_double()));
+    default: {
+      Number result = arguments[0].evaluate(symbols);
+      for (std::size_t i = 1; i < arguments.size(); ++i) {
+        result = combine(function, result, arguments[i].evaluate(symbols));
+      }
+      return result;
+    }
+  }
+}
+
+ProgramText parse_program(std::string_view text) {
+  ProgramText program;
+  int number = 0;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    LineReader line(text.substr(0, end), ++number, program.symbols);
+    text.remove_prefix(std::min(end + 1, text.size()));
+    if (number == 1) {
+      if (!line.take(kHeader) || !line.take(kVersion) || !line.at_end()) {
+        raise(Status::kAttribute,
+              {"AtenProgram: expected a program of version ", kVersion, ", which begins with '",
+               kHeader, kVersion, "', got another; export the module with this aten_bridge"});
+      }
+      continue;
+    }
+    if (line.at_end()) {
+      continue;
+    }
+    if (line.take("symbol ")) {
+      Symbol symbol;
+      symbol.name = line.word("the name of a symbol");
+      symbol.least = line.bound(std::numeric_limits<int64_t>::min());
+      symbol.most = line.bound(std::numeric_limits<int64_t>::max());
+      program.symbols.push_back(std::move(symbol));
+    } else if (line.take("input ")) {
+      program.inputs.push_back(line.form());
+    } else if (line.take("output ")) {
+      program.outputs.push_back(line.form());
+    } else {
+      Call call;
+      call.line = number;
+      line.results(call);
+      call.operator_name = line.word("the name of an operator");
+      line.arguments(call);
+      program.calls.push_back(std::move(call));
+    }
+    if (!line.at_end()) {
+      line.fail("the end of the line");
+    }
+  }
+  if (number == 0) {
+    raise(Status::kAttribute, {"AtenProgram: expected a program, got an empty text"});
+  }
+  return program;
+}
+
+}  // namespace aten_bridge::operators
+
+#pragma GCC visibility pop

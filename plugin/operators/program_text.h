@@ -1,0 +1,125 @@
+// The text of a program: a PyTorch module's operators in the order in which they run, one in a
+// line.
+//
+//   aten_bridge program 1
+//   symbol s0 1 4096
+//   input %weight float32 [3, 32]
+//   input %x float32 [s0, 32]
+//   %t = aten::t(%weight)
+//   %y = aten::mm(%x, %t)
+//   %values, _ = aten::max.dim(%y, 1, False)
+//   (%a, %b) = aten::split.Tensor(%y, floordiv(s0, 2), 0)
+//   output %a float32 [floordiv(s0, 2), 3]
+//
+// Arguments are values by their names, numbers, expressions of symbols, lists, True, False, None,
+// texts in JSON's quotes, and words for dtypes, layouts and memory formats; those by keyword come
+// last, others keep their defaults. Values in parentheses are the elements of a list.
+// aten_bridge/program/_text.py writes it.
+//
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef ATEN_BRIDGE_OPERATORS_PROGRAM_TEXT_H_
+#define ATEN_BRIDGE_OPERATORS_PROGRAM_TEXT_H_
+
+#include <aten_bridge.h>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#pragma GCC visibility push(hidden)
+
+namespace aten_bridge::operators {
+
+/// An int or a float.
+struct Number {
+  bool is_int = true;
+  int64_t integer = 0;
+  double real = 0;
+
+  double as_double() const { return is_int ? static_cast<double>(integer) : real; }
+};
+
+/// A number, a symbol's value, or a function of others.
+struct Expression {
+  enum class Function : std::uint8_t {
+    kNumber,
+    kSymbol,
+    kAdd,
+    kMul,
+    kFloorDiv,
+    kMod,
+    kMax,
+    kMin,
+    kPow,
+    kTrueDiv,
+    kToFloat,
+    kFloor,
+    kCeil,
+    kSqrt,
+  };
+
+  Function function = Function::kNumber;
+  Number number;
+  int symbol = 0;
+  std::vector<Expression> arguments;
+
+  bool is_constant() const;
+  /// Throws `Error` for what Python has an error for, and beyond int64.
+  Number evaluate(const std::vector<int64_t>& symbols) const;
+};
+
+/// An argument as it is written.
+struct Literal {
+  enum class Kind : std::uint8_t { kNone, kBool, kNumber, kText, kWord, kValue, kList };
+
+  Kind kind = Kind::kNone;
+  bool flag = false;
+  Expression number;
+  std::string text;  // of a text, a word or a value's name
+  std::vector<Literal> elements;
+};
+
+/// Sizes and dtype of an input or an output.
+struct Form {
+  std::string value;
+  DType dtype = DType::kNone;
+  std::vector<Expression> sizes;
+};
+
+struct Symbol {
+  std::string name;
+  int64_t least = 0;
+  int64_t most = 0;
+};
+
+/// One line.
+struct Call {
+  int line = 0;
+  std::vector<std::string> results;  // "" for one that nobody reads
+  bool unpacks = false;              // a list, whose elements they are
+  std::string operator_name;         // "aten::max.dim"
+  std::vector<Literal> arguments;
+  std::vector<std::pair<std::string, Literal>> keywords;
+};
+
+struct ProgramText {
+  std::vector<Symbol> symbols;
+  std::vector<Form> inputs;
+  std::vector<Call> calls;
+  std::vector<Form> outputs;
+};
+
+/// Throws `Error` with the line.
+ProgramText parse_program(std::string_view text);
+
+/// Throws what is wrong in a line.
+[[noreturn]] void raise_in_line(int line, const std::string& text);
+
+}  // namespace aten_bridge::operators
+
+#pragma GCC visibility pop
+
+#endif  // ATEN_BRIDGE_OPERATORS_PROGRAM_TEXT_H_

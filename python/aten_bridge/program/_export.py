@@ -1,0 +1,344 @@
+"""Graphs of a module: evaluation, and training as forward and backward.
+
+What is private to PyTorch stands here: torch._functorch's aot_export_joint_simple, which traces a
+function and its gradient (PyTorch 2.9 to 2.13).
+"""
+
+from __future__ import annotations
+
+import functools
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import torch
+from torch import fx, nn
+
+from aten_bridge.program._text import NotExportable, is_number, memory_order, write_program
+
+Writer = Callable[..., str]  # write_program(), with what is the same for all of a module
+
+
+class Training(NamedTuple):
+    """The programs of a training step.
+
+    The forward program's outputs are those of the evaluation's and `saved` more; the backward
+    program's inputs are the forward program's inputs `inputs`, its outputs `outputs`, of which the
+    saved ones are counted behind the others, and gradients of its outputs `tangents`. Its outputs
+    are the gradients of the inputs `gradients`.
+    """
+
+    forward: str
+    backward: str
+    saved: int
+    inputs: list[int]
+    outputs: list[int]
+    tangents: list[int]
+    gradients: list[int]
+
+
+class ModulePrograms(NamedTuple):
+    """A module as programs.
+
+    Their inputs are the parameters, the buffers, constants, and the module's own inputs; their
+    outputs the buffers that a call changes, and the module's own.
+    """
+
+    parameters: dict[str, torch.Tensor]
+    buffers: dict[str, torch.Tensor]
+    constants: dict[str, torch.Tensor]
+    changed_buffers: list[str]
+    evaluation: str
+    training: Training | None
+    is_random: bool
+    in_spec: Any  # PyTorch's tree of the arguments, (args, kwargs)
+    out_spec: Any
+    constant_results: list[Any]  # for each leaf: a number or a text, or ... for a tensor
+
+    @property
+    def result_count(self) -> int:
+        """Outputs of the evaluation program: buffers that change, and the module's results."""
+        return len(self.changed_buffers) + self.constant_results.count(...)
+
+
+def _placeholders(graph: fx.Graph) -> list[fx.Node]:
+    return [node for node in graph.nodes if node.op == "placeholder"]
+
+
+def _results(graph: fx.Graph) -> Sequence[Any]:
+    (output,) = graph.find_nodes(op="output")
+    return output.args[0]
+
+
+def _calls(graph: fx.Graph) -> list[fx.Node]:
+    return [node for node in graph.nodes if node.op == "call_function"]
+
+
+def is_view(node: fx.Node) -> bool:
+    """Whether an operator gives another view of its first argument's memory."""
+    schema = getattr(node.target, "_schema", None)
+    if schema is None or not schema.arguments or len(schema.returns) != 1:
+        return False
+    alias = schema.arguments[0].alias_info
+    return alias is not None and not alias.is_write
+
+
+def is_random_node(node: fx.Node) -> bool:
+    tags = getattr(node.target, "tags", ())
+    return torch.Tag.nondeterministic_seeded in tags
+
+
+# ===--- training ---===
+
+
+def trace_training(
+    graph_module: fx.GraphModule, needs: Sequence[bool], write: Writer, saves: bool
+) -> Training | None:
+    """The two programs of a step; None where no input has a gradient.
+
+    Where the forward one `saves` nothing, the backward one computes what it needs again.
+    """
+    from torch._functorch.aot_autograd import aot_export_joint_simple
+
+    examples = [node.meta["val"] for node in _placeholders(graph_module.graph)]
+    arguments = [
+        value.detach().requires_grad_(need) for value, need in zip(examples, needs, strict=True)
+    ]
+    has_gradient: list[bool] = []
+
+    def run(*inputs: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        results = [one for one in graph_module(*inputs) if isinstance(one, torch.Tensor)]
+        has_gradient[:] = [result.requires_grad for result in results]
+        return tuple(result.clone() for result in results)  # no views of inputs
+
+    joint = aot_export_joint_simple(run, tuple(arguments), trace_joint=True)
+    if not any(has_gradient):
+        return None
+    joint.graph.eliminate_dead_code()
+    for node, original in zip(
+        _placeholders(joint.graph), _placeholders(graph_module.graph), strict=False
+    ):
+        node._rename(original.name)  # by which errors tell inputs
+    return _split(joint.graph, has_gradient, needs, write, saves)
+
+
+def _split(
+    graph: fx.Graph,
+    has_gradient: Sequence[bool],
+    needs: Sequence[bool],
+    write: Writer,
+    saves: bool,
+) -> Training:
+    placeholders, input_count = _placeholders(graph), len(needs)
+    primals, tangents = placeholders[:input_count], placeholders[input_count:]
+    results = [_without_clone(result) for result in _results(graph)[: len(has_gradient)]]
+    gradients = list(_results(graph)[len(has_gradient) :])
+
+    forward = _ancestors(results)
+    saved: dict[fx.Node, None] = {}  # in order
+    backward: set[fx.Node] = set()
+
+    def need(node: fx.Node) -> None:
+        """Has the backward program have the value."""
+        if node in backward or node.op == "placeholder":
+            backward.add(node)
+        elif saves and node in forward and not _is_repeated(node):
+            saved[node] = None
+            backward.add(node)
+        else:
+            backward.add(node)
+            for argument in node.all_input_nodes:
+                if not is_number(argument):
+                    need(argument)
+
+    found = [gradient for gradient in gradients if gradient is not None]
+    for gradient in found:
+        need(gradient)
+
+    # A result lies row-major in the host's memory.
+    kept = [node for node in saved if node not in results or memory_order(node.meta["val"])]
+    outputs = [*(None if node in kept else node for node in results), *kept]
+    of_primals = [i for i, node in enumerate(primals) if node in backward]
+    of_outputs = [i for i, node in enumerate(outputs) if node in saved]
+    bound = _bare_symbols([primals[i] for i in of_primals] + list(saved) + tangents)
+    for i, primal in enumerate(primals):  # sizes that no other value tells
+        if i not in of_primals and _bare_symbols([primal]) - bound:
+            bound |= _bare_symbols([primal])
+            of_primals.append(i)
+    inputs = [primals[i] for i in of_primals] + [outputs[i] for i in of_outputs] + tangents
+    calls = [node for node in _calls(graph) if node in backward and node not in saved]
+    return Training(
+        forward=write(
+            primals,
+            [n for n in _calls(graph) if n in forward],
+            results,
+            stored_outputs=kept,
+        ),
+        backward=write(inputs, calls, found, stored_inputs=kept),
+        saved=len(kept),
+        inputs=of_primals,
+        outputs=of_outputs,
+        tangents=[i for i, has in enumerate(has_gradient) if has],
+        gradients=[
+            i
+            for i, gradient in zip(
+                range(input_count) if len(gradients) == input_count else _places(needs),
+                gradients,
+                strict=True,
+            )
+            if gradient is not None
+        ],
+    )
+
+
+def _places(flags: Sequence[bool]) -> list[int]:
+    return [i for i, flag in enumerate(flags) if flag]
+
+
+def _without_clone(node: fx.Node) -> fx.Node:
+    """The host copies results into its own memory."""
+    is_clone = node.target is torch.ops.aten.clone.default and len(node.args) == 1
+    return node.args[0] if is_clone and not node.kwargs else node
+
+
+def _is_repeated(node: fx.Node) -> bool:
+    """Whether the backward program makes a value anew rather than get it from the forward one."""
+    if node.target is operator.getitem:
+        return _is_repeated(node.args[0]) and is_view(node.args[0])
+    return is_view(node)
+
+
+def _ancestors(nodes: Sequence[fx.Node]) -> set[fx.Node]:
+    found: set[fx.Node] = set()
+    todo = list(nodes)
+    while todo:
+        node = todo.pop()
+        if node not in found:
+            found.add(node)
+            todo += node.all_input_nodes
+    # What is taken out of several is part of the call.
+    taken = [user for node in found for user in node.users if user.target is operator.getitem]
+    return found.union(taken)
+
+
+def _bare_symbols(nodes: Sequence[fx.Node]) -> set[str]:
+    return {
+        size.node.expr.name
+        for node in nodes
+        for size in node.meta["val"].shape
+        if not isinstance(size, int) and size.node.expr.is_Symbol
+    }
+
+
+# ===--- modules ---===
+
+
+def _allow_other_strides(graph: fx.Graph) -> None:
+    """Lets views be copies where strides are not what they were when the module was recorded.
+
+    Those of an operator that is made of others, such as scaled_dot_product_attention, depend on
+    which of these run, and that on whether a gradient is taken (PyTorch 2.11).
+    """
+    for node in graph.find_nodes(op="call_function", target=torch.ops.aten.view.default):
+        node.target = torch.ops.aten.reshape.default
+
+
+def _merge_shared(graph: fx.Graph, tensors: Mapping[str, torch.Tensor]) -> None:
+    """Gives weights that are one tensor one input; `tensors` are by the names of inputs."""
+    first: dict[torch.Tensor, fx.Node] = {}
+    for node in _placeholders(graph):
+        if node.name in tensors:
+            kept = first.setdefault(tensors[node.name], node)
+            if kept is not node:
+                node.replace_all_uses_with(kept)
+                graph.erase_node(node)
+
+
+def export_module(
+    module: nn.Module | torch.export.ExportedProgram,
+    example_inputs: Sequence[Any] | None,
+    dynamic_shapes: Any = None,
+    narrows: bool = False,
+) -> ModulePrograms:
+    """The programs of a module in the mode in which it is, and of its training step.
+
+    `narrows`: the host has no dtypes of 64 bits, and passes those of 32.
+
+    Raises what torch.export raises, and NotExportable.
+    """
+    exported, trains = module, True
+    if isinstance(module, nn.Module):
+        trains = module.training
+        exported = torch.export.export(module, tuple(example_inputs), dynamic_shapes=dynamic_shapes)
+    exported = exported.run_decompositions({})
+    signature, graph = exported.graph_signature, exported.graph
+    places = {
+        name: kind
+        for kind, names in (
+            ("parameter", signature.inputs_to_parameters),
+            ("buffer", signature.inputs_to_buffers),
+            ("constant", signature.inputs_to_lifted_tensor_constants),
+        )
+        for name in names
+    }
+    values = {"parameter": {}, "buffer": {}, "constant": {}}
+    targets = (
+        signature.inputs_to_parameters
+        | signature.inputs_to_buffers
+        | signature.inputs_to_lifted_tensor_constants
+    )
+    state = {**exported.constants, **exported.state_dict}
+    _merge_shared(graph, {node: state[name] for node, name in targets.items()})
+    _allow_other_strides(graph)
+    exported.graph_module.recompile()
+    needs = []
+    for node in _placeholders(graph):
+        kind = places.get(node.name)
+        value = node.meta["val"]
+        if kind is not None:
+            name = targets[node.name]
+            values[kind][name] = state[name]
+            needs.append(kind == "parameter" and state[name].requires_grad)
+        elif not isinstance(value, torch.Tensor):
+            raise NotExportable(
+                f"expected tensors as inputs of the module, got {value!r} as {node.name!r}; give "
+                "it where the module is made"
+            )
+        else:
+            needs.append(value.is_floating_point() or value.is_complex())
+    calls, results = _calls(graph), _results(graph)
+    tensors = [result for result in results if isinstance(result, fx.Node)]
+    write = functools.partial(write_program, ranges=exported.range_constraints, narrows=narrows)
+    evaluation = write(_placeholders(graph), calls, tensors)
+    is_random = any(map(is_random_node, calls))
+    first = len(results) - exported.call_spec.out_spec.num_leaves
+    return ModulePrograms(
+        parameters=values["parameter"],
+        buffers=values["buffer"],
+        constants=values["constant"],
+        changed_buffers=list(signature.buffers_to_mutate.values()),
+        evaluation=evaluation,
+        training=trace_training(exported.graph_module, needs, write, saves=is_random or trains),
+        is_random=is_random,
+        in_spec=exported.call_spec.in_spec,
+        out_spec=exported.call_spec.out_spec,
+        constant_results=[
+            ... if isinstance(result, fx.Node) else result for result in results[first:]
+        ],
+    )
+
+
+def export_both(
+    module: nn.Module,
+    example_inputs: Sequence[Any],
+    dynamic_shapes: Any = None,
+    narrows: bool = False,
+) -> tuple[ModulePrograms, ModulePrograms]:
+    """The programs of a module in evaluation and in training mode, in which it stays as it was."""
+    modes = [(one, one.training) for one in module.modules()]
+    try:
+        training = export_module(module.train(), example_inputs, dynamic_shapes, narrows)
+        return export_module(module.eval(), example_inputs, dynamic_shapes, narrows), training
+    finally:
+        for one, was_training in modes:
+            one.training = was_training

@@ -1,0 +1,285 @@
+"""Writes a graph of PyTorch's as the text of a program (plugin/operators/program_text.h)."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import sympy
+import torch
+from torch import fx
+
+HEADER = "aten_bridge program 1"
+
+# Functions of symbols, by the names of sympy's and PyTorch's classes (PyTorch 2.9 to 2.13).
+_FUNCTIONS = {
+    "Add": "add",
+    "Mul": "mul",
+    "Max": "max",
+    "Min": "min",
+    "Pow": "pow",
+    "FloorDiv": "floordiv",
+    "CleanDiv": "floordiv",
+    "Mod": "mod",
+    "PythonMod": "mod",
+    "PowByNatural": "pow",
+    "FloatPow": "pow",
+    "FloatTrueDiv": "truediv",
+    "IntTrueDiv": "truediv",
+    "ToFloat": "float",
+    "FloorToInt": "floor",
+    "CeilToInt": "ceil",
+    "floor": "floor",
+    "ceiling": "ceil",
+    "OpaqueUnaryFn_sqrt": "sqrt",
+}
+
+_WORDS = {
+    torch.strided: "strided",
+    torch.contiguous_format: "contiguous_format",
+    torch.preserve_format: "preserve_format",
+    torch.channels_last: "channels_last",
+    torch.channels_last_3d: "channels_last_3d",
+}
+
+
+_NARROW = {
+    torch.int64: torch.int32,
+    torch.float64: torch.float32,
+    torch.complex128: torch.complex64,
+}
+
+
+class NotExportable(ValueError):
+    """A graph has what no program can say."""
+
+
+def _expression(expression: Any) -> str:
+    """A size, or another number, as program_text.h writes it."""
+    if isinstance(expression, sympy.Symbol):
+        return expression.name
+    if expression.is_Integer or isinstance(expression, int):
+        return str(int(expression))
+    if expression.is_Float:
+        return _float(float(expression))
+    if expression.is_Rational:
+        return f"truediv({expression.p}, {expression.q})"
+    name = _FUNCTIONS.get(type(expression).__name__)
+    if name is None:
+        raise NotExportable(
+            "expected sizes that are sums, products, quotients, powers and bounds of others, got "
+            f"{expression}"
+        )
+    return f"{name}({', '.join(map(_expression, expression.args))})"
+
+
+def _float(value: float) -> str:
+    return repr(value) if math.isfinite(value) else {math.inf: "inf"}.get(value, "nan")
+
+
+def _symbolic(value: Any) -> str:
+    node = value.node
+    return _expression(node.expr)
+
+
+def _dtype(dtype: torch.dtype) -> str:
+    return str(dtype).removeprefix("torch.")
+
+
+class ProgramWriter:
+    """Writes a program line by line."""
+
+    def __init__(self, ranges: Mapping[Any, Any], narrows: bool):
+        """`ranges` are those of symbols, as PyTorch has them.
+
+        `narrows`: the host has no dtypes of 64 bits, and passes those of 32.
+        """
+        self._narrows = narrows
+        self._ranges = {symbol.name: bounds for symbol, bounds in ranges.items()}
+        self._inputs: list[str] = []
+        self._calls: list[str] = []
+        self._outputs: list[str] = []
+        self._symbols: set[str] = set()
+        self._bare: set[str] = set()  # symbols that are a whole size of an input
+
+    # ===--- values ---===
+
+    def _form(self, name: str, value: torch.Tensor, dtype: torch.dtype) -> str:
+        sizes = [self._size(size) for size in value.shape]
+        return f"%{name} {_dtype(dtype)} [{', '.join(sizes)}]"
+
+    def _dtype_of_host(self, dtype: torch.dtype) -> torch.dtype:
+        return _NARROW.get(dtype, dtype) if self._narrows else dtype
+
+    def _convert(self, to: str, name: str, dtype: torch.dtype) -> None:
+        self._calls.append(f"%{to} = aten::_to_copy(%{name}, dtype={_dtype(dtype)})")
+
+    def _size(self, size: Any) -> str:
+        if isinstance(size, int):
+            return str(size)
+        self._symbols |= {symbol.name for symbol in size.node.expr.free_symbols}
+        return _symbolic(size)
+
+    def add_input(self, name: str, value: torch.Tensor) -> None:
+        self._bare |= {
+            size.node.expr.name
+            for size in value.shape
+            if not isinstance(size, int) and isinstance(size.node.expr, sympy.Symbol)
+        }
+        given, dtype = name, self._dtype_of_host(value.dtype)
+        if dtype != value.dtype:
+            given = f"{name}_narrow"
+            self._convert(name, given, value.dtype)
+        self._inputs.append("input " + self._form(given, value, dtype))
+
+    def add_output(self, name: str, value: torch.Tensor) -> None:
+        returned, dtype = name, self._dtype_of_host(value.dtype)
+        if dtype != value.dtype:
+            returned = f"{name}_narrow{len(self._outputs)}"
+            self._convert(returned, name, dtype)
+        self._outputs.append("output " + self._form(returned, value, dtype))
+
+    def add_stored_input(self, name: str, value: torch.Tensor) -> None:
+        """One that another program wrote with add_stored_output()."""
+        order = memory_order(value)
+        if order is None:
+            self.add_input(name, value)
+            return
+        self.add_input(f"{name}_stored", value.permute(order))
+        inverse = sorted(range(len(order)), key=order.__getitem__)
+        self._calls.append(f"%{name} = aten::permute(%{name}_stored, {inverse})")
+
+    def add_stored_output(self, name: str, value: torch.Tensor) -> None:
+        """One that lies row-major in the host's memory, and keeps the order of its dimensions."""
+        order = memory_order(value)
+        if order is None:
+            self.add_output(name, value)
+            return
+        self._calls.append(f"%{name}_stored = aten::permute(%{name}, {order})")
+        self.add_output(f"{name}_stored", value.permute(order))
+
+    def unbound(self) -> set[str]:
+        """Symbols that are no size of an input."""
+        return self._symbols - self._bare
+
+    def _argument(self, value: Any) -> str:
+        if isinstance(value, fx.Node):
+            known = value.meta.get("val")
+            is_number = isinstance(known, (torch.SymInt, torch.SymFloat, int, float))
+            return self._argument(known) if is_number else f"%{value.name}"
+        if isinstance(value, (torch.SymInt, torch.SymFloat)):
+            self._size(value)
+            return _symbolic(value)
+        if value is None or isinstance(value, bool):
+            return str(value)
+        if isinstance(value, int):
+            return str(value)
+        if isinstance(value, float):
+            return "-inf" if value == -math.inf else _float(value)
+        if isinstance(value, str):
+            return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
+        if isinstance(value, (list, tuple)):
+            return f"[{', '.join(map(self._argument, value))}]"
+        if isinstance(value, torch.dtype):
+            return _dtype(value)
+        if isinstance(value, torch.device):
+            return value.type
+        if value in _WORDS:
+            return _WORDS[value]
+        raise NotExportable(f"expected a tensor, a number, a text or a dtype, got {value!r}")
+
+    # ===--- calls ---===
+
+    def add_call(self, node: fx.Node) -> None:
+        """An operator; what takes a result out of several is part of the call that gives them."""
+        if node.target is operator.getitem or is_number(node):
+            return
+        target = node.target
+        if not isinstance(target, torch._ops.OpOverload):
+            raise NotExportable(
+                f"expected operators of PyTorch's dispatcher, got {target}, which is a function "
+                "of Python's"
+            )
+        name = target.name().removesuffix(".default")
+        arguments = [*map(self._argument, node.args)]
+        arguments += [f"{key}={self._argument(value)}" for key, value in node.kwargs.items()]
+        self._calls.append(f"{self._results(node)} = {name}({', '.join(arguments)})")
+
+    def _results(self, node: fx.Node) -> str:
+        returns = node.target._schema.returns
+        value = node.meta.get("val")
+        if not isinstance(value, (list, tuple)):
+            return f"%{node.name}"
+        names = ["_"] * len(value)
+        for user in node.users:
+            if user.target is not operator.getitem:
+                return f"%{node.name}"  # the whole list
+            names[user.args[1]] = f"%{user.name}"
+        listed = ", ".join(names)
+        return f"({listed})" if len(returns) == 1 else listed
+
+    def text(self) -> str:
+        lines = [HEADER]
+        for name in sorted(self._symbols):
+            bounds = self._ranges.get(name)
+            least, most = (0, None) if bounds is None else map(_bound, (bounds.lower, bounds.upper))
+            lines.append(f"symbol {name} {least} {'-' if most is None else most}")
+        return "\n".join([*lines, *self._inputs, *self._calls, *self._outputs]) + "\n"
+
+
+def _bound(value: Any) -> int | None:
+    return int(value) if value.is_Integer else None
+
+
+def is_number(node: fx.Node) -> bool:
+    """Whether a node's value is a size, or computed of such."""
+    return isinstance(node.meta.get("val"), (torch.SymInt, torch.SymFloat, int, float))
+
+
+def memory_order(value: torch.Tensor) -> list[int] | None:
+    """The dimensions in the order of their strides; None where they are in order."""
+    strides = [stride if isinstance(stride, int) else stride.node.hint for stride in value.stride()]
+    sizes = [size if isinstance(size, int) else size.node.hint for size in value.shape]
+    order = sorted(range(len(strides)), key=lambda i: -strides[i] if sizes[i] != 1 else -math.inf)
+    expected = 1
+    for i in reversed(order):
+        if sizes[i] != 1 and strides[i] != expected:
+            return None  # not dense: what reads it copies it
+        expected *= sizes[i]
+    return None if order == sorted(order) else order
+
+
+def write_program(
+    inputs: Iterable[fx.Node],
+    calls: Iterable[fx.Node],
+    outputs: Sequence[fx.Node],
+    *,
+    ranges: Mapping[Any, Any],
+    stored_inputs: Sequence[fx.Node] = (),
+    stored_outputs: Sequence[fx.Node] = (),
+    narrows: bool = False,
+) -> str:
+    """The text of a program. Raises NotExportable.
+
+    `stored_outputs` come behind the others, and `stored_inputs` are such of another program.
+    """
+    writer = ProgramWriter(ranges, narrows)
+    for node in inputs:
+        if node in stored_inputs:
+            writer.add_stored_input(node.name, node.meta["val"])
+        else:
+            writer.add_input(node.name, node.meta["val"])
+    for node in calls:
+        writer.add_call(node)
+    for node in outputs:
+        writer.add_output(node.name, node.meta["val"])
+    for node in stored_outputs:
+        writer.add_stored_output(node.name, node.meta["val"])
+    if unbound := writer.unbound():
+        raise NotExportable(
+            f"expected sizes that follow from those of the inputs, got {sorted(unbound)}, which "
+            "depend on values"
+        )
+    return writer.text()

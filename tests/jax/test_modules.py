@@ -1,0 +1,122 @@
+"""Whole PyTorch modules as functions of JAX."""
+
+import copy
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import torch
+from torch import nn
+from torch.export import Dim
+
+from aten_bridge.jax import module
+
+
+class Network(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.convolution = nn.Conv1d(3, 8, 3, padding=1, bias=False)
+        self.norm = nn.BatchNorm1d(8)
+        self.attention = nn.TransformerEncoderLayer(8, 2, 16, dropout=0.0, batch_first=True)
+        self.head = nn.Linear(8, 4)
+
+    def forward(self, x, others):
+        y = self.norm(self.convolution(x)).relu().transpose(1, 2)
+        y = self.attention(y)
+        return {"logits": self.head(y.mean(1)), "rest": (others["bias"] * x.shape[0], [y.amax(1)])}
+
+
+@pytest.fixture(scope="module")
+def network():
+    torch.manual_seed(3)
+    return Network()
+
+
+@pytest.fixture(scope="module")
+def made(network):
+    inputs = torch.randn(6, 3, 10), {"bias": torch.randn(4)}
+    shapes = ({0: Dim("batch")}, {"bias": None})
+    return module(copy.deepcopy(network), inputs, dynamic_shapes=shapes)
+
+
+def total(results):
+    loss = (results["logits"] ** 2).sum() + results["rest"][0].sum()
+    return loss + (results["rest"][1][0] ** 2).sum()
+
+
+def assert_near(actual, expected, limit):
+    expected = expected.detach().numpy()
+    worst = np.abs(np.asarray(actual) - expected).max() / max(np.abs(expected).max(), 1e-6)
+    assert worst <= limit, worst
+
+
+@pytest.mark.parametrize("is_jitted", [True, False], ids=["jit", "eager"])
+@pytest.mark.parametrize("batch", [6, 1])
+@pytest.mark.parametrize("trains", [True, False], ids=["training", "evaluation"])
+def test_values_gradients_and_buffers_are_pytorchs(network, made, batch, trains, is_jitted):
+    network = copy.deepcopy(network).train(trains)
+    apply, variables = made
+    x = torch.randn(batch, 3, 10, requires_grad=True)
+    others = {"bias": torch.randn(4, requires_grad=True)}
+    expected = network(x, others)
+    total(expected).backward()
+
+    def loss_of(params, x, bias):
+        results = apply({**variables, "params": params}, x, {"bias": bias}, train=trains)
+        results, buffers = results if trains else (results, variables["buffers"])
+        return total(results), buffers
+
+    step = jax.value_and_grad(loss_of, argnums=(0, 1, 2), has_aux=True)
+    step = jax.jit(step) if is_jitted else step
+    given = [jnp.asarray(one.detach().numpy()) for one in (x, others["bias"])]
+    (loss, buffers), (of_weights, of_x, of_bias) = step(variables["params"], *given)
+    assert_near(loss, total(expected), 1e-5)
+    assert_near(of_x, x.grad, 1e-4)
+    assert_near(of_bias, others["bias"].grad, 1e-4)
+    assert list(variables["params"]) == [name for name, _ in network.named_parameters()]
+    for name, parameter in network.named_parameters():
+        assert_near(of_weights[name], parameter.grad, 1e-4)
+    for name, buffer in network.named_buffers():
+        assert_near(buffers[name], buffer, 1e-6)
+
+
+def test_a_scan_over_steps_trains_as_pytorch_does():
+    torch.manual_seed(5)
+    network = nn.Sequential(nn.Linear(5, 16), nn.BatchNorm1d(16), nn.GELU(), nn.Linear(16, 2))
+    apply, variables = module(copy.deepcopy(network), (torch.randn(8, 5),))
+    batches = torch.randn(20, 8, 5)
+
+    def loss_of(params, buffers, x):
+        y, buffers = apply({"params": params, "buffers": buffers}, x, train=True)
+        return (y**2).mean(), buffers
+
+    def step(variables, x):
+        (loss, buffers), gradients = jax.value_and_grad(loss_of, has_aux=True)(
+            variables["params"], variables["buffers"], x
+        )
+        params = jax.tree.map(lambda p, g: p - 0.05 * g, variables["params"], gradients)
+        return {"params": params, "buffers": buffers}, loss
+
+    _, losses = jax.jit(lambda v, xs: jax.lax.scan(step, v, xs))(
+        variables, jnp.asarray(batches.numpy())
+    )
+    optimizer = torch.optim.SGD(network.parameters(), lr=0.05)
+    for x, actual in zip(batches, losses, strict=True):
+        optimizer.zero_grad()
+        loss = (network(x) ** 2).mean()
+        loss.backward()
+        optimizer.step()
+        assert_near(actual, loss, 1e-4)
+
+
+def test_wrong_inputs_are_an_error_in_words(made):
+    apply, variables = made
+    with pytest.raises(ValueError, match="AtenProgram: ") as error:
+        apply(variables, jnp.ones((6, 3, 9)), {"bias": jnp.ones(4)})
+    assert str(error.value) == (
+        "AtenProgram: %x: expected float32 [6, 3, 10], got float32 [6, 3, 9]"
+    )
+    with pytest.raises(TypeError) as error:
+        apply(variables, jnp.ones((6, 3, 10)))
+    assert str(error.value) == "apply: expected 2 inputs of the module, got 1"

@@ -1,0 +1,191 @@
+"""Whole PyTorch modules as cells: values, gradients and steps as PyTorch has them."""
+
+import copy
+
+import mindspore as ms
+import numpy as np
+import pytest
+import torch
+from mindspore import mint
+from torch import nn
+from torch.export import Dim
+
+from aten_bridge.mindspore import module
+from aten_bridge.program import NotExportable
+
+
+class Network(nn.Module):
+    """A convolution with statistics, attention, and trees of inputs and results."""
+
+    def __init__(self):
+        super().__init__()
+        self.convolution = nn.Conv1d(3, 8, 3, padding=1, bias=False)
+        self.norm = nn.BatchNorm1d(8)
+        self.attention = nn.TransformerEncoderLayer(8, 2, 16, dropout=0.0, batch_first=True)
+        self.head = nn.Linear(8, 4)
+        self.register_buffer("scale", torch.tensor(0.5))
+
+    def forward(self, x, others):
+        y = self.norm(self.convolution(x)).relu().transpose(1, 2)
+        y = self.attention(y) * self.scale
+        return {"logits": self.head(y.mean(1)), "rest": (others["bias"] * x.shape[0], [y.amax(1)])}
+
+
+@pytest.fixture(scope="module")
+def network():
+    torch.manual_seed(3)
+    return Network()
+
+
+@pytest.fixture(scope="module")
+def inputs():
+    return torch.randn(6, 3, 10), {"bias": torch.randn(4)}
+
+
+@pytest.fixture(scope="module")
+def cell(network, inputs):
+    return module(
+        copy.deepcopy(network), inputs, dynamic_shapes=({0: Dim("batch")}, {"bias": None})
+    )
+
+
+def to_mindspore(tree):
+    return torch.utils._pytree.tree_map(lambda x: ms.Tensor(x.detach().numpy().copy()), tree)
+
+
+def total(results):
+    loss = (results["logits"] ** 2).sum() + results["rest"][0].sum()
+    return loss + (results["rest"][1][0] ** 2).sum()
+
+
+def assert_near(actual, expected, limit):
+    expected = expected.detach().numpy()
+    worst = np.abs(actual.asnumpy() - expected).max() / max(np.abs(expected).max(), 1e-6)
+    assert worst <= limit, worst
+
+
+@pytest.mark.parametrize("batch", [6, 4, 1])
+@pytest.mark.parametrize("trains", [True, False], ids=["training", "evaluation"])
+def test_values_gradients_and_buffers_are_pytorchs(mode, network, cell, batch, trains):
+    network = copy.deepcopy(network).train(trains)
+    cell.set_train(trains)
+    for buffer, known in zip(cell.buffers_of_module, network.buffers(), strict=True):
+        buffer.set_data(ms.Tensor(known.numpy()))
+    x = torch.randn(batch, 3, 10, requires_grad=True)
+    others = {"bias": torch.randn(4, requires_grad=True)}
+    expected = network(x, others)
+    total(expected).backward()
+
+    def loss_of(x, bias):
+        return total(cell(x, {"bias": bias}))
+
+    step = ms.value_and_grad(loss_of, (0, 1), cell.trainable_params())
+    given = to_mindspore((x, others["bias"]))
+    loss, (of_inputs, of_weights) = step(*given)
+    assert_near(loss, total(expected), 1e-5)
+    assert_near(of_inputs[0], x.grad, 1e-4)
+    assert_near(of_inputs[1], others["bias"].grad, 1e-4)
+    names = [name for name, _ in network.named_parameters()]
+    assert [parameter.name for parameter in cell.trainable_params()] == names
+    for gradient, parameter in zip(of_weights, network.parameters(), strict=True):
+        assert_near(gradient, parameter.grad, 1e-4)
+    for buffer, known in zip(cell.buffers_of_module, network.buffers(), strict=True):
+        assert_near(buffer, known, 1e-6)
+
+
+def test_results_have_the_trees_of_the_module(mode, network, cell, inputs):
+    cell.set_train(False)
+    results = cell(*to_mindspore(inputs))
+    expected = network.eval()(*inputs)
+    assert list(results) == ["logits", "rest"]
+    assert np.array_equal(results["logits"].asnumpy(), expected["logits"].detach().numpy())
+    assert np.array_equal(results["rest"][1][0].asnumpy(), expected["rest"][1][0].detach().numpy())
+
+
+def test_steps_of_an_optimizer_are_pytorchs(mode):
+    torch.manual_seed(4)
+    network = nn.Sequential(nn.Linear(5, 16), nn.GELU(), nn.BatchNorm1d(16), nn.Linear(16, 2))
+    network[0].bias.requires_grad_(False)
+    cell = module(copy.deepcopy(network), (torch.randn(8, 5),))
+    of_pytorch = torch.optim.SGD([p for p in network.parameters() if p.requires_grad], lr=0.05)
+    of_mindspore = ms.nn.SGD(cell.trainable_params(), learning_rate=0.05)
+
+    def loss_of(x):
+        return (cell(x) ** 2).mean()
+
+    step = ms.value_and_grad(loss_of, None, cell.trainable_params())
+    for _ in range(20):
+        x = torch.randn(8, 5)
+        of_pytorch.zero_grad()
+        loss = (network(x) ** 2).mean()
+        loss.backward()
+        of_pytorch.step()
+        actual, gradients = step(ms.Tensor(x.numpy()))
+        of_mindspore(gradients)
+        assert_near(actual, loss, 1e-4)
+
+
+class Tied(nn.Module):
+    """An embedding whose weight is that of the last layer, of which one result is returned."""
+
+    def __init__(self):
+        super().__init__()
+        self.embedding = nn.Embedding(11, 6)
+        self.last = nn.Linear(6, 11, bias=False)
+        self.last.weight = self.embedding.weight
+
+    def forward(self, ids):
+        return self.last(self.embedding(ids))
+
+
+@pytest.mark.parametrize("trains", [True, False], ids=["training", "evaluation"])
+def test_a_weight_that_stands_twice_is_one_parameter(mode, trains):
+    network = Tied().train(trains)
+    ids = torch.randint(0, 11, (2, 5))
+    cell = module(network, (ids,))
+    assert [parameter.name for parameter in cell.trainable_params()] == ["embedding.weight"]
+    network(ids).square().mean().backward()
+
+    def loss_of(ids):
+        return (cell(ids) ** 2).mean()
+
+    step = ms.value_and_grad(loss_of, None, cell.trainable_params())
+    _, (gradient,) = step(ms.Tensor(ids.numpy()))
+    assert_near(gradient, network.embedding.weight.grad, 1e-5)
+
+
+def test_dropout_has_one_mask_forward_and_backward(mode):
+    cell = module(nn.Dropout(0.5).train(), (torch.ones(1000),))
+
+    def run(x):
+        y = cell(x)
+        return y.sum(), y
+
+    gradient, (y,) = ms.grad(run, has_aux=True)(mint.ones(1000))
+    assert np.array_equal(gradient.asnumpy(), y.asnumpy())
+    assert 300 < int((gradient.asnumpy() == 0).sum()) < 700
+    cell.set_train(False)
+    assert cell(mint.ones(1000)).asnumpy().all()
+
+
+def test_wrong_inputs_are_an_error_in_words(network, cell):
+    ms.set_context(mode=ms.PYNATIVE_MODE)
+    cell.set_train(False)
+    with pytest.raises(ValueError, match="AtenProgram: ") as error:
+        cell(mint.ones((6, 3, 9)), {"bias": mint.ones(4)})
+    assert str(error.value).splitlines()[0] == (
+        "AtenProgram: %x: expected float32 [6, 3, 10], got float32 [6, 3, 9]"
+    )
+
+
+def test_what_no_program_can_say_is_refused():
+    class Doubles(nn.Module):
+        def forward(self, x, factor):
+            return x * factor
+
+    with pytest.raises(NotExportable) as error:
+        module(Doubles(), (torch.ones(2), 3))
+    assert str(error.value) == (
+        "expected tensors as inputs of the module, got 3 as 'factor'; give it where the module is "
+        "made"
+    )
