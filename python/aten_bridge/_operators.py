@@ -336,9 +336,7 @@ def open_operator(
         raise TypeError(function.faults_text(faults))
     text = _ask(library, "describe", function.marshal(attributes))
     description = Description.read(json.loads(text))
-    description = description._replace(
-        has_side_effect=overload.is_random, changes_state=False
-    )
+    description = description._replace(has_side_effect=overload.is_random, changes_state=False)
     return OperatorFunction(library, overload, host, task, description)
 
 

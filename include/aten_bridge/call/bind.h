@@ -346,9 +346,7 @@ template <class HostCall, class Device>
   if (!is_bound) {
     bind_slow(host, device, refusals, arguments, report);
   }
-  if (arguments.list_size > 0) {
-    fill_list(arguments);
-  }
+  fill_list(arguments);
 }
 
 }  // namespace aten_bridge::detail

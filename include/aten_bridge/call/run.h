@@ -172,8 +172,9 @@ template <class Device, class HostCall>
 }
 
 template <class Device, class HostCall, class... HostArgument>
-[[gnu::hot, gnu::flatten]] typename HostCall::Result run(const KernelBase& kernel, CallSiteCache& (*call_sites)(),
-                                           HostArgument... host_arguments) {
+[[gnu::hot, gnu::flatten]] typename HostCall::Result run(const KernelBase& kernel,
+                                                         CallSiteCache& (*call_sites)(),
+                                                         HostArgument... host_arguments) {
   const KernelDescriptor& info = kernel.info;
   Arguments arguments;
   arguments.kernel = &info;

@@ -275,11 +275,17 @@ inline int input_parameter(const Arguments& arguments, int index) {
              : std::max(arguments.list_begin, index - arguments.list_size + 1);
 }
 
-/// Fills the tensors of an at::TensorList in.
-[[gnu::noinline]] inline void fill_list(const Arguments& arguments) {
+[[gnu::noinline]] inline void put_views_in_list(const Arguments& arguments) {
   arguments.list->clear();
   for (int i = 0; i < arguments.list_size; ++i) {
     arguments.list->push_back(arguments.operands[arguments.list_begin + i].view);
+  }
+}
+
+/// Fills the tensors of an at::TensorList in.
+inline void fill_list(const Arguments& arguments) {
+  if (arguments.list_size > 0) {
+    put_views_in_list(arguments);
   }
 }
 

@@ -40,11 +40,7 @@ class PyTorchCall {
     arguments_.messages = &kPyTorchMessages;
     arguments_.around_state = kernel.around_state;
   }
-  ~PyTorchCall() {
-    for (Operand& operand : operands_) {
-      give_back(operand);
-    }
-  }
+  ~PyTorchCall() { std::for_each(operands_.begin(), operands_.end(), give_back); }
   PyTorchCall(const PyTorchCall&) = delete;
   PyTorchCall& operator=(const PyTorchCall&) = delete;
 
@@ -80,9 +76,7 @@ class PyTorchCall {
       bind_slow();
     }
     described_ = arguments_.inputs;
-    if (arguments_.list_size > 0) {
-      fill_list(arguments_);
-    }
+    fill_list(arguments_);
     if (outs_ != nullptr) {
       check_outs();
     }

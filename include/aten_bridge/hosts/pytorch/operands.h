@@ -177,9 +177,7 @@ inline void own(Operand& operand, at::Tensor tensor) {
     own(operand, at::empty(sizes, operand.view.options()));
     describe(operand, /*has_data=*/false, kept);
   }
-  if (arguments.list_size > 0) {
-    fill_list(arguments);
-  }
+  fill_list(arguments);
   return is_any;
 }
 
