@@ -185,7 +185,7 @@ REFUSED_BY_GRAPHS: dict[str, tuple[str, ...]] = {
     "x.std(False)": ("float32",),
     # With integers.
     **dict.fromkeys(("x.ceil()", "x.erf()", "x.erfc()", "x.exp()", "x.expm1()"), ("int32",)),
-    "x.bitwise_right_shift(u)": ("int32",),
+    **dict.fromkeys(("x.bitwise_left_shift(u)", "x.bitwise_right_shift(u)"), ("int32",)),
 }
 
 # Where both modes have another result than PyTorch.
@@ -194,7 +194,7 @@ OTHER_THAN_PYTORCH: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("x.nanmedian()", "x.aminmax()"), ("float32", "int32")),
     **dict.fromkeys(("x.equal(y)", "x.equal(u)"), ("float32", "int32", "bool")),
     "x.copysign(u)": ("float32",),
-    **dict.fromkeys(("x.bitwise_left_shift(y)", "x.bitwise_right_shift(u)", "~x"), ("int32",)),
+    **dict.fromkeys(("x.bitwise_left_shift(y)", "x.bitwise_left_shift(u)", "~x"), ("int32",)),
     # The older method's keywords.
     **dict.fromkeys(
         (
