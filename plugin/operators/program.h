@@ -54,7 +54,7 @@ class Program {
     std::size_t value = 0;
     bool is_last_use = false;
     bool may_be_undefined = false;
-    Type type = Type::kOther;  // of a number
+    Type type = Type::kOther;  // the type that a number is given as
     Expression number;
     std::vector<Source> elements;
   };

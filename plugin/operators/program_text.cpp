@@ -304,7 +304,7 @@ class LineReader {
       i += rest_[i] == '\\' && i + 1 < rest_.size() ? 1 : 0;
       text += rest_[i];
     }
-    fail("a text with a quote behind it");
+    fail("a text that ends with a quote");
   }
 
   std::string_view rest_;

@@ -78,7 +78,7 @@ struct Literal {
   Kind kind = Kind::kNone;
   bool flag = false;
   Expression number;
-  std::string text;  // of a text, a word or a value's name
+  std::string text;  // the text or the word itself, or a value's name
   std::vector<Literal> elements;
 };
 

@@ -1,4 +1,4 @@
-"""The text of a program: what is wrong with one is said in words, whatever it is."""
+"""The text of a program: each fault is told with its line."""
 
 import random
 

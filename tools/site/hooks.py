@@ -22,10 +22,10 @@ _ASSETS = ("style.css", "iframe-worker.js")
 _MODULES = {
     "mindspore": (
         "aten_bridge.mindspore",
-        ["kernel", "Kernel", "operator", "Operator", "native_caller", "NativeCaller"],
+        ["kernel", "Kernel", "operator", "Operator", "module", "native_caller", "NativeCaller"],
     ),
     "torch": ("aten_bridge.torch", ["load", "Operators", "Operator"]),
-    "jax": ("aten_bridge.jax", ["kernel", "Kernel", "operator", "Operator"]),
+    "jax": ("aten_bridge.jax", ["kernel", "Kernel", "operator", "Operator", "module"]),
     "build": ("aten_bridge.build", ["load", "load_inline", "cache_dir", "BuildError"]),
     "setuptools": ("aten_bridge.build.setuptools", ["KernelLibrary", "commands"]),
     "mint": ("aten_bridge.mint", ["install", "library", "check_interface"]),

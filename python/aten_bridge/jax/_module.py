@@ -51,7 +51,7 @@ def _step(programs: ModulePrograms) -> Callable[..., tuple[jax.Array, ...]]:
     def differentiate(residuals: Any, douts: Sequence[jax.Array]) -> tuple[Any, ...]:
         inputs, kept, arrays = residuals
         found = backward(*inputs, *kept, *(douts[i] for i in training.tangents))
-        gradients: list[Any] = [None] * len(arrays)  # of integers, and of what is frozen: zeros
+        gradients: list[Any] = [None] * len(arrays)  # integers and frozen weights have zeros
         for gradient, i in zip(found, training.gradients, strict=True):
             gradients[i] = gradient
         return tuple(gradients)

@@ -91,7 +91,7 @@ def _no_tuple(value: Any, dtype: Any = None) -> Fault:
 
 
 def _several_dtypes(dtypes: Iterable[Any], shapes: Iterable[Sequence[int]]) -> Fault:
-    """Of a tuple whose tensors a graph casts to the first one's dtype (2.10)."""
+    """A tuple whose tensors a graph casts to the first one's dtype (2.10)."""
     tensors = ", ".join(
         f"{NAMES.get(dtype, dtype)} {list(shape)}"
         for dtype, shape in zip(dtypes, shapes, strict=True)

@@ -85,7 +85,7 @@ class Kernel(ops.Custom):
         self._forward_outputs = forward_outputs
         self._gradients: dict[tuple[KernelModel, int], Kernel] = {}
         self._bprops: dict[Any, Callable] = {}
-        self._gradient_operators: dict[Any, tuple[Kernel, list[bool]]] = {}  # of `_bprops`
+        self._gradient_operators: dict[Any, tuple[Kernel, list[bool]]] = {}  # beside `_bprops`
         self._native_gradients: dict[Layout, Any] = {}
         self._outcomes: dict[Any, Outcome] = {}
         self._is_clone = False

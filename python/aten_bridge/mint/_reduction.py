@@ -55,7 +55,7 @@ def logsumexp(input, dim, keepdim=False):
 @replaces("linalg.vector_norm")  # MindSpore asks for an operator of its own unless 0, 1, 2 or 3
 def vector_norm(x, ord=2, dim=None, keepdim=False, *, dtype=None):
     dim = (dim,) if isinstance(dim, int) else dim
-    x = x if dtype is None else x.astype(dtype)  # of whose dtype its gradient is
+    x = x if dtype is None else x.astype(dtype)  # and so is its gradient
     return LinalgVectorNorm()(x, float(ord), dim, keepdim, None)
 
 
@@ -161,7 +161,7 @@ def diff(input, n=1, dim=-1, prepend=None, append=None):
 
 
 def _place_of(name: str) -> None:
-    """Of all elements MindSpore's has no dimensions, also if they are to be kept."""
+    """MindSpore's place among all elements has no dimensions, also with `keepdim`."""
     original = original_of(name)
 
     def compute(input, dim=None, keepdim=False):

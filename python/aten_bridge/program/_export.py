@@ -202,7 +202,7 @@ def _without_clone(node: fx.Node) -> fx.Node:
 
 
 def _is_repeated(node: fx.Node) -> bool:
-    """Whether the backward program makes a value anew rather than get it from the forward one."""
+    """Whether the backward program computes a value again, and does not get it from the other."""
     if node.target is operator.getitem:
         return _is_repeated(node.args[0]) and is_view(node.args[0])
     return is_view(node)

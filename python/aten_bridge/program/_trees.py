@@ -17,7 +17,7 @@ def _keys(spec: Any) -> list[Any]:
     """Those of a dict, or of a class that is like one (transformers' ModelOutput)."""
     context = spec.context
     if isinstance(context, tuple) and context and isinstance(context[-1], list):
-        context = context[-1]  # of a class with its keys behind it
+        context = context[-1]  # a class, and its keys
     if isinstance(context, list) and len(context) == len(children(spec)):
         return context
     raise NotExportable(
