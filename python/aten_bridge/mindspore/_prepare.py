@@ -46,7 +46,7 @@ def _commands(output: Path) -> list[list[str]]:
     return [
         [
             *compiler,
-            *("-std=c++17", "-O2", "-fPIC", "-fvisibility=hidden", "-Wall", "-Wextra", "-Wshadow"),
+            *("-std=c++17", "-O1", "-fPIC", "-fvisibility=hidden", "-Wall", "-Wextra", "-Wshadow"),
             *("-D_GLIBCXX_USE_CXX11_ABI=0", "-DENABLE_FAST_HASH_TABLE=1"),
             *(word for name in includes for word in ("-isystem", name)),
             *("-c", str(caller_source()), "-o", compiled),
