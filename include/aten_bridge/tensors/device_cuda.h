@@ -18,6 +18,7 @@
 #include <cstring>
 #include <exception>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -267,7 +268,7 @@ class CudaDevice {
                        : c10::cuda::getStreamFromExternal(stream_, index));
     if (stream_ != nullptr && stream_ != cudaStreamLegacy) {
       if (const std::optional<CaptureId> capture = find_capture(stream_)) {
-        pool_.emplace(device_, *capture);
+        pool_ = std::make_unique<CapturePool>(device_, *capture);
       }
     }
   }
@@ -362,7 +363,7 @@ class CudaDevice {
   int device_ = -1;
   int previous_ = -1;
   OperandName first_;  // the first operand on the device
-  std::optional<CapturePool> pool_;
+  std::unique_ptr<CapturePool> pool_;
   std::optional<c10::cuda::CUDAStreamGuard> scope_;
 };
 

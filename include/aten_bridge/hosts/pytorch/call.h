@@ -40,7 +40,7 @@ class PyTorchCall {
     arguments_.messages = &kPyTorchMessages;
     arguments_.around_state = kernel.around_state;
   }
-  ~PyTorchCall() { std::for_each(operands_.begin(), operands_.end(), give_back); }
+  ~PyTorchCall() { give_back(operands_.begin(), operands_.end()); }
   PyTorchCall(const PyTorchCall&) = delete;
   PyTorchCall& operator=(const PyTorchCall&) = delete;
 

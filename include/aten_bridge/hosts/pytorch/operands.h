@@ -154,6 +154,12 @@ using KeptSizes = std::vector<std::unique_ptr<std::vector<int64_t>>>;
   }
 }
 
+[[gnu::always_inline]] inline void give_back(Operand* begin, const Operand* end) {
+  for (; begin != end; ++begin) {
+    give_back(*begin);
+  }
+}
+
 /// Makes a tensor the operand's own.
 inline void own(Operand& operand, at::Tensor tensor) {
   give_back(operand);
