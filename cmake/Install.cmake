@@ -3,7 +3,7 @@
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/ DESTINATION include)
 # Made while it is installed, which may be without a build.
 if(TARGET aten_bridge_single_header)
-  install(CODE "execute_process(COMMAND \"${Python3_EXECUTABLE}\"
+  install(CODE "execute_process(COMMAND \"${python}\"
     \"${PROJECT_SOURCE_DIR}/tools/single_header.py\" \"${PROJECT_SOURCE_DIR}/include\"
     \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/include/single/aten_bridge.h\"
     COMMAND_ERROR_IS_FATAL ANY)")

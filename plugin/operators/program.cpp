@@ -45,21 +45,36 @@ bool is_list_of_tensors(const c10::TypePtr& type) {
   return type->kind() == c10::TypeKind::ListType && is_tensor(element_of(type));
 }
 
-/// Words for enumerations of PyTorch's, which are ints in a schema.
-std::optional<int64_t> number_of_word(const std::string& word) {
-  DType dtype = DType::kNone;
-  if (find_dtype(word, dtype)) {
-    return static_cast<int64_t>(scalar_type(dtype));
-  }
-  static const std::map<std::string, int64_t> kWords = {
-      {"strided", static_cast<int64_t>(c10::Layout::Strided)},
-      {"contiguous_format", static_cast<int64_t>(c10::MemoryFormat::Contiguous)},
-      {"preserve_format", static_cast<int64_t>(c10::MemoryFormat::Preserve)},
-      {"channels_last", static_cast<int64_t>(c10::MemoryFormat::ChannelsLast)},
-      {"channels_last_3d", static_cast<int64_t>(c10::MemoryFormat::ChannelsLast3d)},
+/// The number of a word, of one of PyTorch's enumerations.
+std::optional<int64_t> number_of_word(c10::TypeKind type, const Literal& literal) {
+  struct Word {
+    c10::TypeKind type;
+    const char* text;
+    int64_t number;
   };
-  const auto found = kWords.find(word);
-  return found == kWords.end() ? std::nullopt : std::optional<int64_t>(found->second);
+  static constexpr c10::TypeKind kFormat = c10::TypeKind::MemoryFormatType;
+  static constexpr Word kWords[] = {
+      {c10::TypeKind::LayoutType, "strided", static_cast<int64_t>(c10::Layout::Strided)},
+      {kFormat, "contiguous_format", static_cast<int64_t>(c10::MemoryFormat::Contiguous)},
+      {kFormat, "preserve_format", static_cast<int64_t>(c10::MemoryFormat::Preserve)},
+      {kFormat, "channels_last", static_cast<int64_t>(c10::MemoryFormat::ChannelsLast)},
+      {kFormat, "channels_last_3d", static_cast<int64_t>(c10::MemoryFormat::ChannelsLast3d)},
+  };
+  DType dtype = DType::kNone;
+  if (literal.kind != Literal::Kind::kWord) {
+    return std::nullopt;
+  }
+  if (type == c10::TypeKind::ScalarTypeType) {
+    return find_dtype(literal.text, dtype)
+               ? std::optional<int64_t>(static_cast<int64_t>(scalar_type(dtype)))
+               : std::nullopt;
+  }
+  for (const Word& word : kWords) {
+    if (word.type == type && word.text == literal.text) {
+      return word.number;
+    }
+  }
+  return std::nullopt;
 }
 
 /// A number as the dispatcher takes it.
@@ -211,7 +226,7 @@ class Program::Builder {
   }
 
   Source source_of(const Call& call, const c10::Argument& argument, const Literal& literal) const {
-    c10::TypePtr type = argument.type();
+    c10::TypePtr type = argument.real_type();  // type() has ints for enumerations
     if (type->kind() == c10::TypeKind::OptionalType) {
       if (literal.kind == Literal::Kind::kNone) {
         return {};
@@ -250,9 +265,6 @@ class Program::Builder {
         break;
       case c10::TypeKind::IntType:
       case c10::TypeKind::SymIntType:
-      case c10::TypeKind::ScalarTypeType:
-      case c10::TypeKind::LayoutType:
-      case c10::TypeKind::MemoryFormatType:
         if (literal.kind == Literal::Kind::kNumber) {
           return number(literal, Type::kInt);
         }
@@ -260,11 +272,13 @@ class Program::Builder {
           source.constant = static_cast<int64_t>(literal.flag);
           return source;
         }
-        if (literal.kind == Literal::Kind::kWord) {
-          if (const auto value = number_of_word(literal.text)) {
-            source.constant = *value;
-            return source;
-          }
+        break;
+      case c10::TypeKind::ScalarTypeType:
+      case c10::TypeKind::LayoutType:
+      case c10::TypeKind::MemoryFormatType:
+        if (const auto value = number_of_word(type->kind(), literal)) {
+          source.constant = *value;
+          return source;
         }
         break;
       case c10::TypeKind::FloatType:

@@ -103,7 +103,7 @@ const KernelBase* find_program(const TextAttributes& attributes) {
   const KernelBase* kernel = Programs::get().find(key);
   if (kernel == nullptr) {
     raise(Status::kAttribute, {"AtenProgram: expected the key of a program that is loaded, got '",
-                               key, "'; load the module first, with aten_bridge.program.load"});
+                               key, "'; make the module in this process, as module() does"});
   }
   return kernel;
 }

@@ -11,7 +11,7 @@
 #include <c10/core/impl/LocalDispatchKeySet.h>
 
 #include <cstdint>
-#include <memory>
+#include <optional>
 
 #pragma GCC visibility push(hidden)
 
@@ -40,7 +40,7 @@ class KernelScope {
   }
 
   [[gnu::always_inline]] ~KernelScope() {
-    if (whole_before_ != nullptr) {
+    if (whole_before_.has_value()) {
       put_back();
     }
     before_.set(autograd_);
@@ -83,7 +83,7 @@ class KernelScope {
 
   /// Makes the state that of a thread of its own.
   [[gnu::noinline]] void set_aside() {
-    whole_before_ = std::make_unique<c10::AutogradState>(autograd_);
+    whole_before_.emplace(autograd_);
     autograd_ = {/*grad_mode=*/true, /*inference_mode=*/false, /*fw_grad_mode=*/true,
                  /*multithreading_enabled=*/true};
     keys_ = {};
@@ -108,7 +108,7 @@ class KernelScope {
   Modes before_ = {autograd_.get_grad_mode(), autograd_.get_inference_mode(),
                    autograd_.get_fw_grad_mode(), autograd_.get_multithreading_enabled(),
                    autograd_.get_view_replay_enabled()};
-  std::unique_ptr<c10::AutogradState> whole_before_;  // where the kernel records
+  std::optional<c10::AutogradState> whole_before_;  // where the kernel records
   // Itself, found once: PyTorch's functions look for it at each read and write.
   c10::impl::PODLocalDispatchKeySet& keys_ = c10::impl::raw_local_dispatch_key_set;
   c10::impl::PODLocalDispatchKeySet keys_before_ = keys_;

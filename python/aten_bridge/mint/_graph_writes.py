@@ -167,7 +167,12 @@ def _check_gradients(graphs: dict, text: str, has_closures: bool) -> None:
             )
 
 
-_writing_inputs: set[str] = set()  # the phases of graphs that write their inputs
+_writes_inputs: dict[str, bool] = {}  # by the phase of a graph that was looked at
+
+
+def _may_write(phase: str) -> bool | None:
+    """Whether a graph writes its inputs; None where nobody has looked at it."""
+    return _writes_inputs.get(phase)
 
 
 def check(graph: object, phase: str, has_closures: bool) -> None:
@@ -178,8 +183,7 @@ def check(graph: object, phase: str, has_closures: bool) -> None:
     graphs = read_graphs(text)
     _check_gradients(graphs, text, has_closures)
     inputs = set(re.findall(r"^(%para\w+): (?!.*is_parameter)", text, re.MULTILINE))
-    if any(part.writes_any(inputs) for part in graphs.values()):
-        _writing_inputs.add(phase)
+    _writes_inputs[phase] = any(part.writes_any(inputs) for part in graphs.values())
     for part in graphs.values():
         if "PyExecute" in part.operators.values():
             for method in part.names:
@@ -243,7 +247,7 @@ def _checking(original: Callable) -> Callable:
                 for cache in (api.ms_compile_cache, *cells):
                     cache.discard(phase)
                 raise
-        self.aten_bridge_writes = phase in _writing_inputs
+        self.aten_bridge_writes = _may_write(phase)
         return result
 
     @functools.wraps(original)
@@ -283,28 +287,32 @@ class _Inputs:
     """Those of a call, with copies of views: MindSpore (2.10) forgets strides and offsets of these.
 
     It does so in loops, in branches of the graph's gradient, where `max` has one by itself, and in
-    results that are what has been written.
+    results that are what has been written. `writes` is as _may_write() says; where it is None, a
+    function may write by a name that its source does not show.
     """
 
-    def __init__(self, values: Sequence[object], writes: bool):
+    def __init__(self, values: Sequence[object], writes: bool | None):
         self.values = values
         self._written = []  # views, and the copies that the graph gets
         tensors = list(_tensors(values))
         if not any(map(_is_view, tensors)):
             return
-        if writes:
+        writes_back = writes is not False
+        if writes_back:
             storages = {tensor.untyped_storage().data_ptr() for tensor in tensors}
             if len(storages) < len(tensors) or any(0 in tensor.stride() for tensor in tensors):
-                return  # what is written to one is seen in another, or to one element in others
-        self.values = type(values)([self._whole(value, writes) for value in values])
+                if writes:  # what is written to one is seen in another, or to one element in others
+                    return
+                writes_back = False
+        self.values = type(values)([self._whole(value, writes_back) for value in values])
 
-    def _whole(self, value: object, writes: bool) -> object:
+    def _whole(self, value: object, writes_back: bool) -> object:
         if type(value) in (tuple, list):
-            return type(value)([self._whole(element, writes) for element in value])
+            return type(value)([self._whole(element, writes_back) for element in value])
         if not isinstance(value, Tensor) or not _is_view(value):
             return value
         copy = value.clone()
-        if writes:
+        if writes_back:
             self._written.append((value, copy))
         return copy
 
@@ -336,7 +344,7 @@ def _of_function(generate: Callable, call: Callable) -> tuple[Callable, Callable
 def _of_cell(original: Callable) -> Callable:
     @functools.wraps(original)
     def execute(self, cell, *inputs, phase=""):
-        whole = _Inputs(inputs, phase in _writing_inputs)
+        whole = _Inputs(inputs, _may_write(phase))
         result = original(self, cell, *whole.values, phase=phase)
         whole.write_back()
         return result
@@ -352,6 +360,7 @@ def install() -> None:
     for executor in (api._JitExecutor, api._CellGraphExecutor):
         executor.compile = _checking(executor.compile)
     executor = api._JitExecutor
+    executor.aten_bridge_writes = None  # it may run what another one has compiled
     executor._generate_run_args, executor.__call__ = _of_function(
         executor._generate_run_args, executor.__call__
     )
