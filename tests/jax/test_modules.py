@@ -120,3 +120,18 @@ def test_wrong_inputs_are_an_error_in_words(made):
     with pytest.raises(TypeError) as error:
         apply(variables, jnp.ones((6, 3, 10)))
     assert str(error.value) == "apply: expected 2 inputs of the module, got 1"
+
+
+def test_gradients_of_complex_numbers_are_jaxs():
+    class Square(nn.Module):
+        def forward(self, x):
+            return x * x
+
+    apply, variables = module(Square(), (torch.ones(2, dtype=torch.complex64),))
+    x = jnp.array([3 - 1j, -4 + 2j], dtype=jnp.complex64)
+
+    def total_of(square):
+        return lambda x: square(x).real.sum() + square(x).imag.sum()
+
+    gradient = jax.grad(total_of(lambda x: apply(variables, x)))(x)
+    assert np.allclose(gradient, jax.grad(total_of(lambda x: x * x))(x))

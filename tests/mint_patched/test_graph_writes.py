@@ -359,6 +359,35 @@ def test_what_is_written_to_one_of_two_views_of_a_tensor(compiled):
     np.testing.assert_array_equal(given.asnumpy(), expected.numpy())
 
 
+def test_what_is_written_to_a_view_by_a_name_of_the_programs_own():
+    """Nothing in the source shows it."""
+    from mindspore.ops.auto_generate import inplace_copy_op
+
+    into = inplace_copy_op
+
+    def fill(x, y):
+        into(x, y)
+        return x * 1
+
+    base = ms.Tensor(np.zeros((4, 6), np.float32))
+    result = ms.jit(fill)(base[1:], ms.Tensor(Y[1:]))
+    assert np.array_equal(result.asnumpy(), Y[1:])
+    assert np.array_equal(base.asnumpy()[1:], Y[1:])
+    assert not base.asnumpy()[0].any()
+
+
+def test_calls_that_do_not_ask_whether_to_compile():
+    class Adds(nn.Cell):
+        @ms.jit
+        def construct(self, x):
+            return x + 1
+
+    cell = Adds()
+    cell.phase = "prefill"  # MindSpore's inference of language models
+    for _ in range(3):
+        assert np.array_equal(cell(ms.Tensor(X)).asnumpy(), X + 1)
+
+
 def test_views_as_inputs_of_a_cell_in_graph_mode():
     class Squares(nn.Cell):
         def construct(self, x):

@@ -168,6 +168,219 @@ def test_dropout_has_one_mask_forward_and_backward(mode):
     assert cell(mint.ones(1000)).asnumpy().all()
 
 
+class WithoutGradient(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.key, self.value = nn.Linear(4, 4), nn.Linear(4, 4)
+
+    def forward(self, x):
+        y = self.value(x)
+        with torch.no_grad():
+            z = self.key(y).softmax(-1)
+        return z * y
+
+
+class Counts(nn.Module):
+    """Buffers that are replaced, in both modes, and read before."""
+
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(4))
+        self.register_buffer("calls", torch.full((4,), 2.0))
+
+    def forward(self, x):
+        y = x * self.weight * self.calls
+        self.calls = self.calls + 100
+        return y
+
+
+class OtherConstants(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(4, 3)
+
+    def forward(self, x):
+        one = torch.tensor([1.0, 2.0, 3.0])
+        return self.layer(x) * (one if self.training else one * torch.tensor([10.0]))
+
+
+class Slices(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+
+    def forward(self, x):
+        out = torch.zeros(x.shape[0], 8)
+        out[:, :4] = self.layer(x)
+        return out * 2
+
+
+class ReturnsTwice(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+
+    def forward(self, x):
+        y = torch.tanh(self.layer(x))
+        return y, (y,)
+
+
+class ChannelsLast(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Conv2d(1, 3, 2).to(memory_format=torch.channels_last)
+
+    def forward(self, x):
+        return self.layer(x.reshape(-1, 1, 2, 2)).permute(0, 2, 3, 1).reshape(x.shape[0], -1)
+
+
+def deep():
+    return nn.Sequential(*(layer for _ in range(150) for layer in (nn.Linear(4, 4), nn.Tanh())))
+
+
+def partly_frozen():
+    network = nn.Sequential(nn.Linear(4, 4), nn.BatchNorm1d(4)).train()
+    network[1].eval()
+    return network
+
+
+MODULES = {
+    "no_grad": WithoutGradient,
+    "replaced buffers": Counts,
+    "other constants": OtherConstants,
+    "written slices": Slices,
+    "a result twice": ReturnsTwice,
+    "channels last": ChannelsLast,
+    "deep": deep,
+    "writes its input": lambda: nn.Sequential(nn.ReLU(inplace=True), nn.Linear(4, 3)),
+    "partly in evaluation mode": partly_frozen,
+}
+
+
+@pytest.mark.parametrize(
+    "changes_mode",
+    [False, pytest.param(True, marks=pytest.mark.full)],
+    ids=["own mode", "other mode"],
+)
+@pytest.mark.parametrize("name", MODULES)
+def test_what_modules_do_is_what_pytorch_does(mode, name, changes_mode):
+    torch.manual_seed(6)
+    network = MODULES[name]()
+    cell = module(copy.deepcopy(network), (torch.randn(3, 4),))
+    if changes_mode:
+        network.train(not network.training)
+        cell.set_train(network.training)
+    x = torch.randn(3, 4)
+    for _ in range(2):  # with the buffers of the first call
+        network.zero_grad()
+        expected = network(x.clone())
+        first = expected[0] if isinstance(expected, tuple) else expected
+        first.square().sum().backward()
+
+        def loss_of(x):
+            results = cell(x)
+            first = results[0] if isinstance(results, tuple) else results
+            return (first**2).sum(), results
+
+        step = ms.value_and_grad(loss_of, None, cell.trainable_params(), has_aux=True)
+        (_, results), gradients = step(ms.Tensor(x.numpy()))
+        assert_near(results[0] if isinstance(results, tuple) else results, first, 1e-5)
+        for gradient, parameter in zip(gradients, network.parameters(), strict=True):
+            known = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
+            assert_near(gradient, known, 1e-4)
+        for buffer, known in zip(cell.buffers_of_module, network.buffers(), strict=True):
+            assert_near(buffer, known, 1e-6)
+
+
+class Constants(nn.Module):
+    def forward(self, x):
+        return x * 2, {"rest": [3, float("-inf"), "text", None]}
+
+
+def test_results_that_are_no_tensors_are_constants():
+    ms.set_context(mode=ms.PYNATIVE_MODE)
+    result, rest = module(Constants(), (torch.ones(2),))(mint.ones(2))
+    assert (result.asnumpy() == 2).all()
+    assert rest == {"rest": (3, float("-inf"), "text", None)}
+
+
+class Sign(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x.sign()
+
+    @staticmethod
+    def backward(ctx, dy):
+        return dy
+
+
+class Straight(nn.Module):
+    def forward(self, x):
+        return Sign.apply(x)
+
+
+class Hooked(nn.Module):
+    def forward(self, x):
+        y = x * 2
+        y.register_hook(lambda gradient: gradient * 3)
+        return y
+
+
+class Clamps(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(4))
+
+    def forward(self, x):
+        with torch.no_grad():
+            self.weight.clamp_(max=1)
+        return x * self.weight
+
+
+class Selects(nn.Module):
+    def forward(self, x):
+        return x[x > 0].sum()
+
+
+class Sizes(nn.Module):
+    def forward(self, x):
+        return x * 2, x.shape[0]
+
+
+@pytest.mark.parametrize(
+    ("made", "text"),
+    [
+        (
+            Straight,
+            "expected a module whose gradient is that of its operators, got one with the "
+            "torch.autograd.Function Sign, which torch.export does not record; leave that part out "
+            "of the module, or make it an operator with a gradient by torch.library.custom_op",
+        ),
+        (
+            Hooked,
+            "expected a module whose gradient is that of its operators, got one with "
+            "Tensor.register_hook(), which torch.export does not record; leave that part out of "
+            "the module, or make it an operator with a gradient by torch.library.custom_op",
+        ),
+        (
+            Clamps,
+            "expected a module that changes buffers alone, got one that writes the parameter "
+            "'weight'; make it a buffer, or change it outside of the module",
+        ),
+        (
+            Selects,
+            "expected operators of PyTorch's dispatcher, and sizes that follow from those of the "
+            "inputs, got ge() of Python's",
+        ),
+        (Sizes, "expected results that are tensors, got a size; leave it out"),
+    ],
+)
+def test_what_a_program_would_get_wrong_is_refused(made, text):
+    with pytest.raises(NotExportable) as error:
+        module(made(), (torch.randn(3, 4),), dynamic_shapes=({0: Dim("n")},))
+    assert str(error.value) == text
+
+
 def test_wrong_inputs_are_an_error_in_words(network, cell):
     ms.set_context(mode=ms.PYNATIVE_MODE)
     cell.set_train(False)

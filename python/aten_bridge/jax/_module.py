@@ -24,6 +24,10 @@ def _to_jax(tensor: torch.Tensor) -> jax.Array:
     return jnp.array(tensor.numpy(), copy=True)
 
 
+def _conjugate(array: jax.Array) -> jax.Array:
+    return jnp.conj(array) if jnp.iscomplexobj(array) else array
+
+
 def _tuple_of(kernel: Kernel) -> Callable[..., tuple[jax.Array, ...]]:
     if kernel._model.description.gives_tuple:
         return kernel
@@ -50,7 +54,9 @@ def _step(programs: ModulePrograms) -> Callable[..., tuple[jax.Array, ...]]:
 
     def differentiate(residuals: Any, douts: Sequence[jax.Array]) -> tuple[Any, ...]:
         inputs, kept, arrays = residuals
-        found = backward(*inputs, *kept, *(douts[i] for i in training.tangents))
+        # PyTorch's gradients of complex numbers are the conjugates of JAX's.
+        given = (_conjugate(douts[i]) for i in training.tangents)
+        found = map(_conjugate, backward(*inputs, *kept, *given))
         gradients: list[Any] = [None] * len(arrays)  # integers and frozen weights have zeros
         for gradient, i in zip(found, training.gradients, strict=True):
             gradients[i] = gradient
@@ -73,8 +79,8 @@ def make_module(
         made = unflatten_source("unflatten", programs.out_spec, programs.constant_results)
         own: dict[str, Any] = {}
         exec(made, own)
-        steps[trains] = programs, _step(programs), own["unflatten"]
-    constants = tuple(map(_to_jax, training.constants.values()))
+        constants = tuple(map(_to_jax, programs.constants.values()))
+        steps[trains] = programs, constants, _step(programs), own["unflatten"]
     input_count = len(children(children(training.in_spec)[0]))
 
     def apply(
@@ -85,7 +91,7 @@ def make_module(
                 f"apply: expected {input_count} input{'s' * (input_count != 1)} of the module, got "
                 f"{len(inputs)}"
             )
-        programs, step, unflatten = steps[train]
+        programs, constants, step, unflatten = steps[train]
         params, buffers = variables["params"], variables["buffers"]
         results = step(
             *(params[name] for name in programs.parameters),

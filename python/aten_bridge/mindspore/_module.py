@@ -72,6 +72,7 @@ class _Mode:
             self.kernel = _step_kernel(programs.training, input_count, programs.is_random)
         sources = unflatten_source("unflatten", programs.out_spec, programs.constant_results)
         self.unflatten = run_source(sources)["unflatten"]
+        self.constants = tuple(map(_to_mindspore, programs.constants.values()))
         self.gives_tuple = self.kernel._model.description.gives_tuple
 
 
@@ -83,12 +84,12 @@ class Module(nn.Cell):
         super().__init__()
         self.weights = _parameters(training.parameters, trains=True)
         self.buffers_of_module = _parameters(training.buffers, trains=False)
-        self.constants = tuple(map(_to_mindspore, training.constants.values()))
         self.flatten = run_source(flatten_source("flatten", training.in_spec))["flatten"]
-        kept = len(self.weights) + len(self.buffers_of_module) + len(self.constants)
+        kept = len(self.weights) + len(self.buffers_of_module)
         arguments, _ = children(training.in_spec)
         for name, programs in (("evaluation", evaluation), ("training", training)):
-            mode = _Mode(programs, kept + arguments.num_leaves)
+            mode = _Mode(programs, kept + len(programs.constants) + arguments.num_leaves)
+            setattr(self, f"{name}_constants", mode.constants)
             setattr(self, f"{name}_kernel", mode.kernel)
             setattr(self, f"{name}_changed", mode.changed)
             setattr(self, f"{name}_count", mode.count)
@@ -97,8 +98,8 @@ class Module(nn.Cell):
 
     def construct(self, *inputs: Any) -> Any:
         flat = self.flatten(*inputs)
-        flat = (*self.weights, *self.buffers_of_module, *self.constants, *flat)
         if self.training:
+            flat = (*self.weights, *self.buffers_of_module, *self.training_constants, *flat)
             results = self.training_kernel(*flat)
             if not self.training_gives_tuple:
                 results = (results,)
@@ -106,10 +107,14 @@ class Module(nn.Cell):
                 ops.assign(self.buffers_of_module[place], results[i])
             results = results[len(self.training_changed) : self.training_count]
             return self.training_unflatten(results)
+        flat = (*self.weights, *self.buffers_of_module, *self.evaluation_constants, *flat)
         results = self.evaluation_kernel(*flat)
         if not self.evaluation_gives_tuple:
             results = (results,)
-        return self.evaluation_unflatten(results[: self.evaluation_count])
+        for i, place in enumerate(self.evaluation_changed):
+            ops.assign(self.buffers_of_module[place], results[i])
+        results = results[len(self.evaluation_changed) : self.evaluation_count]
+        return self.evaluation_unflatten(results)
 
 
 def make_module(source: torch.nn.Module, example_inputs: Sequence[Any], shapes: Any) -> Module:

@@ -6,10 +6,11 @@ function and its gradient (PyTorch 2.9 to 2.13).
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import operator
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from typing import Any, NamedTuple, NoReturn
 
 import torch
 from torch import fx, nn
@@ -54,6 +55,7 @@ class ModulePrograms(NamedTuple):
     in_spec: Any  # PyTorch's tree of the arguments, (args, kwargs)
     out_spec: Any
     constant_results: list[Any]  # for each leaf: a number or a text, or ... for a tensor
+    trains: bool  # the mode of the module
 
     @property
     def result_count(self) -> int:
@@ -92,11 +94,16 @@ def is_random_node(node: fx.Node) -> bool:
 
 
 def trace_training(
-    graph_module: fx.GraphModule, needs: Sequence[bool], write: Writer, saves: bool
+    graph_module: fx.GraphModule,
+    needs: Sequence[bool],
+    changed: Set[str],
+    write: Writer,
+    saves: bool,
 ) -> Training | None:
     """The two programs of a step; None where no input has a gradient.
 
-    Where the forward one `saves` nothing, the backward one computes what it needs again.
+    Where the forward one `saves` nothing, the backward one computes what it needs again. `changed`
+    are the names of inputs that are not the same any more when the backward one runs.
     """
     from torch._functorch.aot_autograd import aot_export_joint_simple
 
@@ -115,17 +122,19 @@ def trace_training(
     if not any(has_gradient):
         return None
     joint.graph.eliminate_dead_code()
+    _allow_other_strides(joint.graph)
     for node, original in zip(
         _placeholders(joint.graph), _placeholders(graph_module.graph), strict=False
     ):
         node._rename(original.name)  # by which errors tell inputs
-    return _split(joint.graph, has_gradient, needs, write, saves)
+    return _split(joint.graph, has_gradient, needs, changed, write, saves)
 
 
 def _split(
     graph: fx.Graph,
     has_gradient: Sequence[bool],
     needs: Sequence[bool],
+    changed: Set[str],
     write: Writer,
     saves: bool,
 ) -> Training:
@@ -138,28 +147,27 @@ def _split(
     saved: dict[fx.Node, None] = {}  # in order
     backward: set[fx.Node] = set()
 
-    def need(node: fx.Node) -> None:
-        """Has the backward program have the value."""
-        if node in backward or node.op == "placeholder":
-            backward.add(node)
-        elif saves and node in forward and not _is_repeated(node):
-            saved[node] = None
-            backward.add(node)
-        else:
-            backward.add(node)
-            for argument in node.all_input_nodes:
-                if not is_number(argument):
-                    need(argument)
-
     found = [gradient for gradient in gradients if gradient is not None]
-    for gradient in found:
-        need(gradient)
+    todo = list(found)  # what the backward program needs
+    while todo:
+        node = todo.pop()
+        if node in backward or is_number(node):
+            continue
+        backward.add(node)
+        if node.op == "placeholder":
+            is_saved = node.name in changed
+        else:
+            is_saved = saves and node in forward and not _is_repeated(node)
+        if is_saved:
+            saved[node] = None
+        else:
+            todo += node.all_input_nodes
 
     # A result lies row-major in the host's memory.
     kept = [node for node in saved if node not in results or memory_order(node.meta["val"])]
     outputs = [*(None if node in kept else node for node in results), *kept]
-    of_primals = [i for i, node in enumerate(primals) if node in backward]
-    of_outputs = [i for i, node in enumerate(outputs) if node in saved]
+    of_primals = [i for i, node in enumerate(primals) if node in backward - saved.keys()]
+    of_outputs = [i for i, node in enumerate(outputs) if node in saved and node not in outputs[:i]]
     bound = _bare_symbols([primals[i] for i in of_primals] + list(saved) + tangents)
     for i, primal in enumerate(primals):  # sizes that no other value tells
         if i not in of_primals and _bare_symbols([primal]) - bound:
@@ -239,8 +247,85 @@ def _allow_other_strides(graph: fx.Graph) -> None:
     Those of an operator that is made of others, such as scaled_dot_product_attention, depend on
     which of these run, and that on whether a gradient is taken (PyTorch 2.11).
     """
-    for node in graph.find_nodes(op="call_function", target=torch.ops.aten.view.default):
-        node.target = torch.ops.aten.reshape.default
+    for target in (torch.ops.aten.view.default, torch.ops.aten._unsafe_view.default):
+        for node in graph.find_nodes(op="call_function", target=target):
+            node.target = torch.ops.aten.reshape.default
+
+
+def _keep_from_gradients(graph: fx.Graph) -> None:
+    """Detaches what a module computes without gradients, which a decomposition forgets."""
+    target = torch.ops.higher_order.wrap_with_set_grad_enabled
+    for node in graph.find_nodes(op="call_function", target=target):
+        if node.args[0]:
+            continue
+        for result in [user for user in node.users if user.target is operator.getitem]:
+            with graph.inserting_after(result):
+                detached = graph.call_function(torch.ops.aten.detach.default, (result,))
+            detached.meta.update(result.meta)
+            result.replace_all_uses_with(detached, lambda user, own=detached: user is not own)
+
+
+def _differentiate_copies(graph: fx.Graph) -> None:
+    """Says by other operators what aten::copy does, of which PyTorch 2.11 has no gradient."""
+    for node in graph.find_nodes(op="call_function", target=torch.ops.aten.copy.default):
+        destination, source = node.args[:2]
+        dtype = node.meta["val"].dtype
+        with graph.inserting_before(node):
+            converted = graph.call_function(
+                torch.ops.aten._to_copy.default, (source,), {"dtype": dtype}
+            )
+            converted.meta["val"] = source.meta["val"].to(dtype)
+            expanded = graph.call_function(
+                torch.ops.aten.expand_as.default, (converted, destination)
+            )
+        expanded.meta.update(node.meta)
+        node.replace_all_uses_with(expanded)
+        graph.erase_node(node)
+
+
+@contextlib.contextmanager
+def _refusing_own_gradients() -> Iterator[None]:
+    """Refuses gradients that are written in Python: torch.export records forward calls alone."""
+
+    def refuse(what: str) -> NoReturn:
+        raise NotExportable(
+            f"expected a module whose gradient is that of its operators, got one with {what}, "
+            "which torch.export does not record; leave that part out of the module, or make it an "
+            "operator with a gradient by torch.library.custom_op"
+        )
+
+    own_apply, own_hook = torch.autograd.Function.__dict__["apply"], torch.Tensor.register_hook
+
+    def apply(cls: Any, *args: Any, **keywords: Any) -> Any:
+        if not cls.__module__.startswith("torch."):
+            refuse(f"the torch.autograd.Function {cls.__name__}")
+        return own_apply.__get__(None, cls)(*args, **keywords)
+
+    torch.autograd.Function.apply = classmethod(apply)
+    torch.Tensor.register_hook = lambda self, hook: refuse("Tensor.register_hook()")
+    try:
+        yield
+    finally:
+        torch.autograd.Function.apply = own_apply
+        torch.Tensor.register_hook = own_hook
+
+
+def _keep_results(signature: Any, graph: fx.Graph) -> None:
+    """Leaves the buffers that a call changes, and the module's results, as results of the graph.
+
+    What a module writes to its inputs is its own affair; a parameter is the optimizer's.
+    """
+    (output,) = graph.find_nodes(op="output")
+    kept = []
+    for spec, result in zip(signature.output_specs, output.args[0], strict=True):
+        if spec.kind.name == "PARAMETER_MUTATION":
+            raise NotExportable(
+                f"expected a module that changes buffers alone, got one that writes the parameter "
+                f"{spec.target!r}; make it a buffer, or change it outside of the module"
+            )
+        if spec.kind.name != "USER_INPUT_MUTATION":
+            kept.append(result)
+    output.args = (tuple(kept),)
 
 
 def _merge_shared(graph: fx.Graph, tensors: Mapping[str, torch.Tensor]) -> None:
@@ -269,7 +354,12 @@ def export_module(
     exported, trains = module, True
     if isinstance(module, nn.Module):
         trains = module.training
-        exported = torch.export.export(module, tuple(example_inputs), dynamic_shapes=dynamic_shapes)
+        with _refusing_own_gradients():
+            exported = torch.export.export(
+                module, tuple(example_inputs), dynamic_shapes=dynamic_shapes
+            )
+    _keep_from_gradients(exported.graph)
+    exported.graph_module.recompile()
     exported = exported.run_decompositions({})
     signature, graph = exported.graph_signature, exported.graph
     places = {
@@ -290,6 +380,8 @@ def export_module(
     state = {**exported.constants, **exported.state_dict}
     _merge_shared(graph, {node: state[name] for node, name in targets.items()})
     _allow_other_strides(graph)
+    _differentiate_copies(graph)
+    _keep_results(signature, graph)
     exported.graph_module.recompile()
     needs = []
     for node in _placeholders(graph):
@@ -308,23 +400,32 @@ def export_module(
             needs.append(value.is_floating_point() or value.is_complex())
     calls, results = _calls(graph), _results(graph)
     tensors = [result for result in results if isinstance(result, fx.Node)]
+    if any(map(is_number, tensors)):
+        raise NotExportable("expected results that are tensors, got a size; leave it out")
     write = functools.partial(write_program, ranges=exported.range_constraints, narrows=narrows)
     evaluation = write(_placeholders(graph), calls, tensors)
     is_random = any(map(is_random_node, calls))
     first = len(results) - exported.call_spec.out_spec.num_leaves
+    changed_buffers = list(signature.buffers_to_mutate.values())
+    changed = {
+        name for name, buffer in signature.inputs_to_buffers.items() if buffer in changed_buffers
+    }
     return ModulePrograms(
         parameters=values["parameter"],
         buffers=values["buffer"],
         constants=values["constant"],
-        changed_buffers=list(signature.buffers_to_mutate.values()),
+        changed_buffers=changed_buffers,
         evaluation=evaluation,
-        training=trace_training(exported.graph_module, needs, write, saves=is_random or trains),
+        training=trace_training(
+            exported.graph_module, needs, changed, write, saves=is_random or trains or bool(changed)
+        ),
         is_random=is_random,
         in_spec=exported.call_spec.in_spec,
         out_spec=exported.call_spec.out_spec,
         constant_results=[
             ... if isinstance(result, fx.Node) else result for result in results[first:]
         ],
+        trains=trains,
     )
 
 
@@ -336,9 +437,12 @@ def export_both(
 ) -> tuple[ModulePrograms, ModulePrograms]:
     """The programs of a module in evaluation and in training mode, in which it stays as it was."""
     modes = [(one, one.training) for one in module.modules()]
+    # As it is, with parts that may be in the other mode; then all of it in the other mode.
+    own = export_module(module, example_inputs, dynamic_shapes, narrows)
     try:
-        training = export_module(module.train(), example_inputs, dynamic_shapes, narrows)
-        return export_module(module.eval(), example_inputs, dynamic_shapes, narrows), training
+        module.train(not own.trains)
+        other = export_module(module, example_inputs, dynamic_shapes, narrows)
     finally:
         for one, was_training in modes:
             one.training = was_training
+    return (other, own) if own.trains else (own, other)

@@ -199,8 +199,8 @@ class ProgramWriter:
         target = node.target
         if not isinstance(target, torch._ops.OpOverload):
             raise NotExportable(
-                f"expected operators of PyTorch's dispatcher, got {target}, which is a function "
-                "of Python's"
+                "expected operators of PyTorch's dispatcher, and sizes that follow from those of "
+                f"the inputs, got {getattr(target, '__name__', target)}() of Python's"
             )
         name = target.name().removesuffix(".default")
         arguments = [*map(self._argument, node.args)]

@@ -66,10 +66,14 @@ def flatten_source(name: str, in_spec: Any) -> str:
     )
 
 
+def _constant(value: Any) -> str:
+    return repr(value).replace("inf", "1e999")  # which is infinite too
+
+
 def unflatten_source(name: str, out_spec: Any, constants: list[Any]) -> str:
     """A function from a tuple of tensors to what a module returns."""
     places = iter(range(len(constants)))
     leaves = iter(
-        [f"r[{next(places)}]" if constant is ... else repr(constant) for constant in constants]
+        [f"r[{next(places)}]" if constant is ... else _constant(constant) for constant in constants]
     )
     return f"def {name}(r):\n    return {made_of(out_spec, leaves)}\n"
