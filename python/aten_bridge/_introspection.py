@@ -143,8 +143,13 @@ class Description(NamedTuple):
         return cls(
             # Names that are not UTF-8 are refused where they are needed.
             inputs=[
-                Parameter(as_text(os.fsencode(name)), InputKind(kind), is_optional)
-                for name, kind, is_optional in fields["inputs"]
+                # A list is always there; what may be None are its tensors.
+                Parameter(
+                    as_text(os.fsencode(name)),
+                    InputKind(kind),
+                    may_be_none and kind != InputKind.TENSORS,
+                )
+                for name, kind, may_be_none in fields["inputs"]
             ],
             outputs=fields["outputs"],
             has_meta=fields["meta"],

@@ -933,3 +933,12 @@ def test_gradients_of_operators_that_return_their_argument(name):
     for _ in range(2):
         gradient = ms.grad(lambda x: (function(x, *more) * x).sum())(x)
         assert gradient.asnumpy().tolist() == [3, -4]
+
+
+def test_a_list_whose_tensors_may_be_none_is_not_left_out():
+    ms.set_context(mode=ms.PYNATIVE_MODE)
+    with pytest.raises(ValueError, match="aten::index") as error:
+        operator("aten::index")(False)
+    assert str(error.value).startswith(
+        "aten::index.Tensor: at least one index must be provided (inferring from input 0: bool "
+    )
