@@ -455,6 +455,7 @@ class Call {
 /// Puts a task into one of MindSpore's queues, which take those of one thread at a time (2.10).
 void push(const mindspore::AsyncRQueuePtr& queue, std::mutex& mutex,
           const std::shared_ptr<Task>& task) {
+  const Unlocked unlocked;  // a full queue may wait for the lock
   const std::lock_guard<std::mutex> guard(mutex);
   queue->Push(task);
 }
@@ -873,11 +874,8 @@ class Caller {
             promise->SetException(exception);
           }
         });
-    {
-      const py::gil_scoped_release released;  // a full queue may wait for the lock
-      static std::mutex mutex;
-      push(queue, mutex, task);
-    }
+    static std::mutex mutex;
+    push(queue, mutex, task);
     return one_or_tuple(results);
   }
 
