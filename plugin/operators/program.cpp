@@ -4,6 +4,8 @@
 
 #include "program.h"
 
+#include "operator_schema.h"
+
 #include <ATen/ScalarOps.h>
 #include <ATen/ops/empty.h>
 #include <c10/core/MemoryFormat.h>
@@ -77,19 +79,23 @@ std::optional<int64_t> number_of_word(c10::TypeKind type, const Literal& literal
   return std::nullopt;
 }
 
+/// "float32 [8, any]".
+[[gnu::cold]] std::string form_text(const Form& form, const std::vector<int64_t>& symbols) {
+  std::string text = join({dtype_name(form.dtype), " ["});
+  for (const Expression& size : form.sizes) {
+    const int64_t wanted = as_int(size.evaluate(symbols));
+    text += text.back() == '[' ? "" : ", ";
+    text += wanted < 0 ? "any" : join({wanted});
+  }
+  return text + "]";
+}
+
 /// A number as the dispatcher takes it.
 c10::IValue as_value(const Number& number, bool is_float) {
   return is_float ? c10::IValue(number.as_double()) : c10::IValue(as_int(number));
 }
 at::Scalar as_scalar(const Number& number) {
   return number.is_int ? at::Scalar(number.integer) : at::Scalar(number.real);
-}
-
-/// As PyTorch makes a tensor of a Python number: it does not decide a result's dtype.
-at::Tensor wrapped(const at::Scalar& number) {
-  at::Tensor tensor = c10::scalar_to_tensor(number);
-  tensor.unsafeGetTensorImpl()->set_wrapped_number(true);
-  return tensor;
 }
 
 }  // namespace
@@ -139,11 +145,7 @@ class Program::Builder {
   }
 
   static c10::OperatorHandle find_operator(const Call& call) {
-    const std::size_t dot = call.operator_name.find('.', call.operator_name.find("::") + 2);
-    const std::string name = call.operator_name.substr(0, dot);
-    const std::string overload =
-        dot == std::string::npos ? std::string() : call.operator_name.substr(dot + 1);
-    const auto handle = c10::Dispatcher::singleton().findSchema({name, overload});
+    const auto handle = find_overload(call.operator_name);
     if (!handle.has_value()) {
       raise_in_line(call.line,
                     join({"expected an operator of PyTorch's dispatcher, got ", call.operator_name,
@@ -197,8 +199,7 @@ class Program::Builder {
                             call.operator_name, ", which returns ", result.type()->str()}));
       }
     }
-    if (call.unpacks != (is_list && call.unpacks) ||
-        (!call.unpacks && call.results.size() != returns.size())) {
+    if (call.unpacks ? !is_list : call.results.size() != returns.size()) {
       raise_in_line(call.line, join({"expected the ", returns.size(), " results of ",
                                      call.operator_name, ", got ", call.results.size(),
                                      call.unpacks ? " elements of a list" : ""}));
@@ -215,8 +216,12 @@ class Program::Builder {
       raise_in_line(call.line, join({"expected the argument '", argument.name(), "' of ",
                                      call.operator_name, ", got none"}));
     }
+    return constant(*argument.default_value());
+  }
+
+  static Source constant(c10::IValue value) {
     Source source;
-    source.constant = *argument.default_value();
+    source.constant = std::move(value);
     return source;
   }
 
@@ -246,11 +251,11 @@ class Program::Builder {
 
   Source single(const Call& call, const c10::Argument& argument, const c10::TypePtr& type,
                 const Literal& literal) const {
-    Source source;
     switch (type->kind()) {
       case c10::TypeKind::TensorType:
       case c10::TypeKind::ListType:
         if (literal.kind == Literal::Kind::kValue) {
+          Source source;
           source.form = Source::Form::kValue;
           source.value = find_value(call.line, literal.text, !is_tensor(type));
           return source;
@@ -259,8 +264,7 @@ class Program::Builder {
           return number(literal, Type::kTensor);
         }
         if (is_tensor(type) && literal.kind == Literal::Kind::kBool) {
-          source.constant = wrapped(at::Scalar(literal.flag));
-          return source;
+          return constant(at::native::wrapped_scalar_tensor(literal.flag));
         }
         break;
       case c10::TypeKind::IntType:
@@ -269,16 +273,14 @@ class Program::Builder {
           return number(literal, Type::kInt);
         }
         if (literal.kind == Literal::Kind::kBool) {
-          source.constant = static_cast<int64_t>(literal.flag);
-          return source;
+          return constant(static_cast<int64_t>(literal.flag));
         }
         break;
       case c10::TypeKind::ScalarTypeType:
       case c10::TypeKind::LayoutType:
       case c10::TypeKind::MemoryFormatType:
         if (const auto value = number_of_word(type->kind(), literal)) {
-          source.constant = *value;
-          return source;
+          return constant(*value);
         }
         break;
       case c10::TypeKind::FloatType:
@@ -292,27 +294,23 @@ class Program::Builder {
           return number(literal, Type::kScalar);
         }
         if (literal.kind == Literal::Kind::kBool) {
-          source.constant = literal.flag;
-          return source;
+          return constant(literal.flag);
         }
         break;
       case c10::TypeKind::BoolType:
       case c10::TypeKind::SymBoolType:
         if (literal.kind == Literal::Kind::kBool) {
-          source.constant = literal.flag;
-          return source;
+          return constant(literal.flag);
         }
         break;
       case c10::TypeKind::StringType:
         if (literal.kind == Literal::Kind::kText) {
-          source.constant = literal.text;
-          return source;
+          return constant(literal.text);
         }
         break;
       case c10::TypeKind::DeviceObjType:
         if (literal.kind == Literal::Kind::kWord && literal.text == "cpu") {
-          source.constant = c10::Device(at::kCPU);
-          return source;
+          return constant(c10::Device(at::kCPU));
         }
         break;
       default:
@@ -326,11 +324,7 @@ class Program::Builder {
     source.form = Source::Form::kNumber;
     source.type = type;
     source.number = literal.number;
-    if (literal.number.is_constant()) {
-      source.constant = value_of(source, {});
-      source.form = Source::Form::kConstant;
-    }
-    return source;
+    return literal.number.is_constant() ? constant(value_of(source, {})) : source;
   }
 
   Source list_of(const Call& call, const c10::Argument& argument, const c10::TypePtr& type,
@@ -359,9 +353,7 @@ class Program::Builder {
         for (const Source& each : source.elements) {
           flags.push_back(each.constant.toBool());
         }
-        source.constant = std::move(flags);
-        source.elements.clear();
-        return source;
+        return constant(std::move(flags));
       }
       case c10::TypeKind::NumberType: {
         c10::List<at::Scalar> scalars;
@@ -371,9 +363,7 @@ class Program::Builder {
           }
           scalars.push_back(each.constant.toScalar());
         }
-        source.constant = std::move(scalars);
-        source.elements.clear();
-        return source;
+        return constant(std::move(scalars));
       }
       default:
         refuse(call, argument);
@@ -417,7 +407,7 @@ class Program::Builder {
       case Type::kScalar:
         return as_scalar(number);
       case Type::kTensor:
-        return wrapped(as_scalar(number));
+        return at::native::wrapped_scalar_tensor(as_scalar(number));
       default:
         return as_value(number, source.type == Type::kFloat);
     }
@@ -453,16 +443,12 @@ std::vector<int64_t> Program::bind(at::TensorList inputs) const {
     const at::Tensor& input = inputs[i];
     bool fits = input.defined() && input.scalar_type() == scalar_type(form.dtype) &&
                 input.dim() == static_cast<int64_t>(form.sizes.size());
-    std::string expected = join({dtype_name(form.dtype), " ["});
-    for (std::size_t d = 0; d < form.sizes.size(); ++d) {
-      const int64_t wanted = as_int(form.sizes[d].evaluate(symbols));
-      fits = fits && input.size(static_cast<int64_t>(d)) == wanted;
-      expected += d == 0 ? "" : ", ";
-      expected += wanted < 0 ? "any" : join({wanted});
+    for (std::size_t d = 0; fits && d < form.sizes.size(); ++d) {
+      fits = input.size(static_cast<int64_t>(d)) == as_int(form.sizes[d].evaluate(symbols));
     }
     if (!fits) {
-      report.add(Status::kShape,
-                 {"%", form.value, ": expected ", expected, "], got ", detail::tensor_text(input)});
+      report.add(Status::kShape, {"%", form.value, ": expected ", form_text(form, symbols),
+                                  ", got ", detail::tensor_text(input)});
     }
   }
   for (std::size_t i = 0; i < symbols.size(); ++i) {

@@ -35,7 +35,7 @@ class Program {
   std::vector<at::Tensor> infer(at::TensorList inputs) const;
 
  private:
-  enum class Type : std::uint8_t { kInt, kFloat, kBool, kScalar, kTensor, kOther };
+  enum class Type : std::uint8_t { kInt, kFloat, kScalar, kTensor };
 
   /// An argument: a constant, a value, a number that depends on sizes, or a list of such.
   struct Source {
@@ -53,8 +53,7 @@ class Program {
     c10::IValue constant;
     std::size_t value = 0;
     bool is_last_use = false;
-    bool may_be_undefined = false;
-    Type type = Type::kOther;  // the type that a number is given as
+    Type type = Type::kInt;  // the type that a number is given as
     Expression number;
     std::vector<Source> elements;
   };

@@ -24,9 +24,7 @@ from aten_bridge._library import Library, open_library
 from aten_bridge._places import compiled_library
 from aten_bridge._text import closest, did_you_mean, format_value, or_list
 
-OPERATOR_ATTRIBUTE = (
-    "aten_bridge_operator"  # kOperatorAttribute of plugin/operators/operator_text.h
-)
+_ATTRIBUTE = "aten_bridge_operator"  # kOperatorAttribute of plugin/operators/operator_text.h
 _NAME = "aten_bridge_operators.so"
 
 
@@ -213,20 +211,41 @@ def _fits(value: Any, type_: AttributeType) -> bool:
     return encoded is not None and (encoded[0] in _LETTERS[type_] or encoded == "I")
 
 
-class OperatorFunction(Function):
+class TextFunction(Function):
+    """A kernel of the library of operators: one text names it, with its attributes."""
+
+    # MindSpore 2.10 has other hooks for one result than for several.
+    symbols = ("AtenOperator", "AtenOperators")
+
+    def __init__(self, library: Library, name: str, description: Description):
+        symbol = self.symbols[description.gives_tuple]
+        infer = text_function(library, "aten_bridge_operator_infer")
+        super().__init__(library, name, name, symbol, description, infer)
+
+    @staticmethod
+    def describe(library: Library, marshalled: str) -> Description:
+        """What the kernel of a text is. Raises ImportError."""
+        return Description.read(json.loads(_ask(library, "describe", marshalled)))
+
+    def _question(self, marshalled: str) -> _introspection.Question:
+        return lambda inputs, count: _introspection.ask(
+            self._infer, marshalled.encode(), inputs, count
+        )
+
+    def carried(self, attributes: dict[str, Any]) -> dict[str, Any]:
+        return {_ATTRIBUTE: self.marshal(attributes)}
+
+
+class OperatorFunction(TextFunction):
     """An operator, or its gradient, as a kernel."""
 
     maker = "operator"
-    # MindSpore 2.10 has other hooks for one result than for several.
-    symbols = ("AtenOperator", "AtenOperators")
 
     def __init__(
         self, library: Library, overload: Overload, host: Host, task: Task, description: Description
     ):
         """Use `open_operator`."""
-        name, symbol = overload.name, self.symbols[description.gives_tuple]
-        infer = text_function(library, "aten_bridge_operator_infer")
-        super().__init__(library, name, name, symbol, description, infer)
+        super().__init__(library, overload.name, description)
         self.overload, self.host, self.task = overload, host, task
         self.schema = overload.schema
 
@@ -247,11 +266,6 @@ class OperatorFunction(Function):
     def _instead_of_pytorch(self) -> str:
         return f", or give {self.host.results}"
 
-    def _question(self, marshalled: str) -> _introspection.Question:
-        return lambda inputs, count: _introspection.ask(
-            self._infer, marshalled.encode(), inputs, count
-        )
-
     # ===--- attributes: one for all, so that floats are exact and no name is taken ---===
 
     def marshal(self, attributes: Mapping[str, Any], is_exact: bool = True) -> str:
@@ -260,9 +274,6 @@ class OperatorFunction(Function):
             if value is not None:
                 parts += [name, operator_text(value)]
         return str.__str__(Strings(parts))
-
-    def carried(self, attributes: dict[str, Any]) -> dict[str, Any]:
-        return {OPERATOR_ATTRIBUTE: self.marshal(attributes)}
 
     def check_attributes(self, given: Mapping[str, Any], host: Host) -> dict[str, Any]:
         attributes = host.plain_values(given)
@@ -334,8 +345,7 @@ def open_operator(
     function = OperatorFunction(library, overload, host, task, description)
     if faults := function.attribute_faults(dict(attributes)):
         raise TypeError(function.faults_text(faults))
-    text = _ask(library, "describe", function.marshal(attributes))
-    description = Description.read(json.loads(text))
+    description = function.describe(library, function.marshal(attributes))
     description = description._replace(has_side_effect=overload.is_random, changes_state=False)
     return OperatorFunction(library, overload, host, task, description)
 

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import torch
 
 from aten_bridge.jax._host import HOST
-from aten_bridge.jax._operator import Kernel
+from aten_bridge.jax._operator import Kernel, conjugate
 from aten_bridge.program import ModulePrograms, export_both
 from aten_bridge.program._kernel import program_kernel
 from aten_bridge.program._trees import children, flatten_source, unflatten_source
@@ -22,10 +22,6 @@ def _to_jax(tensor: torch.Tensor) -> jax.Array:
     if tensor.dtype == torch.bfloat16:
         return jnp.asarray(tensor.float().numpy(), dtype=jnp.bfloat16)
     return jnp.array(tensor.numpy(), copy=True)
-
-
-def _conjugate(array: jax.Array) -> jax.Array:
-    return jnp.conj(array) if jnp.iscomplexobj(array) else array
 
 
 def _tuple_of(kernel: Kernel) -> Callable[..., tuple[jax.Array, ...]]:
@@ -55,8 +51,8 @@ def _step(programs: ModulePrograms) -> Callable[..., tuple[jax.Array, ...]]:
     def differentiate(residuals: Any, douts: Sequence[jax.Array]) -> tuple[Any, ...]:
         inputs, kept, arrays = residuals
         # PyTorch's gradients of complex numbers are the conjugates of JAX's.
-        given = (_conjugate(douts[i]) for i in training.tangents)
-        found = map(_conjugate, backward(*inputs, *kept, *given))
+        given = (conjugate(douts[i]) for i in training.tangents)
+        found = map(conjugate, backward(*inputs, *kept, *given))
         gradients: list[Any] = [None] * len(arrays)  # integers and frozen weights have zeros
         for gradient, i in zip(found, training.gradients, strict=True):
             gradients[i] = gradient
@@ -73,14 +69,12 @@ def make_module(
         source, example_inputs, shapes, narrows=not jax.config.jax_enable_x64
     )
     namespace: dict[str, Any] = {}
-    exec(flatten_source("flatten", training.in_spec), namespace)
-    steps = {}
+    exec(flatten_source(training.in_spec), namespace)
+    flatten, steps = namespace["flatten"], {}
     for trains, programs in ((False, evaluation), (True, training)):
-        made = unflatten_source("unflatten", programs.out_spec, programs.constant_results)
-        own: dict[str, Any] = {}
-        exec(made, own)
+        exec(unflatten_source(programs.out_spec, programs.constant_results), namespace)
         constants = tuple(map(_to_jax, programs.constants.values()))
-        steps[trains] = programs, constants, _step(programs), own["unflatten"]
+        steps[trains] = programs, constants, _step(programs), namespace["unflatten"]
     input_count = len(children(children(training.in_spec)[0]))
 
     def apply(
@@ -97,7 +91,7 @@ def make_module(
             *(params[name] for name in programs.parameters),
             *(buffers[name] for name in programs.buffers),
             *constants,
-            *namespace["flatten"](*inputs),
+            *flatten(*inputs),
         )
         changed = len(programs.changed_buffers)
         returned = unflatten(results[changed:])

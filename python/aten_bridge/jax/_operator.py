@@ -237,7 +237,7 @@ class Kernel:
         left = map(jnp.asarray, arrays)  # numbers come as numbers
         given = [None if text == "none" else next(left) for text in texts]
         of_outputs = [
-            _conjugate(cotangent)
+            conjugate(cotangent)
             if cotangent.dtype != jax.dtypes.float0
             else jnp.zeros(output.shape, output.dtype)
             for output, cotangent in zip(outputs, cotangents, strict=True)
@@ -306,7 +306,7 @@ def _made_again(
     return Kernel(open_model(full_name, attributes, grad, effect), *rest)
 
 
-def _conjugate(array: Any) -> Any:
+def conjugate(array: Any) -> Any:
     """From JAX's convention of complex gradients to PyTorch's, and back."""
     return jnp.conj(array) if jnp.issubdtype(array.dtype, jnp.complexfloating) else array
 
@@ -316,6 +316,6 @@ def _cotangent(array: Any, result: Any) -> Any:
     if not jnp.issubdtype(array.dtype, jnp.inexact):
         return np.zeros(array.shape, jax.dtypes.float0)
     if result is not None:
-        return _conjugate(result)
+        return conjugate(result)
     (zeros, _), _ = make_alike((jnp.zeros(array.shape, array.dtype), array))
     return zeros

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import mindspore as ms
@@ -57,23 +57,31 @@ def _step_kernel(training: Training, input_count: int, is_random: bool) -> Kerne
     return Kernel(program_kernel(HOST, training.forward, bprop, is_random))
 
 
-class _Mode:
-    """What runs in one of the two modes of a module."""
+def _make_run(programs: ModulePrograms, kept: int) -> Callable:
+    """What a call does in one of the two modes; `kept` weights and buffers are given to it."""
+    arguments, _ = children(programs.in_spec)
+    input_count = kept + len(programs.constants) + arguments.num_leaves
+    if programs.training is None:
+        kernel = Kernel(program_kernel(HOST, programs.evaluation, None, programs.is_random))
+    else:
+        kernel = _step_kernel(programs.training, input_count, programs.is_random)
+    gives_tuple = kernel._model.description.gives_tuple
+    constants = tuple(map(_to_mindspore, programs.constants.values()))
+    names = list(programs.buffers)
+    changed = tuple(names.index(name) for name in programs.changed_buffers)
+    first, end = len(changed), programs.result_count
+    source = unflatten_source(programs.out_spec, programs.constant_results)
+    unflatten = run_source(source)["unflatten"]
 
-    def __init__(self, programs: ModulePrograms, input_count: int):
-        names = list(programs.buffers)
-        self.changed = tuple(names.index(name) for name in programs.changed_buffers)
-        self.count = programs.result_count
-        if programs.training is None:
-            self.kernel = Kernel(
-                program_kernel(HOST, programs.evaluation, None, programs.is_random)
-            )
-        else:
-            self.kernel = _step_kernel(programs.training, input_count, programs.is_random)
-        sources = unflatten_source("unflatten", programs.out_spec, programs.constant_results)
-        self.unflatten = run_source(sources)["unflatten"]
-        self.constants = tuple(map(_to_mindspore, programs.constants.values()))
-        self.gives_tuple = self.kernel._model.description.gives_tuple
+    def run(weights, buffers, inputs):
+        results = kernel(*weights, *buffers, *constants, *inputs)
+        if not gives_tuple:
+            results = (results,)
+        for i, place in enumerate(changed):
+            ops.assign(buffers[place], results[i])
+        return unflatten(results[first:end])
+
+    return run
 
 
 class Module(nn.Cell):
@@ -84,37 +92,16 @@ class Module(nn.Cell):
         super().__init__()
         self.weights = _parameters(training.parameters, trains=True)
         self.buffers_of_module = _parameters(training.buffers, trains=False)
-        self.flatten = run_source(flatten_source("flatten", training.in_spec))["flatten"]
+        self.flatten = run_source(flatten_source(training.in_spec))["flatten"]
         kept = len(self.weights) + len(self.buffers_of_module)
-        arguments, _ = children(training.in_spec)
-        for name, programs in (("evaluation", evaluation), ("training", training)):
-            mode = _Mode(programs, kept + len(programs.constants) + arguments.num_leaves)
-            setattr(self, f"{name}_constants", mode.constants)
-            setattr(self, f"{name}_kernel", mode.kernel)
-            setattr(self, f"{name}_changed", mode.changed)
-            setattr(self, f"{name}_count", mode.count)
-            setattr(self, f"{name}_unflatten", mode.unflatten)
-            setattr(self, f"{name}_gives_tuple", mode.gives_tuple)
+        self.evaluate = _make_run(evaluation, kept)
+        self.train_once = _make_run(training, kept)
 
     def construct(self, *inputs: Any) -> Any:
         flat = self.flatten(*inputs)
         if self.training:
-            flat = (*self.weights, *self.buffers_of_module, *self.training_constants, *flat)
-            results = self.training_kernel(*flat)
-            if not self.training_gives_tuple:
-                results = (results,)
-            for i, place in enumerate(self.training_changed):
-                ops.assign(self.buffers_of_module[place], results[i])
-            results = results[len(self.training_changed) : self.training_count]
-            return self.training_unflatten(results)
-        flat = (*self.weights, *self.buffers_of_module, *self.evaluation_constants, *flat)
-        results = self.evaluation_kernel(*flat)
-        if not self.evaluation_gives_tuple:
-            results = (results,)
-        for i, place in enumerate(self.evaluation_changed):
-            ops.assign(self.buffers_of_module[place], results[i])
-        results = results[len(self.evaluation_changed) : self.evaluation_count]
-        return self.evaluation_unflatten(results)
+            return self.train_once(self.weights, self.buffers_of_module, flat)
+        return self.evaluate(self.weights, self.buffers_of_module, flat)
 
 
 def make_module(source: torch.nn.Module, example_inputs: Sequence[Any], shapes: Any) -> Module:

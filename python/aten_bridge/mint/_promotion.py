@@ -49,7 +49,7 @@ def common(dtypes, ndims):
 def in_common(tensors):
     """Tensors of one dtype."""
     dtypes = [tensor.dtype for tensor in tensors]
-    if not dtypes.count(dtypes[0]) < len(dtypes):
+    if dtypes.count(dtypes[0]) == len(dtypes):
         return tensors
     dtype = common(tuple(dtypes), tuple([tensor.ndim for tensor in tensors]))
     if dtype is None:

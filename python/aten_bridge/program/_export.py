@@ -15,7 +15,13 @@ from typing import Any, NamedTuple, NoReturn
 import torch
 from torch import fx, nn
 
-from aten_bridge.program._text import NotExportable, is_number, memory_order, write_program
+from aten_bridge.program._text import (
+    NotExportable,
+    bare_symbols,
+    is_number,
+    memory_order,
+    write_program,
+)
 
 Writer = Callable[..., str]  # write_program(), with what is the same for all of a module
 
@@ -23,15 +29,13 @@ Writer = Callable[..., str]  # write_program(), with what is the same for all of
 class Training(NamedTuple):
     """The programs of a training step.
 
-    The forward program's outputs are those of the evaluation's and `saved` more; the backward
-    program's inputs are the forward program's inputs `inputs`, its outputs `outputs`, of which the
-    saved ones are counted behind the others, and gradients of its outputs `tangents`. Its outputs
-    are the gradients of the inputs `gradients`.
+    The forward program's outputs are those of the evaluation's and what it saves; the backward
+    program's inputs are the forward program's inputs `inputs`, its outputs `outputs`, and gradients
+    of its outputs `tangents`. Its outputs are the gradients of the inputs `gradients`.
     """
 
     forward: str
     backward: str
-    saved: int
     inputs: list[int]
     outputs: list[int]
     tangents: list[int]
@@ -55,7 +59,6 @@ class ModulePrograms(NamedTuple):
     in_spec: Any  # PyTorch's tree of the arguments, (args, kwargs)
     out_spec: Any
     constant_results: list[Any]  # for each leaf: a number or a text, or ... for a tensor
-    trains: bool  # the mode of the module
 
     @property
     def result_count(self) -> int:
@@ -127,21 +130,21 @@ def trace_training(
         _placeholders(joint.graph), _placeholders(graph_module.graph), strict=False
     ):
         node._rename(original.name)  # by which errors tell inputs
-    return _split(joint.graph, has_gradient, needs, changed, write, saves)
+    return _split(joint.graph, has_gradient, len(needs), changed, write, saves)
 
 
 def _split(
     graph: fx.Graph,
     has_gradient: Sequence[bool],
-    needs: Sequence[bool],
+    input_count: int,
     changed: Set[str],
     write: Writer,
     saves: bool,
 ) -> Training:
-    placeholders, input_count = _placeholders(graph), len(needs)
+    placeholders = _placeholders(graph)
     primals, tangents = placeholders[:input_count], placeholders[input_count:]
     results = [_without_clone(result) for result in _results(graph)[: len(has_gradient)]]
-    gradients = list(_results(graph)[len(has_gradient) :])
+    gradients = _results(graph)[len(has_gradient) :]  # None for inputs that need none
 
     forward = _ancestors(results)
     saved: dict[fx.Node, None] = {}  # in order
@@ -168,10 +171,12 @@ def _split(
     outputs = [*(None if node in kept else node for node in results), *kept]
     of_primals = [i for i, node in enumerate(primals) if node in backward - saved.keys()]
     of_outputs = [i for i, node in enumerate(outputs) if node in saved and node not in outputs[:i]]
-    bound = _bare_symbols([primals[i] for i in of_primals] + list(saved) + tangents)
+    given = [primals[i] for i in of_primals] + list(saved) + tangents
+    bound = {symbol for node in given for symbol in bare_symbols(node.meta["val"])}
     for i, primal in enumerate(primals):  # sizes that no other value tells
-        if i not in of_primals and _bare_symbols([primal]) - bound:
-            bound |= _bare_symbols([primal])
+        own = bare_symbols(primal.meta["val"])
+        if i not in of_primals and own - bound:
+            bound |= own
             of_primals.append(i)
     inputs = [primals[i] for i in of_primals] + [outputs[i] for i in of_outputs] + tangents
     calls = [node for node in _calls(graph) if node in backward and node not in saved]
@@ -183,24 +188,15 @@ def _split(
             stored_outputs=kept,
         ),
         backward=write(inputs, calls, found, stored_inputs=kept),
-        saved=len(kept),
         inputs=of_primals,
         outputs=of_outputs,
         tangents=[i for i, has in enumerate(has_gradient) if has],
         gradients=[
             i
-            for i, gradient in zip(
-                range(input_count) if len(gradients) == input_count else _places(needs),
-                gradients,
-                strict=True,
-            )
+            for i, gradient in zip(range(input_count), gradients, strict=True)
             if gradient is not None
         ],
     )
-
-
-def _places(flags: Sequence[bool]) -> list[int]:
-    return [i for i, flag in enumerate(flags) if flag]
 
 
 def _without_clone(node: fx.Node) -> fx.Node:
@@ -227,15 +223,6 @@ def _ancestors(nodes: Sequence[fx.Node]) -> set[fx.Node]:
     # What is taken out of several is part of the call.
     taken = [user for node in found for user in node.users if user.target is operator.getitem]
     return found.union(taken)
-
-
-def _bare_symbols(nodes: Sequence[fx.Node]) -> set[str]:
-    return {
-        size.node.expr.name
-        for node in nodes
-        for size in node.meta["val"].shape
-        if not isinstance(size, int) and size.node.expr.is_Symbol
-    }
 
 
 # ===--- modules ---===
@@ -340,8 +327,8 @@ def _merge_shared(graph: fx.Graph, tensors: Mapping[str, torch.Tensor]) -> None:
 
 
 def export_module(
-    module: nn.Module | torch.export.ExportedProgram,
-    example_inputs: Sequence[Any] | None,
+    module: nn.Module,
+    example_inputs: Sequence[Any],
     dynamic_shapes: Any = None,
     narrows: bool = False,
 ) -> ModulePrograms:
@@ -351,46 +338,35 @@ def export_module(
 
     Raises what torch.export raises, and NotExportable.
     """
-    exported, trains = module, True
-    if isinstance(module, nn.Module):
-        trains = module.training
-        with _refusing_own_gradients():
-            exported = torch.export.export(
-                module, tuple(example_inputs), dynamic_shapes=dynamic_shapes
-            )
+    with _refusing_own_gradients():
+        exported = torch.export.export(module, tuple(example_inputs), dynamic_shapes=dynamic_shapes)
     _keep_from_gradients(exported.graph)
     exported.graph_module.recompile()
     exported = exported.run_decompositions({})
     signature, graph = exported.graph_signature, exported.graph
-    places = {
-        name: kind
-        for kind, names in (
-            ("parameter", signature.inputs_to_parameters),
-            ("buffer", signature.inputs_to_buffers),
-            ("constant", signature.inputs_to_lifted_tensor_constants),
+    parameters, buffers, constants = {}, {}, {}
+    kept = {  # by the name of an input: where its value is kept, and by what name
+        node: (values, name)
+        for values, names in (
+            (parameters, signature.inputs_to_parameters),
+            (buffers, signature.inputs_to_buffers),
+            (constants, signature.inputs_to_lifted_tensor_constants),
         )
-        for name in names
+        for node, name in names.items()
     }
-    values = {"parameter": {}, "buffer": {}, "constant": {}}
-    targets = (
-        signature.inputs_to_parameters
-        | signature.inputs_to_buffers
-        | signature.inputs_to_lifted_tensor_constants
-    )
     state = {**exported.constants, **exported.state_dict}
-    _merge_shared(graph, {node: state[name] for node, name in targets.items()})
+    _merge_shared(graph, {node: state[name] for node, (_, name) in kept.items()})
     _allow_other_strides(graph)
     _differentiate_copies(graph)
     _keep_results(signature, graph)
     exported.graph_module.recompile()
     needs = []
     for node in _placeholders(graph):
-        kind = places.get(node.name)
         value = node.meta["val"]
-        if kind is not None:
-            name = targets[node.name]
-            values[kind][name] = state[name]
-            needs.append(kind == "parameter" and state[name].requires_grad)
+        if node.name in kept:
+            values, name = kept[node.name]
+            values[name] = state[name]
+            needs.append(values is parameters and state[name].requires_grad)
         elif not isinstance(value, torch.Tensor):
             raise NotExportable(
                 f"expected tensors as inputs of the module, got {value!r} as {node.name!r}; give "
@@ -411,13 +387,17 @@ def export_module(
         name for name, buffer in signature.inputs_to_buffers.items() if buffer in changed_buffers
     }
     return ModulePrograms(
-        parameters=values["parameter"],
-        buffers=values["buffer"],
-        constants=values["constant"],
+        parameters=parameters,
+        buffers=buffers,
+        constants=constants,
         changed_buffers=changed_buffers,
         evaluation=evaluation,
         training=trace_training(
-            exported.graph_module, needs, changed, write, saves=is_random or trains or bool(changed)
+            exported.graph_module,
+            needs,
+            changed,
+            write,
+            saves=is_random or module.training or bool(changed),
         ),
         is_random=is_random,
         in_spec=exported.call_spec.in_spec,
@@ -425,7 +405,6 @@ def export_module(
         constant_results=[
             ... if isinstance(result, fx.Node) else result for result in results[first:]
         ],
-        trains=trains,
     )
 
 
@@ -437,12 +416,13 @@ def export_both(
 ) -> tuple[ModulePrograms, ModulePrograms]:
     """The programs of a module in evaluation and in training mode, in which it stays as it was."""
     modes = [(one, one.training) for one in module.modules()]
+    trains = module.training
     # As it is, with parts that may be in the other mode; then all of it in the other mode.
     own = export_module(module, example_inputs, dynamic_shapes, narrows)
     try:
-        module.train(not own.trains)
+        module.train(not trains)
         other = export_module(module, example_inputs, dynamic_shapes, narrows)
     finally:
         for one, was_training in modes:
             one.training = was_training
-    return (other, own) if own.trains else (own, other)
+    return (other, own) if trains else (own, other)

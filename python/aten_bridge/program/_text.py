@@ -11,7 +11,7 @@ import sympy
 import torch
 from torch import fx
 
-HEADER = "aten_bridge program 1"
+_HEADER = "aten_bridge program 1"
 
 # Functions of symbols, by the names of sympy's and PyTorch's classes (PyTorch 2.9 to 2.13).
 _FUNCTIONS = {
@@ -63,7 +63,7 @@ def _expression(expression: Any) -> str:
     if expression.is_Integer or isinstance(expression, int):
         return str(int(expression))
     if expression.is_Float:
-        return _float(float(expression))
+        return repr(float(expression))
     if expression.is_Rational:
         return f"truediv({expression.p}, {expression.q})"
     name = _FUNCTIONS.get(type(expression).__name__)
@@ -75,13 +75,13 @@ def _expression(expression: Any) -> str:
     return f"{name}({', '.join(map(_expression, expression.args))})"
 
 
-def _float(value: float) -> str:
-    return repr(value) if math.isfinite(value) else {math.inf: "inf"}.get(value, "nan")
-
-
-def _symbolic(value: Any) -> str:
-    node = value.node
-    return _expression(node.expr)
+def bare_symbols(value: torch.Tensor) -> set[str]:
+    """Symbols that are a whole size of a tensor."""
+    return {
+        size.node.expr.name
+        for size in value.shape
+        if not isinstance(size, int) and size.node.expr.is_Symbol
+    }
 
 
 def _dtype(dtype: torch.dtype) -> str:
@@ -120,14 +120,10 @@ class ProgramWriter:
         if isinstance(size, int):
             return str(size)
         self._symbols |= {symbol.name for symbol in size.node.expr.free_symbols}
-        return _symbolic(size)
+        return _expression(size.node.expr)
 
     def add_input(self, name: str, value: torch.Tensor) -> None:
-        self._bare |= {
-            size.node.expr.name
-            for size in value.shape
-            if not isinstance(size, int) and isinstance(size.node.expr, sympy.Symbol)
-        }
+        self._bare |= bare_symbols(value)
         given, dtype = name, self._dtype_of_host(value.dtype)
         if dtype != value.dtype:
             given = f"{name}_narrow"
@@ -166,18 +162,11 @@ class ProgramWriter:
 
     def _argument(self, value: Any) -> str:
         if isinstance(value, fx.Node):
-            known = value.meta.get("val")
-            is_number = isinstance(known, (torch.SymInt, torch.SymFloat, int, float))
-            return self._argument(known) if is_number else f"%{value.name}"
+            return self._argument(value.meta["val"]) if is_number(value) else f"%{value.name}"
         if isinstance(value, (torch.SymInt, torch.SymFloat)):
-            self._size(value)
-            return _symbolic(value)
-        if value is None or isinstance(value, bool):
-            return str(value)
-        if isinstance(value, int):
-            return str(value)
-        if isinstance(value, float):
-            return "-inf" if value == -math.inf else _float(value)
+            return self._size(value)
+        if value is None or isinstance(value, (bool, int, float)):
+            return repr(value)
         if isinstance(value, str):
             return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
         if isinstance(value, (list, tuple)):
@@ -221,16 +210,16 @@ class ProgramWriter:
         return f"({listed})" if len(returns) == 1 else listed
 
     def text(self) -> str:
-        lines = [HEADER]
+        lines = [_HEADER]
         for name in sorted(self._symbols):
             bounds = self._ranges.get(name)
-            least, most = (0, None) if bounds is None else map(_bound, (bounds.lower, bounds.upper))
-            lines.append(f"symbol {name} {least} {'-' if most is None else most}")
+            limits = (0, "-") if bounds is None else map(_bound, (bounds.lower, bounds.upper))
+            lines.append(" ".join(map(str, ("symbol", name, *limits))))
         return "\n".join([*lines, *self._inputs, *self._calls, *self._outputs]) + "\n"
 
 
-def _bound(value: Any) -> int | None:
-    return int(value) if value.is_Integer else None
+def _bound(value: Any) -> int | str:
+    return int(value) if value.is_Integer else "-"
 
 
 def is_number(node: fx.Node) -> bool:

@@ -13,6 +13,10 @@ def children(spec: Any) -> list[Any]:
     return spec.children() if callable(getattr(spec, "children", None)) else spec.children_specs
 
 
+def _is_sequence(spec: Any) -> bool:
+    return spec.type in (tuple, list) or hasattr(spec.type, "_fields")
+
+
 def _keys(spec: Any) -> list[Any]:
     """Those of a dict, or of a class that is like one (transformers' ModelOutput)."""
     context = spec.context
@@ -30,7 +34,7 @@ def made_of(spec: Any, leaves: Iterator[str]) -> str:
     """The source of a tree's value from those of its leaves; classes become dicts."""
     if spec.is_leaf():
         return next(leaves)
-    if spec.type in (tuple, list) or hasattr(spec.type, "_fields"):
+    if _is_sequence(spec):
         return f"({''.join(f'{made_of(child, leaves)}, ' for child in children(spec))})"
     entries = zip(_keys(spec), children(spec), strict=True)
     return "{" + ", ".join(f"{key!r}: {made_of(child, leaves)}" for key, child in entries) + "}"
@@ -40,9 +44,7 @@ def leaves_of(spec: Any, source: str) -> list[str]:
     """The sources of a tree's leaves from that of its value."""
     if spec.is_leaf():
         return [source]
-    keys = range(len(children(spec)))
-    if spec.type not in (tuple, list) and not hasattr(spec.type, "_fields"):
-        keys = _keys(spec)
+    keys = range(len(children(spec))) if _is_sequence(spec) else _keys(spec)
     return [
         leaf
         for key, child in zip(keys, children(spec), strict=True)
@@ -50,8 +52,8 @@ def leaves_of(spec: Any, source: str) -> list[str]:
     ]
 
 
-def flatten_source(name: str, in_spec: Any) -> str:
-    """A function from a module's arguments to a tuple of tensors."""
+def flatten_source(in_spec: Any) -> str:
+    """A function `flatten` from a module's arguments to a tuple of tensors."""
     arguments, named = children(in_spec)
     if children(named):
         raise NotExportable("expected inputs by their positions, got some by their names")
@@ -61,19 +63,18 @@ def flatten_source(name: str, in_spec: Any) -> str:
         for one, child in zip(names, children(arguments), strict=True)
         for leaf in leaves_of(child, one)
     ]
-    return (
-        f"def {name}({', '.join(names)}):\n    return ({''.join(f'{leaf}, ' for leaf in leaves)})\n"
-    )
+    listed = "".join(f"{leaf}, " for leaf in leaves)
+    return f"def flatten({', '.join(names)}):\n    return ({listed})\n"
 
 
 def _constant(value: Any) -> str:
     return repr(value).replace("inf", "1e999")  # which is infinite too
 
 
-def unflatten_source(name: str, out_spec: Any, constants: list[Any]) -> str:
-    """A function from a tuple of tensors to what a module returns."""
+def unflatten_source(out_spec: Any, constants: list[Any]) -> str:
+    """A function `unflatten` from a tuple of tensors to what a module returns."""
     places = iter(range(len(constants)))
     leaves = iter(
         [f"r[{next(places)}]" if constant is ... else _constant(constant) for constant in constants]
     )
-    return f"def {name}(r):\n    return {made_of(out_spec, leaves)}\n"
+    return f"def unflatten(r):\n    return {made_of(out_spec, leaves)}\n"
