@@ -7,24 +7,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import torch
+from module_cases import Network, assert_near, total
 from torch import nn
 from torch.export import Dim
 
 from aten_bridge.jax import module
-
-
-class Network(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.convolution = nn.Conv1d(3, 8, 3, padding=1, bias=False)
-        self.norm = nn.BatchNorm1d(8)
-        self.attention = nn.TransformerEncoderLayer(8, 2, 16, dropout=0.0, batch_first=True)
-        self.head = nn.Linear(8, 4)
-
-    def forward(self, x, others):
-        y = self.norm(self.convolution(x)).relu().transpose(1, 2)
-        y = self.attention(y)
-        return {"logits": self.head(y.mean(1)), "rest": (others["bias"] * x.shape[0], [y.amax(1)])}
 
 
 @pytest.fixture(scope="module")
@@ -38,17 +25,6 @@ def made(network):
     inputs = torch.randn(6, 3, 10), {"bias": torch.randn(4)}
     shapes = ({0: Dim("batch")}, {"bias": None})
     return module(copy.deepcopy(network), inputs, dynamic_shapes=shapes)
-
-
-def total(results):
-    loss = (results["logits"] ** 2).sum() + results["rest"][0].sum()
-    return loss + (results["rest"][1][0] ** 2).sum()
-
-
-def assert_near(actual, expected, limit):
-    expected = expected.detach().numpy()
-    worst = np.abs(np.asarray(actual) - expected).max() / max(np.abs(expected).max(), 1e-6)
-    assert worst <= limit, worst
 
 
 @pytest.mark.parametrize("is_jitted", [True, False], ids=["jit", "eager"])

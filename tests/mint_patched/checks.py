@@ -8,8 +8,15 @@ import sys
 
 import mindspore as ms
 import numpy as np
+import pytest
 import torch
 from mindspore.common.api import _pynative_executor
+
+MODES = pytest.mark.parametrize("mode", ["pynative", "graph"])
+
+
+def in_mode(function, mode):
+    return ms.jit(function) if mode == "graph" else function
 
 
 def assert_equal(result, expected, tolerance=0.0):

@@ -10,6 +10,7 @@ import pytest
 import torch
 import torch.nn.functional
 import write_cases as cases
+from checks import MODES, in_mode
 from mindspore import nn
 
 pytestmark = pytest.mark.full
@@ -18,13 +19,6 @@ X = (np.arange(24, dtype=np.float32).reshape(4, 6) - 7.5) / 4
 Y = ((np.arange(24, dtype=np.float32) - 9.5) / 3)[::-1].reshape(4, 6).copy()
 Z = (np.arange(24, dtype=np.float32).reshape(4, 6) - 3.2) / 5
 ROWS, PLACES = np.array([2, 0]), np.array([[0, 1, 2, 3, 0, 1], [1, 2, 3, 0, 1, 2]])
-
-
-def in_mode(function, mode):
-    return ms.jit(function) if mode == "graph" else function
-
-
-MODES = pytest.mark.parametrize("mode", ["pynative", "graph"])
 
 
 @pytest.mark.parametrize(

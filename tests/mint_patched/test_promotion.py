@@ -4,15 +4,9 @@ import mindspore as ms
 import numpy as np
 import pytest
 import torch
-from checks import assert_equal
+from checks import MODES, assert_equal, in_mode
 
 pytestmark = pytest.mark.full
-
-MODES = pytest.mark.parametrize("mode", ["pynative", "graph"])
-
-
-def in_mode(function, mode):
-    return ms.jit(function) if mode == "graph" else function
 
 
 WHOLE, DOUBLE = np.int32([[1, -2, 3], [4, 5, -6]]), np.float64([[0.3, 2.5, -1], [1.1, 0.7, 2]])

@@ -7,28 +7,12 @@ import numpy as np
 import pytest
 import torch
 from mindspore import mint
+from module_cases import Network, assert_near, total
 from torch import nn
 from torch.export import Dim
 
 from aten_bridge.mindspore import module
 from aten_bridge.program import NotExportable
-
-
-class Network(nn.Module):
-    """A convolution with statistics, attention, and trees of inputs and results."""
-
-    def __init__(self):
-        super().__init__()
-        self.convolution = nn.Conv1d(3, 8, 3, padding=1, bias=False)
-        self.norm = nn.BatchNorm1d(8)
-        self.attention = nn.TransformerEncoderLayer(8, 2, 16, dropout=0.0, batch_first=True)
-        self.head = nn.Linear(8, 4)
-        self.register_buffer("scale", torch.tensor(0.5))
-
-    def forward(self, x, others):
-        y = self.norm(self.convolution(x)).relu().transpose(1, 2)
-        y = self.attention(y) * self.scale
-        return {"logits": self.head(y.mean(1)), "rest": (others["bias"] * x.shape[0], [y.amax(1)])}
 
 
 @pytest.fixture(scope="module")
@@ -51,17 +35,6 @@ def cell(network, inputs):
 
 def to_mindspore(tree):
     return torch.utils._pytree.tree_map(lambda x: ms.Tensor(x.detach().numpy().copy()), tree)
-
-
-def total(results):
-    loss = (results["logits"] ** 2).sum() + results["rest"][0].sum()
-    return loss + (results["rest"][1][0] ** 2).sum()
-
-
-def assert_near(actual, expected, limit):
-    expected = expected.detach().numpy()
-    worst = np.abs(actual.asnumpy() - expected).max() / max(np.abs(expected).max(), 1e-6)
-    assert worst <= limit, worst
 
 
 @pytest.mark.parametrize("batch", [6, 4, 1])

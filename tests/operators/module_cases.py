@@ -1,0 +1,33 @@
+"""What the tests of modules share, whatever the host."""
+
+import numpy as np
+import torch
+from torch import nn
+
+
+class Network(nn.Module):
+    """A convolution with statistics, attention, and trees of inputs and results."""
+
+    def __init__(self):
+        super().__init__()
+        self.convolution = nn.Conv1d(3, 8, 3, padding=1, bias=False)
+        self.norm = nn.BatchNorm1d(8)
+        self.attention = nn.TransformerEncoderLayer(8, 2, 16, dropout=0.0, batch_first=True)
+        self.head = nn.Linear(8, 4)
+        self.register_buffer("scale", torch.tensor(0.5))
+
+    def forward(self, x, others):
+        y = self.norm(self.convolution(x)).relu().transpose(1, 2)
+        y = self.attention(y) * self.scale
+        return {"logits": self.head(y.mean(1)), "rest": (others["bias"] * x.shape[0], [y.amax(1)])}
+
+
+def total(results):
+    loss = (results["logits"] ** 2).sum() + results["rest"][0].sum()
+    return loss + (results["rest"][1][0] ** 2).sum()
+
+
+def assert_near(actual, expected, limit):
+    expected = expected.detach().numpy()
+    worst = np.abs(np.asarray(actual) - expected).max() / max(np.abs(expected).max(), 1e-6)
+    assert worst <= limit, worst
