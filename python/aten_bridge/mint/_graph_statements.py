@@ -165,9 +165,12 @@ _METHODS = {
 }
 _VIEWS = ("view", "view_as")
 _OLDER = {f"older_{name}": _of_axis(name, older) for name, older in _methods.OLDER.items()}
+# Over all dimensions with `keepdim`, graphs have no call of `any`, and a wrong one of the others.
+_KEEPING = {f"keeping_{name}": _of_axis(name, _methods.KEEPING[name]) for name in _methods.KEEPING}
 FUNCTIONS = {
     **_METHODS,
     **_OLDER,
+    **_KEEPING,
     **{
         "abs": abs_,
         "absolute": absolute,
@@ -314,6 +317,8 @@ class MethodRewriter(ast.NodeTransformer):
             function = name
         elif _methods.is_older(name, [keyword.arg for keyword in node.keywords]):
             function = f"older_{name}"
+        elif name in _methods.KEEPING and len(node.args) + len(node.keywords) > 0:
+            function = f"keeping_{name}"
         if function:
             node.args = [node.func.value, *node.args]
             node.func = like(ast.Name(PREFIX + function, ast.Load()), node.func)

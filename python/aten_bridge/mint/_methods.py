@@ -86,6 +86,7 @@ _bincount, _unique, _roll, _addmm, _addmv, _addcdiv = map(
 _all, _any, _logsumexp, _permute, _repeat_interleave = map(
     _function_of, ("all", "any", "logsumexp", "permute", "repeat_interleave")
 )
+KEEPING = {"any": _any, "argmax": _argmax, "argmin": _argmin}
 _older_count, _older_cumsum, _older_dot = map(_older_of, ("count_nonzero", "cumsum", "dot"))
 _addbmm, _dot, _older_addbmm = _function_of("addbmm"), _function_of("dot"), _older_of("addbmm")
 
