@@ -4,13 +4,13 @@
 
 #include "operator_shapes.h"
 
-#include <ATen/CPUGeneratorImpl.h>
+#include "generator.h"
+
 #include <ATen/ops/full.h>
 #include <aten_bridge/tensors/exceptions.h>
 
 #include <algorithm>
 #include <cmath>
-#include <mutex>
 #include <sstream>
 
 #pragma GCC visibility push(hidden)
@@ -67,30 +67,6 @@ class MaterialisedArguments {
 
  private:
   std::vector<Operand> operands_;
-};
-
-/// Keeps PyTorch's random numbers as they are. What another thread draws meanwhile is drawn again.
-class KeptGenerator {
- public:
-  KeptGenerator() : generator_(at::detail::getDefaultCPUGenerator()), state_(get()) {}
-  ~KeptGenerator() {
-    try {
-      const std::lock_guard<std::mutex> lock(generator_.mutex());
-      generator_.set_state(state_);
-    } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): of no memory
-    }
-  }
-  KeptGenerator(const KeptGenerator&) = delete;
-  KeptGenerator& operator=(const KeptGenerator&) = delete;
-
- private:
-  at::Tensor get() {
-    const std::lock_guard<std::mutex> lock(generator_.mutex());
-    return generator_.get_state();
-  }
-
-  at::Generator generator_;
-  at::Tensor state_;
 };
 
 constexpr const char* kImportPyTorch =

@@ -4,6 +4,7 @@
 
 #include "program.h"
 
+#include "generator.h"
 #include "operator_schema.h"
 
 #include <ATen/ScalarOps.h>
@@ -98,6 +99,29 @@ at::Scalar as_scalar(const Number& number) {
   return number.is_int ? at::Scalar(number.integer) : at::Scalar(number.real);
 }
 
+/// The first of the elements, where the others are 0; else a number that depends on all of them.
+std::uint64_t seed_of(at::TensorList inputs, const std::vector<std::size_t>& seeds) {
+  std::uint64_t seed = 0;
+  bool is_first = true;
+  for (const std::size_t input : seeds) {
+    const at::Tensor elements = inputs[input].to(at::kLong).contiguous().view(-1);
+    for (int64_t i = 0; i < elements.numel(); ++i) {
+      const auto element = static_cast<std::uint64_t>(elements.const_data_ptr<int64_t>()[i]);
+      if (is_first) {
+        seed = element;
+      } else if (element != 0) {
+        // Near ones give seeds far apart, as those that follow each other: splitmix64's steps.
+        seed = seed * 0xbf58476d1ce4e5b9 + element * 0x9e3779b97f4a7c15;
+        seed = (seed ^ (seed >> 30)) * 0xbf58476d1ce4e5b9;
+        seed = (seed ^ (seed >> 27)) * 0x94d049bb133111eb;
+        seed ^= seed >> 31;
+      }
+      is_first = false;
+    }
+  }
+  return seed;
+}
+
 }  // namespace
 
 /// Makes a program of a text.
@@ -109,6 +133,9 @@ class Program::Builder {
     program_.symbols_ = text_.symbols;
     for (const Form& input : text_.inputs) {
       add_value(0, input.value, /*is_list=*/false);
+    }
+    for (const std::string& seed : text_.seeds) {
+      add_seed(seed);
     }
     program_.inputs_ = std::move(text_.inputs);
     for (const Call& call : text_.calls) {
@@ -144,6 +171,16 @@ class Program::Builder {
     return found->second;
   }
 
+  void add_seed(const std::string& name) {
+    const std::size_t input = find_value(0, name, /*is_list=*/false);
+    const DType dtype = text_.inputs[input].dtype;
+    if (!at::isIntegralType(scalar_type(dtype), /*includeBool=*/false)) {
+      raise(Status::kAttribute,
+            {"AtenProgram: %", name, ": expected a seed of integers, got ", dtype_name(dtype)});
+    }
+    program_.seeds_.push_back(input);
+  }
+
   static c10::OperatorHandle find_operator(const Call& call) {
     const auto handle = find_overload(call.operator_name);
     if (!handle.has_value()) {
@@ -156,7 +193,8 @@ class Program::Builder {
   }
 
   void add_node(const Call& call) {
-    Node node{find_operator(call), call.line, {}, call.unpacks, {}, {}};
+    Node node{find_operator(call), call.line, {}, call.unpacks, false, {}, {}};
+    node.is_random = node.handle.hasTag(at::Tag::nondeterministic_seeded);
     const c10::FunctionSchema& schema = node.handle.schema();
     if (call.arguments.size() + call.keywords.size() > schema.arguments().size()) {
       raise_in_line(call.line, join({"expected at most ", schema.arguments().size(),
@@ -538,9 +576,17 @@ std::vector<at::Tensor> Program::operator()(at::TensorList inputs) const {
   std::vector<c10::IValue> values(inputs.begin(), inputs.end());
   values.resize(value_count_);
   std::vector<c10::IValue> stack;
+  std::optional<RandomState> random;
+  if (!seeds_.empty()) {
+    random.emplace(seed_of(inputs, seeds_));
+  }
   for (const Node& node : nodes_) {
     try {
-      run(node, values, symbols, stack);
+      if (node.is_random && random.has_value()) {
+        random->use([&] { run(node, values, symbols, stack); });
+      } else {
+        run(node, values, symbols, stack);
+      }
     } catch (c10::Error& error) {
       error.add_context(join({"in line ", node.line, " of the program, ",
                               c10::toString(node.handle.operator_name())}));

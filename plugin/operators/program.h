@@ -63,6 +63,7 @@ class Program {
     int line = 0;
     std::vector<Source> arguments;
     bool unpacks = false;
+    bool is_random = false;
     std::vector<int64_t> results;     // values; -1: nobody reads it
     std::vector<std::size_t> unread;  // values that end with the call
   };
@@ -78,6 +79,7 @@ class Program {
   std::vector<Symbol> symbols_;
   std::vector<Form> inputs_;
   std::vector<Form> outputs_;
+  std::vector<std::size_t> seeds_;    // inputs
   std::vector<std::size_t> results_;  // values
   std::vector<Node> nodes_;
   std::size_t value_count_ = 0;

@@ -454,6 +454,8 @@ ProgramText parse_program(std::string_view text) {
       program.symbols.push_back(std::move(symbol));
     } else if (line.take("input ")) {
       program.inputs.push_back(line.form());
+    } else if (line.take("seed ")) {
+      program.seeds.push_back(line.value_name());
     } else if (line.take("output ")) {
       program.outputs.push_back(line.form());
     } else {

@@ -5,6 +5,8 @@
 //   symbol s0 1 4096
 //   input %weight float32 [3, 32]
 //   input %x float32 [s0, 32]
+//   input %key int64 []
+//   seed %key
 //   %t = aten::t(%weight)
 //   %y = aten::mm(%x, %t)
 //   %values, _ = aten::max.dim(%y, 1, False)
@@ -13,7 +15,9 @@
 //
 // Arguments are values by their names, numbers, expressions of symbols, lists, True, False, None,
 // texts in JSON's quotes, and words for dtypes, layouts and memory formats; those by keyword come
-// last, others keep their defaults. Values in parentheses are the elements of a list.
+// last, others keep their defaults. Values in parentheses are the elements of a list. Inputs that
+// are named by `seed` are integers, which the random numbers follow from; without one these are
+// those of PyTorch's generator.
 // aten_bridge/program/_text.py writes it.
 //
 // SPDX-License-Identifier: Apache-2.0
@@ -108,6 +112,7 @@ struct Call {
 struct ProgramText {
   std::vector<Symbol> symbols;
   std::vector<Form> inputs;
+  std::vector<std::string> seeds;  // inputs
   std::vector<Call> calls;
   std::vector<Form> outputs;
 };

@@ -1,0 +1,80 @@
+// PyTorch's generator of random numbers for the CPU, and what uses it for a while.
+//
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef ATEN_BRIDGE_OPERATORS_GENERATOR_H_
+#define ATEN_BRIDGE_OPERATORS_GENERATOR_H_
+
+#include <ATen/CPUGeneratorImpl.h>
+#include <ATen/core/Generator.h>
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <exception>
+#include <mutex>
+
+#pragma GCC visibility push(hidden)
+
+namespace aten_bridge::operators {
+
+/// Keeps PyTorch's random numbers as they are. What another thread draws meanwhile is drawn again.
+class KeptGenerator {
+ public:
+  KeptGenerator() : generator_(at::detail::getDefaultCPUGenerator()), kept_(state()) {}
+  ~KeptGenerator() {
+    try {
+      set_state(kept_);
+    } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): of no memory
+    }
+  }
+  KeptGenerator(const KeptGenerator&) = delete;
+  KeptGenerator& operator=(const KeptGenerator&) = delete;
+
+  at::Tensor state() {
+    const std::lock_guard<std::mutex> lock(generator_.mutex());
+    return generator_.get_state();
+  }
+  void set_state(const at::Tensor& state) {
+    const std::lock_guard<std::mutex> lock(generator_.mutex());
+    generator_.set_state(state);
+  }
+  void set_seed(std::uint64_t seed) {
+    const std::lock_guard<std::mutex> lock(generator_.mutex());
+    generator_.set_current_seed(seed);
+  }
+
+ private:
+  at::Generator generator_;
+  at::Tensor kept_;
+};
+
+/// The generator's state in those calls of one run that draw numbers.
+class RandomState {
+ public:
+  explicit RandomState(std::uint64_t seed) : seed_(seed) {}
+
+  /// Makes a call with it.
+  template <typename Call>
+  void use(Call call) {
+    static auto* const mutex = new std::mutex;  // never destroyed: threads may outlive it
+    const std::lock_guard<std::mutex> lock(*mutex);
+    KeptGenerator generator;
+    if (state_.defined()) {
+      generator.set_state(state_);
+    } else {
+      generator.set_seed(seed_);
+    }
+    call();
+    state_ = generator.state();
+  }
+
+ private:
+  std::uint64_t seed_;
+  at::Tensor state_;
+};
+
+}  // namespace aten_bridge::operators
+
+#pragma GCC visibility pop
+
+#endif  // ATEN_BRIDGE_OPERATORS_GENERATOR_H_
