@@ -7,21 +7,20 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-import torch
+import numpy as np
 
+from aten_bridge._text import did_you_mean
 from aten_bridge.jax._host import HOST
 from aten_bridge.jax._operator import Kernel, conjugate
-from aten_bridge.program import ModulePrograms, export_both
 from aten_bridge.program._kernel import program_kernel
-from aten_bridge.program._trees import children, flatten_source, unflatten_source
+from aten_bridge.program._programs import ModuleInModes, ModulePrograms, Weight
+from aten_bridge.program._trees import flatten_source, input_fault, unflatten_source
 
 
-def _to_jax(tensor: torch.Tensor) -> jax.Array:
-    """A copy. NumPy has no bfloat16."""
-    tensor = tensor.detach().cpu().contiguous()
-    if tensor.dtype == torch.bfloat16:
-        return jnp.asarray(tensor.float().numpy(), dtype=jnp.bfloat16)
-    return jnp.array(tensor.numpy(), copy=True)
+def _to_jax(weight: Weight) -> jax.Array:
+    """A copy."""
+    array = weight.array
+    return jnp.array(array.view(jnp.bfloat16) if weight.dtype == "bfloat16" else array, copy=True)
 
 
 def _tuple_of(kernel: Kernel) -> Callable[..., tuple[jax.Array, ...]]:
@@ -62,31 +61,47 @@ def _step(programs: ModulePrograms) -> Callable[..., tuple[jax.Array, ...]]:
     return step
 
 
+def _is_array(value: Any) -> bool:
+    return isinstance(value, (jax.Array, np.ndarray, np.generic))
+
+
+def _checked(
+    variables: Mapping[str, Mapping[str, jax.Array]], kind: str, known: Mapping[str, Weight]
+) -> Mapping[str, jax.Array]:
+    """The weights of a kind. Raises ValueError where they have other names than the module's."""
+    given = variables.get(kind, {})
+    if given.keys() != known.keys():
+        faults = [f"none of {name!r}" for name in known if name not in given]
+        faults += [
+            f"{name!r}, which the module does not have" + did_you_mean(name, known)
+            for name in given
+            if name not in known
+        ]
+        raise ValueError(f"apply: {kind}: expected the module's weights, got {'; '.join(faults)}")
+    return given
+
+
 def make_module(
-    source: torch.nn.Module, example_inputs: Sequence[Any], shapes: Any
+    modes: ModuleInModes,
 ) -> tuple[Callable[..., Any], dict[str, dict[str, jax.Array]]]:
-    evaluation, training = export_both(
-        source, example_inputs, shapes, narrows=not jax.config.jax_enable_x64
-    )
+    narrows = not jax.config.jax_enable_x64
+    evaluation, training = (one.narrowed() if narrows else one for one in modes[:2])
     namespace: dict[str, Any] = {}
-    exec(flatten_source(training.in_spec), namespace)
+    exec(flatten_source(training.inputs), namespace)
     flatten, steps = namespace["flatten"], {}
     for trains, programs in ((False, evaluation), (True, training)):
-        exec(unflatten_source(programs.out_spec, programs.constant_results), namespace)
-        constants = tuple(map(_to_jax, programs.constants.values()))
+        exec(unflatten_source(programs.results), namespace)
+        constants = tuple(map(_to_jax, programs.constants))
         steps[trains] = programs, constants, _step(programs), namespace["unflatten"]
-    input_count = len(children(children(training.in_spec)[0]))
 
     def apply(
         variables: Mapping[str, Mapping[str, jax.Array]], *inputs: Any, train: bool = False
     ) -> Any:
-        if len(inputs) != input_count:
-            raise TypeError(
-                f"apply: expected {input_count} input{'s' * (input_count != 1)} of the module, got "
-                f"{len(inputs)}"
-            )
+        if fault := input_fault(training.inputs, inputs, _is_array):
+            raise TypeError(f"apply: {fault}")
         programs, constants, step, unflatten = steps[train]
-        params, buffers = variables["params"], variables["buffers"]
+        params = _checked(variables, "params", programs.parameters)
+        buffers = _checked(variables, "buffers", programs.buffers)
         results = step(
             *(params[name] for name in programs.parameters),
             *(buffers[name] for name in programs.buffers),

@@ -143,8 +143,8 @@ def operator(
 
 
 def module(
-    source: torch.nn.Module,
-    example_inputs: Sequence[Any],
+    source: torch.nn.Module | torch.export.ExportedProgram | str | Path,
+    example_inputs: Sequence[Any] | None = None,
     *,
     dynamic_shapes: Any = None,
 ) -> Module:
@@ -158,7 +158,10 @@ def module(
     operators without Python; so is its gradient. Works in graphs and outside.
 
     Args:
-        source: The module; its device is the CPU. Its weights and buffers are copied.
+        source: The module, whose device is the CPU; its weights and buffers are copied. Or what
+            `torch.export.export` made of one, or the path of a file that `torch.export.save` or
+            `aten_bridge.program.save` wrote: these take no other arguments. One that
+            `torch.export` made is in one mode, and does the same in both.
         example_inputs: Its arguments: tensors, and tuples, lists and dicts of such. Calls take the
             same with MindSpore's tensors, of the same dtypes and, but for `dynamic_shapes`, shapes.
         dynamic_shapes: Which sizes may change from call to call, as in `torch.export.export`.
@@ -171,9 +174,11 @@ def module(
 
     Raises:
         aten_bridge.program.NotExportable: A program cannot say what the module does.
+        ValueError: A file is damaged, or of another version.
         Exception: What torch.export.export raises.
 
     """
     from aten_bridge.mindspore._module import make_module
+    from aten_bridge.program._source import open_source
 
-    return make_module(source, example_inputs, dynamic_shapes)
+    return make_module(open_source(source, example_inputs, dynamic_shapes))

@@ -2,36 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import mindspore as ms
-import torch
 from mindspore import nn, ops
 
 from aten_bridge.mindspore._gradient import bprop_maker, run_source
 from aten_bridge.mindspore._host import HOST
 from aten_bridge.mindspore._operator import Kernel
-from aten_bridge.program import ModulePrograms, Training, export_both
 from aten_bridge.program._kernel import program_kernel
-from aten_bridge.program._trees import children, flatten_source, unflatten_source
+from aten_bridge.program._programs import ModuleInModes, ModulePrograms, Training, Weight
+from aten_bridge.program._trees import flatten_source, unflatten_source
 
 
-def _to_mindspore(tensor: torch.Tensor) -> ms.Tensor:
+def _to_mindspore(weight: Weight) -> ms.Tensor:
     """A copy. NumPy has no bfloat16."""
-    tensor = tensor.detach().cpu().contiguous()
-    if tensor.dtype == torch.bfloat16:
-        return ms.Tensor(tensor.float().numpy()).astype(ms.bfloat16)
-    return ms.Tensor(tensor.numpy().copy())
+    if weight.dtype == "bfloat16":
+        return ms.Tensor(weight.as_float32()).astype(ms.bfloat16)
+    return ms.Tensor(weight.array.copy())
 
 
-def _parameters(tensors: Mapping[str, torch.Tensor], trains: bool) -> ms.ParameterTuple:
+def _parameters(weights: Mapping[str, Weight]) -> ms.ParameterTuple:
     return ms.ParameterTuple(
         [
-            ms.Parameter(
-                _to_mindspore(tensor), name=name, requires_grad=trains and tensor.requires_grad
-            )
-            for name, tensor in tensors.items()
+            ms.Parameter(_to_mindspore(weight), name=name, requires_grad=weight.trains)
+            for name, weight in weights.items()
         ]
     )
 
@@ -57,21 +53,18 @@ def _step_kernel(training: Training, input_count: int, is_random: bool) -> Kerne
     return Kernel(program_kernel(HOST, training.forward, bprop, is_random))
 
 
-def _make_run(programs: ModulePrograms, kept: int) -> Callable:
-    """What a call does in one of the two modes; `kept` weights and buffers are given to it."""
-    arguments, _ = children(programs.in_spec)
-    input_count = kept + len(programs.constants) + arguments.num_leaves
+def _make_run(programs: ModulePrograms) -> Callable:
+    """What a call does in one of the two modes."""
     if programs.training is None:
         kernel = Kernel(program_kernel(HOST, programs.evaluation, None, programs.is_random))
     else:
-        kernel = _step_kernel(programs.training, input_count, programs.is_random)
+        kernel = _step_kernel(programs.training, programs.input_count, programs.is_random)
     gives_tuple = kernel._model.description.gives_tuple
-    constants = tuple(map(_to_mindspore, programs.constants.values()))
+    constants = tuple(map(_to_mindspore, programs.constants))
     names = list(programs.buffers)
     changed = tuple(names.index(name) for name in programs.changed_buffers)
     first, end = len(changed), programs.result_count
-    source = unflatten_source(programs.out_spec, programs.constant_results)
-    unflatten = run_source(source)["unflatten"]
+    unflatten = run_source(unflatten_source(programs.results))["unflatten"]
 
     def run(weights, buffers, inputs):
         results = kernel(*weights, *buffers, *constants, *inputs)
@@ -90,12 +83,11 @@ class Module(nn.Cell):
     def __init__(self, evaluation: ModulePrograms, training: ModulePrograms):
         """Use `module`."""
         super().__init__()
-        self.weights = _parameters(training.parameters, trains=True)
-        self.buffers_of_module = _parameters(training.buffers, trains=False)
-        self.flatten = run_source(flatten_source(training.in_spec))["flatten"]
-        kept = len(self.weights) + len(self.buffers_of_module)
-        self.evaluate = _make_run(evaluation, kept)
-        self.train_once = _make_run(training, kept)
+        self.weights = _parameters(training.parameters)
+        self.buffers_of_module = _parameters(training.buffers)
+        self.flatten = run_source(flatten_source(training.inputs))["flatten"]
+        self.evaluate = _make_run(evaluation)
+        self.train_once = _make_run(training)
 
     def construct(self, *inputs: Any) -> Any:
         flat = self.flatten(*inputs)
@@ -104,7 +96,7 @@ class Module(nn.Cell):
         return self.evaluate(self.weights, self.buffers_of_module, flat)
 
 
-def make_module(source: torch.nn.Module, example_inputs: Sequence[Any], shapes: Any) -> Module:
-    made = Module(*export_both(source, example_inputs, shapes))
-    made.set_train(source.training)
+def make_module(modes: ModuleInModes) -> Module:
+    made = Module(modes.evaluation, modes.training)
+    made.set_train(modes.is_training)
     return made

@@ -8,62 +8,20 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import itertools
 import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NoReturn
 
 import torch
 from torch import fx, nn
+from torch.export import ExportedProgram
 
-from aten_bridge.program._text import (
-    NotExportable,
-    bare_symbols,
-    is_number,
-    memory_order,
-    write_program,
-)
+from aten_bridge.program._programs import ModuleInModes, ModulePrograms, Training, Weight
+from aten_bridge.program._text import bare_symbols, is_number, memory_order, write_program
+from aten_bridge.program._trees import TENSOR, NotExportable, children, constant, tree_of
 
 Writer = Callable[..., str]  # write_program(), with what is the same for all of a module
-
-
-class Training(NamedTuple):
-    """The programs of a training step.
-
-    The forward program's outputs are those of the evaluation's and what it saves; the backward
-    program's inputs are the forward program's inputs `inputs`, its outputs `outputs`, and gradients
-    of its outputs `tangents`. Its outputs are the gradients of the inputs `gradients`.
-    """
-
-    forward: str
-    backward: str
-    inputs: list[int]
-    outputs: list[int]
-    tangents: list[int]
-    gradients: list[int]
-
-
-class ModulePrograms(NamedTuple):
-    """A module as programs.
-
-    Their inputs are the parameters, the buffers, constants, and the module's own inputs; their
-    outputs the buffers that a call changes, and the module's own.
-    """
-
-    parameters: dict[str, torch.Tensor]
-    buffers: dict[str, torch.Tensor]
-    constants: dict[str, torch.Tensor]
-    changed_buffers: list[str]
-    evaluation: str
-    training: Training | None
-    is_random: bool
-    in_spec: Any  # PyTorch's tree of the arguments, (args, kwargs)
-    out_spec: Any
-    constant_results: list[Any]  # for each leaf: a number or a text, or ... for a tensor
-
-    @property
-    def result_count(self) -> int:
-        """Outputs of the evaluation program: buffers that change, and the module's results."""
-        return len(self.changed_buffers) + self.constant_results.count(...)
 
 
 def _placeholders(graph: fx.Graph) -> list[fx.Node]:
@@ -246,6 +204,8 @@ def _keep_from_gradients(graph: fx.Graph) -> None:
         if node.args[0]:
             continue
         for result in [user for user in node.users if user.target is operator.getitem]:
+            if [user.target for user in result.users] == [torch.ops.aten.detach.default]:
+                continue
             with graph.inserting_after(result):
                 detached = graph.call_function(torch.ops.aten.detach.default, (result,))
             detached.meta.update(result.meta)
@@ -326,47 +286,44 @@ def _merge_shared(graph: fx.Graph, tensors: Mapping[str, torch.Tensor]) -> None:
                 graph.erase_node(node)
 
 
-def export_module(
-    module: nn.Module,
-    example_inputs: Sequence[Any],
-    dynamic_shapes: Any = None,
-    narrows: bool = False,
-) -> ModulePrograms:
-    """The programs of a module in the mode in which it is, and of its training step.
+def _weight(tensor: torch.Tensor, trains: bool = False) -> Weight:
+    """On the tensor's own memory where that is contiguous and the CPU's."""
+    tensor = tensor.detach().cpu().contiguous()
+    dtype = str(tensor.dtype).removeprefix("torch.")
+    if tensor.dtype == torch.bfloat16:
+        tensor = tensor.view(torch.uint16)
+    return Weight(dtype, tensor.numpy(), trains)
 
-    `narrows`: the host has no dtypes of 64 bits, and passes those of 32.
 
-    Raises what torch.export raises, and NotExportable.
-    """
-    with _refusing_own_gradients():
-        exported = torch.export.export(module, tuple(example_inputs), dynamic_shapes=dynamic_shapes)
+def _programs(exported: ExportedProgram, saves: bool) -> ModulePrograms:
+    """The programs of what torch.export made; where it `saves`, those of a training step do."""
     _keep_from_gradients(exported.graph)
     exported.graph_module.recompile()
     exported = exported.run_decompositions({})
     signature, graph = exported.graph_signature, exported.graph
-    parameters, buffers, constants = {}, {}, {}
-    kept = {  # by the name of an input: where its value is kept, and by what name
-        node: (values, name)
-        for values, names in (
-            (parameters, signature.inputs_to_parameters),
-            (buffers, signature.inputs_to_buffers),
-            (constants, signature.inputs_to_lifted_tensor_constants),
+    places = {  # by the name of an input: what it is, and the name of its value
+        node: (kind, name)
+        for kind, names in (
+            ("parameter", signature.inputs_to_parameters),
+            ("buffer", signature.inputs_to_buffers),
+            ("constant", signature.inputs_to_lifted_tensor_constants),
         )
         for node, name in names.items()
     }
     state = {**exported.constants, **exported.state_dict}
-    _merge_shared(graph, {node: state[name] for node, (_, name) in kept.items()})
+    _merge_shared(graph, {node: state[name] for node, (_, name) in places.items()})
     _allow_other_strides(graph)
     _differentiate_copies(graph)
     _keep_results(signature, graph)
     exported.graph_module.recompile()
+    kept: dict[str, dict[str, Weight]] = {"parameter": {}, "buffer": {}, "constant": {}}
     needs = []
     for node in _placeholders(graph):
         value = node.meta["val"]
-        if node.name in kept:
-            values, name = kept[node.name]
-            values[name] = state[name]
-            needs.append(values is parameters and state[name].requires_grad)
+        if node.name in places:
+            kind, name = places[node.name]
+            needs.append(kind == "parameter" and state[name].requires_grad)
+            kept[kind][name] = _weight(state[name], needs[-1])
         elif not isinstance(value, torch.Tensor):
             raise NotExportable(
                 f"expected tensors as inputs of the module, got {value!r} as {node.name!r}; give "
@@ -378,18 +335,25 @@ def export_module(
     tensors = [result for result in results if isinstance(result, fx.Node)]
     if any(map(is_number, tensors)):
         raise NotExportable("expected results that are tensors, got a size; leave it out")
-    write = functools.partial(write_program, ranges=exported.range_constraints, narrows=narrows)
+    write = functools.partial(write_program, ranges=exported.range_constraints)
     evaluation = write(_placeholders(graph), calls, tensors)
     is_random = any(map(is_random_node, calls))
-    first = len(results) - exported.call_spec.out_spec.num_leaves
+    in_spec, out_spec = exported.call_spec.in_spec, exported.call_spec.out_spec
+    arguments, named = children(in_spec)
+    if children(named):
+        raise NotExportable("expected inputs by their positions, got some by their names")
+    leaves = [
+        TENSOR if isinstance(result, fx.Node) else constant(result)
+        for result in results[len(results) - out_spec.num_leaves :]
+    ]
     changed_buffers = list(signature.buffers_to_mutate.values())
     changed = {
         name for name, buffer in signature.inputs_to_buffers.items() if buffer in changed_buffers
     }
     return ModulePrograms(
-        parameters=parameters,
-        buffers=buffers,
-        constants=constants,
+        parameters=kept["parameter"],
+        buffers=kept["buffer"],
+        constants=list(kept["constant"].values()),
         changed_buffers=changed_buffers,
         evaluation=evaluation,
         training=trace_training(
@@ -397,32 +361,46 @@ def export_module(
             needs,
             changed,
             write,
-            saves=is_random or module.training or bool(changed),
+            saves=saves or is_random or bool(changed),
         ),
         is_random=is_random,
-        in_spec=exported.call_spec.in_spec,
-        out_spec=exported.call_spec.out_spec,
-        constant_results=[
-            ... if isinstance(result, fx.Node) else result for result in results[first:]
-        ],
+        inputs=tree_of(arguments, itertools.repeat(TENSOR)),
+        results=tree_of(out_spec, iter(leaves)),
     )
 
 
-def export_both(
-    module: nn.Module,
-    example_inputs: Sequence[Any],
-    dynamic_shapes: Any = None,
-    narrows: bool = False,
-) -> tuple[ModulePrograms, ModulePrograms]:
-    """The programs of a module in evaluation and in training mode, in which it stays as it was."""
+def _export(module: nn.Module, example_inputs: Sequence[Any], shapes: Any) -> ModulePrograms:
+    """The programs of a module in the mode in which it is."""
+    with _refusing_own_gradients():
+        exported = torch.export.export(module, tuple(example_inputs), dynamic_shapes=shapes)
+    return _programs(exported, saves=module.training)
+
+
+def export_module(
+    module: nn.Module, example_inputs: Sequence[Any], dynamic_shapes: Any = None
+) -> ModuleInModes:
+    """The programs of a module in evaluation and in training mode, in which it stays as it was.
+
+    Raises what torch.export raises, and NotExportable.
+    """
     modes = [(one, one.training) for one in module.modules()]
     trains = module.training
     # As it is, with parts that may be in the other mode; then all of it in the other mode.
-    own = export_module(module, example_inputs, dynamic_shapes, narrows)
+    own = _export(module, example_inputs, dynamic_shapes)
     try:
         module.train(not trains)
-        other = export_module(module, example_inputs, dynamic_shapes, narrows)
+        other = _export(module, example_inputs, dynamic_shapes)
     finally:
         for one, was_training in modes:
             one.training = was_training
-    return (other, own) if trains else (own, other)
+    return ModuleInModes(*((other, own) if trains else (own, other)), trains)
+
+
+def split_exported(exported: ExportedProgram) -> ModuleInModes:
+    """The programs of an exported program, which is in one mode: it is the same in both.
+
+    Raises NotExportable.
+    """
+    evaluation, training = _programs(exported, saves=False), _programs(exported, saves=True)
+    is_training = evaluation.is_random or bool(evaluation.changed_buffers)
+    return ModuleInModes(evaluation, training, is_training)

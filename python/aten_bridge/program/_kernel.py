@@ -37,6 +37,11 @@ class ProgramFunction(TextFunction):
         return self._marshalled
 
 
+def check_program(text: str) -> None:
+    """Raises ValueError with what is wrong with the text of a program."""
+    ProgramFunction(operators_library(), text, is_random=False)
+
+
 def program_kernel(host: Host, text: str, grad: Any = None, is_random: bool = False) -> KernelModel:
     """A program as a kernel. Raises ValueError with what is wrong with its text."""
     return KernelModel(ProgramFunction(operators_library(), text, is_random), host, {}, grad)

@@ -11,6 +11,8 @@ import sympy
 import torch
 from torch import fx
 
+from aten_bridge.program._trees import NotExportable
+
 _HEADER = "aten_bridge program 1"
 
 # Functions of symbols, by the names of sympy's and PyTorch's classes (PyTorch 2.9 to 2.13).
@@ -43,17 +45,6 @@ _WORDS = {
     torch.channels_last: "channels_last",
     torch.channels_last_3d: "channels_last_3d",
 }
-
-
-_NARROW = {
-    torch.int64: torch.int32,
-    torch.float64: torch.float32,
-    torch.complex128: torch.complex64,
-}
-
-
-class NotExportable(ValueError):
-    """A graph has what no program can say."""
 
 
 def _expression(expression: Any) -> str:
@@ -91,12 +82,8 @@ def _dtype(dtype: torch.dtype) -> str:
 class ProgramWriter:
     """Writes a program line by line."""
 
-    def __init__(self, ranges: Mapping[Any, Any], narrows: bool):
-        """`ranges` are those of symbols, as PyTorch has them.
-
-        `narrows`: the host has no dtypes of 64 bits, and passes those of 32.
-        """
-        self._narrows = narrows
+    def __init__(self, ranges: Mapping[Any, Any]):
+        """`ranges` are those of symbols, as PyTorch has them."""
         self._ranges = {symbol.name: bounds for symbol, bounds in ranges.items()}
         self._inputs: list[str] = []
         self._calls: list[str] = []
@@ -106,15 +93,9 @@ class ProgramWriter:
 
     # ===--- values ---===
 
-    def _form(self, name: str, value: torch.Tensor, dtype: torch.dtype) -> str:
+    def _form(self, name: str, value: torch.Tensor) -> str:
         sizes = [self._size(size) for size in value.shape]
-        return f"%{name} {_dtype(dtype)} [{', '.join(sizes)}]"
-
-    def _dtype_of_host(self, dtype: torch.dtype) -> torch.dtype:
-        return _NARROW.get(dtype, dtype) if self._narrows else dtype
-
-    def _convert(self, to: str, name: str, dtype: torch.dtype) -> None:
-        self._calls.append(f"%{to} = aten::_to_copy(%{name}, dtype={_dtype(dtype)})")
+        return f"%{name} {_dtype(value.dtype)} [{', '.join(sizes)}]"
 
     def _size(self, size: Any) -> str:
         if isinstance(size, int):
@@ -124,18 +105,10 @@ class ProgramWriter:
 
     def add_input(self, name: str, value: torch.Tensor) -> None:
         self._bare |= bare_symbols(value)
-        given, dtype = name, self._dtype_of_host(value.dtype)
-        if dtype != value.dtype:
-            given = f"{name}_narrow"
-            self._convert(name, given, value.dtype)
-        self._inputs.append("input " + self._form(given, value, dtype))
+        self._inputs.append("input " + self._form(name, value))
 
     def add_output(self, name: str, value: torch.Tensor) -> None:
-        returned, dtype = name, self._dtype_of_host(value.dtype)
-        if dtype != value.dtype:
-            returned = f"{name}_narrow{len(self._outputs)}"
-            self._convert(returned, name, dtype)
-        self._outputs.append("output " + self._form(returned, value, dtype))
+        self._outputs.append("output " + self._form(name, value))
 
     def add_stored_input(self, name: str, value: torch.Tensor) -> None:
         """One that another program wrote with add_stored_output()."""
@@ -248,13 +221,12 @@ def write_program(
     ranges: Mapping[Any, Any],
     stored_inputs: Sequence[fx.Node] = (),
     stored_outputs: Sequence[fx.Node] = (),
-    narrows: bool = False,
 ) -> str:
     """The text of a program. Raises NotExportable.
 
     `stored_outputs` come behind the others, and `stored_inputs` are such of another program.
     """
-    writer = ProgramWriter(ranges, narrows)
+    writer = ProgramWriter(ranges)
     for node in inputs:
         if node in stored_inputs:
             writer.add_stored_input(node.name, node.meta["val"])

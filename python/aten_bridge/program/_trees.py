@@ -1,11 +1,27 @@
-"""Trees of a module's inputs and results, as sources of functions that hosts compile."""
+"""Trees of a module's inputs and results, and the sources of functions that hosts make of them.
+
+A tree is a list, which JSON keeps as it is: ["tensor"], ["constant", value],
+["sequence", trees], or ["dict", [[key, tree], …]]. Needs no PyTorch.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
-from aten_bridge.program._text import NotExportable
+Tree = list  # of a word, and what it says there
+
+TENSOR: Tree = ["tensor"]
+_CONSTANTS = (str, bool, int, float, type(None))
+_MOST_DEPTH = 32  # Python reads no source with more than 200 brackets in brackets (3.11)
+
+
+class NotExportable(ValueError):
+    """A graph has what no program can say."""
+
+
+# ===--- from PyTorch's ---===
 
 
 def children(spec: Any) -> list[Any]:
@@ -13,8 +29,11 @@ def children(spec: Any) -> list[Any]:
     return spec.children() if callable(getattr(spec, "children", None)) else spec.children_specs
 
 
-def _is_sequence(spec: Any) -> bool:
-    return spec.type in (tuple, list) or hasattr(spec.type, "_fields")
+def _refuse(got: str) -> NotExportable:
+    return NotExportable(
+        "expected results and inputs that are tensors, and tuples, lists and dicts of such, got "
+        + got
+    )
 
 
 def _keys(spec: Any) -> list[Any]:
@@ -22,59 +41,152 @@ def _keys(spec: Any) -> list[Any]:
     context = spec.context
     if isinstance(context, tuple) and context and isinstance(context[-1], list):
         context = context[-1]  # a class, and its keys
-    if isinstance(context, list) and len(context) == len(children(spec)):
-        return context
-    raise NotExportable(
-        "expected results and inputs that are tensors, and tuples, lists and dicts of such, got "
-        f"{getattr(spec.type, '__name__', spec.type)}"
-    )
+    if not isinstance(context, list) or len(context) != len(children(spec)):
+        raise _refuse(getattr(spec.type, "__name__", str(spec.type)))
+    for key in context:
+        if type(key) not in (str, int):
+            raise _refuse(f"a dict with the key {key!r}")
+    return context
 
 
-def made_of(spec: Any, leaves: Iterator[str]) -> str:
-    """The source of a tree's value from those of its leaves; classes become dicts."""
+def tree_of(spec: Any, leaves: Iterator[Tree]) -> Tree:
+    """A tree of PyTorch's; classes become sequences or dicts."""
     if spec.is_leaf():
         return next(leaves)
-    if _is_sequence(spec):
-        return f"({''.join(f'{made_of(child, leaves)}, ' for child in children(spec))})"
+    if spec.type in (tuple, list) or hasattr(spec.type, "_fields"):
+        return ["sequence", [tree_of(child, leaves) for child in children(spec)]]
     entries = zip(_keys(spec), children(spec), strict=True)
-    return "{" + ", ".join(f"{key!r}: {made_of(child, leaves)}" for key, child in entries) + "}"
+    return ["dict", [[key, tree_of(child, leaves)] for key, child in entries]]
 
 
-def leaves_of(spec: Any, source: str) -> list[str]:
-    """The sources of a tree's leaves from that of its value."""
-    if spec.is_leaf():
+def constant(value: Any) -> Tree:
+    """A leaf of results that is no tensor."""
+    if not isinstance(value, _CONSTANTS):
+        raise _refuse(repr(value))
+    return ["constant", value]
+
+
+# ===--- from a file ---===
+
+
+def check_tree(tree: Any, depth: int = 0) -> None:
+    """Raises ValueError where it is none."""
+    match tree:
+        case ["tensor"]:
+            return
+        case ["constant", value] if type(value) in _CONSTANTS:
+            return
+        case ["sequence", list(trees)]:
+            below = trees
+        case ["dict", list(entries)]:
+            below = []
+            for entry in entries:
+                match entry:
+                    case [key, tree] if type(key) in (str, int):
+                        below.append(tree)
+                    case _:
+                        raise ValueError("expected a key and a tree, got another")
+        case _:
+            raise ValueError("expected a tree, got another")
+    if depth == _MOST_DEPTH:
+        raise ValueError(f"expected a tree of at most {_MOST_DEPTH} levels, got more")
+    for one in below:
+        check_tree(one, depth + 1)
+
+
+# ===--- what hosts do with them ---===
+
+
+def _entries(tree: Tree) -> list[tuple[Any, Tree]]:
+    """The keys and trees of a sequence or a dict; none of a leaf."""
+    if tree[0] == "sequence":
+        return list(enumerate(tree[1]))
+    return [(key, one) for key, one in tree[1]] if tree[0] == "dict" else []
+
+
+def tensor_count(tree: Tree) -> int:
+    return int(tree == TENSOR) + sum(tensor_count(one) for _, one in _entries(tree))
+
+
+def _constant_source(value: Any) -> str:
+    if not isinstance(value, float) or math.isfinite(value):
+        return repr(value)
+    return "float('nan')" if math.isnan(value) else f"{math.copysign(1, value)} * 1e999"
+
+
+def _made_of(tree: Tree, tensors: Iterator[str]) -> str:
+    """The source of a tree's value from those of its tensors."""
+    if tree[0] == "tensor":
+        return next(tensors)
+    if tree[0] == "constant":
+        return _constant_source(tree[1])
+    made = [(key, _made_of(one, tensors)) for key, one in _entries(tree)]
+    if tree[0] == "sequence":
+        return f"({''.join(f'{one}, ' for _, one in made)})"
+    return "{" + ", ".join(f"{key!r}: {one}" for key, one in made) + "}"
+
+
+def _tensors_of(tree: Tree, source: str) -> list[str]:
+    """The sources of a tree's tensors from that of its value."""
+    if tree[0] == "tensor":
         return [source]
-    keys = range(len(children(spec))) if _is_sequence(spec) else _keys(spec)
     return [
-        leaf
-        for key, child in zip(keys, children(spec), strict=True)
-        for leaf in leaves_of(child, f"{source}[{key!r}]")
+        tensor for key, one in _entries(tree) for tensor in _tensors_of(one, f"{source}[{key!r}]")
     ]
 
 
-def flatten_source(in_spec: Any) -> str:
+def flatten_source(inputs: Tree) -> str:
     """A function `flatten` from a module's arguments to a tuple of tensors."""
-    arguments, named = children(in_spec)
-    if children(named):
-        raise NotExportable("expected inputs by their positions, got some by their names")
-    names = [f"a{i}" for i in range(len(children(arguments)))]
-    leaves = [
-        leaf
-        for one, child in zip(names, children(arguments), strict=True)
-        for leaf in leaves_of(child, one)
+    names = [f"a{i}" for i in range(len(inputs[1]))]
+    tensors = [
+        tensor
+        for name, one in zip(names, inputs[1], strict=True)
+        for tensor in _tensors_of(one, name)
     ]
-    listed = "".join(f"{leaf}, " for leaf in leaves)
+    listed = "".join(f"{tensor}, " for tensor in tensors)
     return f"def flatten({', '.join(names)}):\n    return ({listed})\n"
 
 
-def _constant(value: Any) -> str:
-    return repr(value).replace("inf", "1e999")  # which is infinite too
-
-
-def unflatten_source(out_spec: Any, constants: list[Any]) -> str:
+def unflatten_source(results: Tree) -> str:
     """A function `unflatten` from a tuple of tensors to what a module returns."""
-    places = iter(range(len(constants)))
-    leaves = iter(
-        [f"r[{next(places)}]" if constant is ... else _constant(constant) for constant in constants]
-    )
-    return f"def unflatten(r):\n    return {made_of(out_spec, leaves)}\n"
+    tensors = iter([f"r[{i}]" for i in range(tensor_count(results))])
+    return f"def unflatten(r):\n    return {_made_of(results, tensors)}\n"
+
+
+def input_fault(inputs: Tree, given: Sequence[Any], is_tensor: Callable[[Any], bool]) -> str | None:
+    """What is wrong with a module's arguments; None where their tree is `inputs`."""
+    count = len(inputs[1])
+    if len(given) != count:
+        return f"expected {count} input{'s' * (count != 1)} of the module, got {len(given)}"
+    for i, (value, tree) in enumerate(zip(given, inputs[1], strict=True)):
+        if fault := _fault(tree, value, is_tensor):
+            return f"input {i}{fault}"
+    return None
+
+
+def _fault(tree: Tree, value: Any, is_tensor: Callable[[Any], bool]) -> str | None:
+    """What is wrong with a value, behind its name."""
+    kind, below = tree[0], _entries(tree)
+    if kind == "tensor":
+        return None if is_tensor(value) else f": expected a tensor, got {_kind_of(value)}"
+    keys: Iterable[Any]
+    if kind == "sequence" and isinstance(value, (tuple, list)):
+        keys = range(len(value))
+    elif kind == "dict" and isinstance(value, dict):
+        keys = value
+    else:
+        expected = "a dict" if kind == "dict" else "a tuple or a list"
+        return f": expected {expected}, got {_kind_of(value)}"
+    wanted, got = [key for key, _ in below], list(keys)
+    if set(wanted) != set(got):
+        if kind == "dict":
+            return f": expected a dict with the keys {wanted}, got {got}"
+        return f": expected {len(wanted)} in a tuple or a list, got {len(got)}"
+    for key, one in below:
+        if fault := _fault(one, value[key], is_tensor):
+            return f"[{key!r}]{fault}"
+    return None
+
+
+def _kind_of(value: Any) -> str:
+    return "None" if value is None else f"a {type(value).__name__}"

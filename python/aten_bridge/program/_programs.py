@@ -1,0 +1,107 @@
+"""What a host runs of a module: programs, and weights as NumPy's arrays. Needs no PyTorch."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+import numpy as np
+
+from aten_bridge.program._trees import Tree, tensor_count
+
+_NARROW = {"int64": "int32", "float64": "float32", "complex128": "complex64"}
+_WIDE_FORM = re.compile(rf"(input|output) %(\S+) ({'|'.join(_NARROW)}) (.*)")
+
+
+class Weight(NamedTuple):
+    """A parameter, a buffer or a constant."""
+
+    dtype: str  # PyTorch's word
+    array: np.ndarray  # of bfloat16 its bits, as uint16
+    trains: bool = False
+
+    def as_float32(self) -> np.ndarray:
+        """The values of a bfloat16, which NumPy does not have."""
+        return (self.array.astype(np.uint32) << 16).view(np.float32)
+
+
+class Training(NamedTuple):
+    """The programs of a training step.
+
+    The forward program's outputs are those of the evaluation's and what it saves; the backward
+    program's inputs are the forward program's inputs `inputs`, its outputs `outputs`, and gradients
+    of its outputs `tangents`. Its outputs are the gradients of the inputs `gradients`.
+    """
+
+    forward: str
+    backward: str
+    inputs: list[int]
+    outputs: list[int]
+    tangents: list[int]
+    gradients: list[int]
+
+
+class ModulePrograms(NamedTuple):
+    """A module as programs.
+
+    Their inputs are the parameters, the buffers, constants, and the module's own inputs; their
+    outputs the buffers that a call changes, and the module's own.
+    """
+
+    parameters: dict[str, Weight]
+    buffers: dict[str, Weight]
+    constants: list[Weight]
+    changed_buffers: list[str]
+    evaluation: str
+    training: Training | None
+    is_random: bool
+    inputs: Tree  # a sequence of the module's arguments
+    results: Tree
+
+    @property
+    def input_count(self) -> int:
+        """Inputs of the evaluation program."""
+        weights = len(self.parameters) + len(self.buffers) + len(self.constants)
+        return weights + tensor_count(self.inputs)
+
+    @property
+    def result_count(self) -> int:
+        """Outputs of the evaluation program: buffers that change, and the module's results."""
+        return len(self.changed_buffers) + tensor_count(self.results)
+
+    def narrowed(self) -> ModulePrograms:
+        """The same for a host without dtypes of 64 bits, which passes those of 32."""
+        training = self.training
+        if training is not None:
+            training = training._replace(
+                forward=narrowed(training.forward), backward=narrowed(training.backward)
+            )
+        return self._replace(evaluation=narrowed(self.evaluation), training=training)
+
+
+class ModuleInModes(NamedTuple):
+    """A module in both modes, with the same weights."""
+
+    evaluation: ModulePrograms
+    training: ModulePrograms
+    is_training: bool  # the mode in which it was given
+
+
+def narrowed(text: str) -> str:
+    """A program whose inputs and outputs have no dtypes of 64 bits."""
+    lines, outputs = [], []
+    for line in text.splitlines():
+        form = _WIDE_FORM.fullmatch(line)
+        if form is None:
+            (outputs if line.startswith("output ") else lines).append(line)
+            continue
+        kind, name, wide, sizes = form.groups()
+        dtype = _NARROW[wide]
+        if kind == "input":
+            lines.append(f"input %{name}_narrow {dtype} {sizes}")
+            lines.append(f"%{name} = aten::_to_copy(%{name}_narrow, dtype={wide})")
+        else:
+            narrow = f"{name}_narrow{len(outputs)}"
+            lines.append(f"%{narrow} = aten::_to_copy(%{name}, dtype={dtype})")
+            outputs.append(f"output %{narrow} {dtype} {sizes}")
+    return "\n".join([*lines, *outputs]) + "\n"

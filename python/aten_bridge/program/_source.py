@@ -1,0 +1,110 @@
+"""What a module is made of: a PyTorch module, an exported program, or a file of either."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from aten_bridge.program._file import read_module, write_module
+from aten_bridge.program._programs import ModuleInModes
+
+if TYPE_CHECKING:
+    import torch
+
+_ZIP = b"PK\3\4"  # what torch.export.save writes begins with
+
+
+def open_source(
+    source: torch.nn.Module | torch.export.ExportedProgram | str | os.PathLike[str],
+    example_inputs: Sequence[Any] | None = None,
+    dynamic_shapes: Any = None,
+) -> ModuleInModes:
+    """The programs of a source. Only what PyTorch has to read imports it.
+
+    Raises NotExportable, what torch.export raises, OSError, ValueError for a file that is none, and
+    TypeError for other sources.
+    """
+    is_path = isinstance(source, (str, os.PathLike))
+    if is_path:
+        path = Path(source)
+        with path.open("rb") as file:
+            is_archive = file.read(len(_ZIP)) == _ZIP
+        if not is_archive and path.suffix != ".pt2":
+            _refuse_examples("a file", example_inputs, dynamic_shapes)
+            return read_module(path)
+
+    import torch
+
+    from aten_bridge.program._export import export_module, split_exported
+
+    if isinstance(source, torch.nn.Module):
+        if example_inputs is None:
+            raise TypeError(
+                "expected example_inputs, a tuple of the module's arguments, got none; give "
+                "tensors of the dtypes and shapes that calls have"
+            )
+        return export_module(source, example_inputs, dynamic_shapes)
+    if is_path:
+        source = _load(path)
+    if not isinstance(source, torch.export.ExportedProgram):
+        raise TypeError(
+            "expected a torch.nn.Module, a torch.export.ExportedProgram or the path of a file, got "
+            f"a {type(source).__name__}"
+        )
+    _refuse_examples("an exported program", example_inputs, dynamic_shapes)
+    return split_exported(source)
+
+
+def _load(path: Path) -> torch.export.ExportedProgram:
+    import torch
+
+    try:
+        return torch.export.load(path)
+    except Exception as error:
+        first = str(error).partition("\n")[0]
+        raise ValueError(
+            f"{path}: expected a file that torch.export.save wrote, got one that PyTorch "
+            f"{torch.__version__} does not read ({type(error).__name__}: {first}); export the "
+            "module again"
+        ) from error
+
+
+def _refuse_examples(what: str, example_inputs: Any, dynamic_shapes: Any) -> None:
+    if example_inputs is not None or dynamic_shapes is not None:
+        raise TypeError(
+            f"expected no example_inputs and no dynamic_shapes with {what}, got some; they were "
+            "given when it was made"
+        )
+
+
+def save(
+    source: torch.nn.Module | torch.export.ExportedProgram | str | os.PathLike[str],
+    path: str | os.PathLike[str],
+    example_inputs: Sequence[Any] | None = None,
+    *,
+    dynamic_shapes: Any = None,
+) -> None:
+    """Writes a module, its programs and its weights, to a file.
+
+        aten_bridge.program.save(torch_encoder, "encoder.safetensors", (torch.randn(8, 7, 32),))
+        encoder = aten_bridge.mindspore.module("encoder.safetensors")  # without `import torch`
+
+    The file is one of safetensors: its tensors are the weights under PyTorch's names, its metadata
+    the programs.
+
+    Args:
+        source: The module, what `torch.export.export` made of it, or the path of a file that
+            `torch.export.save` wrote.
+        path: The file, which is replaced if it is there.
+        example_inputs: The module's arguments, as for `aten_bridge.mindspore.module`.
+        dynamic_shapes: Which sizes may change from call to call, as in `torch.export.export`.
+
+    Raises:
+        aten_bridge.program.NotExportable: A program cannot say what the module does, or safetensors
+            does not have the dtype of a weight.
+        Exception: What torch.export.export raises.
+
+    """
+    write_module(open_source(source, example_inputs, dynamic_shapes), Path(path))
