@@ -82,6 +82,9 @@ std::optional<int64_t> number_of_word(c10::TypeKind type, const Literal& literal
 
 /// "float32 [8, any]".
 [[gnu::cold]] std::string form_text(const Form& form, const std::vector<int64_t>& symbols) {
+  if (form.is_seed) {
+    return join({"a seed of ", dtype_name(form.dtype)});
+  }
   std::string text = join({dtype_name(form.dtype), " ["});
   for (const Expression& size : form.sizes) {
     const int64_t wanted = as_int(size.evaluate(symbols));
@@ -134,8 +137,10 @@ class Program::Builder {
     for (const Form& input : text_.inputs) {
       add_value(0, input.value, /*is_list=*/false);
     }
-    for (const std::string& seed : text_.seeds) {
-      add_seed(seed);
+    for (std::size_t i = 0; i < text_.inputs.size(); ++i) {
+      if (text_.inputs[i].is_seed) {
+        program_.seeds_.push_back(i);
+      }
     }
     program_.inputs_ = std::move(text_.inputs);
     for (const Call& call : text_.calls) {
@@ -169,16 +174,6 @@ class Program::Builder {
                                 name, "', which is a ", is_list ? "tensor" : "list of tensors"}));
     }
     return found->second;
-  }
-
-  void add_seed(const std::string& name) {
-    const std::size_t input = find_value(0, name, /*is_list=*/false);
-    const DType dtype = text_.inputs[input].dtype;
-    if (!at::isIntegralType(scalar_type(dtype), /*includeBool=*/false)) {
-      raise(Status::kAttribute,
-            {"AtenProgram: %", name, ": expected a seed of integers, got ", dtype_name(dtype)});
-    }
-    program_.seeds_.push_back(input);
   }
 
   static c10::OperatorHandle find_operator(const Call& call) {
@@ -480,7 +475,7 @@ std::vector<int64_t> Program::bind(at::TensorList inputs) const {
     const Form& form = inputs_[i];
     const at::Tensor& input = inputs[i];
     bool fits = input.defined() && input.scalar_type() == scalar_type(form.dtype) &&
-                input.dim() == static_cast<int64_t>(form.sizes.size());
+                (form.is_seed || input.dim() == static_cast<int64_t>(form.sizes.size()));
     for (std::size_t d = 0; fits && d < form.sizes.size(); ++d) {
       fits = input.size(static_cast<int64_t>(d)) == as_int(form.sizes[d].evaluate(symbols));
     }

@@ -136,13 +136,17 @@ class LineReader {
     expect(")");
   }
 
-  Form form() {
-    Form form;
-    form.value = value_name();
-    const std::string dtype = word("a dtype");
-    if (!find_dtype(dtype, form.dtype)) {
-      raise_in_line(line_, join({"expected a dtype, got '", dtype, "'"}));
+  Form seed() {
+    Form seed = value_of_dtype();
+    seed.is_seed = true;
+    if (!at::isIntegralType(scalar_type(seed.dtype), /*includeBool=*/false)) {
+      raise_in_line(line_, join({"expected a seed of integers, got ", dtype_name(seed.dtype)}));
     }
+    return seed;
+  }
+
+  Form form() {
+    Form form = value_of_dtype();
     expect("[");
     if (!take("]")) {
       do {
@@ -170,6 +174,16 @@ class LineReader {
   }
 
  private:
+  Form value_of_dtype() {
+    Form form;
+    form.value = value_name();
+    const std::string dtype = word("a dtype");
+    if (!find_dtype(dtype, form.dtype)) {
+      raise_in_line(line_, join({"expected a dtype, got '", dtype, "'"}));
+    }
+    return form;
+  }
+
   void skip_blanks() { rest_.remove_prefix(std::min(rest_.find_first_not_of(' '), rest_.size())); }
 
   bool take_keyword(std::string& name) {
@@ -455,7 +469,7 @@ ProgramText parse_program(std::string_view text) {
     } else if (line.take("input ")) {
       program.inputs.push_back(line.form());
     } else if (line.take("seed ")) {
-      program.seeds.push_back(line.value_name());
+      program.inputs.push_back(line.seed());
     } else if (line.take("output ")) {
       program.outputs.push_back(line.form());
     } else {

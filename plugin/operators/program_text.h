@@ -5,8 +5,7 @@
 //   symbol s0 1 4096
 //   input %weight float32 [3, 32]
 //   input %x float32 [s0, 32]
-//   input %key int64 []
-//   seed %key
+//   seed %key int64
 //   %t = aten::t(%weight)
 //   %y = aten::mm(%x, %t)
 //   %values, _ = aten::max.dim(%y, 1, False)
@@ -15,9 +14,9 @@
 //
 // Arguments are values by their names, numbers, expressions of symbols, lists, True, False, None,
 // texts in JSON's quotes, and words for dtypes, layouts and memory formats; those by keyword come
-// last, others keep their defaults. Values in parentheses are the elements of a list. Inputs that
-// are named by `seed` are integers, which the random numbers follow from; without one these are
-// those of PyTorch's generator.
+// last, others keep their defaults. Values in parentheses are the elements of a list. A seed is
+// an input of any sizes, which random numbers follow from; without one they are those of PyTorch's
+// generator.
 // aten_bridge/program/_text.py writes it.
 //
 // SPDX-License-Identifier: Apache-2.0
@@ -90,6 +89,7 @@ struct Literal {
 struct Form {
   std::string value;
   DType dtype = DType::kNone;
+  bool is_seed = false;  // of any sizes
   std::vector<Expression> sizes;
 };
 
@@ -112,7 +112,6 @@ struct Call {
 struct ProgramText {
   std::vector<Symbol> symbols;
   std::vector<Form> inputs;
-  std::vector<std::string> seeds;  // inputs
   std::vector<Call> calls;
   std::vector<Form> outputs;
 };

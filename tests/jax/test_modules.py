@@ -86,6 +86,46 @@ def test_a_scan_over_steps_trains_as_pytorch_does():
         assert_near(actual, loss, 1e-4)
 
 
+def test_a_key_makes_a_random_module_a_pure_function():
+    network = nn.Sequential(nn.Linear(4, 64), nn.Dropout(0.5), nn.Linear(64, 8), nn.Dropout(0.25))
+    x = torch.randn(16, 4)
+    apply, variables = module(network, (x,))
+
+    @jax.jit
+    def draw(rng):
+        return apply(variables, jnp.asarray(x.numpy()), train=True, rng=rng)[0]
+
+    torch.manual_seed(7)
+    of_pytorch = network(x).detach().numpy()
+    first = draw(jax.random.key(7))
+    assert np.array_equal(first, of_pytorch)
+    assert np.array_equal(draw(jax.random.PRNGKey(7)), first)
+    one, other = jax.random.split(jax.random.key(7))
+    assert not np.array_equal(draw(one), draw(other))
+    assert "has_side_effect = true" not in draw.lower(one).as_text()
+    masks = jax.vmap(draw)(jax.random.split(jax.random.key(7)))
+    assert np.array_equal(masks, np.stack([draw(one), draw(other)]))
+
+    def total_of(params):  # its gradient has the mask of its own call
+        y, _ = apply({**variables, "params": params}, jnp.asarray(x.numpy()), train=True, rng=one)
+        return y.sum()
+
+    gradients = jax.grad(total_of)(variables["params"])
+    assert_near(gradients["2.bias"], torch.from_numpy(np.array(mask_of(draw(one)))), 1e-5)
+
+
+def mask_of(results):
+    """What the last dropout multiplied the sums over each column's rows by."""
+    return (np.asarray(results) != 0).sum(0) / 0.75
+
+
+def test_a_key_that_is_none_is_refused():
+    apply, variables = module(nn.Dropout(0.5), (torch.ones(2),))
+    with pytest.raises(TypeError) as error:
+        apply(variables, jnp.ones(2), train=True, rng=jax.random.split(jax.random.key(7)))
+    assert str(error.value) == "apply: rng: expected one key of jax.random, got key<fry> [2]"
+
+
 def test_wrong_inputs_are_an_error_in_words(made):
     apply, variables = made
     with pytest.raises(ValueError, match="AtenProgram: ") as error:

@@ -58,7 +58,10 @@ _ALL: tuple[str, ...] = (
     *(f"x.{name}({form})" for name in _ALONG for form in ("1", "dim=0")),
     *(f"x.{name}({form})" for name in _ALONG for form in ("1, True", "dim=-1, keepdim=True")),
     *(f"x.{name}({form})" for name in _SCANS for form in ("1", "dim=0")),
-    *(f"x.{name}(keepdim=True)" for name in ("all", "any", "argmax", "argmin", "amax", "std", "sum")),
+    *(
+        f"x.{name}(keepdim=True)"
+        for name in ("all", "any", "argmax", "argmin", "amax", "std", "sum")
+    ),
     *(f"x.{name}(None, True)" for name in ("any", "argmax", "argmin")),
     *(f"z.{name}()" for name in ("std", "sort", "argmax", "median", "sum", "any", "max", "var")),
     *(f"v.{name}()" for name in ("sort", "argsort", "median", "diag", "sum", "t", "unique")),

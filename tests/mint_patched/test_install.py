@@ -132,6 +132,31 @@ def test_exponential_draws_pytorchs_distribution():
         x.astype(ms.int64).exponential_()
 
 
+def test_compiled_functions_have_the_seed():
+    """Which MindSpore's own graphs do not have: they draw other numbers in each process."""
+
+    def drop(x):
+        return mint.nn.functional.dropout(x, 0.5)
+
+    x, compiled = mint.ones(200), ms.jit(drop)
+    known = {}
+    for seed in (7, 8, 7):
+        ms.manual_seed(seed)
+        drawn = [run(x).asnumpy().tolist() for run in (compiled, drop, compiled)]
+        ms.manual_seed(seed)
+        assert [run(x).asnumpy().tolist() for run in (drop, compiled, drop)] == drawn
+        assert known.setdefault(seed, drawn) == drawn
+    assert known[7] != known[8]
+    state = ms.get_rng_state()
+    ms.manual_seed(9)
+    drawn = drop(x).asnumpy().tolist()
+    ms.set_rng_state(state)
+    after = compiled(x).asnumpy().tolist()
+    assert after != drawn
+    ms.set_rng_state(state)
+    assert drop(x).asnumpy().tolist() == after
+
+
 def test_layer_norm_of_float64_refuses_what_float32_does():
     with pytest.raises(ValueError, match="LayerNorm"):
         mint.nn.functional.layer_norm(ms.Tensor(np.eye(2, 4)), (5,)).asnumpy()

@@ -5,6 +5,7 @@ import random
 import mindspore as ms
 import numpy as np
 import pytest
+import torch
 
 from aten_bridge.mindspore._host import HOST
 from aten_bridge.mindspore._operator import Kernel
@@ -31,6 +32,35 @@ def kernel_of(text):
     return Kernel(program_kernel(HOST, text))
 
 
+DRAWS = """aten_bridge program 1
+seed %key int64
+seed %step int32
+%drawn = aten::rand([4])
+%normal = aten::randn([4])
+output %drawn float32 [4]
+output %normal float32 [4]
+"""
+
+
+def test_a_seed_gives_the_random_numbers(mode):
+    draw = kernel_of(DRAWS)
+
+    def numbers(key, step):
+        drawn, normal = draw(ms.Tensor(key, ms.int64), ms.Tensor(step, ms.int32))
+        return *drawn.asnumpy(), *normal.asnumpy()
+
+    torch.manual_seed(11)
+    assert numbers(11, 0) == (*torch.rand(4).numpy(), *torch.randn(4).numpy())
+    assert numbers(11, [0, 0]) == numbers(11, 0)
+    different = {numbers(*seeds) for seeds in [(11, 0), (11, 1), (12, 0), (0, 11), (11, [0, 1])]}
+    assert len(different) == 4  # the last is (11, 1): zeros do not count
+    with pytest.raises(ValueError, match="AtenProgram: ") as error:
+        draw(ms.Tensor(1.0), ms.Tensor(2, ms.int32))
+    assert str(error.value).startswith(
+        "AtenProgram: %key: expected a seed of int64, got float32 []"
+    )
+
+
 def test_a_program_does_what_its_lines_say(mode):
     x = np.arange(24, dtype=np.float32).reshape(4, 6)
     y = np.arange(8, dtype=np.float32).reshape(8, 1)
@@ -54,6 +84,8 @@ def test_a_program_does_what_its_lines_say(mode):
          "line 3 of the program: expected a symbol or a function, got 'm'"),
         ("input %x float32 [n, 6]", "input %x float32 [add(n), floordiv(n)]",
          "line 3 of the program: floordiv: expected 2 arguments, got 1"),
+        ("symbol n 2 64", "symbol n 2 64\nseed %key float32",
+         "line 3 of the program: expected a seed of integers, got float32"),
         ("%z = aten::mul.Tensor(%x, 2.5)", "%z = aten::mul.Tensor(%w, 2.5)",
          "line 5 of the program: expected a value of a line before, got '%w'"),
         ("%z = aten::mul.Tensor(%x, 2.5)", "%z = aten::mul.Tenso(%x, 2.5)",

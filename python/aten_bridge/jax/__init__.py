@@ -178,10 +178,11 @@ def module(
         dynamic_shapes: Which sizes may change from call to call, as in `torch.export.export`.
 
     Returns:
-        `apply(variables, *inputs, train=False)`, and `variables`: a dict with "params" and
-        "buffers", each a dict of arrays under PyTorch's names. With `train=True` a call returns
-        the results and the buffers that are new, such as running means, with the others. The
-        gradient of its gradient is not there.
+        `apply(variables, *inputs, train=False, rng=None)`, and `variables`: a dict with "params"
+        and "buffers", each a dict of arrays under PyTorch's names. With `train=True` a call
+        returns the results and the buffers that are new, such as running means, with the others.
+        Random numbers follow from `rng`, a key of `jax.random`, or come from PyTorch's generator.
+        The gradient of its gradient is not there.
 
     Raises:
         aten_bridge.program.NotExportable: A program cannot say what the module does.

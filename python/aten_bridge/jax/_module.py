@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -29,9 +30,12 @@ def _tuple_of(kernel: Kernel) -> Callable[..., tuple[jax.Array, ...]]:
     return lambda *arrays: (kernel(*arrays),)
 
 
-def _step(programs: ModulePrograms) -> Callable[..., tuple[jax.Array, ...]]:
-    """The forward program, whose gradient the backward one computes."""
-    training, is_random = programs.training, programs.is_random
+def _step(programs: ModulePrograms, is_random: bool) -> Callable[..., tuple[jax.Array, ...]]:
+    """The forward program, whose gradient the backward one computes.
+
+    `is_random`: equal calls do not have equal results.
+    """
+    training = programs.training
     if training is None:
         return _tuple_of(Kernel(program_kernel(HOST, programs.evaluation, None, is_random)))
     forward = _tuple_of(Kernel(program_kernel(HOST, training.forward, None, is_random)))
@@ -81,6 +85,17 @@ def _checked(
     return given
 
 
+def _seed(rng: Any) -> jax.Array:
+    """The numbers of a key, the lowest first: jax.random.key(7) begins as torch.manual_seed(7)."""
+    is_key = jnp.issubdtype(rng.dtype, jax.dtypes.prng_key)
+    data = jax.random.key_data(rng) if is_key else rng
+    if data.ndim != 1 or data.dtype != jnp.uint32:
+        raise TypeError(
+            f"apply: rng: expected one key of jax.random, got {rng.dtype} {[*rng.shape]}"
+        )
+    return jax.lax.bitcast_convert_type(data[::-1], jnp.int32)
+
+
 def make_module(
     modes: ModuleInModes,
 ) -> tuple[Callable[..., Any], dict[str, dict[str, jax.Array]]]:
@@ -88,18 +103,33 @@ def make_module(
     evaluation, training = (one.narrowed() if narrows else one for one in modes[:2])
     namespace: dict[str, Any] = {}
     exec(flatten_source(training.inputs), namespace)
-    flatten, steps = namespace["flatten"], {}
+    flatten, made = namespace["flatten"], {}
     for trains, programs in ((False, evaluation), (True, training)):
         exec(unflatten_source(programs.results), namespace)
         constants = tuple(map(_to_jax, programs.constants))
-        steps[trains] = programs, constants, _step(programs), namespace["unflatten"]
+        made[trains] = programs, constants, namespace["unflatten"]
+
+    @functools.cache
+    def step_of(trains: bool, has_seed: bool) -> Callable[..., tuple[jax.Array, ...]]:
+        programs = made[trains][0]
+        if has_seed:
+            return _step(programs.seeded("int32"), is_random=False)
+        return _step(programs, programs.is_random)
+
+    for trains in made:
+        step_of(trains, False)  # what is wrong with a program is an error here
 
     def apply(
-        variables: Mapping[str, Mapping[str, jax.Array]], *inputs: Any, train: bool = False
+        variables: Mapping[str, Mapping[str, jax.Array]],
+        *inputs: Any,
+        train: bool = False,
+        rng: jax.Array | None = None,
     ) -> Any:
         if fault := input_fault(training.inputs, inputs, _is_array):
             raise TypeError(f"apply: {fault}")
-        programs, constants, step, unflatten = steps[train]
+        programs, constants, unflatten = made[train]
+        seeds = [] if rng is None or not programs.is_random else [_seed(rng)]
+        step = step_of(train, bool(seeds))
         params = _checked(variables, "params", programs.parameters)
         buffers = _checked(variables, "buffers", programs.buffers)
         results = step(
@@ -107,6 +137,7 @@ def make_module(
             *(buffers[name] for name in programs.buffers),
             *constants,
             *flatten(*inputs),
+            *seeds,
         )
         changed = len(programs.changed_buffers)
         returned = unflatten(results[changed:])

@@ -7,6 +7,7 @@ from typing import Any
 
 import mindspore as ms
 from mindspore import nn, ops
+from mindspore.common.generator import default_generator
 
 from aten_bridge.mindspore._gradient import bprop_maker, run_source
 from aten_bridge.mindspore._host import HOST
@@ -32,12 +33,16 @@ def _parameters(weights: Mapping[str, Weight]) -> ms.ParameterTuple:
     )
 
 
-def _step_kernel(training: Training, input_count: int, is_random: bool) -> Kernel:
+_SEED = ("int64", "int64")  # MindSpore's seed and offset
+_STEP = ms.Tensor(12, ms.int64)  # what MindSpore's own random functions move the offset by (2.10)
+
+
+def _step_kernel(training: Training, input_count: int) -> Kernel:
     """The forward program of a training step, whose gradient the backward one computes."""
     backward = Kernel(program_kernel(HOST, training.backward))
     inputs = [f"a{i}" for i in range(input_count)]
     arguments = [inputs[i] for i in training.inputs]
-    model = program_kernel(HOST, training.forward, None, is_random)
+    model = program_kernel(HOST, training.forward)
     gives_tuple = model.description.gives_tuple
     arguments += [f"out[{i}]" if gives_tuple else "out" for i in training.outputs]
     arguments += [f"dout[{i}]" if gives_tuple else "dout" for i in training.tangents]
@@ -50,15 +55,18 @@ def _step_kernel(training: Training, input_count: int, is_random: bool) -> Kerne
         "".join(f"{gradient}, " for gradient in gradients),
     )
     bprop = make(backward, ops.zeros_like)
-    return Kernel(program_kernel(HOST, training.forward, bprop, is_random))
+    return Kernel(program_kernel(HOST, training.forward, bprop))
 
 
 def _make_run(programs: ModulePrograms) -> Callable:
     """What a call does in one of the two modes."""
+    is_random, input_count = programs.is_random, programs.input_count
+    if is_random:
+        programs, input_count = programs.seeded(*_SEED), input_count + len(_SEED)
     if programs.training is None:
-        kernel = Kernel(program_kernel(HOST, programs.evaluation, None, programs.is_random))
+        kernel = Kernel(program_kernel(HOST, programs.evaluation))
     else:
-        kernel = _step_kernel(programs.training, programs.input_count, programs.is_random)
+        kernel = _step_kernel(programs.training, input_count)
     gives_tuple = kernel._model.description.gives_tuple
     constants = tuple(map(_to_mindspore, programs.constants))
     names = list(programs.buffers)
@@ -67,7 +75,8 @@ def _make_run(programs: ModulePrograms) -> Callable:
     unflatten = run_source(unflatten_source(programs.results))["unflatten"]
 
     def run(weights, buffers, inputs):
-        results = kernel(*weights, *buffers, *constants, *inputs)
+        seed = default_generator._step(_STEP) if is_random else ()
+        results = kernel(*weights, *buffers, *constants, *inputs, *seed)
         if not gives_tuple:
             results = (results,)
         for i, place in enumerate(changed):

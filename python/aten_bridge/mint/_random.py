@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import functools
+
 import mindspore as ms
-from mindspore import mint
+from mindspore import mint, ops
+from mindspore.common.generator import Generator
 from mindspore.mint.nn import functional as F
 from mindspore.ops.auto_generate import gen_ops_prim
 
 from aten_bridge.mint._numbers import FLOATING
-from aten_bridge.mint._replace import REPLACED, method, replaces
+from aten_bridge.mint._replace import REPLACED, WITHIN, method, replaces
 
 
 @method
@@ -37,3 +40,23 @@ def _dropout2d(input, p, training, inplace, seed, offset):
 
 
 REPLACED.append((gen_ops_prim.dropout2d_ext_op, _dropout2d))
+
+
+def _tell_graphs(name: str) -> None:
+    """Lets compiled graphs have the seed too: MindSpore (2.10) keeps it to itself.
+
+    There graphs begin with a seed that is another in each process.
+    """
+    own = getattr(Generator, name)
+
+    @functools.wraps(own)
+    def tell(self, *arguments, **keywords):
+        result = own(self, *arguments, **keywords)
+        ops.assign(self._seed, ms.Tensor(self.initial_seed(), ms.int64))
+        return result
+
+    WITHIN.append((Generator, name, tell))
+
+
+for _name in ("manual_seed", "seed", "set_state"):
+    _tell_graphs(_name)

@@ -78,6 +78,14 @@ class ModulePrograms(NamedTuple):
             )
         return self._replace(evaluation=narrowed(self.evaluation), training=training)
 
+    def seeded(self, *dtypes: str) -> ModulePrograms:
+        """The same with its random numbers from seeds: inputs of such dtypes behind the others."""
+        lines = "".join(f"seed %seed.{i} {dtype}\n" for i, dtype in enumerate(dtypes))
+        training = self.training
+        if training is not None:
+            training = training._replace(forward=training.forward + lines)
+        return self._replace(evaluation=self.evaluation + lines, training=training)
+
 
 class ModuleInModes(NamedTuple):
     """A module in both modes, with the same weights."""
