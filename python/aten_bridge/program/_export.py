@@ -47,8 +47,14 @@ def is_view(node: fx.Node) -> bool:
 
 
 def is_random_node(node: fx.Node) -> bool:
-    tags = getattr(node.target, "tags", ())
-    return torch.Tag.nondeterministic_seeded in tags
+    """Whether an operator draws numbers; attention without dropout is said to, and does not."""
+    if torch.Tag.nondeterministic_seeded not in getattr(node.target, "tags", ()):
+        return False
+    for place, argument in enumerate(node.target._schema.arguments):
+        if argument.name == "dropout_p":
+            given = node.args[place] if place < len(node.args) else argument.default_value
+            return node.kwargs.get(argument.name, given) != 0
+    return True
 
 
 # ===--- training ---===
