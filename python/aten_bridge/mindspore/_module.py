@@ -9,10 +9,11 @@ import mindspore as ms
 import torch
 from mindspore import nn, ops
 
-from aten_bridge.mindspore._gradient import bprop_maker, run_source
+from aten_bridge.mindspore._gradient import run_source
 from aten_bridge.mindspore._host import HOST
 from aten_bridge.mindspore._operator import Kernel
-from aten_bridge.program import ModulePrograms, Training, export_both
+from aten_bridge.mindspore._step import make_step
+from aten_bridge.program import ModulePrograms, export_both
 from aten_bridge.program._kernel import program_kernel
 from aten_bridge.program._trees import children, flatten_source, unflatten_source
 
@@ -36,27 +37,6 @@ def _parameters(tensors: Mapping[str, torch.Tensor], trains: bool) -> ms.Paramet
     )
 
 
-def _step_kernel(training: Training, input_count: int, is_random: bool) -> Kernel:
-    """The forward program of a training step, whose gradient the backward one computes."""
-    backward = Kernel(program_kernel(HOST, training.backward))
-    inputs = [f"a{i}" for i in range(input_count)]
-    arguments = [inputs[i] for i in training.inputs]
-    model = program_kernel(HOST, training.forward, None, is_random)
-    gives_tuple = model.description.gives_tuple
-    arguments += [f"out[{i}]" if gives_tuple else "out" for i in training.outputs]
-    arguments += [f"dout[{i}]" if gives_tuple else "dout" for i in training.tangents]
-    gradients = [f"zeros_like({name})" for name in inputs]
-    for place, i in enumerate(training.gradients):
-        gradients[i] = f"gradients[{place}]" if len(training.gradients) > 1 else "gradients"
-    make = bprop_maker(
-        "".join(f"{name}, " for name in inputs),
-        ", ".join(arguments),
-        "".join(f"{gradient}, " for gradient in gradients),
-    )
-    bprop = make(backward, ops.zeros_like)
-    return Kernel(program_kernel(HOST, training.forward, bprop, is_random))
-
-
 def _make_run(programs: ModulePrograms, kept: int) -> Callable:
     """What a call does in one of the two modes; `kept` weights and buffers are given to it."""
     arguments, _ = children(programs.in_spec)
@@ -64,7 +44,7 @@ def _make_run(programs: ModulePrograms, kept: int) -> Callable:
     if programs.training is None:
         kernel = Kernel(program_kernel(HOST, programs.evaluation, None, programs.is_random))
     else:
-        kernel = _step_kernel(programs.training, input_count, programs.is_random)
+        kernel = make_step(programs, kept + len(programs.constants), input_count)
     gives_tuple = kernel._model.description.gives_tuple
     constants = tuple(map(_to_mindspore, programs.constants.values()))
     names = list(programs.buffers)
@@ -78,7 +58,8 @@ def _make_run(programs: ModulePrograms, kept: int) -> Callable:
         if not gives_tuple:
             results = (results,)
         for i, place in enumerate(changed):
-            ops.assign(buffers[place], results[i])
+            if results[i] is not None:
+                ops.assign(buffers[place], results[i])
         return unflatten(results[first:end])
 
     return run
