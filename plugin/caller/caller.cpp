@@ -32,6 +32,7 @@
 #include <iterator>
 #include <memory>
 #include <mutex>
+#include <numeric>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -189,13 +190,24 @@ class Extra final : public mindspore::AotExtraImpl {
 };
 
 struct Gradient;
+struct Step;
+struct Signature;
+
+/// A signature of the backward program of a step, and the key of the calls that it is for.
+struct BackwardSignature {
+  Key key;
+  std::shared_ptr<Signature> signature;
+};
 
 /// What calls with inputs of the same shapes and dtypes have in common.
 struct Signature {
   Extra extra;  // with a state of its own, as in ops.Custom
   std::weak_ptr<Gradient> gradient;
-  std::vector<Kind> kinds;         // one for each input
-  std::vector<ShapeVector> sizes;  // the inputs', then the outputs'
+  std::shared_ptr<const Step> step;            // null: the kernel is none of a step's
+  std::vector<std::size_t> written;            // inputs in whose memory the first outputs are
+  std::array<BackwardSignature, 2> backwards;  // of a step; the interpreter's lock guards them
+  std::vector<Kind> kinds;                     // one for each input
+  std::vector<ShapeVector> sizes;              // the inputs', then the outputs'
   std::vector<int> ndims;
   std::vector<int64_t*> shapes;
   std::vector<const char*> dtypes;
@@ -246,6 +258,66 @@ struct Signature {
       shapes.push_back(shape.empty() ? nullptr : shape.data());
     }
   }
+};
+
+// ===--- steps ---===
+
+class Caller;
+
+/// A forward and a backward program. The library itself keeps what the second needs of the first.
+struct Step {
+  void (*set_kept)(void**) = nullptr;
+  void (*free_kept)(void*) = nullptr;
+  std::vector<std::size_t> written;    // inputs in whose memory the first outputs are
+  bool gives_tuple = false;            // also of one output
+  std::vector<std::size_t> inputs;     // what the backward program reads of the forward one's
+  std::vector<std::size_t> tangents;   // results whose gradients it reads
+  std::vector<std::size_t> gradients;  // inputs whose gradients it computes
+  std::size_t weight_count = 0;        // inputs before the module's own
+  std::shared_ptr<Caller> of_weights;  // computes the gradients of weights alone
+  std::shared_ptr<Caller> of_all;
+  std::string no_gradient;  // what is said where a gradient of these gradients is asked for
+
+  /// How many of the gradients are those of weights.
+  std::size_t weight_gradients() const {
+    return static_cast<std::size_t>(
+        std::lower_bound(gradients.begin(), gradients.end(), weight_count) - gradients.begin());
+  }
+};
+
+/// What the forward program of one call has kept, in the library.
+class Kept {
+ public:
+  explicit Kept(std::shared_ptr<const Step> step) : step_(std::move(step)) {}
+  Kept(const Kept&) = delete;
+  Kept& operator=(const Kept&) = delete;
+  ~Kept() {
+    if (values_ != nullptr) {
+      step_->free_kept(values_);
+    }
+  }
+
+  /// Lets this thread's programs know of it while this lives.
+  class Scope {
+   public:
+    explicit Scope(Kept* kept) : kept_(kept) { set(kept == nullptr ? nullptr : &kept->values_); }
+    Scope(const Scope&) = delete;
+    Scope& operator=(const Scope&) = delete;
+    ~Scope() { set(nullptr); }
+
+   private:
+    void set(void** place) {
+      if (kept_ != nullptr) {
+        kept_->step_->set_kept(place);
+      }
+    }
+
+    Kept* kept_;
+  };
+
+ private:
+  std::shared_ptr<const Step> step_;
+  void* values_ = nullptr;
 };
 
 // ===--- one call ---===
@@ -348,10 +420,11 @@ const mindspore::device::DeviceContext* cpu() {
 class Call {
  public:
   Call(std::shared_ptr<const Target> target, std::shared_ptr<Signature> signature,
-       std::vector<int64_t> numbers)
+       std::vector<int64_t> numbers, std::shared_ptr<Kept> kept)
       : target_(std::move(target)),
         signature_(std::move(signature)),
-        numbers_(std::move(numbers)) {}
+        numbers_(std::move(numbers)),
+        kept_(std::move(kept)) {}
 
   /// Makes outputs, whose memory is there once launch() has run.
   std::vector<TensorPtr> prepare(const std::vector<TensorPtr>& inputs) {
@@ -364,7 +437,7 @@ class Call {
     const std::size_t count = signature_->output_types.size();
     const std::size_t first = signature_->sizes.size() - count;
     outputs_.reserve(count);
-    for (std::size_t i = 0; i < count; ++i) {
+    for (std::size_t i = signature_->written.size(); i < count; ++i) {
       outputs_.push_back(make_tensor(signature_->output_types[i], signature_->sizes[first + i]));
     }
     DeviceAddressUtils::CreateOutputTensorAddress(cpu(), 0, outputs_);
@@ -384,6 +457,9 @@ class Call {
       } else {
         params.push_back(kind == kNone ? nullptr : static_cast<void*>(&*number++));
       }
+    }
+    for (const std::size_t input : signature.written) {
+      params.push_back(data(*inputs_[input]));
     }
     for (const TensorPtr& output : outputs_) {
       params.push_back(data(*output));
@@ -432,6 +508,7 @@ class Call {
     const auto begin = std::chrono::steady_clock::now();
     try {
       const Unlocked unlocked;
+      const Kept::Scope scope(kept_.get());
       status = target_->function(static_cast<int>(params.size()), params.data(), ndims.data(),
                                  signature.shapes.data(), signature.dtypes.data(),
                                  /*stream=*/nullptr, &signature.extra);
@@ -448,6 +525,7 @@ class Call {
   std::shared_ptr<const Target> target_;
   std::shared_ptr<Signature> signature_;
   std::vector<int64_t> numbers_;
+  std::shared_ptr<Kept> kept_;
   std::vector<TensorPtr> inputs_;
   std::vector<TensorPtr> outputs_;
 };
@@ -466,19 +544,20 @@ void push(const mindspore::AsyncRQueuePtr& queue, std::mutex& mutex,
 std::vector<TensorPtr> run(const std::shared_ptr<const Target>& target,
                            const std::shared_ptr<Signature>& signature,
                            const std::vector<TensorPtr>& inputs,
-                           const std::vector<int64_t>& numbers) {
+                           const std::vector<int64_t>& numbers,
+                           const std::shared_ptr<Kept>& kept = nullptr) {
   const bool blocks = is_blocking();
   if (blocks) {
     wait_for_queued();
   }
   const auto& queue = mindspore::runtime::Pipeline::Get().backend_stage();
   if (blocks || (signature->is_short && queue->Empty())) {
-    Call call(target, signature, numbers);
+    Call call(target, signature, numbers, kept);
     const std::vector<TensorPtr> outputs = call.prepare(inputs);
     call.launch();
     return outputs;
   }
-  const auto call = std::make_shared<Call>(target, signature, numbers);
+  const auto call = std::make_shared<Call>(target, signature, numbers, kept);
   const std::vector<TensorPtr> outputs = call->prepare(inputs);
   static std::mutex mutex;
   push(queue, mutex,
@@ -493,8 +572,6 @@ bool may_need_gradient(const TensorPtr& tensor) { return tensor->auto_grad_meta_
 bool is_recording_gradients() { return mindspore::pynative::GradState::Get().RequiresGrad(); }
 
 // ===--- gradients ---===
-
-class Caller;
 
 /// A reference to an object of Python's, which any thread may drop.
 class Reference {
@@ -549,7 +626,8 @@ template <>
 struct CppFunctionNode<KernelCall> : public BackwardNode {
   CppFunctionNode(const std::string& name, std::shared_ptr<::Signature> signature_of_call,
                   std::shared_ptr<Gradient> gradient_of_call)
-      : BackwardNode(name, signature_of_call->output_types.size()),
+      : BackwardNode(name,
+                     signature_of_call->output_types.size() - signature_of_call->written.size()),
         signature(std::move(signature_of_call)),
         gradient(std::move(gradient_of_call)) {}
 
@@ -558,20 +636,27 @@ struct CppFunctionNode<KernelCall> : public BackwardNode {
   void Release() override {
     context.to_save_.clear();
     context.saved_tensors_.clear();
+    kept = nullptr;
   }
 
-  /// Lets MindSpore know of the call, and of the tensors that its gradient reads.
+  /// Lets MindSpore know of the call, and of the tensors that its gradient reads, if it may have
+  /// to differentiate it.
   void record(const TensorPtrList& inputs, TensorPtrList& outputs) {
-    for (const TensorPtr& input : inputs) {
+    const ::Step* step = signature->step.get();
+    const TensorPtrList differentiable = step == nullptr ? inputs : chosen(inputs, step->gradients);
+    if (std::none_of(differentiable.begin(), differentiable.end(), may_need_gradient)) {
+      return;
+    }
+    for (const TensorPtr& input : differentiable) {
       input->set_need_pipeline_sync(true);  // as MindSpore's Function has it (2.10)
     }
-    TensorPtrList saved(inputs);
-    if (gradient->reads_results) {
+    TensorPtrList saved = step == nullptr ? inputs : chosen(inputs, step->inputs);
+    if (gradient != nullptr && gradient->reads_results) {
       saved.insert(saved.end(), outputs.begin(), outputs.end());
     }
     context.node_ = weak_from_this();
     context.SaveForBackward(saved);
-    CppFunctionDoGrad(&context, inputs, &outputs);
+    CppFunctionDoGrad(&context, differentiable, &outputs);
   }
 
   std::shared_ptr<::Signature> signature;
@@ -579,11 +664,23 @@ struct CppFunctionNode<KernelCall> : public BackwardNode {
   std::vector<int64_t> numbers;
   Reference python_operator;
   Reference python_numbers;  // as they were given, a tuple
+  std::shared_ptr<Kept> kept;
   AutogradContext context;
 
  private:
-  /// Gradients of results, with zeros for those that have none.
-  TensorPtrList result_gradients(const ValuePtrList& values) const;
+  static TensorPtrList chosen(const TensorPtrList& tensors, const std::vector<std::size_t>& which) {
+    TensorPtrList found;
+    found.reserve(which.size());
+    for (const std::size_t i : which) {
+      found.push_back(tensors[i]);
+    }
+    return found;
+  }
+
+  /// Gradients of these results, with zeros for those that have none.
+  TensorPtrList result_gradients(const ValuePtrList& values,
+                                 const std::vector<std::size_t>& which) const;
+  ValuePtrList differentiate_step(const ValuePtrList& values);
   ValuePtrList ask_python(const TensorPtrList& saved, const TensorPtrList& gradients) const;
 };
 
@@ -672,7 +769,7 @@ class Caller {
       }
     }
     const auto found = signatures_.find(inputs.key);
-    if (found == signatures_.end()) {
+    if (found == signatures_.end() || !can_write(*found->second, inputs)) {
       return Py_NewRef(Py_NotImplemented);
     }
     return run_or_queue(found->second, inputs, arguments, count);
@@ -692,6 +789,49 @@ class Caller {
     }
     signatures_[std::move(inputs.key)] = std::move(signature);
     return true;
+  }
+
+  /// The same for calls of a step's forward program.
+  bool add_step(const py::sequence& arguments, const std::vector<std::string>& dtypes,
+                const std::vector<ShapeVector>& shapes, const std::shared_ptr<Step>& step) {
+    Inputs inputs;
+    auto signature = make_signature(arguments, dtypes, shapes, nullptr, inputs);
+    if (signature == nullptr || inputs.tensors.size() != signature->kinds.size()) {
+      return false;
+    }
+    signature->step = step;
+    signature->written = step->written;
+    if (signatures_.size() >= kMaxSignatures) {
+      signatures_.clear();
+    }
+    signatures_[std::move(inputs.key)] = std::move(signature);
+    return true;
+  }
+
+  /// Where this has a step's backward program: the gradients of the first `count` inputs that have
+  /// any, of a call of the forward one.
+  std::vector<TensorPtr> differentiate_step(Signature& forward, std::size_t count,
+                                            const std::vector<TensorPtr>& operands,
+                                            const std::shared_ptr<Kept>& kept) const {
+    Inputs inputs;
+    for (const TensorPtr& operand : operands) {
+      inputs.add_tensor(operand);
+    }
+    BackwardSignature& known = forward.backwards[this == forward.step->of_all.get() ? 1 : 0];
+    std::shared_ptr<Signature> signature = known.key == inputs.key ? known.signature : nullptr;
+    if (signature == nullptr) {
+      signature = std::make_shared<Signature>(primitive_);
+      signature->add_inputs(inputs.key);
+      for (std::size_t i = 0; i < count; ++i) {
+        const std::size_t input = forward.step->gradients[i];
+        signature->output_types.push_back(type_of_name(forward.dtypes[input]));
+        signature->add(forward.dtypes[input], forward.sizes[input]);
+      }
+      signature->finish();
+      init(*signature);
+      known = {inputs.key, signature};
+    }
+    return run(target_, signature, inputs.tensors, {}, kept);
   }
 
   std::size_t signature_count() const { return signatures_.size(); }
@@ -746,6 +886,12 @@ class Caller {
 
  private:
   static constexpr std::size_t kMaxSignatures = 1024;
+
+  /// Whether inputs that a step changes are there themselves, and not as copies.
+  static bool can_write(const Signature& signature, const Inputs& inputs) {
+    return std::all_of(signature.written.begin(), signature.written.end(),
+                       [&](std::size_t input) { return inputs.tensors[input]->is_contiguous(); });
+  }
 
   std::shared_ptr<Signature> make_signature(const py::sequence& arguments,
                                             const std::vector<std::string>& dtypes,
@@ -802,6 +948,11 @@ class Caller {
     if (!is_recording_gradients()) {
       return nullptr;
     }
+    if (signature->step != nullptr) {
+      auto node = autograd::BackwardNode::Create<Node>(target_->name, signature, nullptr);
+      node->kept = std::make_shared<Kept>(signature->step);
+      return node;
+    }
     const auto gradient = signature->gradient.lock();
     const py::object python_operator =
         gradient == nullptr ? py::none() : gradient->weak_operator.get()();
@@ -822,8 +973,9 @@ class Caller {
                                                const std::shared_ptr<Signature>& signature,
                                                const std::vector<TensorPtr>& inputs,
                                                const std::vector<int64_t>& numbers) {
-    std::vector<TensorPtr> outputs = run(target, signature, inputs, numbers);
-    if (node != nullptr && std::any_of(inputs.begin(), inputs.end(), may_need_gradient)) {
+    std::vector<TensorPtr> outputs =
+        run(target, signature, inputs, numbers, node == nullptr ? nullptr : node->kept);
+    if (node != nullptr) {
       node->record(inputs, outputs);
     }
     return outputs;
@@ -837,8 +989,13 @@ class Caller {
           signature, inputs,
           inputs.numbers.empty() ? py::object() : python_numbers(arguments, argument_count));
     }
-    const std::size_t count = signature->output_types.size();
-    std::vector<PyObject*> results(count, nullptr);
+    const std::size_t first = signature->written.size();  // None stands for those that are written
+    std::vector<PyObject*> results(signature->output_types.size(), nullptr);
+    for (std::size_t i = 0; i < first; ++i) {
+      results[i] = Py_NewRef(Py_None);
+    }
+    const bool is_one =
+        results.size() == 1 && (signature->step == nullptr || !signature->step->gives_tuple);
     const auto& queue = mindspore::runtime::Pipeline::Get().frontend_stage();
     if (is_blocking() || signature->is_short) {
       if (!queue->Empty()) {
@@ -847,16 +1004,16 @@ class Caller {
       }
       const std::vector<TensorPtr> outputs =
           run_and_record(node, target_, signature, inputs.tensors, inputs.numbers);
-      for (std::size_t i = 0; i < count; ++i) {
-        results[i] = mindspore::tensor::PackTensor(outputs[i]);
+      for (std::size_t i = first; i < results.size(); ++i) {
+        results[i] = mindspore::tensor::PackTensor(outputs[i - first]);
       }
-      return one_or_tuple(results);
+      return is_one ? results.front() : tuple_of(results);
     }
     std::vector<mindspore::stub::StubNodePtr> promises;
-    promises.reserve(count);
-    for (PyObject*& result : results) {
+    promises.reserve(results.size() - first);
+    for (std::size_t i = first; i < results.size(); ++i) {
       const mindspore::tensor::TensorWrapper future(/*has_side_effect=*/false);
-      result = future.value();
+      results[i] = future.value();
       promises.push_back(future.MakeFuture());
     }
     const auto task = std::make_shared<Task>(
@@ -876,13 +1033,10 @@ class Caller {
         });
     static std::mutex mutex;
     push(queue, mutex, task);
-    return one_or_tuple(results);
+    return is_one ? results.front() : tuple_of(results);
   }
 
-  static PyObject* one_or_tuple(const std::vector<PyObject*>& results) {
-    if (results.size() == 1) {
-      return results.front();
-    }
+  static PyObject* tuple_of(const std::vector<PyObject*>& results) {
     PyObject* tuple = PyTuple_New(static_cast<Py_ssize_t>(results.size()));
     for (std::size_t i = 0; tuple != nullptr && i < results.size(); ++i) {
       PyTuple_SET_ITEM(tuple, static_cast<Py_ssize_t>(i), results[i]);
@@ -919,28 +1073,57 @@ PyMethodDef call_method = {"call", reinterpret_cast<PyCFunction>(reinterpret_cas
 
 namespace mindspore::pynative::autograd {
 
-TensorPtrList Node::result_gradients(const ValuePtrList& values) const {
+TensorPtrList Node::result_gradients(const ValuePtrList& values,
+                                     const std::vector<std::size_t>& which) const {
   TensorPtrList gradients;
-  gradients.reserve(values.size());
-  for (const ValuePtr& value : values) {
-    gradients.push_back(value == nullptr ? nullptr : value->cast<TensorPtr>());
+  gradients.reserve(which.size());
+  for (const std::size_t i : which) {
+    gradients.push_back(values[i] == nullptr ? nullptr : values[i]->cast<TensorPtr>());
   }
   if (std::find(gradients.begin(), gradients.end(), nullptr) == gradients.end()) {
     return gradients;
   }
+  ValuePtrList some;
   abstract::AbstractBasePtrList results;
-  const std::size_t first = signature->sizes.size() - signature->output_types.size();
-  for (std::size_t i = 0; i < signature->output_types.size(); ++i) {
+  const std::size_t first_type = signature->written.size();
+  const std::size_t first_size =
+      signature->sizes.size() - signature->output_types.size() + first_type;
+  for (const std::size_t i : which) {
+    some.push_back(values[i]);
     results.push_back(std::make_shared<abstract::AbstractTensor>(
-        TypeIdToType(signature->output_types[i]), signature->sizes[first + i]));
+        TypeIdToType(signature->output_types[first_type + i]), signature->sizes[first_size + i]));
   }
-  return GradPreProcess(values, results, /*materialize_grads=*/true, name_);
+  return GradPreProcess(some, results, /*materialize_grads=*/true, name_);
+}
+
+/// A value for each input of the forward program that has a gradient.
+ValuePtrList Node::differentiate_step(const ValuePtrList& values) {
+  const ::Step& step = *signature->step;
+  TensorPtrList operands = context.GetSavedTensors();
+  const TensorPtrList tangents = result_gradients(values, step.tangents);
+  operands.insert(operands.end(), tangents.begin(), tangents.end());
+  const std::size_t of_weights = step.weight_gradients();
+  bool needs_all = of_weights == 0;
+  for (std::size_t i = of_weights; i < step.gradients.size(); ++i) {
+    needs_all = needs_all || context.NeedsInputGrad(i);
+  }
+  const Caller& caller = needs_all ? *step.of_all : *step.of_weights;
+  const std::size_t count = needs_all ? step.gradients.size() : of_weights;
+  const TensorPtrList found = caller.differentiate_step(*signature, count, operands, kept);
+  ValuePtrList results(found.begin(), found.end());
+  results.resize(step.gradients.size(), kNone);
+  return results;
 }
 
 /// A value for each input that is a tensor.
 ValuePtrList Node::CallBackward(const ValuePtrList& values) {
   const py::gil_scoped_acquire acquired;
-  const TensorPtrList gradients = result_gradients(values);
+  if (signature->step != nullptr) {
+    return differentiate_step(values);
+  }
+  std::vector<std::size_t> all(values.size());
+  std::iota(all.begin(), all.end(), 0);
+  const TensorPtrList gradients = result_gradients(values, all);
   const TensorPtrList saved = context.GetSavedTensors();
   const auto kernel = gradient->kernel.lock();
   TensorPtrList found;
@@ -1009,10 +1192,27 @@ PYBIND11_MODULE(aten_bridge_caller, m) {
              self.kernel = kernel;
              self.mask = std::move(mask);
            });
+  py::class_<Step, std::shared_ptr<Step>>(m, "Step")
+      .def(py::init([](std::uintptr_t set_kept, std::uintptr_t free_kept) {
+        auto step = std::make_shared<Step>();
+        step->set_kept = reinterpret_cast<decltype(step->set_kept)>(set_kept);
+        step->free_kept = reinterpret_cast<decltype(step->free_kept)>(free_kept);
+        return step;
+      }))
+      .def_readwrite("written", &Step::written)
+      .def_readwrite("gives_tuple", &Step::gives_tuple)
+      .def_readwrite("inputs", &Step::inputs)
+      .def_readwrite("tangents", &Step::tangents)
+      .def_readwrite("gradients", &Step::gradients)
+      .def_readwrite("weight_count", &Step::weight_count)
+      .def_readwrite("of_weights", &Step::of_weights)
+      .def_readwrite("of_all", &Step::of_all)
+      .def_readwrite("no_gradient", &Step::no_gradient);
   py::class_<Caller, std::shared_ptr<Caller>>(m, "Caller")
       .def(py::init<std::uintptr_t, std::uintptr_t, std::string, std::string, const py::dict&,
                     bool>())
       .def("add", &Caller::add)
+      .def("add_step", &Caller::add_step)
       .def("signature_count", &Caller::signature_count)
       .def("call_once",
            [](Caller& self, const py::sequence& arguments, const std::vector<std::string>& dtypes,

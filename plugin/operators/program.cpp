@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
 #include <utility>
 
 #pragma GCC visibility push(hidden)
@@ -125,6 +126,76 @@ std::uint64_t seed_of(at::TensorList inputs, const std::vector<std::size_t>& see
   return seed;
 }
 
+c10::OperatorHandle find_operator(const Call& call) {
+  const auto handle = find_overload(call.operator_name);
+  if (!handle.has_value()) {
+    raise_in_line(call.line,
+                  join({"expected an operator of PyTorch's dispatcher, got ", call.operator_name,
+                        ", which is not there; import or load its library, or export "
+                        "the module with this PyTorch"}));
+  }
+  return *handle;
+}
+
+// ===--- fewer outputs ---===
+
+void add_values(const Literal& literal, std::set<std::string>& values) {
+  if (literal.kind == Literal::Kind::kValue) {
+    values.insert(literal.text);
+  }
+  for (const Literal& element : literal.elements) {
+    add_values(element, values);
+  }
+}
+
+/// Tells an operator of several gradients, such as aten::convolution_backward, which of them
+/// nobody reads.
+void mask_results(Call& call, const std::set<std::string>& read) {
+  const auto handle = find_operator(call);
+  const auto& arguments = handle.schema().arguments();
+  for (std::size_t i = 0; i < call.arguments.size() && i < arguments.size(); ++i) {
+    std::vector<Literal>& mask = call.arguments[i].elements;
+    if (arguments[i].name() != "output_mask" || mask.size() != call.results.size()) {
+      continue;
+    }
+    for (std::size_t j = 0; j < mask.size(); ++j) {
+      mask[j].flag = mask[j].flag && read.count(call.results[j]) != 0;
+    }
+  }
+}
+
+/// Leaves the outputs that are wanted, and the calls that they need.
+void keep_wanted(ProgramText& program, const std::vector<std::size_t>& wanted) {
+  std::vector<Form> outputs;
+  std::set<std::string> read;
+  for (const std::size_t i : wanted) {
+    if (i >= program.outputs.size()) {
+      raise(Status::kAttribute,
+            {"AtenProgram: expected one of ", program.outputs.size(), " outputs, got output ", i});
+    }
+    outputs.push_back(program.outputs[i]);
+    read.insert(outputs.back().value);
+  }
+  program.outputs = std::move(outputs);
+  std::vector<Call> calls;
+  for (auto call = program.calls.rbegin(); call != program.calls.rend(); ++call) {
+    const auto is_read = [&](const std::string& name) { return read.count(name) != 0; };
+    if (std::none_of(call->results.begin(), call->results.end(), is_read)) {
+      continue;
+    }
+    mask_results(*call, read);
+    for (const Literal& argument : call->arguments) {
+      add_values(argument, read);
+    }
+    for (const auto& keyword : call->keywords) {
+      add_values(keyword.second, read);
+    }
+    calls.push_back(std::move(*call));
+  }
+  std::reverse(calls.begin(), calls.end());
+  program.calls = std::move(calls);
+}
+
 }  // namespace
 
 /// Makes a program of a text.
@@ -174,17 +245,6 @@ class Program::Builder {
                                 name, "', which is a ", is_list ? "tensor" : "list of tensors"}));
     }
     return found->second;
-  }
-
-  static c10::OperatorHandle find_operator(const Call& call) {
-    const auto handle = find_overload(call.operator_name);
-    if (!handle.has_value()) {
-      raise_in_line(call.line,
-                    join({"expected an operator of PyTorch's dispatcher, got ", call.operator_name,
-                          ", which is not there; import or load its library, or export "
-                          "the module with this PyTorch"}));
-    }
-    return *handle;
   }
 
   void add_node(const Call& call) {
@@ -452,7 +512,13 @@ class Program::Builder {
   std::vector<bool> is_list_;
 };
 
-Program::Program(const std::string& text) { Builder(*this, parse_program(text)).build(); }
+Program::Program(const std::string& text, const std::vector<std::size_t>& wanted) {
+  ProgramText parsed = parse_program(text);
+  if (!wanted.empty()) {
+    keep_wanted(parsed, wanted);
+  }
+  Builder(*this, std::move(parsed)).build();
+}
 
 std::vector<int64_t> Program::bind(at::TensorList inputs) const {
   Report report("AtenProgram");

@@ -22,8 +22,9 @@ namespace aten_bridge::operators {
 /// A program that can run. Its calls see no change of the inputs: operators that write are refused.
 class Program {
  public:
-  /// Throws `Error` where the text is no program, or names an operator that is not there.
-  explicit Program(const std::string& text);
+  /// Throws `Error` where the text is no program, or names an operator that is not there. With
+  /// `wanted`, some of its outputs, only these are results, and what they do not need does not run.
+  explicit Program(const std::string& text, const std::vector<std::size_t>& wanted = {});
 
   /// The results, which may be views of inputs. Throws `Error` before anything runs if the inputs
   /// do not have the program's sizes and dtypes.

@@ -7,11 +7,15 @@
 #include "overload.h"
 #include "program.h"
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
+#include <sstream>
 #include <string>
 #include <utility>
+#include <vector>
 
 #pragma GCC visibility push(hidden)
 
@@ -24,20 +28,69 @@ using detail::ParameterKind;
 using detail::raise;
 using detail::ScalarInputType;
 
+/// What the forward program of a step keeps for the backward one.
+struct Kept {
+  std::vector<at::Tensor> values;
+};
+
+/// Where this thread's calls find it; null where nobody asks for it.
+thread_local void** place_of_kept = nullptr;
+
+/// Which part of a step a program is.
+struct Part {
+  enum class Kind : std::uint8_t { kWhole, kForward, kBackward };
+
+  Kind kind = Kind::kWhole;
+  // Of a forward program: how many results the host has. Of a backward one: how many of the
+  // program's inputs from the host come before the kept values.
+  std::size_t count = 0;
+  std::size_t kept = 0;              // how many values a backward program finds
+  std::vector<std::size_t> outputs;  // which a forward program keeps, or a backward one computes
+
+  explicit Part(const std::string& text) {
+    std::istringstream words(text);
+    std::string word;
+    if (!(words >> word)) {
+      return;
+    }
+    kind = word == "forward" ? Kind::kForward : Kind::kBackward;
+    words >> count;
+    if (kind == Kind::kBackward) {
+      words >> kept;
+    }
+    for (std::size_t output = 0; words >> output;) {
+      outputs.push_back(output);
+    }
+  }
+
+  std::vector<std::size_t> wanted() const {
+    return kind == Kind::kBackward ? outputs : std::vector<std::size_t>();
+  }
+};
+
 /// Runs a program.
 class ProgramKernel final : public KernelBase {
  public:
-  explicit ProgramKernel(const std::string& text) : KernelBase(make_info()), program_(text) {
+  ProgramKernel(const std::string& text, const std::string& part)
+      : KernelBase(make_info()), part_(part), program_(text, part_.wanted()) {
     info.outputs = program_.result_count();
+    if (part_.kind == Part::Kind::kForward) {
+      info.outputs = std::min(info.outputs, static_cast<int>(part_.count));
+    }
   }
 
   void invoke(const Arguments& arguments) const override {
-    std::vector<at::Tensor> results = program_(*arguments.list);
-    arguments.results->take(arguments, results.data(), static_cast<int>(results.size()));
+    std::vector<at::Tensor> results = part_.kind == Part::Kind::kBackward
+                                          ? program_(with_kept(*arguments.list))
+                                          : program_(*arguments.list);
+    if (part_.kind == Part::Kind::kForward) {
+      keep(*arguments.list, results);
+    }
+    arguments.results->take(arguments, results.data(), info.outputs);
   }
   Tensors infer(const Arguments& arguments) const override {
     const std::vector<at::Tensor> results = program_.infer(*arguments.list);
-    return {results.begin(), results.end()};
+    return {results.begin(), results.begin() + info.outputs};
   }
   std::unique_ptr<Instance> make_instance(const Attributes& attributes,
                                           Report& /*report*/) const override {
@@ -65,6 +118,43 @@ class ProgramKernel final : public KernelBase {
     return info;
   }
 
+  /// Keeps what the backward program needs, if somebody asks for it. Nothing of it is in the host's
+  /// memory, which the host may write over.
+  void keep(at::TensorList inputs, const std::vector<at::Tensor>& results) const {
+    if (place_of_kept == nullptr) {
+      return;
+    }
+    std::set<const c10::StorageImpl*> of_host;
+    for (const at::Tensor& input : inputs) {
+      of_host.insert(input.storage().unsafeGetStorageImpl());
+    }
+    auto kept = std::make_unique<Kept>();
+    kept->values.reserve(part_.outputs.size());
+    for (const std::size_t i : part_.outputs) {
+      const at::Tensor& value = results.at(i);
+      const bool is_of_host = of_host.count(value.storage().unsafeGetStorageImpl()) != 0;
+      kept->values.push_back(is_of_host ? value.clone() : value);
+    }
+    *place_of_kept = kept.release();
+  }
+
+  /// The program's inputs: the host's, with the kept values among them.
+  std::vector<at::Tensor> with_kept(at::TensorList inputs) const {
+    static const Kept kNothing;
+    const bool has_kept = place_of_kept != nullptr && *place_of_kept != nullptr;
+    const Kept& kept = has_kept ? *static_cast<const Kept*>(*place_of_kept) : kNothing;
+    if (kept.values.size() != part_.kept || inputs.size() < part_.count) {
+      raise(Status::kCount, {"AtenProgram: expected ", part_.kept,
+                             " values that the forward program keeps, got ", kept.values.size()});
+    }
+    const auto* const middle = inputs.begin() + part_.count;
+    std::vector<at::Tensor> all(inputs.begin(), middle);
+    all.insert(all.end(), kept.values.begin(), kept.values.end());
+    all.insert(all.end(), middle, inputs.end());
+    return all;
+  }
+
+  Part part_;
   Program program_;
 };
 
@@ -76,8 +166,8 @@ class Programs {
     return *programs;
   }
 
-  void add(const std::string& key, const std::string& text) {
-    auto program = std::make_unique<const ProgramKernel>(text);
+  void add(const std::string& key, const std::string& text, const std::string& part) {
+    auto program = std::make_unique<const ProgramKernel>(text, part);
     const std::lock_guard<std::mutex> lock(mutex_);
     programs_.emplace(key, std::move(program));  // what is there stays: its text is the same
   }
@@ -110,13 +200,18 @@ const KernelBase* find_program(const TextAttributes& attributes) {
 
 }  // namespace aten_bridge::operators
 
-/// Makes the program of a text known by its key, which no other text has. Returns "", or what is
-/// wrong with the text, and sets the status.
+/// Makes the program of a text known by its key, which no other text and part have. Returns "", or
+/// what is wrong with the text, and sets the status.
+///
+/// `part` is "" for a program alone. The forward program of a step, "forward N OUTPUTS...", has N
+/// results, and keeps these of its outputs where aten_bridge_program_set_kept() says. The backward
+/// one, "backward N K OUTPUTS...", finds them there: its inputs are N of the host's, K kept values,
+/// and the host's others, and only these of its outputs are computed, or all where none is named.
 extern "C" ATEN_BRIDGE_PUBLIC const char* aten_bridge_program_add(const char* key, const char* text,
-                                                                  int* status) {
+                                                                  const char* part, int* status) {
   try {
     aten_bridge::detail::check_pytorch("AtenProgram");
-    aten_bridge::operators::Programs::get().add(key, text);
+    aten_bridge::operators::Programs::get().add(key, text, part);
     *status = 0;
     return "";
   } catch (...) {
@@ -124,6 +219,17 @@ extern "C" ATEN_BRIDGE_PUBLIC const char* aten_bridge_program_add(const char* ke
     *status = static_cast<int>(failure.status);
     return aten_bridge::detail::keep_answer(std::move(failure.text));
   }
+}
+
+/// Where this thread's next programs keep or find what a step's forward program keeps; null:
+/// nowhere.
+extern "C" ATEN_BRIDGE_PUBLIC void aten_bridge_program_set_kept(void** place) {
+  aten_bridge::operators::place_of_kept = place;
+}
+
+/// Frees what a forward program has kept.
+extern "C" ATEN_BRIDGE_PUBLIC void aten_bridge_program_free_kept(void* kept) {
+  delete static_cast<aten_bridge::operators::Kept*>(kept);
 }
 
 #pragma GCC visibility pop

@@ -56,6 +56,7 @@ LAYERS = [
     "aten_bridge.mindspore._gradient",
     "aten_bridge.mindspore._operator",
     "aten_bridge.mindspore._aten",
+    "aten_bridge.mindspore._step",
     "aten_bridge.mindspore._module",
     "aten_bridge.mindspore",
     "aten_bridge.mint._replace",

@@ -146,5 +146,23 @@ def make_gradient(operator: Any, layout: Any, reads_results: bool) -> Any:
     return _open()[1].Gradient(operator, layout, reads_results)
 
 
+def make_step(model: KernelModel, **fields: Any) -> Any:
+    """What the caller knows of the two programs of a step; `model` is that of the forward one.
+
+    None where ops.Custom has to call them.
+    """
+    module = _open()[1]
+    if module is None:
+        return None
+    library = model.function.library
+    step = module.Step(
+        _address(library.function("aten_bridge_program_set_kept")),
+        _address(library.function("aten_bridge_program_free_kept")),
+    )
+    for name, value in fields.items():
+        setattr(step, name, value)
+    return step
+
+
 def _address(function: Any) -> int:
     return 0 if function is None else ctypes.cast(function, ctypes.c_void_p).value or 0

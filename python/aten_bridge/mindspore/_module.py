@@ -9,11 +9,12 @@ import mindspore as ms
 from mindspore import nn, ops
 from mindspore.common.generator import default_generator
 
-from aten_bridge.mindspore._gradient import bprop_maker, run_source
+from aten_bridge.mindspore._gradient import run_source
 from aten_bridge.mindspore._host import HOST
 from aten_bridge.mindspore._operator import Kernel
+from aten_bridge.mindspore._step import make_step
 from aten_bridge.program._kernel import program_kernel
-from aten_bridge.program._programs import ModuleInModes, ModulePrograms, Training, Weight
+from aten_bridge.program._programs import ModuleInModes, ModulePrograms, Weight
 from aten_bridge.program._trees import flatten_source, unflatten_source
 
 
@@ -37,27 +38,6 @@ _SEED = ("int64", "int64")  # MindSpore's seed and offset
 _STEP = ms.Tensor(12, ms.int64)  # what MindSpore's own random functions move the offset by (2.10)
 
 
-def _step_kernel(training: Training, input_count: int) -> Kernel:
-    """The forward program of a training step, whose gradient the backward one computes."""
-    backward = Kernel(program_kernel(HOST, training.backward))
-    inputs = [f"a{i}" for i in range(input_count)]
-    arguments = [inputs[i] for i in training.inputs]
-    model = program_kernel(HOST, training.forward)
-    gives_tuple = model.description.gives_tuple
-    arguments += [f"out[{i}]" if gives_tuple else "out" for i in training.outputs]
-    arguments += [f"dout[{i}]" if gives_tuple else "dout" for i in training.tangents]
-    gradients = [f"zeros_like({name})" for name in inputs]
-    for place, i in enumerate(training.gradients):
-        gradients[i] = f"gradients[{place}]" if len(training.gradients) > 1 else "gradients"
-    make = bprop_maker(
-        "".join(f"{name}, " for name in inputs),
-        ", ".join(arguments),
-        "".join(f"{gradient}, " for gradient in gradients),
-    )
-    bprop = make(backward, ops.zeros_like)
-    return Kernel(program_kernel(HOST, training.forward, bprop))
-
-
 def _make_run(programs: ModulePrograms) -> Callable:
     """What a call does in one of the two modes."""
     is_random, input_count = programs.is_random, programs.input_count
@@ -66,7 +46,7 @@ def _make_run(programs: ModulePrograms) -> Callable:
     if programs.training is None:
         kernel = Kernel(program_kernel(HOST, programs.evaluation))
     else:
-        kernel = _step_kernel(programs.training, input_count)
+        kernel = make_step(programs, input_count)
     gives_tuple = kernel._model.description.gives_tuple
     constants = tuple(map(_to_mindspore, programs.constants))
     names = list(programs.buffers)
@@ -80,7 +60,8 @@ def _make_run(programs: ModulePrograms) -> Callable:
         if not gives_tuple:
             results = (results,)
         for i, place in enumerate(changed):
-            ops.assign(buffers[place], results[i])
+            if results[i] is not None:
+                ops.assign(buffers[place], results[i])
         return unflatten(results[first:end])
 
     return run

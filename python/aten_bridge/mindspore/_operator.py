@@ -235,7 +235,7 @@ class Kernel(ops.Custom):
     def _call_natively(self, args: Sequence[Any], inputs: Inputs, outcome: Outcome | None) -> Any:
         """What the native caller's function returns; NotImplemented if there is no such caller."""
         if self._caller is None:
-            self._caller = make_caller(self._model, self.attrs) or False
+            self._caller = self._make_caller() or False
         if not self._caller:
             return NotImplemented
         keeps = self._keeps_outcomes()
@@ -253,13 +253,19 @@ class Kernel(ops.Custom):
         is_too_large = any(math.prod(shape) > _MAX_ELEMENTS for shape in shapes)
         if not (dtypes and all(dtypes)) or is_too_large:  # MindSpore alone has the dtype
             return NotImplemented
-        gradient = self._native_gradient(args)
         if not keeps:
-            return self._caller.call_once(args, dtypes, shapes, gradient)
-        if not self._caller.add(args, dtypes, shapes, gradient):
+            return self._caller.call_once(args, dtypes, shapes, self._native_gradient(args))
+        if not self._add_call(args, dtypes, shapes):
             return NotImplemented
         self._function = self._caller.function()
         return self._function(*args)
+
+    def _make_caller(self) -> Any:
+        return make_caller(self._model, self.attrs)
+
+    def _add_call(self, args: Sequence[Any], dtypes: list[str], shapes: list[list[int]]) -> bool:
+        """Tells the native caller of such calls; False if it does not take them."""
+        return self._caller.add(args, dtypes, shapes, self._native_gradient(args))
 
     def _keeps_outcomes(self) -> bool:
         """Whether inputs of the same shapes and dtypes always have the same outcome."""

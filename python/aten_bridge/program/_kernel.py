@@ -22,11 +22,11 @@ class ProgramFunction(TextFunction):
 
     maker = "module"
 
-    def __init__(self, library: Library, text: str, is_random: bool):
+    def __init__(self, library: Library, text: str, is_random: bool, part: str):
         """Raises ValueError with what is wrong with the text of the program."""
-        key = hashlib.sha256(text.encode()).hexdigest()
+        key = hashlib.sha256("\0".join((part, text)).encode()).hexdigest()
         add = text_function(library, "aten_bridge_program_add")
-        failed, fault = _introspection.ask(add, key.encode(), text.encode())
+        failed, fault = _introspection.ask(add, key.encode(), text.encode(), part.encode())
         if failed:
             raise ValueError(fault)
         self._marshalled = str.__str__(Strings([_NAME, "0", "key", operator_text(key)]))
@@ -39,9 +39,15 @@ class ProgramFunction(TextFunction):
 
 def check_program(text: str) -> None:
     """Raises ValueError with what is wrong with the text of a program."""
-    ProgramFunction(operators_library(), text, is_random=False)
+    ProgramFunction(operators_library(), text, is_random=False, part="")
 
 
-def program_kernel(host: Host, text: str, grad: Any = None, is_random: bool = False) -> KernelModel:
-    """A program as a kernel. Raises ValueError with what is wrong with its text."""
-    return KernelModel(ProgramFunction(operators_library(), text, is_random), host, {}, grad)
+def program_kernel(
+    host: Host, text: str, grad: Any = None, is_random: bool = False, part: str = ""
+) -> KernelModel:
+    """A program as a kernel. Raises ValueError with what is wrong with its text.
+
+    `part` is that of aten_bridge_program_add() in plugin/operators/program_kernel.cpp.
+    """
+    function = ProgramFunction(operators_library(), text, is_random, part)
+    return KernelModel(function, host, {}, grad)
