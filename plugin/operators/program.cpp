@@ -11,6 +11,7 @@
 #include <c10/core/MemoryFormat.h>
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <optional>
 #include <utility>
@@ -90,6 +91,16 @@ std::optional<int64_t> number_of_word(c10::TypeKind type, const Literal& literal
   return text + "]";
 }
 
+[[noreturn, gnu::cold]] void raise_guard(const Guard& guard, const std::vector<Symbol>& symbols,
+                                         const std::vector<int64_t>& values) {
+  std::string text;
+  for (std::size_t i = 0; i < symbols.size(); ++i) {
+    text += join({i == 0 ? "" : ", ", symbols[i].name, " = ", values[i]});
+  }
+  raise(Status::kShape, {"AtenProgram: expected sizes with ", guard.text,
+                         ", for which the module was exported, got ", text});
+}
+
 /// A number as the dispatcher takes it.
 c10::IValue as_value(const Number& number, bool is_float) {
   return is_float ? c10::IValue(number.as_double()) : c10::IValue(as_int(number));
@@ -107,6 +118,7 @@ class Program::Builder {
 
   void build() {
     program_.symbols_ = text_.symbols;
+    program_.guards_ = std::move(text_.guards);
     for (const Form& input : text_.inputs) {
       add_value(0, input.value, /*is_list=*/false);
     }
@@ -454,12 +466,18 @@ std::vector<int64_t> Program::bind(at::TensorList inputs) const {
   for (std::size_t i = 0; i < symbols.size(); ++i) {
     const Symbol& symbol = symbols_[i];
     if (symbols[i] < symbol.least || symbols[i] > symbol.most) {
-      report.add(Status::kShape,
-                 {symbol.name, ": expected a size from ", symbol.least, " to ", symbol.most,
-                  ", for which the module was exported, got ", symbols[i]});
+      const bool is_bounded = symbol.most != std::numeric_limits<int64_t>::max();
+      report.add(Status::kShape, {symbol.name, ": expected a size from ", symbol.least,
+                                  is_bounded ? join({" to ", symbol.most}) : " on",
+                                  ", for which the module was exported, got ", symbols[i]});
     }
   }
   report.raise_if_failed();
+  for (const Guard& guard : guards_) {
+    if (!guard.holds(symbols)) {
+      raise_guard(guard, symbols_, symbols);
+    }
+  }
   return symbols;
 }
 
