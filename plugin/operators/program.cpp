@@ -12,6 +12,7 @@
 #include <c10/core/MemoryFormat.h>
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <optional>
 #include <set>
@@ -93,6 +94,16 @@ std::optional<int64_t> number_of_word(c10::TypeKind type, const Literal& literal
     text += wanted < 0 ? "any" : join({wanted});
   }
   return text + "]";
+}
+
+[[noreturn, gnu::cold]] void raise_guard(const Guard& guard, const std::vector<Symbol>& symbols,
+                                         const std::vector<int64_t>& values) {
+  std::string text;
+  for (std::size_t i = 0; i < symbols.size(); ++i) {
+    text += join({i == 0 ? "" : ", ", symbols[i].name, " = ", values[i]});
+  }
+  raise(Status::kShape, {"AtenProgram: expected sizes with ", guard.text,
+                         ", for which the module was exported, got ", text});
 }
 
 /// A number as the dispatcher takes it.
@@ -205,6 +216,7 @@ class Program::Builder {
 
   void build() {
     program_.symbols_ = text_.symbols;
+    program_.guards_ = std::move(text_.guards);
     for (const Form& input : text_.inputs) {
       add_value(0, input.value, /*is_list=*/false);
     }
@@ -553,12 +565,18 @@ std::vector<int64_t> Program::bind(at::TensorList inputs) const {
   for (std::size_t i = 0; i < symbols.size(); ++i) {
     const Symbol& symbol = symbols_[i];
     if (symbols[i] < symbol.least || symbols[i] > symbol.most) {
-      report.add(Status::kShape,
-                 {symbol.name, ": expected a size from ", symbol.least, " to ", symbol.most,
-                  ", for which the module was exported, got ", symbols[i]});
+      const bool is_bounded = symbol.most != std::numeric_limits<int64_t>::max();
+      report.add(Status::kShape, {symbol.name, ": expected a size from ", symbol.least,
+                                  is_bounded ? join({" to ", symbol.most}) : " on",
+                                  ", for which the module was exported, got ", symbols[i]});
     }
   }
   report.raise_if_failed();
+  for (const Guard& guard : guards_) {
+    if (!guard.holds(symbols)) {
+      raise_guard(guard, symbols_, symbols);
+    }
+  }
   return symbols;
 }
 

@@ -78,6 +78,7 @@ class Program {
            std::vector<c10::IValue>& stack) const;
 
   std::vector<Symbol> symbols_;
+  std::vector<Guard> guards_;
   std::vector<Form> inputs_;
   std::vector<Form> outputs_;
   std::vector<std::size_t> seeds_;    // inputs

@@ -49,6 +49,17 @@ constexpr FunctionName kFunctions[] = {
     {"sqrt", Expression::Function::kSqrt, 1, 1},
 };
 
+struct RelationName {
+  std::string_view name;
+  Guard::Relation relation;
+};
+constexpr RelationName kRelations[] = {
+    // longer ones first
+    {"==", Guard::Relation::kEqual},  {"!=", Guard::Relation::kNotEqual},
+    {"<=", Guard::Relation::kAtMost}, {">=", Guard::Relation::kAtLeast},
+    {"<", Guard::Relation::kLess},    {">", Guard::Relation::kGreater},
+};
+
 bool is_word_character(char c) {
   return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '.' || c == ':';
 }
@@ -159,6 +170,21 @@ class LineReader {
           line_, join({"expected at most ", detail::kMaxNdim, " sizes, got ", form.sizes.size()}));
     }
     return form;
+  }
+
+  Guard guard() {
+    Guard guard;
+    guard.text = rest_;
+    guard.left = expression(0);
+    const auto* const relation =
+        std::find_if(std::begin(kRelations), std::end(kRelations),
+                     [&](const RelationName& each) { return take(each.name); });
+    if (relation == std::end(kRelations)) {
+      fail("a relation such as ==");
+    }
+    guard.relation = relation->relation;
+    guard.right = expression(0);
+    return guard;
   }
 
   /// An int, or `limit` for "-".
@@ -442,6 +468,28 @@ Number Expression::evaluate(const std::vector<int64_t>& symbols) const {
   }
 }
 
+bool Guard::holds(const std::vector<int64_t>& symbols) const {
+  const Number a = left.evaluate(symbols);
+  const Number b = right.evaluate(symbols);
+  const bool is_int = a.is_int && b.is_int;
+  const bool is_less = is_int ? a.integer < b.integer : a.as_double() < b.as_double();
+  const bool is_greater = is_int ? a.integer > b.integer : a.as_double() > b.as_double();
+  switch (relation) {
+    case Relation::kEqual:
+      return !is_less && !is_greater;
+    case Relation::kNotEqual:
+      return is_less || is_greater;
+    case Relation::kAtMost:
+      return !is_greater;
+    case Relation::kAtLeast:
+      return !is_less;
+    case Relation::kLess:
+      return is_less;
+    default:
+      return is_greater;
+  }
+}
+
 ProgramText parse_program(std::string_view text) {
   ProgramText program;
   int number = 0;
@@ -466,6 +514,8 @@ ProgramText parse_program(std::string_view text) {
       symbol.least = line.bound(std::numeric_limits<int64_t>::min());
       symbol.most = line.bound(std::numeric_limits<int64_t>::max());
       program.symbols.push_back(std::move(symbol));
+    } else if (line.take("guard ")) {
+      program.guards.push_back(line.guard());
     } else if (line.take("input ")) {
       program.inputs.push_back(line.form());
     } else if (line.take("seed ")) {

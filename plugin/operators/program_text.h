@@ -3,6 +3,7 @@
 //
 //   aten_bridge program 1
 //   symbol s0 1 4096
+//   guard mod(s0, 2) == 0
 //   input %weight float32 [3, 32]
 //   input %x float32 [s0, 32]
 //   seed %key int64
@@ -16,7 +17,7 @@
 // texts in JSON's quotes, and words for dtypes, layouts and memory formats; those by keyword come
 // last, others keep their defaults. Values in parentheses are the elements of a list. A seed is
 // an input of any sizes, which random numbers follow from; without one they are those of PyTorch's
-// generator.
+// generator. Guards are conditions on sizes, for which alone the lines are right.
 // aten_bridge/program/_text.py writes it.
 //
 // SPDX-License-Identifier: Apache-2.0
@@ -99,6 +100,19 @@ struct Symbol {
   int64_t most = 0;
 };
 
+/// What has to be true of the sizes.
+struct Guard {
+  enum class Relation : std::uint8_t { kEqual, kNotEqual, kAtMost, kAtLeast, kLess, kGreater };
+
+  Expression left;
+  Relation relation = Relation::kEqual;
+  Expression right;
+  std::string text;  // as it is written
+
+  /// Throws `Error` as `evaluate` does.
+  bool holds(const std::vector<int64_t>& symbols) const;
+};
+
 /// One line.
 struct Call {
   int line = 0;
@@ -111,6 +125,7 @@ struct Call {
 
 struct ProgramText {
   std::vector<Symbol> symbols;
+  std::vector<Guard> guards;
   std::vector<Form> inputs;
   std::vector<Call> calls;
   std::vector<Form> outputs;

@@ -1,6 +1,8 @@
 """Whole PyTorch modules as functions of JAX."""
 
 import copy
+import subprocess
+import sys
 
 import jax
 import jax.numpy as jnp
@@ -12,6 +14,7 @@ from torch import nn
 from torch.export import Dim
 
 from aten_bridge.jax import module
+from aten_bridge.program import save
 
 
 @pytest.fixture(scope="module")
@@ -128,14 +131,96 @@ def test_a_key_that_is_none_is_refused():
 
 def test_wrong_inputs_are_an_error_in_words(made):
     apply, variables = made
-    with pytest.raises(ValueError, match="AtenProgram: ") as error:
-        apply(variables, jnp.ones((6, 3, 9)), {"bias": jnp.ones(4)})
+    x, bias = jnp.ones((6, 3, 10)), jnp.ones(4)
+    for given, kind, text in (
+        (
+            (jnp.ones((6, 3, 9)), {"bias": bias}),
+            ValueError,
+            "AtenProgram: %x: expected float32 [6, 3, 10], got float32 [6, 3, 9]",
+        ),
+        ((x,), TypeError, "apply: expected 2 inputs of the module, got 1"),
+        ((x, bias), TypeError, "apply: input 1: expected a dict, got a ArrayImpl"),
+        (
+            (x, {"bias": 4.0}),
+            TypeError,
+            "apply: input 1['bias']: expected a tensor, got a float",
+        ),
+    ):
+        with pytest.raises(kind) as error:
+            apply(variables, *given)
+        assert str(error.value) == text
+
+
+def test_weights_with_other_names_are_an_error_in_words(made):
+    apply, variables = made
+    params = dict(variables["params"])
+    params["head.weigth"] = params.pop("head.weight")
+    given = jnp.ones((6, 3, 10)), {"bias": jnp.ones(4)}
+    with pytest.raises(ValueError, match="apply: ") as error:
+        apply({**variables, "params": params}, *given)
     assert str(error.value) == (
-        "AtenProgram: %x: expected float32 [6, 3, 10], got float32 [6, 3, 9]"
+        "apply: params: expected the module's weights, got none of 'head.weight'; 'head.weigth', "
+        "which the module does not have; did you mean 'head.weight'?"
     )
-    with pytest.raises(TypeError) as error:
-        apply(variables, jnp.ones((6, 3, 10)))
-    assert str(error.value) == "apply: expected 2 inputs of the module, got 1"
+    with pytest.raises(ValueError, match="apply: ") as error:
+        apply({"params": variables["params"]}, *given)
+    assert str(error.value) == (
+        "apply: buffers: expected the module's weights, got none of 'scale'; none of "
+        "'norm.running_mean'; none of 'norm.running_var'; none of 'norm.num_batches_tracked'"
+    )
+
+
+def test_a_step_of_a_file_is_that_of_the_module(network, made, tmp_path):
+    inputs = torch.randn(6, 3, 10), {"bias": torch.randn(4)}
+    shapes = ({0: Dim("batch")}, {"bias": None})
+    save(network, tmp_path / "network", inputs, dynamic_shapes=shapes)
+    given = jnp.ones((4, 3, 10)), {"bias": jnp.ones(4)}
+
+    def step(apply, variables):
+        def loss_of(params):
+            results, buffers = apply({**variables, "params": params}, *given, train=True)
+            return total(results), buffers
+
+        return jax.jit(jax.value_and_grad(loss_of, has_aux=True))(variables["params"])
+
+    results = [step(*one) for one in (made, module(tmp_path / "network"))]
+    leaves = [jax.tree.leaves(result) for result in results]
+    assert all(np.array_equal(one, other) for one, other in zip(*leaves, strict=True))
+
+
+WITHOUT_PYTORCH = """
+import sys
+sys.modules["torch"] = None  # makes its import fail
+import jax, jax.numpy as jnp
+from aten_bridge.jax import module
+
+apply, variables = module(sys.argv[1])
+def loss_of(params):
+    y, buffers = apply({**variables, "params": params}, jnp.ones((2, 4)), train=True)
+    return y.sum(), buffers
+(loss, buffers), gradients = jax.jit(jax.value_and_grad(loss_of, has_aux=True))(variables["params"])
+assert gradients["weight"].dtype == jnp.bfloat16
+print(gradients["weight"].astype(float).tolist(), int(buffers["count"]))
+"""
+
+
+class Counts(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(4).bfloat16())
+        self.register_buffer("count", torch.tensor(3))
+
+    def forward(self, x):
+        self.count += 1
+        return x.bfloat16() * self.weight * self.count
+
+
+def test_a_file_trains_without_importing_pytorch(tmp_path):
+    save(Counts(), tmp_path / "counts", (torch.ones(2, 4),))
+    command = [sys.executable, "-W", "ignore", "-c", WITHOUT_PYTORCH, tmp_path / "counts"]
+    answer = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert answer.returncode == 0, answer.stderr
+    assert answer.stdout == "[8.0, 8.0, 8.0, 8.0] 4\n"
 
 
 def test_gradients_of_complex_numbers_are_jaxs():

@@ -13,6 +13,7 @@ from torch.export import Dim
 
 from aten_bridge.mindspore import module
 from aten_bridge.program import NotExportable
+from aten_bridge.program._guards import guard_text
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +38,7 @@ def to_mindspore(tree):
     return torch.utils._pytree.tree_map(lambda x: ms.Tensor(x.detach().numpy().copy()), tree)
 
 
-@pytest.mark.parametrize("batch", [6, 4, 1])
+@pytest.mark.parametrize("batch", [6, 20, 1])
 @pytest.mark.parametrize("trains", [True, False], ids=["training", "evaluation"])
 def test_values_gradients_and_buffers_are_pytorchs(mode, network, cell, batch, trains):
     network = copy.deepcopy(network).train(trains)
@@ -380,13 +381,113 @@ def test_what_a_program_would_get_wrong_is_refused(made, text):
     assert str(error.value) == text
 
 
-def test_wrong_inputs_are_an_error_in_words(network, cell):
-    ms.set_context(mode=ms.PYNATIVE_MODE)
+WRONG_INPUTS = [
+    (
+        lambda: (mint.ones((6, 3, 9)), {"bias": mint.ones(4)}),
+        ValueError,
+        "AtenProgram: %x: expected float32 [6, 3, 10], got float32 [6, 3, 9]",
+    ),
+    (
+        lambda: (mint.ones((6, 3, 10), dtype=ms.float16), {"bias": mint.ones(4)}),
+        ValueError,
+        "AtenProgram: %x: expected float32 [6, 3, 10], got float16 [6, 3, 10]",
+    ),
+    (
+        lambda: (mint.ones((6, 3, 10)),),
+        TypeError,
+        "Module: expected 2 inputs of the module, got 1",
+    ),
+    (
+        lambda: (mint.ones((6, 3, 10)), mint.ones(4)),
+        TypeError,
+        "Module: input 1: expected a dict, got a Tensor",
+    ),
+    (
+        lambda: (mint.ones((6, 3, 10)), {"biases": mint.ones(4)}),
+        TypeError,
+        "Module: input 1: expected a dict with the keys ['bias'], got ['biases']",
+    ),
+    (
+        lambda: (mint.ones((6, 3, 10)), {"bias": 4.0}),
+        TypeError,
+        "Module: input 1['bias']: expected a tensor, got a float",
+    ),
+    (
+        lambda: (None, {"bias": mint.ones(4)}),
+        TypeError,
+        "Module: input 0: expected a tensor, got None",
+    ),
+]
+
+
+@pytest.mark.parametrize(("given", "kind", "text"), WRONG_INPUTS)
+def test_wrong_inputs_are_an_error_in_words(mode, cell, given, kind, text):
     cell.set_train(False)
+    with pytest.raises(kind) as error:
+        cell(*given())
+    assert str(error.value).splitlines()[0] == text
+
+
+def test_a_tuple_of_another_length_is_refused(cpu):
+    class Adds(nn.Module):
+        def forward(self, pair):
+            return pair[0] + pair[1]
+
+    cell = module(Adds(), ([torch.ones(2), torch.ones(2)],))
+    assert (cell((mint.ones(2), mint.ones(2))).asnumpy() == 2).all()
+    with pytest.raises(TypeError) as error:
+        cell([mint.ones(2)] * 3)
+    assert str(error.value) == "Module: input 0: expected 2 in a tuple or a list, got 3"
+    with pytest.raises(TypeError) as error:
+        cell(mint.ones((2, 2)))
+    assert str(error.value) == "Module: input 0: expected a tuple or a list, got a Tensor"
+
+
+def test_a_weight_of_another_shape_is_refused(network, inputs):
+    ms.set_context(mode=ms.PYNATIVE_MODE)
+    cell = module(copy.deepcopy(network).eval(), inputs)
+    cell.weights[-1].set_data(mint.ones(5), slice_shape=True)
     with pytest.raises(ValueError, match="AtenProgram: ") as error:
-        cell(mint.ones((6, 3, 9)), {"bias": mint.ones(4)})
+        cell(*to_mindspore(inputs))
     assert str(error.value).splitlines()[0] == (
-        "AtenProgram: %x: expected float32 [6, 3, 10], got float32 [6, 3, 9]"
+        "AtenProgram: %p_head_bias: expected float32 [4], got float32 [5]"
+    )
+
+
+class Even(nn.Module):
+    def forward(self, x, *others):
+        even = x.shape[0] % 2 == 0 and x.shape[0] + others[0]["y"].shape[0] > 8
+        return x * 2 if even else x * 3
+
+
+@pytest.mark.parametrize("is_file", [False, True], ids=["module", "pt2"])
+def test_sizes_for_which_a_module_does_something_else_are_refused(mode, is_file, tmp_path):
+    source, given = Even(), (torch.ones(4), {"y": torch.ones(5)})
+    shapes = {"x": {0: Dim.DYNAMIC}, "others": ({"y": {0: Dim.DYNAMIC}},)}
+    if is_file:
+        torch.export.save(
+            torch.export.export(source, given, dynamic_shapes=shapes), tmp_path / "even.pt2"
+        )
+        cell = module(tmp_path / "even.pt2")
+    else:
+        cell = module(source, given, dynamic_shapes=shapes)
+    assert (cell(mint.ones(4), {"y": mint.ones(5)}).asnumpy() == 2).all()
+    for x, y, guard in ((5, 7, "mod(s77, 2) == 0"), (4, 3, "add(s64, s77) > 8")):
+        with pytest.raises((ValueError, RuntimeError)) as error:
+            cell(mint.ones(x), {"y": mint.ones(y)}).asnumpy()
+        assert (
+            f"AtenProgram: expected sizes with {guard}, for which the module was exported, got "
+            in str(error.value)
+        )
+        assert f"s77 = {x}" in str(error.value)
+
+
+def test_sizes_that_depend_on_values_do_not_guard():
+    with pytest.raises(NotExportable) as error:
+        guard_text("L['x'].item() == 3", lambda source, dim: "s0")
+    assert str(error.value) == (
+        "expected conditions on sizes that compare sums, products and quotients of sizes, got "
+        "L['x'].item() == 3; give the sizes that the module asks for as static ones"
     )
 
 

@@ -13,6 +13,7 @@ from aten_bridge.program._kernel import program_kernel
 
 SUM_AND_SPLIT = """aten_bridge program 1
 symbol n 2 64
+guard mod(n, 3) != 1
 input %x float32 [n, 6]
 input %y float32 [mul(n, 2), 1]
 %z = aten::mul.Tensor(%x, 2.5)
@@ -62,14 +63,14 @@ def test_a_seed_gives_the_random_numbers(mode):
 
 
 def test_a_program_does_what_its_lines_say(mode):
-    x = np.arange(24, dtype=np.float32).reshape(4, 6)
-    y = np.arange(8, dtype=np.float32).reshape(8, 1)
+    x = np.arange(30, dtype=np.float32).reshape(5, 6)
+    y = np.arange(10, dtype=np.float32).reshape(10, 1)
     total, values, both, scaled = kernel_of(SUM_AND_SPLIT)(ms.Tensor(x), ms.Tensor(y))
     assert total.dtype == ms.float64
     assert total.asnumpy() == (x * 2.5)[:, :3].sum()
     assert np.array_equal(values.asnumpy(), (x * 2.5)[:, 3:].max(0))
     assert np.array_equal(both.asnumpy(), np.concatenate([x, x * 2.5], 1))
-    assert np.array_equal(scaled.asnumpy(), y / 4)
+    assert np.array_equal(scaled.asnumpy(), y / 5)
 
 
 @pytest.mark.parametrize(
@@ -78,41 +79,45 @@ def test_a_program_does_what_its_lines_say(mode):
         ("aten_bridge program 1", "aten_bridge program 2", None),
         ("symbol n 2 64", "symbol n 2", "line 2 of the program: expected an int, or - where there "
          "is no limit, got the end of the line"),
-        ("input %x float32 [n, 6]", "input %x float33 [n, 6]",
-         "line 3 of the program: expected a dtype, got 'float33'"),
-        ("input %x float32 [n, 6]", "input %x float32 [m, 6]",
+        ("guard mod(n, 3) != 1", "guard mod(n, 3)",
+         "line 3 of the program: expected a relation such as ==, got the end of the line"),
+        ("guard mod(n, 3) != 1", "guard mod(n, 3) < m",
          "line 3 of the program: expected a symbol or a function, got 'm'"),
+        ("input %x float32 [n, 6]", "input %x float33 [n, 6]",
+         "line 4 of the program: expected a dtype, got 'float33'"),
+        ("input %x float32 [n, 6]", "input %x float32 [m, 6]",
+         "line 4 of the program: expected a symbol or a function, got 'm'"),
         ("input %x float32 [n, 6]", "input %x float32 [add(n), floordiv(n)]",
-         "line 3 of the program: floordiv: expected 2 arguments, got 1"),
+         "line 4 of the program: floordiv: expected 2 arguments, got 1"),
         ("symbol n 2 64", "symbol n 2 64\nseed %key float32",
          "line 3 of the program: expected a seed of integers, got float32"),
         ("%z = aten::mul.Tensor(%x, 2.5)", "%z = aten::mul.Tensor(%w, 2.5)",
-         "line 5 of the program: expected a value of a line before, got '%w'"),
+         "line 6 of the program: expected a value of a line before, got '%w'"),
         ("%z = aten::mul.Tensor(%x, 2.5)", "%z = aten::mul.Tenso(%x, 2.5)",
-         "line 5 of the program: expected an operator of PyTorch's dispatcher, got "
+         "line 6 of the program: expected an operator of PyTorch's dispatcher, got "
          "aten::mul.Tenso, which is not there; import or load its library, or export the module "
          "with this PyTorch"),
         ("%z = aten::mul.Tensor(%x, 2.5)", "%z = aten::mul.Tensor(%x)",
-         "line 5 of the program: expected the argument 'other' of aten::mul.Tensor, got none"),
+         "line 6 of the program: expected the argument 'other' of aten::mul.Tensor, got none"),
         ("%z = aten::mul.Tensor(%x, 2.5)", "%z = aten::mul.Tensor(%x, 2.5, 3)",
-         "line 5 of the program: expected at most 2 arguments of aten::mul.Tensor, got 3"),
+         "line 6 of the program: expected at most 2 arguments of aten::mul.Tensor, got 3"),
         ("%z = aten::mul.Tensor(%x, 2.5)", '%z = aten::mul.Tensor(%x, "2.5")',
-         "line 5 of the program: argument 'other' of aten::mul.Tensor: expected Tensor, got "
+         "line 6 of the program: argument 'other' of aten::mul.Tensor: expected Tensor, got "
          "another"),
         ("%z = aten::mul.Tensor(%x, 2.5)", "%z = aten::mul_.Tensor(%x, 2.5)",
-         "line 5 of the program: expected an operator that writes nothing, got aten::mul_.Tensor, "
+         "line 6 of the program: expected an operator that writes nothing, got aten::mul_.Tensor, "
          "which writes 'self'"),
         ("%z = aten::mul.Tensor(%x, 2.5)", "%x = aten::mul.Tensor(%x, 2.5)",
-         "line 5 of the program: expected a new name, got '%x' again"),
+         "line 6 of the program: expected a new name, got '%x' again"),
         ("%z = aten::mul.Tensor(%x, 2.5)", "%z = aten::mul.Tensor(%x, 2.5) 3",
-         "line 5 of the program: expected the end of the line, got '3'"),
+         "line 6 of the program: expected the end of the line, got '3'"),
         ("%values, _ = aten::max.dim(%b, 0)", "%values = aten::max.dim(%b, 0)",
-         "line 8 of the program: expected the 2 results of aten::max.dim, got 1"),
+         "line 9 of the program: expected the 2 results of aten::max.dim, got 1"),
         ("%both = aten::cat([%x, %z], dim=1)", "%both = aten::cat([%x, %z], dims=1)",
-         "line 9 of the program: expected arguments of aten::cat by their names, each once, got "
+         "line 10 of the program: expected arguments of aten::cat by their names, each once, got "
          "one that it does not have"),
         ("%both = aten::cat([%x, %z], dim=1)", "%both = aten::cat(%x, dim=1)",
-         "line 9 of the program: expected a list of tensors, got '%x', which is a tensor"),
+         "line 10 of the program: expected a list of tensors, got '%x', which is a tensor"),
     ],
 )  # fmt: skip
 def test_a_faulty_line_is_named(line, other, text):
@@ -130,13 +135,32 @@ def test_inputs_that_do_not_fit_are_refused_before_anything_runs():
     ms.set_context(mode=ms.PYNATIVE_MODE)
     program = kernel_of(SUM_AND_SPLIT)
     with pytest.raises(ValueError, match="AtenProgram: ") as error:
-        program(ms.mint.ones((4, 6)), ms.mint.ones((9, 1)))
-    assert str(error.value) == "AtenProgram: %y: expected float32 [8, 1], got float32 [9, 1]"
+        program(ms.mint.ones((5, 6)), ms.mint.ones((9, 1)))
+    assert str(error.value) == "AtenProgram: %y: expected float32 [10, 1], got float32 [9, 1]"
     with pytest.raises(ValueError, match="AtenProgram: ") as error:
         program(ms.mint.ones((1, 6)), ms.mint.ones((2, 1)))
     assert str(error.value) == (
         "AtenProgram: n: expected a size from 2 to 64, for which the module was exported, got 1"
     )
+    with pytest.raises(ValueError, match="AtenProgram: ") as error:
+        program(ms.mint.ones((4, 6)), ms.mint.ones((8, 1)))
+    assert str(error.value) == (
+        "AtenProgram: expected sizes with mod(n, 3) != 1, for which the module was exported, got "
+        "n = 4"
+    )
+
+
+@pytest.mark.parametrize("relation", ["==", "!=", "<=", ">=", "<", ">"])
+def test_guards_compare_as_python_does(relation, cpu):
+    ms.set_context(mode=ms.PYNATIVE_MODE)
+    lines = ["aten_bridge program 1", "symbol n 0 -", f"guard n {relation} truediv(9, 3)"]
+    program = kernel_of("\n".join([*lines, "input %x int64 [n]", "output %x int64 [n]"]))
+    for size in (2, 3, 4):
+        if eval(f"{size} {relation} 3"):
+            assert program(ms.mint.ones(size, dtype=ms.int64)).shape == (size,)
+        else:
+            with pytest.raises(ValueError, match=f"n = {size}"):
+                program(ms.mint.ones(size, dtype=ms.int64))
 
 
 def test_damaged_texts_are_refused_or_run():
@@ -145,7 +169,7 @@ def test_damaged_texts_are_refused_or_run():
     draws = random.Random(7)
     tokens = ["%x", "%y", "[", "]", "(", ")", ",", "n", "-1", "9223372036854775807", "1e400"]
     tokens += ["None", "True", "float32", "mul(", '"', "=", "aten::", " ", "\n", "pow(n, 99)"]
-    x, y = ms.mint.ones((4, 6)), ms.mint.ones((8, 1))
+    x, y = ms.mint.ones((5, 6)), ms.mint.ones((10, 1))
     refused = 0
     for _ in range(400):
         text = SUM_AND_SPLIT

@@ -15,7 +15,7 @@ from aten_bridge.mindspore._operator import Kernel
 from aten_bridge.mindspore._step import make_step
 from aten_bridge.program._kernel import program_kernel
 from aten_bridge.program._programs import ModuleInModes, ModulePrograms, Weight
-from aten_bridge.program._trees import flatten_source, unflatten_source
+from aten_bridge.program._trees import flatten_source, input_fault, unflatten_source
 
 
 def _to_mindspore(weight: Weight) -> ms.Tensor:
@@ -67,6 +67,10 @@ def _make_run(programs: ModulePrograms) -> Callable:
     return run
 
 
+def _is_tensor(value: Any) -> bool:
+    return isinstance(value, ms.Tensor)
+
+
 class Module(nn.Cell):
     """A PyTorch module. Made by `module`."""
 
@@ -75,9 +79,15 @@ class Module(nn.Cell):
         super().__init__()
         self.weights = _parameters(training.parameters)
         self.buffers_of_module = _parameters(training.buffers)
+        self.tree_of_inputs = training.inputs
         self.flatten = run_source(flatten_source(training.inputs))["flatten"]
         self.evaluate = _make_run(evaluation)
         self.train_once = _make_run(training)
+
+    def __call__(self, *inputs: Any) -> Any:
+        if fault := input_fault(self.tree_of_inputs, inputs, _is_tensor):
+            raise TypeError(f"Module: {fault}")
+        return super().__call__(*inputs)
 
     def construct(self, *inputs: Any) -> Any:
         flat = self.flatten(*inputs)

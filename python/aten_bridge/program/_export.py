@@ -10,6 +10,7 @@ import contextlib
 import functools
 import itertools
 import operator
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from typing import Any, NoReturn
 
@@ -19,7 +20,14 @@ from torch.export import ExportedProgram
 
 from aten_bridge.program._programs import ModuleInModes, ModulePrograms, Training, Weight
 from aten_bridge.program._text import bare_symbols, is_number, memory_order, write_program
-from aten_bridge.program._trees import TENSOR, NotExportable, children, constant, tree_of
+from aten_bridge.program._trees import (
+    TENSOR,
+    NotExportable,
+    children,
+    constant,
+    tensor_sources,
+    tree_of,
+)
 
 Writer = Callable[..., str]  # write_program(), with what is the same for all of a module
 
@@ -151,7 +159,7 @@ def _split(
             results,
             stored_outputs=kept,
         ),
-        backward=write(inputs, calls, found, stored_inputs=kept),
+        backward=write(inputs, calls, found, guards=(), stored_inputs=kept),
         inputs=of_primals,
         outputs=of_outputs,
         tangents=[i for i, has in enumerate(has_gradient) if has],
@@ -216,6 +224,13 @@ def _keep_from_gradients(graph: fx.Graph) -> None:
                 detached = graph.call_function(torch.ops.aten.detach.default, (result,))
             detached.meta.update(result.meta)
             result.replace_all_uses_with(detached, lambda user, own=detached: user is not own)
+
+
+def _drop_asserted_dtypes(graph: fx.Graph) -> None:
+    """Those of values inside of a program follow from its inputs', which are checked."""
+    target = torch.ops.aten._assert_tensor_metadata.default
+    for node in graph.find_nodes(op="call_function", target=target):
+        graph.erase_node(node)
 
 
 def _differentiate_copies(graph: fx.Graph) -> None:
@@ -305,7 +320,10 @@ def _programs(exported: ExportedProgram, saves: bool) -> ModulePrograms:
     """The programs of what torch.export made; where it `saves`, those of a training step do."""
     _keep_from_gradients(exported.graph)
     exported.graph_module.recompile()
-    exported = exported.run_decompositions({})
+    guards = exported._guards_code  # one that was loaded from a file loses them
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", r".*isinstance\(treespec, LeafSpec\)")  # PyTorch's own
+        exported = exported.run_decompositions({})
     signature, graph = exported.graph_signature, exported.graph
     places = {  # by the name of an input: what it is, and the name of its value
         node: (kind, name)
@@ -318,6 +336,7 @@ def _programs(exported: ExportedProgram, saves: bool) -> ModulePrograms:
     }
     state = {**exported.constants, **exported.state_dict}
     _merge_shared(graph, {node: state[name] for node, (_, name) in places.items()})
+    _drop_asserted_dtypes(graph)
     _allow_other_strides(graph)
     _differentiate_copies(graph)
     _keep_results(signature, graph)
@@ -341,13 +360,21 @@ def _programs(exported: ExportedProgram, saves: bool) -> ModulePrograms:
     tensors = [result for result in results if isinstance(result, fx.Node)]
     if any(map(is_number, tensors)):
         raise NotExportable("expected results that are tensors, got a size; leave it out")
-    write = functools.partial(write_program, ranges=exported.range_constraints)
-    evaluation = write(_placeholders(graph), calls, tensors)
-    is_random = any(map(is_random_node, calls))
     in_spec, out_spec = exported.call_spec.in_spec, exported.call_spec.out_spec
     arguments, named = children(in_spec)
     if children(named):
         raise NotExportable("expected inputs by their positions, got some by their names")
+    inputs = tree_of(arguments, itertools.repeat(TENSOR))
+    names = exported.module_call_graph[0].signature.forward_arg_names or []
+    given = [node.meta["val"] for node in _placeholders(graph) if node.name not in places]
+    write = functools.partial(
+        write_program,
+        ranges=exported.range_constraints,
+        guards=[*guards, *exported._guards_code],
+        sources={source: given[place] for source, place in tensor_sources(inputs, names)},
+    )
+    evaluation = write(_placeholders(graph), calls, tensors)
+    is_random = any(map(is_random_node, calls))
     leaves = [
         TENSOR if isinstance(result, fx.Node) else constant(result)
         for result in results[len(results) - out_spec.num_leaves :]
@@ -370,7 +397,7 @@ def _programs(exported: ExportedProgram, saves: bool) -> ModulePrograms:
             saves=saves or is_random or bool(changed),
         ),
         is_random=is_random,
-        inputs=tree_of(arguments, itertools.repeat(TENSOR)),
+        inputs=inputs,
         results=tree_of(out_spec, iter(leaves)),
     )
 

@@ -11,6 +11,7 @@ import sympy
 import torch
 from torch import fx
 
+from aten_bridge.program._guards import guard_text
 from aten_bridge.program._trees import NotExportable
 
 _HEADER = "aten_bridge program 1"
@@ -85,6 +86,7 @@ class ProgramWriter:
     def __init__(self, ranges: Mapping[Any, Any]):
         """`ranges` are those of symbols, as PyTorch has them."""
         self._ranges = {symbol.name: bounds for symbol, bounds in ranges.items()}
+        self._guards: list[str] = []
         self._inputs: list[str] = []
         self._calls: list[str] = []
         self._outputs: list[str] = []
@@ -128,6 +130,12 @@ class ProgramWriter:
             return
         self._calls.append(f"%{name}_stored = aten::permute(%{name}, {order})")
         self.add_output(f"{name}_stored", value.permute(order))
+
+    def add_guard(self, guard: str, values: Mapping[str, torch.Tensor]) -> None:
+        """A condition on sizes of values, which are by their sources in the guard."""
+        line = guard_text(guard, lambda source, dim: self._size(values[source].shape[dim]))
+        if line is not None and line not in self._guards:
+            self._guards.append(line)
 
     def unbound(self) -> set[str]:
         """Symbols that are no size of an input."""
@@ -188,7 +196,9 @@ class ProgramWriter:
             bounds = self._ranges.get(name)
             limits = (0, "-") if bounds is None else map(_bound, (bounds.lower, bounds.upper))
             lines.append(" ".join(map(str, ("symbol", name, *limits))))
-        return "\n".join([*lines, *self._inputs, *self._calls, *self._outputs]) + "\n"
+        return (
+            "\n".join([*lines, *self._guards, *self._inputs, *self._calls, *self._outputs]) + "\n"
+        )
 
 
 def _bound(value: Any) -> int | str:
@@ -219,12 +229,15 @@ def write_program(
     outputs: Sequence[fx.Node],
     *,
     ranges: Mapping[Any, Any],
+    guards: Sequence[str] = (),
+    sources: Mapping[str, torch.Tensor] | None = None,
     stored_inputs: Sequence[fx.Node] = (),
     stored_outputs: Sequence[fx.Node] = (),
 ) -> str:
     """The text of a program. Raises NotExportable.
 
-    `stored_outputs` come behind the others, and `stored_inputs` are such of another program.
+    `guards` are conditions on sizes of `sources`. `stored_outputs` come behind the others, and
+    `stored_inputs` are such of another program.
     """
     writer = ProgramWriter(ranges)
     for node in inputs:
@@ -238,6 +251,8 @@ def write_program(
         writer.add_output(node.name, node.meta["val"])
     for node in stored_outputs:
         writer.add_stored_output(node.name, node.meta["val"])
+    for guard in guards:
+        writer.add_guard(guard, sources or {})
     if unbound := writer.unbound():
         raise NotExportable(
             f"expected sizes that follow from those of the inputs, got {sorted(unbound)}, which "

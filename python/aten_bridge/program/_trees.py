@@ -7,6 +7,7 @@ A tree is a list, which JSON keeps as it is: ["tensor"], ["constant", value],
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
@@ -133,6 +134,23 @@ def _tensors_of(tree: Tree, source: str) -> list[str]:
     return [
         tensor for key, one in _entries(tree) for tensor in _tensors_of(one, f"{source}[{key!r}]")
     ]
+
+
+def tensor_sources(inputs: Tree, names: Sequence[str]) -> Iterator[tuple[str, int]]:
+    """What torch.export calls the tensors of a module's arguments, such as "L['x'][0]".
+
+    `names` are those of the arguments; one of a *xs is "xs_0" there, and "L['xs'][0]" in guards.
+    """
+    for one_of_several in (
+        r"L['\1'][\2]",
+        r"L['\1_\2']",
+    ):  # the later is meant where both are there
+        place = 0
+        for name, one in zip(names, inputs[1], strict=False):
+            root = re.sub(r"L\['(.+)_(\d+)'\]", one_of_several, f"L[{name!r}]")
+            for source in _tensors_of(one, root):
+                yield source, place
+                place += 1
 
 
 def flatten_source(inputs: Tree) -> str:
