@@ -617,8 +617,9 @@ struct Gradient {
         reads_results(reads) {}
 };
 
-/// Names the node of calls in MindSpore's record.
+/// Name the nodes of calls, and of gradients that have no gradient, in MindSpore's record.
 struct KernelCall;
+struct StepGradient;
 
 }  // namespace
 
@@ -685,6 +686,28 @@ struct CppFunctionNode<KernelCall> : public BackwardNode {
                                  const std::vector<std::size_t>& which) const;
   ValuePtrList differentiate_step(const ValuePtrList& values);
   ValuePtrList ask_python(const TensorPtrList& saved, const TensorPtrList& gradients) const;
+};
+
+/// The gradients of a step, whose own gradient does not exist.
+template <>
+struct CppFunctionNode<StepGradient> : public BackwardNode {
+  CppFunctionNode(std::shared_ptr<const ::Step> step_of_call, std::size_t outputs)
+      : BackwardNode("StepGradient", outputs), step(std::move(step_of_call)) {}
+
+  ValuePtrList CallBackward(const ValuePtrList& /*values*/) override {
+    const py::gil_scoped_acquire acquired;
+    throw py::value_error(step->no_gradient);
+  }
+
+  /// `edges` lead to what the gradients depend on beside these inputs.
+  void record(const EdgeList& edges, const TensorPtrList& inputs, TensorPtrList& outputs) {
+    set_next_edges(edges);
+    context.node_ = weak_from_this();
+    CppFunctionDoGrad(&context, inputs, &outputs);
+  }
+
+  std::shared_ptr<const ::Step> step;
+  AutogradContext context;
 };
 
 }  // namespace mindspore::pynative::autograd
@@ -1117,7 +1140,11 @@ ValuePtrList Node::differentiate_step(const ValuePtrList& values) {
   }
   const Caller& caller = needs_all ? *step.of_all : *step.of_weights;
   const std::size_t count = needs_all ? step.gradients.size() : of_weights;
-  const TensorPtrList found = caller.differentiate_step(*signature, count, operands, kept);
+  TensorPtrList found = caller.differentiate_step(*signature, count, operands, kept);
+  if (is_recording_gradients()) {
+    Create<CppFunctionNode<StepGradient>>(signature->step, count)
+        ->record(next_edges(), operands, found);
+  }
   ValuePtrList results(found.begin(), found.end());
   results.resize(step.gradients.size(), kNone);
   return results;
