@@ -214,6 +214,7 @@ struct Signature {
   std::vector<TypeId> output_types;
   std::vector<std::size_t> workspaces;
   std::atomic<bool> is_short{false};  // the last call took less than to wake another thread
+  bool is_of_step = false;            // of one of its two programs: long, and alone
 
   explicit Signature(const mindspore::PrimitivePtr& primitive) : extra(primitive) {}
   Signature(const Signature&) = delete;
@@ -540,13 +541,15 @@ void push(const mindspore::AsyncRQueuePtr& queue, std::mutex& mutex,
 
 /// Runs a call. Where MindSpore has queues, in the thread of its own that runs its kernels for the
 /// CPU, in their order, or here, if that has nothing to do and the kernel is short; else at once:
-/// there it relies on the interpreter's lock, which only the kernel itself leaves.
+/// there it relies on the interpreter's lock, which only the kernel itself leaves. A program of a
+/// step always runs at once: it is most of what there is to do, and other threads would only be
+/// woken for it.
 std::vector<TensorPtr> run(const std::shared_ptr<const Target>& target,
                            const std::shared_ptr<Signature>& signature,
                            const std::vector<TensorPtr>& inputs,
                            const std::vector<int64_t>& numbers,
                            const std::shared_ptr<Kept>& kept = nullptr) {
-  const bool blocks = is_blocking();
+  const bool blocks = is_blocking() || signature->is_of_step;
   if (blocks) {
     wait_for_queued();
   }
@@ -614,8 +617,9 @@ struct Gradient {
         reads_results(reads) {}
 };
 
-/// Names the node of calls in MindSpore's record.
+/// Name the nodes of calls, and of gradients that have no gradient, in MindSpore's record.
 struct KernelCall;
+struct StepGradient;
 
 }  // namespace
 
@@ -682,6 +686,28 @@ struct CppFunctionNode<KernelCall> : public BackwardNode {
                                  const std::vector<std::size_t>& which) const;
   ValuePtrList differentiate_step(const ValuePtrList& values);
   ValuePtrList ask_python(const TensorPtrList& saved, const TensorPtrList& gradients) const;
+};
+
+/// The gradients of a step, whose own gradient does not exist.
+template <>
+struct CppFunctionNode<StepGradient> : public BackwardNode {
+  CppFunctionNode(std::shared_ptr<const ::Step> step_of_call, std::size_t outputs)
+      : BackwardNode("StepGradient", outputs), step(std::move(step_of_call)) {}
+
+  ValuePtrList CallBackward(const ValuePtrList& /*values*/) override {
+    const py::gil_scoped_acquire acquired;
+    throw py::value_error(step->no_gradient);
+  }
+
+  /// `edges` lead to what the gradients depend on beside these inputs.
+  void record(const EdgeList& edges, const TensorPtrList& inputs, TensorPtrList& outputs) {
+    set_next_edges(edges);
+    context.node_ = weak_from_this();
+    CppFunctionDoGrad(&context, inputs, &outputs);
+  }
+
+  std::shared_ptr<const ::Step> step;
+  AutogradContext context;
 };
 
 }  // namespace mindspore::pynative::autograd
@@ -800,6 +826,7 @@ class Caller {
       return false;
     }
     signature->step = step;
+    signature->is_of_step = true;
     signature->written = step->written;
     if (signatures_.size() >= kMaxSignatures) {
       signatures_.clear();
@@ -821,6 +848,7 @@ class Caller {
     std::shared_ptr<Signature> signature = known.key == inputs.key ? known.signature : nullptr;
     if (signature == nullptr) {
       signature = std::make_shared<Signature>(primitive_);
+      signature->is_of_step = true;
       signature->add_inputs(inputs.key);
       for (std::size_t i = 0; i < count; ++i) {
         const std::size_t input = forward.step->gradients[i];
@@ -997,7 +1025,7 @@ class Caller {
     const bool is_one =
         results.size() == 1 && (signature->step == nullptr || !signature->step->gives_tuple);
     const auto& queue = mindspore::runtime::Pipeline::Get().frontend_stage();
-    if (is_blocking() || signature->is_short) {
+    if (is_blocking() || signature->is_short || signature->is_of_step) {
       if (!queue->Empty()) {
         const py::gil_scoped_release released;
         queue->Wait();
@@ -1104,12 +1132,19 @@ ValuePtrList Node::differentiate_step(const ValuePtrList& values) {
   operands.insert(operands.end(), tangents.begin(), tangents.end());
   const std::size_t of_weights = step.weight_gradients();
   bool needs_all = of_weights == 0;
+  const AutoDiffInterfacePtr engine = impl::CurrentAutoDiffEngine();
   for (std::size_t i = of_weights; i < step.gradients.size(); ++i) {
-    needs_all = needs_all || context.NeedsInputGrad(i);
+    const BackwardNodePtr& source = next_edges()[i].grad_node;
+    needs_all =
+        needs_all || engine == nullptr || (source != nullptr && engine->IsInExecGraph(source));
   }
   const Caller& caller = needs_all ? *step.of_all : *step.of_weights;
   const std::size_t count = needs_all ? step.gradients.size() : of_weights;
-  const TensorPtrList found = caller.differentiate_step(*signature, count, operands, kept);
+  TensorPtrList found = caller.differentiate_step(*signature, count, operands, kept);
+  if (is_recording_gradients()) {
+    Create<CppFunctionNode<StepGradient>>(signature->step, count)
+        ->record(next_edges(), operands, found);
+  }
   ValuePtrList results(found.begin(), found.end());
   results.resize(step.gradients.size(), kNone);
   return results;

@@ -30,6 +30,7 @@ class Program {
   /// do not have the program's sizes and dtypes.
   std::vector<at::Tensor> operator()(at::TensorList inputs) const;
 
+  std::size_t input_count() const { return inputs_.size(); }
   int result_count() const { return static_cast<int>(results_.size()); }
 
   /// The results as meta tensors.

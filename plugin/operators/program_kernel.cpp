@@ -54,12 +54,13 @@ struct Part {
       return;
     }
     kind = word == "forward" ? Kind::kForward : Kind::kBackward;
-    words >> count;
-    if (kind == Kind::kBackward) {
-      words >> kept;
-    }
+    bool is_right = kind == Kind::kForward || word == "backward";
+    is_right = is_right && words >> count && (kind == Kind::kForward || words >> kept);
     for (std::size_t output = 0; words >> output;) {
       outputs.push_back(output);
+    }
+    if (!is_right || !words.eof()) {
+      raise(Status::kAttribute, {"AtenProgram: expected a part of the program, got '", text, "'"});
     }
   }
 
@@ -74,9 +75,20 @@ class ProgramKernel final : public KernelBase {
   ProgramKernel(const std::string& text, const std::string& part)
       : KernelBase(make_info()), part_(part), program_(text, part_.wanted()) {
     info.outputs = program_.result_count();
-    if (part_.kind == Part::Kind::kForward) {
-      info.outputs = std::min(info.outputs, static_cast<int>(part_.count));
+    if (part_.kind == Part::Kind::kWhole) {
+      return;
     }
+    const bool is_forward = part_.kind == Part::Kind::kForward;
+    const auto results = static_cast<std::size_t>(program_.result_count());
+    const bool has_all = std::all_of(part_.outputs.begin(), part_.outputs.end(),
+                                     [&](std::size_t output) { return output < results; });
+    const bool fits = is_forward ? part_.count <= results && has_all
+                                 : part_.count <= program_.input_count() &&
+                                       part_.kept <= program_.input_count() - part_.count;
+    if (!fits) {
+      raise(Status::kAttribute, {"AtenProgram: expected a part of the program, got '", part, "'"});
+    }
+    info.outputs = is_forward ? static_cast<int>(part_.count) : info.outputs;
   }
 
   void invoke(const Arguments& arguments) const override {

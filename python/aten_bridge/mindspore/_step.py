@@ -67,6 +67,7 @@ class Step(Kernel):
             tangents=[i - changed for i in training.tangents],
             gradients=training.gradients,
             weight_count=programs.weight_count,
+            no_gradient=self._model.missing_gradient(),
             of_all=self._caller_of(training.backward, part),
             of_weights=self._caller_of(training.backward, f"{part} {wanted}") if wanted else None,
         )
