@@ -106,6 +106,20 @@ std::optional<int64_t> number_of_word(c10::TypeKind type, const Literal& literal
                          ", for which the module was exported, got ", text});
 }
 
+bool fits(const at::Tensor& tensor, const Form& form, const std::vector<int64_t>& symbols) {
+  if (!tensor.defined() || tensor.scalar_type() != scalar_type(form.dtype)) {
+    return false;
+  }
+  if (form.is_seed) {
+    return true;
+  }
+  const c10::IntArrayRef sizes = tensor.sizes();
+  return std::equal(sizes.begin(), sizes.end(), form.sizes.begin(), form.sizes.end(),
+                    [&](int64_t size, const Expression& expected) {
+                      return size == as_int(expected.evaluate(symbols));
+                    });
+}
+
 /// A number as the dispatcher takes it.
 c10::IValue as_value(const Number& number, bool is_float) {
   return is_float ? c10::IValue(number.as_double()) : c10::IValue(as_int(number));
@@ -552,12 +566,7 @@ std::vector<int64_t> Program::bind(at::TensorList inputs) const {
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const Form& form = inputs_[i];
     const at::Tensor& input = inputs[i];
-    bool fits = input.defined() && input.scalar_type() == scalar_type(form.dtype) &&
-                (form.is_seed || input.dim() == static_cast<int64_t>(form.sizes.size()));
-    for (std::size_t d = 0; fits && d < form.sizes.size(); ++d) {
-      fits = input.size(static_cast<int64_t>(d)) == as_int(form.sizes[d].evaluate(symbols));
-    }
-    if (!fits) {
+    if (!fits(input, form, symbols)) {
       report.add(Status::kShape, {"%", form.value, ": expected ", form_text(form, symbols),
                                   ", got ", detail::tensor_text(input)});
     }
@@ -673,8 +682,14 @@ std::vector<at::Tensor> Program::operator()(at::TensorList inputs) const {
     }
   }
   std::vector<at::Tensor> results;
-  for (const std::size_t result : results_) {
-    results.push_back(values[result].toTensor());
+  for (std::size_t i = 0; i < results_.size(); ++i) {
+    results.push_back(values[results_[i]].toTensor());
+    if (!fits(results.back(), outputs_[i], symbols)) {
+      raise(Status::kShape,
+            {"AtenProgram: %", outputs_[i].value, ": expected ", form_text(outputs_[i], symbols),
+             " as PyTorch said when the module was exported, got ",
+             detail::tensor_text(results.back())});
+    }
   }
   return results;
 }

@@ -11,7 +11,9 @@
 #include <cstdlib>
 #include <iterator>
 #include <limits>
+#include <locale>
 #include <optional>
+#include <sstream>
 
 #pragma GCC visibility push(hidden)
 
@@ -223,6 +225,17 @@ class LineReader {
     return true;
   }
 
+  /// As Python writes a float, whatever the process's locale is.
+  static bool take_real(const std::string& text, double& number) {
+    if (text == "inf" || text == "-inf" || text == "nan") {
+      number = std::strtod(text.c_str(), nullptr);
+      return true;
+    }
+    std::istringstream stream(text);
+    stream.imbue(std::locale::classic());
+    return (stream >> number) && stream.peek() == std::istringstream::traits_type::eof();
+  }
+
   std::optional<Number> take_number() {
     skip_blanks();
     const auto* const end = std::find_if_not(rest_.begin(), rest_.end(), [](char c) {
@@ -239,8 +252,7 @@ class LineReader {
     number.integer = std::strtoll(text.c_str(), &stop, 10);
     if (*stop != '\0' || errno != 0) {
       number.is_int = false;
-      number.real = std::strtod(text.c_str(), &stop);
-      if (*stop != '\0') {
+      if (!take_real(text, number.real)) {
         return std::nullopt;
       }
     }
@@ -327,7 +339,7 @@ class LineReader {
       found.flag = found.text == "True";
       if (found.text == "inf" || found.text == "nan") {
         found.kind = Literal::Kind::kNumber;
-        found.number.number = {false, 0, std::strtod(found.text.c_str(), nullptr)};
+        found.number.number.is_int = !take_real(found.text, found.number.number.real);
       }
     }
     return found;

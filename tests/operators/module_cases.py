@@ -28,6 +28,7 @@ def total(results):
 
 
 def assert_near(actual, expected, limit):
-    expected = expected.detach().numpy()
-    worst = np.abs(np.asarray(actual) - expected).max() / max(np.abs(expected).max(), 1e-6)
+    expected, actual = expected.detach().numpy(), np.asarray(actual)
+    assert actual.shape == expected.shape
+    worst = np.abs(actual - expected).max() / max(np.abs(expected).max(), 1e-6)
     assert worst <= limit, worst

@@ -234,6 +234,18 @@ class ChannelsLast(nn.Module):
         return self.layer(x.reshape(-1, 1, 2, 2)).permute(0, 2, 3, 1).reshape(x.shape[0], -1)
 
 
+class LastStates(nn.Module):
+    """A namedtuple of PyTorch's, and the states of an LSTM."""
+
+    def __init__(self):
+        super().__init__()
+        self.lstm = nn.LSTM(2, 5, num_layers=2, batch_first=True)
+
+    def forward(self, x):
+        _, (last, cells) = self.lstm(x.reshape(3, 2, 2))
+        return last[-1], cells, x.max(1)
+
+
 def deep():
     return nn.Sequential(*(layer for _ in range(150) for layer in (nn.Linear(4, 4), nn.Tanh())))
 
@@ -251,6 +263,7 @@ MODULES = {
     "written slices": Slices,
     "a result twice": ReturnsTwice,
     "channels last": ChannelsLast,
+    "states of an LSTM": LastStates,
     "deep": deep,
     "writes its input": lambda: nn.Sequential(nn.ReLU(inplace=True), nn.Linear(4, 3)),
     "partly in evaluation mode": partly_frozen,
@@ -501,4 +514,15 @@ def test_what_no_program_can_say_is_refused():
     assert str(error.value) == (
         "expected tensors as inputs of the module, got 3 as 'factor'; give it where the module is "
         "made"
+    )
+
+
+def test_a_buffer_that_is_changed_in_secret_is_refused():
+    network = nn.InstanceNorm1d(3, track_running_stats=True)
+    with pytest.raises(NotExportable) as error:
+        module(network, (torch.ones(2, 3, 5),))
+    assert str(error.value) == (
+        "expected a module whose graph has the buffers that it changes, got one with "
+        "aten::instance_norm in training mode, whose running statistics torch.export does not "
+        "record; make the layer with track_running_stats=False"
     )

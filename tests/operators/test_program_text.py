@@ -6,6 +6,7 @@ import mindspore as ms
 import numpy as np
 import pytest
 import torch
+from mindspore import mint
 
 from aten_bridge.mindspore._host import HOST
 from aten_bridge.mindspore._operator import Kernel
@@ -183,3 +184,13 @@ def test_damaged_texts_are_refused_or_run():
         except (ValueError, TypeError, RuntimeError):
             refused += 1
     assert refused > 300
+
+
+def test_results_of_other_sizes_than_the_program_says_are_refused():
+    text = SUM_AND_SPLIT.replace("output %sum float64 [1, 1]", "output %sum float64 [1]")
+    with pytest.raises(RuntimeError) as error:
+        kernel_of(text)(mint.ones((5, 6)), mint.ones((10, 1)))[0].asnumpy()
+    assert (
+        "AtenProgram: %sum: expected float64 [1] as PyTorch said when the module was exported, got "
+        "float64 [1, 1]"
+    ) in str(error.value)

@@ -6,18 +6,26 @@ function and its gradient (PyTorch 2.9 to 2.13).
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import itertools
 import operator
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
-from typing import Any, NoReturn
+from collections.abc import Callable, Mapping, Sequence, Set
+from typing import Any
 
 import torch
 from torch import fx, nn
 from torch.export import ExportedProgram
 
+from aten_bridge.program._mends import (
+    allow_other_strides,
+    differentiate_copies,
+    drop_asserted_dtypes,
+    keep_from_gradients,
+    mending_shapes,
+    refuse_hidden_writes,
+    refusing_own_gradients,
+)
 from aten_bridge.program._programs import ModuleInModes, ModulePrograms, Training, Weight
 from aten_bridge.program._text import bare_symbols, is_number, memory_order, write_program
 from aten_bridge.program._trees import (
@@ -97,7 +105,7 @@ def trace_training(
     if not any(has_gradient):
         return None
     joint.graph.eliminate_dead_code()
-    _allow_other_strides(joint.graph)
+    allow_other_strides(joint.graph)
     for node, original in zip(
         _placeholders(joint.graph), _placeholders(graph_module.graph), strict=False
     ):
@@ -200,84 +208,6 @@ def _ancestors(nodes: Sequence[fx.Node]) -> set[fx.Node]:
 # ===--- modules ---===
 
 
-def _allow_other_strides(graph: fx.Graph) -> None:
-    """Lets views be copies where strides are not what they were when the module was recorded.
-
-    Those of an operator that is made of others, such as scaled_dot_product_attention, depend on
-    which of these run, and that on whether a gradient is taken (PyTorch 2.11).
-    """
-    for target in (torch.ops.aten.view.default, torch.ops.aten._unsafe_view.default):
-        for node in graph.find_nodes(op="call_function", target=target):
-            node.target = torch.ops.aten.reshape.default
-
-
-def _keep_from_gradients(graph: fx.Graph) -> None:
-    """Detaches what a module computes without gradients, which a decomposition forgets."""
-    target = torch.ops.higher_order.wrap_with_set_grad_enabled
-    for node in graph.find_nodes(op="call_function", target=target):
-        if node.args[0]:
-            continue
-        for result in [user for user in node.users if user.target is operator.getitem]:
-            if [user.target for user in result.users] == [torch.ops.aten.detach.default]:
-                continue
-            with graph.inserting_after(result):
-                detached = graph.call_function(torch.ops.aten.detach.default, (result,))
-            detached.meta.update(result.meta)
-            result.replace_all_uses_with(detached, lambda user, own=detached: user is not own)
-
-
-def _drop_asserted_dtypes(graph: fx.Graph) -> None:
-    """Those of values inside of a program follow from its inputs', which are checked."""
-    target = torch.ops.aten._assert_tensor_metadata.default
-    for node in graph.find_nodes(op="call_function", target=target):
-        graph.erase_node(node)
-
-
-def _differentiate_copies(graph: fx.Graph) -> None:
-    """Says by other operators what aten::copy does, of which PyTorch 2.11 has no gradient."""
-    for node in graph.find_nodes(op="call_function", target=torch.ops.aten.copy.default):
-        destination, source = node.args[:2]
-        dtype = node.meta["val"].dtype
-        with graph.inserting_before(node):
-            converted = graph.call_function(
-                torch.ops.aten._to_copy.default, (source,), {"dtype": dtype}
-            )
-            converted.meta["val"] = source.meta["val"].to(dtype)
-            expanded = graph.call_function(
-                torch.ops.aten.expand_as.default, (converted, destination)
-            )
-        expanded.meta.update(node.meta)
-        node.replace_all_uses_with(expanded)
-        graph.erase_node(node)
-
-
-@contextlib.contextmanager
-def _refusing_own_gradients() -> Iterator[None]:
-    """Refuses gradients that are written in Python: torch.export records forward calls alone."""
-
-    def refuse(what: str) -> NoReturn:
-        raise NotExportable(
-            f"expected a module whose gradient is that of its operators, got one with {what}, "
-            "which torch.export does not record; leave that part out of the module, or make it an "
-            "operator with a gradient by torch.library.custom_op"
-        )
-
-    own_apply, own_hook = torch.autograd.Function.__dict__["apply"], torch.Tensor.register_hook
-
-    def apply(cls: Any, *args: Any, **keywords: Any) -> Any:
-        if not cls.__module__.startswith("torch."):
-            refuse(f"the torch.autograd.Function {cls.__name__}")
-        return own_apply.__get__(None, cls)(*args, **keywords)
-
-    torch.autograd.Function.apply = classmethod(apply)
-    torch.Tensor.register_hook = lambda self, hook: refuse("Tensor.register_hook()")
-    try:
-        yield
-    finally:
-        torch.autograd.Function.apply = own_apply
-        torch.Tensor.register_hook = own_hook
-
-
 def _keep_results(signature: Any, graph: fx.Graph) -> None:
     """Leaves the buffers that a call changes, and the module's results, as results of the graph.
 
@@ -316,9 +246,10 @@ def _weight(tensor: torch.Tensor, trains: bool = False) -> Weight:
     return Weight(dtype, tensor.numpy(), trains)
 
 
+@mending_shapes()
 def _programs(exported: ExportedProgram, saves: bool) -> ModulePrograms:
     """The programs of what torch.export made; where it `saves`, those of a training step do."""
-    _keep_from_gradients(exported.graph)
+    keep_from_gradients(exported.graph)
     exported.graph_module.recompile()
     guards = exported._guards_code  # one that was loaded from a file loses them
     with warnings.catch_warnings():
@@ -336,9 +267,10 @@ def _programs(exported: ExportedProgram, saves: bool) -> ModulePrograms:
     }
     state = {**exported.constants, **exported.state_dict}
     _merge_shared(graph, {node: state[name] for node, (_, name) in places.items()})
-    _drop_asserted_dtypes(graph)
-    _allow_other_strides(graph)
-    _differentiate_copies(graph)
+    refuse_hidden_writes(graph)
+    drop_asserted_dtypes(graph)
+    allow_other_strides(graph)
+    differentiate_copies(graph)
     _keep_results(signature, graph)
     exported.graph_module.recompile()
     kept: dict[str, dict[str, Weight]] = {"parameter": {}, "buffer": {}, "constant": {}}
@@ -402,9 +334,10 @@ def _programs(exported: ExportedProgram, saves: bool) -> ModulePrograms:
     )
 
 
+@mending_shapes()
 def _export(module: nn.Module, example_inputs: Sequence[Any], shapes: Any) -> ModulePrograms:
     """The programs of a module in the mode in which it is."""
-    with _refusing_own_gradients():
+    with refusing_own_gradients():
         exported = torch.export.export(module, tuple(example_inputs), dynamic_shapes=shapes)
     return _programs(exported, saves=module.training)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections import namedtuple
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
@@ -54,7 +55,8 @@ def tree_of(spec: Any, leaves: Iterator[Tree]) -> Tree:
     """A tree of PyTorch's; classes become sequences or dicts."""
     if spec.is_leaf():
         return next(leaves)
-    if spec.type in (tuple, list) or hasattr(spec.type, "_fields"):
+    kind = spec.context if spec.type is namedtuple else spec.type  # PyTorch's way to say it
+    if isinstance(kind, type) and issubclass(kind, (tuple, list)):
         return ["sequence", [tree_of(child, leaves) for child in children(spec)]]
     entries = zip(_keys(spec), children(spec), strict=True)
     return ["dict", [[key, tree_of(child, leaves)] for key, child in entries]]

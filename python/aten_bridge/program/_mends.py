@@ -1,0 +1,133 @@
+"""What PyTorch's graphs leave out, or have wrong (PyTorch 2.11)."""
+
+from __future__ import annotations
+
+import contextlib
+import operator
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NoReturn
+
+import torch
+from torch import fx
+
+from aten_bridge.program._trees import NotExportable
+
+
+def allow_other_strides(graph: fx.Graph) -> None:
+    """Lets views be copies where strides are not what they were when the module was recorded.
+
+    Those of an operator that is made of others, such as scaled_dot_product_attention, depend on
+    which of these run, and that on whether a gradient is taken (PyTorch 2.11).
+    """
+    for target in (torch.ops.aten.view.default, torch.ops.aten._unsafe_view.default):
+        for node in graph.find_nodes(op="call_function", target=target):
+            node.target = torch.ops.aten.reshape.default
+
+
+def keep_from_gradients(graph: fx.Graph) -> None:
+    """Detaches what a module computes without gradients, which a decomposition forgets."""
+    target = torch.ops.higher_order.wrap_with_set_grad_enabled
+    for node in graph.find_nodes(op="call_function", target=target):
+        if node.args[0]:
+            continue
+        for result in [user for user in node.users if user.target is operator.getitem]:
+            if [user.target for user in result.users] == [torch.ops.aten.detach.default]:
+                continue
+            with graph.inserting_after(result):
+                detached = graph.call_function(torch.ops.aten.detach.default, (result,))
+            detached.meta.update(result.meta)
+            result.replace_all_uses_with(detached, lambda user, own=detached: user is not own)
+
+
+def drop_asserted_dtypes(graph: fx.Graph) -> None:
+    """Those of values inside of a program follow from its inputs', which are checked."""
+    target = torch.ops.aten._assert_tensor_metadata.default
+    for node in graph.find_nodes(op="call_function", target=target):
+        graph.erase_node(node)
+
+
+def differentiate_copies(graph: fx.Graph) -> None:
+    """Says by other operators what aten::copy does, of which PyTorch 2.11 has no gradient."""
+    for node in graph.find_nodes(op="call_function", target=torch.ops.aten.copy.default):
+        destination, source = node.args[:2]
+        dtype = node.meta["val"].dtype
+        with graph.inserting_before(node):
+            converted = graph.call_function(
+                torch.ops.aten._to_copy.default, (source,), {"dtype": dtype}
+            )
+            converted.meta["val"] = source.meta["val"].to(dtype)
+            expanded = graph.call_function(
+                torch.ops.aten.expand_as.default, (converted, destination)
+            )
+        expanded.meta.update(node.meta)
+        node.replace_all_uses_with(expanded)
+        graph.erase_node(node)
+
+
+@contextlib.contextmanager
+def refusing_own_gradients() -> Iterator[None]:
+    """Refuses gradients that are written in Python: torch.export records forward calls alone."""
+
+    def refuse(what: str) -> NoReturn:
+        raise NotExportable(
+            f"expected a module whose gradient is that of its operators, got one with {what}, "
+            "which torch.export does not record; leave that part out of the module, or make it an "
+            "operator with a gradient by torch.library.custom_op"
+        )
+
+    own_apply, own_hook = torch.autograd.Function.__dict__["apply"], torch.Tensor.register_hook
+
+    def apply(cls: Any, *args: Any, **keywords: Any) -> Any:
+        if not cls.__module__.startswith("torch."):
+            refuse(f"the torch.autograd.Function {cls.__name__}")
+        return own_apply.__get__(None, cls)(*args, **keywords)
+
+    torch.autograd.Function.apply = classmethod(apply)
+    torch.Tensor.register_hook = lambda self, hook: refuse("Tensor.register_hook()")
+    try:
+        yield
+    finally:
+        torch.autograd.Function.apply = own_apply
+        torch.Tensor.register_hook = own_hook
+
+
+def refuse_hidden_writes(graph: fx.Graph) -> None:
+    """Refuses what changes buffers behind its schema's back: no result of the graph has them."""
+    for node in graph.find_nodes(op="call_function", target=torch.ops.aten.instance_norm.default):
+        _, _, _, running_mean, _, uses_statistics_of_input = node.args[:6]
+        if running_mean is not None and uses_statistics_of_input:
+            raise NotExportable(
+                "expected a module whose graph has the buffers that it changes, got one with "
+                "aten::instance_norm in training mode, whose running statistics torch.export does "
+                "not record; make the layer with track_running_stats=False"
+            )
+
+
+_LSTM_LAYERS = ("one_layer_lstm", "mkldnn_one_layer_lstm")
+
+
+@contextlib.contextmanager
+def mending_shapes() -> Iterator[None]:
+    """Gives the last states of an LSTM their shape: without data they have one dimension more.
+
+    PyTorch's decompositions squeeze another dimension than its kernel does.
+    """
+    from torch._decomp import decompositions
+
+    def mended(own: Callable[..., Any]) -> Callable[..., Any]:
+        def run_layer(inp: Any, hidden: Sequence[Any], *args: Any, **keywords: Any) -> Any:
+            out, states = own(inp, hidden, *args, **keywords)
+            return out, tuple(
+                state.reshape(first.shape) for state, first in zip(states, hidden, strict=True)
+            )
+
+        return run_layer
+
+    owns = {name: getattr(decompositions, name) for name in _LSTM_LAYERS}
+    for name, own in owns.items():
+        setattr(decompositions, name, mended(own))
+    try:
+        yield
+    finally:
+        for name, own in owns.items():
+            setattr(decompositions, name, own)
