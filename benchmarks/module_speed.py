@@ -1,0 +1,257 @@
+"""What a PyTorch module costs as one operator of MindSpore and JAX, beside PyTorch itself.
+
+    ATEN_BRIDGE_OPERATORS=build/test/plugin/operators/aten_bridge_operators.so \
+    ATEN_BRIDGE_CALLER=build/test/plugin/caller/aten_bridge_caller....so \
+    PYTHONPATH=python python benchmarks/module_speed.py [--jax PYTHON] [--rounds N] [--mint]
+
+prints in Markdown the time of a call and of a training step in PyTorch eager, in ms, and the ratios
+of the hosts to it: MindSpore call by call (PyNative), with its queues and where it runs each
+operator at once (`ms.runtime.launch_blocking()`), `ms.jit` of the same, and jitted JAX. Each host
+is a process of its own, which measures PyTorch and the host alternately and takes the least of the
+rounds of each; a host's ratio is to PyTorch's time in its own process. `--jax` names the Python of
+an environment with JAX, if this one has none.
+
+Linear: torch.nn.Linear(32, 32) on 8 rows
+transformer, convolution: the networks of examples/mint_digits on 64 digits, in training mode
+call: the module alone, without gradients; in JAX and PyTorch too
+gradients: the loss, a mean of squares that is part of the module, and the gradients of all weights
+gradients, loss of the host: the same, with the host's own operators for the loss
+step: the gradients and Adam, of PyTorch, of MindSpore (`nn.Adam`; `--mint` says `mint.optim.Adam`),
+    and of JAX by hand
+"""
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+# As in the example: operators this small gain nothing from threads, and wait for each other.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+
+NETWORKS = ("Linear", "transformer", "convolution")
+PARTS = ("call", "gradients", "gradients, loss of the host", "step")
+HOSTS = ("queues", "blocking", "ms.jit", "JAX")
+BATCH_SECONDS = 0.03
+RATE = 0.001
+
+
+def make_network(name):
+    """A network of PyTorch's in training mode, and a batch."""
+    import torch
+
+    torch.manual_seed(0)
+    if name == "Linear":
+        return torch.nn.Linear(32, 32), torch.randn(8, 32)
+    convolution, transformer = networks()
+    return {"transformer": transformer, "convolution": convolution}[name](), torch.rand(64, 1, 8, 8)
+
+
+def networks():
+    """Those of the example, whose module is one of MindSpore's programs."""
+    import torch
+
+    text = (Path(__file__).parents[1] / "examples/mint_digits/mint_digits.py").read_text()
+    begin = text.index("def networks(")
+    namespace = {}
+    exec(text[begin : text.index("\ndef ", begin + 1)], namespace)
+    return namespace["networks"](torch, torch.nn.Module)
+
+
+def with_loss(network):
+    """The same with the loss as a part of it."""
+    import torch
+
+    class WithLoss(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.network = network
+
+        def forward(self, x):
+            return self.network(x).square().mean()
+
+    return WithLoss()
+
+
+# ===--- the sides: functions that do each part once ---===
+
+
+def pytorch_parts(name):
+    import torch
+
+    network, x = make_network(name)
+    adam = torch.optim.Adam(network.parameters(), lr=RATE)
+
+    def call():
+        with torch.no_grad():
+            return network(x)
+
+    def gradients():
+        adam.zero_grad()
+        network(x).square().mean().backward()
+
+    def step():
+        gradients()
+        adam.step()
+
+    return dict(zip(PARTS, (call, gradients, gradients, step), strict=True))
+
+
+def mindspore_parts(name, is_graph, has_mint):
+    import mindspore as ms
+    from mindspore import mint
+
+    from aten_bridge.mindspore import module
+
+    network, x = make_network(name)
+    cell = module(network, (x,))
+    whole = module(with_loss(make_network(name)[0]), (x,))
+    given = ms.Tensor(x.numpy().copy())
+    weights = whole.trainable_params()
+    make_adam = mint.optim.Adam if has_mint else ms.nn.Adam
+    adam = make_adam(weights, RATE)
+    own = ms.value_and_grad(lambda x: whole(x), None, weights)
+    of_host = ms.value_and_grad(
+        lambda x: mint.mean(mint.square(cell(x))), None, cell.trainable_params()
+    )
+
+    def step(x):
+        loss, found = own(x)
+        adam(found)
+        return loss
+
+    functions = (lambda x: cell(x), own, of_host, step)
+    if is_graph:
+        functions = map(ms.jit, functions)
+    return {
+        part: lambda run=run: (run(given), ms.runtime.synchronize())
+        for part, run in zip(PARTS, functions, strict=True)
+    }
+
+
+def jax_parts(name):
+    import jax
+    import jax.numpy as jnp
+
+    from aten_bridge.jax import module
+
+    network, x = make_network(name)
+    apply, variables = module(network, (x,))
+    apply_whole, of_whole = module(with_loss(make_network(name)[0]), (x,))
+    given = jnp.asarray(x.numpy())
+
+    def loss_of(function, variables):
+        def loss(params):
+            result, _ = function({**variables, "params": params}, given, train=True)
+            return jnp.mean(jnp.square(result))
+
+        return loss
+
+    def gradients(function, variables):
+        return jax.jit(jax.value_and_grad(loss_of(function, variables)))
+
+    own, of_host = gradients(apply_whole, of_whole), gradients(apply, variables)
+    tree = jax.tree_util.tree_map
+    state = {"params": of_whole["params"], "count": jnp.zeros(())}
+    state["m"] = state["v"] = tree(jnp.zeros_like, state["params"])
+
+    @jax.jit
+    def adam_step(state):
+        found = jax.grad(loss_of(apply_whole, of_whole))(state["params"])
+        count = state["count"] + 1
+        m = tree(lambda m, g: 0.9 * m + 0.1 * g, state["m"], found)
+        v = tree(lambda v, g: 0.999 * v + 0.001 * g * g, state["v"], found)
+        scale = RATE * jnp.sqrt(1 - 0.999**count) / (1 - 0.9**count)
+        params = tree(lambda p, m, v: p - scale * m / (jnp.sqrt(v) + 1e-8), state["params"], m, v)
+        return {"params": params, "count": count, "m": m, "v": v}
+
+    def step():
+        nonlocal state
+        state = adam_step(state)
+        return state
+
+    call = jax.jit(lambda variables: apply(variables, given, train=True))
+    functions = (
+        lambda: call(variables),
+        lambda: own(of_whole["params"]),
+        lambda: of_host(variables["params"]),
+        step,
+    )
+    return {
+        part: lambda run=run: jax.block_until_ready(run())
+        for part, run in zip(PARTS, functions, strict=True)
+    }
+
+
+# ===--- a process that measures ---===
+
+
+def seconds_of(run, count):
+    begin = time.perf_counter()
+    for _ in range(count):
+        run()
+    return (time.perf_counter() - begin) / count
+
+
+def measure(host, rounds, has_mint):
+    """Prints the least time of each side, in JSON."""
+    if host == "JAX":
+        make_parts = jax_parts
+    else:
+        import mindspore as ms
+
+        if host == "blocking":
+            ms.runtime.launch_blocking()
+
+        def make_parts(name):
+            return mindspore_parts(name, host == "ms.jit", has_mint)
+
+    found = {}
+    for name in NETWORKS:
+        sides = (pytorch_parts(name), make_parts(name))
+        for part in PARTS:
+            runs = [side[part] for side in sides]
+            for run in runs:
+                seconds_of(run, 4)
+            counts = [max(1, int(BATCH_SECONDS / seconds_of(run, 2))) for run in runs]
+            times = [
+                [seconds_of(run, count) for run, count in zip(runs, counts, strict=True)]
+                for _ in range(rounds)
+            ]
+            found[f"{name}, {part}"] = [min(column) for column in zip(*times, strict=True)]
+    print(json.dumps(found))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--jax", help="the Python of an environment with JAX", default="")
+    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--mint", action="store_true", help="mint.optim.Adam in place of nn.Adam")
+    parser.add_argument("--host", choices=HOSTS, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.host:
+        measure(options.host, options.rounds, options.mint)
+        return
+    found = {}
+    for host in HOSTS:
+        python = options.jax if host == "JAX" and options.jax else sys.executable
+        command = [python, __file__, "--host", host, "--rounds", str(options.rounds)]
+        command += ["--mint"] if options.mint else []
+        done = subprocess.run(command, stdout=subprocess.PIPE, text=True)
+        if done.returncode == 0:
+            found[host] = json.loads(done.stdout.splitlines()[-1])
+        else:
+            print(f"{host} could not be measured.", file=sys.stderr)
+    print("| | PyTorch, ms | " + " | ".join(found) + " |\n|---|" + "--:|" * (len(found) + 1))
+    for what in next(iter(found.values())):
+        own = statistics.median(times[what][0] for times in found.values())
+        ratios = [f"{times[what][1] / times[what][0]:.2f}" for times in found.values()]
+        print(f"| {what} | {own * 1e3:.3f} | {' | '.join(ratios)} |")
+
+
+if __name__ == "__main__":
+    main()
