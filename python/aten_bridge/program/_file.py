@@ -25,7 +25,7 @@ from aten_bridge.program._trees import NotExportable, check_tree
 _KEY, _VERSION = "aten_bridge", "module 1"
 _MOST_HEADER = 100_000_000  # bytes, as for the package safetensors
 _MODES = ("evaluation", "training")
-_CODES = {  # of safetensors
+_CODES = {  # what safetensors calls them
     "bool": "BOOL",
     "bfloat16": "BF16",
     "complex64": "C64",
@@ -118,7 +118,7 @@ def write_module(modes: ModuleInModes, path: Path) -> None:
     """Raises NotExportable."""
     tensors = {**modes.training.parameters, **modes.training.buffers}
     constants: dict[tuple[str, tuple[int, ...], bytes], str] = {}
-    metadata = {_KEY: _VERSION}
+    metadata = {_KEY: _VERSION, "format": "pt"}  # PyTorch's weights, for those who read them alone
     described: dict[str, Any] = {
         "is_training": modes.is_training,
         "parameters": {name: one.trains for name, one in modes.training.parameters.items()},
