@@ -39,7 +39,7 @@ _STEP = ms.Tensor(12, ms.int64)  # what MindSpore's own random functions move th
 
 
 def _make_run(programs: ModulePrograms) -> Callable:
-    """What a call does in one of the two modes."""
+    """What a call does in one of the two modes; its results are in a tuple."""
     is_random, input_count = programs.is_random, programs.input_count
     if is_random:
         programs, input_count = programs.seeded(*_SEED), input_count + len(_SEED)
@@ -52,7 +52,6 @@ def _make_run(programs: ModulePrograms) -> Callable:
     names = list(programs.buffers)
     changed = tuple(names.index(name) for name in programs.changed_buffers)
     first, end = len(changed), programs.result_count
-    unflatten = run_source(unflatten_source(programs.results))["unflatten"]
 
     def run(weights, buffers, inputs):
         seed = default_generator._step(_STEP) if is_random else ()
@@ -62,13 +61,27 @@ def _make_run(programs: ModulePrograms) -> Callable:
         for i, place in enumerate(changed):
             if results[i] is not None:
                 ops.assign(buffers[place], results[i])
-        return unflatten(results[first:end])
+        return results[first:end]
 
     return run
 
 
 def _is_tensor(value: Any) -> bool:
     return isinstance(value, ms.Tensor)
+
+
+class _Flat(nn.Cell):
+    """A module whose results are in a tuple.
+
+    MindSpore's graphs return no dicts where an operator of ops.Custom is in them (2.10).
+    """
+
+    def __init__(self, module: Module):
+        super().__init__(auto_prefix=False)
+        self.module = module
+
+    def construct(self, *inputs: Any) -> Any:
+        return self.module.compute(*inputs)
 
 
 class Module(nn.Cell):
@@ -81,19 +94,37 @@ class Module(nn.Cell):
         self.buffers_of_module = _parameters(training.buffers)
         self.tree_of_inputs = training.inputs
         self.flatten = run_source(flatten_source(training.inputs))["flatten"]
-        self.evaluate = _make_run(evaluation)
-        self.train_once = _make_run(training)
+        self.evaluate, self.train_once = map(_make_run, (evaluation, training))
+        self.unflatten_evaluated, self.unflatten_trained = (
+            run_source(unflatten_source(programs.results))["unflatten"]
+            for programs in (evaluation, training)
+        )
+        self._flat = [_Flat(self)]  # in a list it is no part of this one
 
     def __call__(self, *inputs: Any) -> Any:
         if fault := input_fault(self.tree_of_inputs, inputs, _is_tensor):
             raise TypeError(f"Module: {fault}")
-        return super().__call__(*inputs)
+        if ms.get_context("mode") != ms.GRAPH_MODE:
+            return super().__call__(*inputs)
+        (flat,) = self._flat
+        if flat.training != self.training:
+            flat.set_train(self.training)
+        return self.unflatten(flat(*inputs))
 
     def construct(self, *inputs: Any) -> Any:
+        return self.unflatten(self.compute(*inputs))
+
+    def compute(self, *inputs: Any) -> Any:
+        """The results in a tuple."""
         flat = self.flatten(*inputs)
         if self.training:
             return self.train_once(self.weights, self.buffers_of_module, flat)
         return self.evaluate(self.weights, self.buffers_of_module, flat)
+
+    def unflatten(self, results: Any) -> Any:
+        if self.training:
+            return self.unflatten_trained(results)
+        return self.unflatten_evaluated(results)
 
 
 def make_module(modes: ModuleInModes) -> Module:
