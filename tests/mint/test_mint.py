@@ -556,6 +556,30 @@ def test_the_example_trains_two_networks_as_pytorch_does():
     assert max(float(difference) for difference in differences) < 1e-2
 
 
+@pytest.mark.full
+def test_the_example_moves_a_network():
+    folder = Path(__file__).parents[2] / "examples"
+    operators = "plugin/operators/aten_bridge_operators.so"
+    done = subprocess.run(
+        [sys.executable, folder / "move_a_network" / "move_a_network.py"],
+        env={
+            **os.environ,
+            "PYTHONPATH": f"{os.environ['PYTHONPATH']}:{folder}",
+            "ATEN_BRIDGE_OPERATORS": str(Path(os.environ["ATEN_BRIDGE_BUILD_DIR"], operators)),
+        },
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    )
+    read = [float(part) for part in re.findall(r"([\d.]+)%", done.stdout)]
+    assert len(read) == 5
+    assert min(read) > 90
+    losses = re.search(
+        r"all in mint: loss ([\d.]+); the module of PyTorch's: ([\d.]+)", done.stdout
+    )
+    assert abs(float(losses[1]) - float(losses[2])) < 1e-3
+
+
 # ===--- random numbers ---===
 
 

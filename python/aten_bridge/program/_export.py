@@ -10,6 +10,7 @@ import contextlib
 import functools
 import itertools
 import operator
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from typing import Any, NoReturn
 
@@ -320,7 +321,9 @@ def _programs(exported: ExportedProgram, saves: bool) -> ModulePrograms:
     _keep_from_gradients(exported.graph)
     exported.graph_module.recompile()
     guards = exported._guards_code  # one that was loaded from a file loses them
-    exported = exported.run_decompositions({})
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", r".*isinstance\(treespec, LeafSpec\)")  # PyTorch's own
+        exported = exported.run_decompositions({})
     signature, graph = exported.graph_signature, exported.graph
     places = {  # by the name of an input: what it is, and the name of its value
         node: (kind, name)
