@@ -1,5 +1,5 @@
-// PyTorch's operators by name, and what they have to give. The text that names one is right, or has
-// letters changed, with which a call may do anything that an operator does.
+// PyTorch's operators by name and programs of them, and what they have to give. The text that names
+// one is right, or has letters changed, with which a call may do anything that an operator does.
 #include <c10/util/Exception.h>
 
 #include <algorithm>
@@ -22,6 +22,7 @@ const char* aten_bridge_operator_describe(const char* text, int* status);
 const char* aten_bridge_operator_infer(const char* text, const PythonInput* inputs, int input_count,
                                        int* status);
 const char* aten_bridge_operator_overloads(const char* name, int* status);
+const char* aten_bridge_program_add(const char* key, const char* text, int* status);
 fuzz::Kernel AtenOperator;
 fuzz::Kernel AtenOperators;
 fuzz::Init AtenOperatorInit;
@@ -58,6 +59,65 @@ const std::string kSoftmax =
 
 const std::string kOther;  // instead of these: another one in each operator
 
+//===--- programs, each known by its text ---===//
+
+std::string key_text(const std::string& program) {
+  return list_text({"aten_bridge::program", "0", "key", 's' + program});
+}
+std::string load_program(const std::string& text) {
+  int status = -1;
+  if (const std::string fault = aten_bridge_program_add(text.c_str(), text.c_str(), &status);
+      status != 0) {
+    fail("a program is refused:", fault.c_str());
+  }
+  return key_text(text);
+}
+
+const std::string kProgram = load_program(
+    "aten_bridge program 1\nsymbol n 0 -\nsymbol m - 8\nguard mod(n, 2) == 0\n"
+    "input %x float32 [n, m]\n%y = aten::mul.Scalar(%x, -3)\noutput %y float32 [n, m]");
+const std::string kSplitProgram = load_program(
+    "aten_bridge program 1\nsymbol n 1 -\ninput %x float32 [n, 2]\n"
+    "(%a, %b) = aten::split.Tensor(%x, 1, 1)\noutput %b float32 [n, 1]\noutput %a float32 [n, 1]");
+const std::string kOtherProgram;  // instead of these: another one in each operator
+
+/// Lines that may fit together.
+std::string choose_program(Choices& choices) {
+  static const std::string kHeads[] = {"symbol n 0 -\n", "symbol n 2 3\nsymbol m - 4\n",
+                                       "symbol n - -\nguard floordiv(4, n) < 3\n",
+                                       "symbol n 0 8\nguard pow(n, add(n, -2)) != sqrt(9)\n"};
+  static const std::string kForms[] = {"float32 [n, 2]", "int64 [n, 2]", "float32 [mul(n, 2)]",
+                                       "float32 [n, m]", "float32 []",   "bool [n]"};
+  static const std::string kCalls[] = {"aten::mul.Tensor(%v, n)",
+                                       "aten::sum.dim_IntList(%v, [0, -1], True)",
+                                       "aten::cat([%v, %x], dim=1)",
+                                       "aten::t(%v)",
+                                       "aten::reshape(%v, [-1, n])",
+                                       "aten::index.Tensor(%v, [None, %x])",
+                                       "aten::_to_copy(%v, dtype=float64)",
+                                       "aten::div.Tensor_mode(%v, %x, rounding_mode=\"floor\")",
+                                       "aten::clamp(%v, None, truediv(n, 4))",
+                                       "aten::softmax.int(%v, -1, None)"};
+  static const std::string kPairs[] = {
+      "%b, _ = aten::max.dim(%v, 1)", "(%b, %c) = aten::split.Tensor(%v, floordiv(n, 2))",
+      "%b, %c = aten::aminmax(%v, dim=0)", "(_, %b) = aten::unbind.int(%v, 1)"};
+  static const std::string kValues[] = {"%x", "%y", "%a", "%b", "%c"};
+  const auto with_value = [&](std::string line) {
+    for (std::size_t at = line.find("%v"); at != line.npos; at = line.find("%v")) {
+      line.replace(at, 2, choices.of(kValues));
+    }
+    return line + '\n';
+  };
+  std::string text = "aten_bridge program 1\n" + choices.of(kHeads);
+  text += "input %x " + choices.of(kForms) + '\n';
+  text += choices.one_in(2) ? "input %y " + choices.of(kForms) + '\n' : "";
+  text += with_value("%a = " + choices.of(kCalls));
+  text += choices.one_in(2) ? with_value(choices.of(kPairs)) : "";
+  text += with_value("output %v " + choices.of(kForms));
+  text += choices.one_in(3) ? with_value("output %v " + choices.of(kForms)) : "";
+  return text;
+}
+
 /// Up to three letters changed, left out or added, or the end cut off.
 std::string other_text(Choices& choices, std::string text) {
   for (int changes = 1 + choices.below(3); changes > 0 && !text.empty(); --changes) {
@@ -86,11 +146,26 @@ void choose_other_text(Extra& extra, Choices& choices) {
   extra.attributes[kAttribute] = text;
 }
 
+void choose_other_program(Extra& extra, Choices& choices) {
+  std::string text = choose_program(choices);
+  if (choices.one_in(2)) {
+    text = other_text(choices, text);
+  }
+  text = text.substr(0, text.find('\0'));
+  int status = -1;
+  const std::string fault = aten_bridge_program_add(text.c_str(), text.c_str(), &status);
+  if ((status == 0) != fault.empty() || (status != 0 && fault.rfind("AtenProgram: ", 0) != 0)) {
+    fail("an error of a program:", fault.c_str());
+  }
+  extra.attributes[kAttribute] = key_text(text);
+}
+
 //===--- C functions, whose errors begin with the name of the operator ---===//
 
 /// The name in front of an operator's errors, which its text begins with; "" for any.
 std::string name_in(const std::string& text) {
-  return text.empty() ? "" : text.substr(text.find(':') + 1, std::stoul(text));
+  const std::string name = text.empty() ? "" : text.substr(text.find(':') + 1, std::stoul(text));
+  return name == "aten_bridge::program" ? "AtenProgram" : name;
 }
 
 /// The error with this name in front, by which the host knows it.
@@ -135,7 +210,7 @@ KernelUnderTest entry(Operands (*choose)(Choices&),
                       Expected (*expect)(const Operands&, const Operator&),
                       unsigned int traits = kHasMeta | kWritesAny, int outputs = 1) {
   static constexpr bool kIsOne = kName == kOne;
-  static constexpr bool kIsOther = &kText == &kOther;
+  static constexpr bool kIsOther = &kText == &kOther || &kText == &kOtherProgram;
   KernelUnderTest kernel = {};
   kernel.name = kName;
   kernel.call = [](int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
@@ -181,7 +256,7 @@ KernelUnderTest entry(Operands (*choose)(Choices&),
   kernel.choose = choose;
   kernel.expect = expect;
   kernel.traits = traits | kIsBare;
-  kernel.set_attributes = choose_other_text;
+  kernel.set_attributes = &kText == &kOther ? choose_other_text : choose_other_program;
   if constexpr (!kIsOther) {
     kernel.set_attributes = [](Extra& extra, Choices& /*choices*/) {
       extra.attributes[kAttribute] = kText;
@@ -220,6 +295,18 @@ bool have_none(const Operands& inputs) {
   return std::any_of(inputs.begin(), inputs.end(), [](const Operand& x) { return x.is_none; });
 }
 
+/// Sizes and types of programs.
+Operands choose_for_program(Choices& choices) {
+  static constexpr Type kTypes[] = {Type::kF32, Type::kF32, Type::kI64, Type::kBool};
+  static const Ints kSizes[] = {{2, 2}, {4, 2}, {3, 2}, {4}, {}, {0, 2}};
+  const Type type = choices.one_in(8) ? choices.of(kAllTypes) : choices.of(kTypes);
+  Operands inputs;
+  for (int i = 1 + choices.below(2); i > 0; --i) {
+    inputs.push_back(choose_tensor(choices, type, choices.of(kSizes)));
+  }
+  return inputs;
+}
+
 Operand times_minus_three(const Operand& x) {
   return map({x}, [](const auto& row) {
     using T = typename std::decay_t<decltype(row)>::value_type;
@@ -230,6 +317,29 @@ Operand times_minus_three(const Operand& x) {
 Expected expect_scaled(const Operands& inputs, const Operator& /*of*/) {
   const Operand& x = inputs[0];
   return x.is_none ? kError : has_products(x.type) ? value({times_minus_three(x)}) : Expected{};
+}
+/// Sizes and dtypes that are not the program's are refused.
+Expected expect_program(const Operands& inputs, const Operator& /*of*/) {
+  const Operand& x = inputs[0];
+  const bool fits = !x.is_none && x.type == Type::kF32 && x.sizes[0] % 2 == 0;
+  return fits ? value({times_minus_three(x)}) : kError;
+}
+Expected expect_columns(const Operands& inputs, const Operator& /*of*/) {
+  const Operand& x = inputs[0];
+  if (x.is_none || x.type != Type::kF32 || x.sizes[1] != 2) {
+    return kError;
+  }
+  Expected expected = value({x, x});
+  const std::vector<float> elements = values<float>(x);
+  for (std::size_t column = 0; column < 2; ++column) {
+    std::vector<float> kept;
+    for (std::size_t i = 1 - column; i < elements.size(); i += 2) {
+      kept.push_back(elements[i]);
+    }
+    expected.outputs[column].sizes = {x.sizes[0], 1};
+    set_values(expected.outputs[column], kept);
+  }
+  return expected;
 }
 Expected expect_scaled_gradient(const Operands& inputs, const Operator& /*of*/) {
   const bool is_right = !have_none(inputs) && is_float(inputs[0].type);
@@ -397,6 +507,10 @@ const std::vector<KernelUnderTest>& kernels() {
       entry<kSeveral, kMulGradGrad>(choose<5>, expect_second_gradient, kHasMeta | kWritesAny, 3),
       entry<kSeveral, kAminmax>(choose<1>, expect_extremes, kHasMeta | kWritesAny, 2),
       entry<kSeveral, kCounted>(choose<1>, expect_counted, kPlain, 2),
+      entry<kOne, kProgram>(choose_matrix, expect_program),
+      entry<kSeveral, kSplitProgram>(choose_matrix, expect_columns, kHasMeta | kWritesAny, 2),
+      entry<kOne, kOtherProgram>(choose_for_program, expect_anything, kPlain),
+      entry<kSeveral, kOtherProgram>(choose_for_program, expect_anything, kPlain, 2),
       entry<kOne, kOther>(choose_any, expect_anything, kPlain),
       entry<kSeveral, kOther>(choose_any, expect_anything, kPlain, 2),
   };
