@@ -30,7 +30,7 @@ aten_bridge_add_part(bench TARGETS performance_page)
 aten_bridge_add_part(jax REQUIREMENTS tests/jax/requirements.txt PACKAGES jax jaxlib numpy)
 aten_bridge_add_part(site REQUIREMENTS tools/site/requirements.txt)
 aten_bridge_add_part(programs REQUIREMENTS tests/third_party_models/requirements.txt
-  PACKAGES diffusers mindone transformers TARGETS extensions)
+  PACKAGES diffusers mindone torchvision transformers TARGETS extensions module_proof)
 
 add_subdirectory(tests/matrix)
 add_subdirectory(tests/operators)
