@@ -25,7 +25,7 @@ from aten_bridge.mindspore import module
 from aten_bridge.mint import install
 
 RATE = 0.003  # the learning rate
-LIMIT = 1e-4  # of a layer's largest number
+LIMIT = 1e-4  # times a layer's largest number
 
 
 # ===--- in PyTorch ---===

@@ -211,7 +211,7 @@ def as_pytorch(batch):
     return x, {"bias": bias}
 
 
-# ===--- files that are none ---===
+# ===--- other files ---===
 
 
 def rewritten(file, change):

@@ -25,7 +25,7 @@ from aten_bridge.program._trees import NotExportable, check_tree
 _KEY, _VERSION = "aten_bridge", "module 1"
 _MOST_HEADER = 100_000_000  # bytes, as for the package safetensors
 _MODES = ("evaluation", "training")
-_CODES = {  # of safetensors
+_CODES = {  # what safetensors calls them
     "bool": "BOOL",
     "bfloat16": "BF16",
     "complex64": "C64",

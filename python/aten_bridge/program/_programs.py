@@ -17,7 +17,7 @@ class Weight(NamedTuple):
     """A parameter, a buffer or a constant."""
 
     dtype: str  # PyTorch's word
-    array: np.ndarray  # of bfloat16 its bits, as uint16
+    array: np.ndarray  # for bfloat16 its bits, as uint16
     trains: bool = False
 
     def as_float32(self) -> np.ndarray:

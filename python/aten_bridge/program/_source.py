@@ -23,8 +23,8 @@ def open_source(
 ) -> ModuleInModes:
     """The programs of a source. Only what PyTorch has to read imports it.
 
-    Raises NotExportable, what torch.export raises, OSError, ValueError for a file that is none, and
-    TypeError for other sources.
+    Raises NotExportable, what torch.export raises, OSError, ValueError for a file that cannot be
+    read, and TypeError for other sources.
     """
     is_path = isinstance(source, (str, os.PathLike))
     if is_path:

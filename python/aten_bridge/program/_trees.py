@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
-Tree = list  # of a word, and what it says there
+Tree = list  # a word, and what belongs to it
 
 TENSOR: Tree = ["tensor"]
 _CONSTANTS = (str, bool, int, float, type(None))
@@ -71,7 +71,7 @@ def constant(value: Any) -> Tree:
 
 
 def check_tree(tree: Any, depth: int = 0) -> None:
-    """Raises ValueError where it is none."""
+    """Raises ValueError where it is another value."""
     match tree:
         case ["tensor"]:
             return
