@@ -394,8 +394,7 @@ def test_examples_are_given_where_they_are_needed(file):
     with pytest.raises(TypeError) as error:
         module(3)
     assert str(error.value) == (
-        "expected a torch.nn.Module, a torch.export.ExportedProgram or the path of a file, got a "
-        "int"
+        "expected a torch.nn.Module, a torch.export.ExportedProgram or the path of a file, got 3"
     )
     with pytest.raises(FileNotFoundError):
         module("no such file")

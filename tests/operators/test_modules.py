@@ -374,7 +374,7 @@ WRONG_INPUTS = [
     (
         lambda: (mint.ones((6, 3, 10)), mint.ones(4)),
         TypeError,
-        "Module: input 1: expected a dict, got a Tensor",
+        "Module: input 1: expected a dict, got a tensor",
     ),
     (
         lambda: (mint.ones((6, 3, 10)), {"biases": mint.ones(4)}),
@@ -384,7 +384,7 @@ WRONG_INPUTS = [
     (
         lambda: (mint.ones((6, 3, 10)), {"bias": 4.0}),
         TypeError,
-        "Module: input 1['bias']: expected a tensor, got a float",
+        "Module: input 1['bias']: expected a tensor, got 4.0",
     ),
     (
         lambda: (None, {"bias": mint.ones(4)}),
@@ -414,7 +414,7 @@ def test_a_tuple_of_another_length_is_refused(cpu):
     assert str(error.value) == "Module: input 0: expected 2 in a tuple or a list, got 3"
     with pytest.raises(TypeError) as error:
         cell(mint.ones((2, 2)))
-    assert str(error.value) == "Module: input 0: expected a tuple or a list, got a Tensor"
+    assert str(error.value) == "Module: input 0: expected a tuple or a list, got a tensor"
 
 
 def test_a_weight_of_another_shape_is_refused(network, inputs):

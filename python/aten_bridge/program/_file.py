@@ -118,7 +118,7 @@ def write_module(modes: ModuleInModes, path: Path) -> None:
     """Raises NotExportable."""
     tensors = {**modes.training.parameters, **modes.training.buffers}
     constants: dict[tuple[str, tuple[int, ...], bytes], str] = {}
-    metadata = {_KEY: _VERSION}
+    metadata = {_KEY: _VERSION, "format": "pt"}  # PyTorch's weights, for those who read them alone
     described: dict[str, Any] = {
         "is_training": modes.is_training,
         "parameters": {name: one.trains for name, one in modes.training.parameters.items()},

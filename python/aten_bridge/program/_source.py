@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from aten_bridge._text import format_value
 from aten_bridge.program._file import read_module, write_module
 from aten_bridge.program._programs import ModuleInModes
 
@@ -51,7 +52,7 @@ def open_source(
     if not isinstance(source, torch.export.ExportedProgram):
         raise TypeError(
             "expected a torch.nn.Module, a torch.export.ExportedProgram or the path of a file, got "
-            f"a {type(source).__name__}"
+            f"{format_value(source)}"
         )
     _refuse_examples("an exported program", example_inputs, dynamic_shapes)
     return split_exported(source)

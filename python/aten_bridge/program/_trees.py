@@ -11,6 +11,8 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
+from aten_bridge._text import format_value
+
 Tree = list  # a word, and what belongs to it
 
 TENSOR: Tree = ["tensor"]
@@ -186,7 +188,7 @@ def _fault(tree: Tree, value: Any, is_tensor: Callable[[Any], bool]) -> str | No
     """What is wrong with a value, behind its name."""
     kind, below = tree[0], _entries(tree)
     if kind == "tensor":
-        return None if is_tensor(value) else f": expected a tensor, got {_kind_of(value)}"
+        return None if is_tensor(value) else f": expected a tensor, got {format_value(value)}"
     keys: Iterable[Any]
     if kind == "sequence" and isinstance(value, (tuple, list)):
         keys = range(len(value))
@@ -194,7 +196,8 @@ def _fault(tree: Tree, value: Any, is_tensor: Callable[[Any], bool]) -> str | No
         keys = value
     else:
         expected = "a dict" if kind == "dict" else "a tuple or a list"
-        return f": expected {expected}, got {_kind_of(value)}"
+        got = "a tensor" if is_tensor(value) else format_value(value)
+        return f": expected {expected}, got {got}"
     wanted, got = [key for key, _ in below], list(keys)
     if set(wanted) != set(got):
         if kind == "dict":
@@ -204,7 +207,3 @@ def _fault(tree: Tree, value: Any, is_tensor: Callable[[Any], bool]) -> str | No
         if fault := _fault(one, value[key], is_tensor):
             return f"[{key!r}]{fault}"
     return None
-
-
-def _kind_of(value: Any) -> str:
-    return "None" if value is None else f"a {type(value).__name__}"
