@@ -59,10 +59,14 @@ class ModulePrograms(NamedTuple):
     results: Tree
 
     @property
+    def weight_count(self) -> int:
+        """Inputs of the evaluation program that are none of the module's."""
+        return len(self.parameters) + len(self.buffers) + len(self.constants)
+
+    @property
     def input_count(self) -> int:
         """Inputs of the evaluation program."""
-        weights = len(self.parameters) + len(self.buffers) + len(self.constants)
-        return weights + tensor_count(self.inputs)
+        return self.weight_count + tensor_count(self.inputs)
 
     @property
     def result_count(self) -> int:
