@@ -10,7 +10,7 @@ import mindspore as ms
 import numpy as np
 import pytest
 import torch
-from module_cases import Network, assert_near, total
+from module_cases import assert_near, total
 from safetensors.numpy import load_file
 from torch import nn
 from torch.export import Dim
@@ -20,6 +20,21 @@ from aten_bridge.program import NotExportable, save
 
 INPUTS = torch.randn(6, 3, 10), {"bias": torch.randn(4)}
 SHAPES = ({0: Dim("batch")}, {"bias": None})
+
+
+class Network(nn.Module):
+    """Statistics, and trees of inputs and results."""
+
+    def __init__(self):
+        super().__init__()
+        self.convolution = nn.Conv1d(3, 8, 3, bias=False)
+        self.norm = nn.BatchNorm1d(8)
+        self.head = nn.Linear(8, 4)
+        self.register_buffer("scale", torch.tensor(0.5))
+
+    def forward(self, x, others):
+        y = self.norm(self.convolution(x)).sigmoid() * self.scale
+        return {"logits": self.head(y.mean(2)), "rest": (others["bias"] * x.shape[0], [y.amax(2)])}
 
 
 @pytest.fixture(scope="module")
