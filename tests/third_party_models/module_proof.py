@@ -432,20 +432,26 @@ def is_right(answer: dict[str, Any]) -> bool:
     return all(answer.get(key, 1.0) <= limit for key, limit in LIMITS.items())
 
 
+def number(difference: float | None) -> str:
+    if difference is None:
+        return "fails"
+    return f"{difference:.0e}" if difference else "0"
+
+
 def table(found: list[dict[str, Any]]) -> str:
     from importlib.metadata import version
 
     head = ["", "in", "results", "gradients", "20 steps of SGD", "of AdamW", "evaluation"]
     rows = [head, ["---"] * len(head)]
-    for answer in found:
+    for answer in sorted(found, key=lambda one: list(MODULES).index(one["name"])):
         equal = "bit for bit" if answer.get("is_equal") else ""
-        numbers = [f"{answer[key]:.0e}" if key in answer else "fails" for key in LIMITS]
+        numbers = [number(answer.get(key)) for key in LIMITS]
         host = {"mindspore": "MindSpore", "jax": "JAX"}.get(answer["host"], "")
         rows.append([f"`{answer['name']}` ({MODULES[answer['name']][1]})", host, *numbers, equal])
     libraries = dict.fromkeys(MODULES[answer["name"]][1] for answer in found)
     versions = ", ".join(f"{one} {version(one)}" for one in dict.fromkeys([*libraries, "torch"]))
     lines = "".join("| " + " | ".join(row) + " |\n" for row in rows)
-    return f"{lines}\n{versions}; Python {platform.python_version()}.\n"
+    return f"{lines}\n{versions}; Python {platform.python_version()}, one thread.\n"
 
 
 def main() -> None:
@@ -471,6 +477,7 @@ def main() -> None:
         known = json.loads(options.output.read_text())
         found = {(one["name"], one["host"]): one for one in known}
     for answer in answers(options.only, pythons):
+        found.pop((answer["name"], ""), None)  # that it could not be exported
         found[answer["name"], answer["host"]] = answer
         print(json.dumps(answer), flush=True)
         if options.output:
