@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 ROOT = Path(__file__).parents[2]
-PAGE = ROOT / "docs" / "modules.md"
+PAGES = [ROOT / "docs" / "modules.md", ROOT / "docs" / "zh" / "modules.md"]
 BEGIN, END = "<!-- begin: tests/third_party_models/module_proof.py -->\n", "<!-- end -->\n"
 STEPS = 20
 RATES = {"SGD": 0.001, "AdamW": 0.0001}  # larger ones amplify rounding
@@ -459,7 +459,7 @@ def main() -> None:
     parser.add_argument("--only", default="", help="a regular expression of names")
     parser.add_argument("--jax", default=sys.executable, help="the Python that has JAX")
     parser.add_argument("--hosts", default=",".join(HOSTS))
-    parser.add_argument("--write", action="store_true", help="the table into the page")
+    parser.add_argument("--write", action="store_true", help="the table into the pages")
     parser.add_argument("--output", type=Path, help="a file of answers, which is added to")
     parser.add_argument("--reference", nargs=2, metavar=("NAME", "FOLDER"))
     parser.add_argument("--host", nargs=2, metavar=("HOST", "FOLDER"))
@@ -483,8 +483,9 @@ def main() -> None:
         if options.output:
             options.output.write_text(json.dumps(list(found.values()), indent=1))
     if options.write:
-        before, rest = PAGE.read_text().split(BEGIN)
-        PAGE.write_text(before + BEGIN + table(list(found.values())) + END + rest.split(END)[1])
+        for page in PAGES:
+            before, rest = page.read_text().split(BEGIN)
+            page.write_text(before + BEGIN + table(list(found.values())) + END + rest.split(END)[1])
     if wrong := [f"{one['name']} in {one['host']}" for one in found.values() if not is_right(one)]:
         sys.exit(f"Not within the limits: {', '.join(wrong)}.")
 
