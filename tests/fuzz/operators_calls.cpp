@@ -298,11 +298,11 @@ bool have_none(const Operands& inputs) {
 /// Sizes and types of programs.
 Operands choose_for_program(Choices& choices) {
   static constexpr Type kTypes[] = {Type::kF32, Type::kF32, Type::kI64, Type::kBool};
-  static const Ints kSizes[] = {{2, 2}, {4, 2}, {3, 2}, {4}, {}, {0, 2}};
+  static const Ints kShapes[] = {{2, 2}, {4, 2}, {3, 2}, {4}, {}, {0, 2}};
   const Type type = choices.one_in(8) ? choices.of(kAllTypes) : choices.of(kTypes);
   Operands inputs;
   for (int i = 1 + choices.below(2); i > 0; --i) {
-    inputs.push_back(choose_tensor(choices, type, choices.of(kSizes)));
+    inputs.push_back(choose_tensor(choices, type, choices.of(kShapes)));
   }
   return inputs;
 }
