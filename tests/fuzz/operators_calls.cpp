@@ -22,7 +22,8 @@ const char* aten_bridge_operator_describe(const char* text, int* status);
 const char* aten_bridge_operator_infer(const char* text, const PythonInput* inputs, int input_count,
                                        int* status);
 const char* aten_bridge_operator_overloads(const char* name, int* status);
-const char* aten_bridge_program_add(const char* key, const char* text, int* status);
+const char* aten_bridge_program_add(const char* key, const char* text, const char* part,
+                                    int* status);
 fuzz::Kernel AtenOperator;
 fuzz::Kernel AtenOperators;
 fuzz::Init AtenOperatorInit;
@@ -66,7 +67,7 @@ std::string key_text(const std::string& program) {
 }
 std::string load_program(const std::string& text) {
   int status = -1;
-  if (const std::string fault = aten_bridge_program_add(text.c_str(), text.c_str(), &status);
+  if (const std::string fault = aten_bridge_program_add(text.c_str(), text.c_str(), "", &status);
       status != 0) {
     fail("a program is refused:", fault.c_str());
   }
@@ -153,7 +154,7 @@ void choose_other_program(Extra& extra, Choices& choices) {
   }
   text = text.substr(0, text.find('\0'));
   int status = -1;
-  const std::string fault = aten_bridge_program_add(text.c_str(), text.c_str(), &status);
+  const std::string fault = aten_bridge_program_add(text.c_str(), text.c_str(), "", &status);
   if ((status == 0) != fault.empty() || (status != 0 && fault.rfind("AtenProgram: ", 0) != 0)) {
     fail("an error of a program:", fault.c_str());
   }
@@ -298,11 +299,11 @@ bool have_none(const Operands& inputs) {
 /// Sizes and types of programs.
 Operands choose_for_program(Choices& choices) {
   static constexpr Type kTypes[] = {Type::kF32, Type::kF32, Type::kI64, Type::kBool};
-  static const Ints kSizes[] = {{2, 2}, {4, 2}, {3, 2}, {4}, {}, {0, 2}};
+  static const Ints kShapes[] = {{2, 2}, {4, 2}, {3, 2}, {4}, {}, {0, 2}};
   const Type type = choices.one_in(8) ? choices.of(kAllTypes) : choices.of(kTypes);
   Operands inputs;
   for (int i = 1 + choices.below(2); i > 0; --i) {
-    inputs.push_back(choose_tensor(choices, type, choices.of(kSizes)));
+    inputs.push_back(choose_tensor(choices, type, choices.of(kShapes)));
   }
   return inputs;
 }

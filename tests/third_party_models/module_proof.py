@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 ROOT = Path(__file__).parents[2]
-PAGE = ROOT / "docs" / "modules.md"
+PAGES = [ROOT / "docs" / "modules.md", ROOT / "docs" / "zh" / "modules.md"]
 BEGIN, END = "<!-- begin: tests/third_party_models/module_proof.py -->\n", "<!-- end -->\n"
 STEPS = 20
 RATES = {"SGD": 0.001, "AdamW": 0.0001}  # larger ones amplify rounding
@@ -432,20 +432,26 @@ def is_right(answer: dict[str, Any]) -> bool:
     return all(answer.get(key, 1.0) <= limit for key, limit in LIMITS.items())
 
 
+def number(difference: float | None) -> str:
+    if difference is None:
+        return "fails"
+    return f"{difference:.0e}" if difference else "0"
+
+
 def table(found: list[dict[str, Any]]) -> str:
     from importlib.metadata import version
 
     head = ["", "in", "results", "gradients", "20 steps of SGD", "of AdamW", "evaluation"]
     rows = [head, ["---"] * len(head)]
-    for answer in found:
+    for answer in sorted(found, key=lambda one: list(MODULES).index(one["name"])):
         equal = "bit for bit" if answer.get("is_equal") else ""
-        numbers = [f"{answer[key]:.0e}" if key in answer else "fails" for key in LIMITS]
+        numbers = [number(answer.get(key)) for key in LIMITS]
         host = {"mindspore": "MindSpore", "jax": "JAX"}.get(answer["host"], "")
         rows.append([f"`{answer['name']}` ({MODULES[answer['name']][1]})", host, *numbers, equal])
     libraries = dict.fromkeys(MODULES[answer["name"]][1] for answer in found)
     versions = ", ".join(f"{one} {version(one)}" for one in dict.fromkeys([*libraries, "torch"]))
     lines = "".join("| " + " | ".join(row) + " |\n" for row in rows)
-    return f"{lines}\n{versions}; Python {platform.python_version()}.\n"
+    return f"{lines}\n{versions}; Python {platform.python_version()}, one thread.\n"
 
 
 def main() -> None:
@@ -453,7 +459,7 @@ def main() -> None:
     parser.add_argument("--only", default="", help="a regular expression of names")
     parser.add_argument("--jax", default=sys.executable, help="the Python that has JAX")
     parser.add_argument("--hosts", default=",".join(HOSTS))
-    parser.add_argument("--write", action="store_true", help="the table into the page")
+    parser.add_argument("--write", action="store_true", help="the table into the pages")
     parser.add_argument("--output", type=Path, help="a file of answers, which is added to")
     parser.add_argument("--reference", nargs=2, metavar=("NAME", "FOLDER"))
     parser.add_argument("--host", nargs=2, metavar=("HOST", "FOLDER"))
@@ -471,13 +477,15 @@ def main() -> None:
         known = json.loads(options.output.read_text())
         found = {(one["name"], one["host"]): one for one in known}
     for answer in answers(options.only, pythons):
+        found.pop((answer["name"], ""), None)  # that it could not be exported
         found[answer["name"], answer["host"]] = answer
         print(json.dumps(answer), flush=True)
         if options.output:
             options.output.write_text(json.dumps(list(found.values()), indent=1))
     if options.write:
-        before, rest = PAGE.read_text().split(BEGIN)
-        PAGE.write_text(before + BEGIN + table(list(found.values())) + END + rest.split(END)[1])
+        for page in PAGES:
+            before, rest = page.read_text().split(BEGIN)
+            page.write_text(before + BEGIN + table(list(found.values())) + END + rest.split(END)[1])
     if wrong := [f"{one['name']} in {one['host']}" for one in found.values() if not is_right(one)]:
         sys.exit(f"Not within the limits: {', '.join(wrong)}.")
 
