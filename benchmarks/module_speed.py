@@ -1,7 +1,5 @@
 """What a PyTorch module costs as one operator of MindSpore and JAX, beside PyTorch itself.
 
-    ATEN_BRIDGE_OPERATORS=build/test/plugin/operators/aten_bridge_operators.so \
-    ATEN_BRIDGE_CALLER=build/test/plugin/caller/aten_bridge_caller....so \
     PYTHONPATH=python python benchmarks/module_speed.py [--jax PYTHON] [--rounds N] [--mint]
 
 prints in Markdown the time of a call and of a training step in PyTorch eager, in ms, and the ratios
@@ -9,8 +7,11 @@ of the hosts to it: MindSpore call by call (PyNative), with its queues and where
 operator at once (`ms.runtime.launch_blocking()`), `ms.jit` of the same, and jitted JAX. Each host
 is a process of its own, which measures PyTorch and the host alternately and takes the least of the
 rounds of each; a host's ratio is to PyTorch's time in its own process. `--jax` names the Python of
-an environment with JAX, if this one has none.
+an environment with JAX, if this one has none. The library of operators by name and the native
+caller have to be built.
 
+a mean of the host's own: the gradients of a mean of 8x32 weights, without a module, which is what
+    differentiating costs in the host at least
 Linear: torch.nn.Linear(32, 32) on 8 rows
 transformer, convolution: the networks of examples/mint_digits on 64 digits, in training mode
 call: the module alone, without gradients; in JAX and PyTorch too
@@ -33,7 +34,8 @@ from pathlib import Path
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
-NETWORKS = ("Linear", "transformer", "convolution")
+FLOOR = "a mean of the host's own"
+NETWORKS = (FLOOR, "Linear", "transformer", "convolution")
 PARTS = ("call", "gradients", "gradients, loss of the host", "step")
 HOSTS = ("queues", "blocking", "ms.jit", "JAX")
 BATCH_SECONDS = 0.03
@@ -83,6 +85,14 @@ def with_loss(network):
 def pytorch_parts(name):
     import torch
 
+    if name == FLOOR:
+        weights = torch.randn(8, 32, requires_grad=True)
+
+        def gradients_of_mean():
+            weights.grad = None
+            weights.mean().backward()
+
+        return {"gradients": gradients_of_mean}
     network, x = make_network(name)
     adam = torch.optim.Adam(network.parameters(), lr=RATE)
 
@@ -107,6 +117,19 @@ def mindspore_parts(name, is_graph, has_mint):
 
     from aten_bridge.mindspore import module
 
+    if name == FLOOR:
+        mean_weights = ms.Parameter(ms.mint.ones((8, 32)), name="weights")
+
+        def mean():
+            return mint.mean(mean_weights)
+
+        of_mean = ms.value_and_grad(mean, None, [mean_weights])
+
+        def gradients_of_mean():
+            return of_mean()
+
+        run_mean = ms.jit(gradients_of_mean) if is_graph else gradients_of_mean
+        return {"gradients": lambda: run_mean()[1][0]}
     network, x = make_network(name)
     cell = module(network, (x,))
     whole = module(with_loss(make_network(name)[0]), (x,))
@@ -114,23 +137,46 @@ def mindspore_parts(name, is_graph, has_mint):
     weights = whole.trainable_params()
     make_adam = mint.optim.Adam if has_mint else ms.nn.Adam
     adam = make_adam(weights, RATE)
-    own = ms.value_and_grad(lambda x: whole(x), None, weights)
-    of_host = ms.value_and_grad(
-        lambda x: mint.mean(mint.square(cell(x))), None, cell.trainable_params()
-    )
+
+    def call(x):
+        return cell(x)
+
+    def loss(x):
+        return whole(x)
+
+    def loss_of_host(x):
+        return mint.mean(mint.square(cell(x)))
+
+    own = ms.value_and_grad(loss, None, weights)
+    of_host = ms.value_and_grad(loss_of_host, None, cell.trainable_params())
+
+    def gradients(x):
+        return own(x)
+
+    def gradients_of_host(x):
+        return of_host(x)
 
     def step(x):
-        loss, found = own(x)
+        value, found = own(x)
         adam(found)
-        return loss
+        return value
 
-    functions = (lambda x: cell(x), own, of_host, step)
+    functions = [call, gradients, gradients_of_host, step]
     if is_graph:
-        functions = map(ms.jit, functions)
-    return {
-        part: lambda run=run: (run(given), ms.runtime.synchronize())
-        for part, run in zip(PARTS, functions, strict=True)
-    }
+        functions = list(map(ms.jit, functions))
+    call, gradients, gradients_of_host, step = functions
+
+    def step_and_weight():
+        step(given)
+        return weights[-1]  # which is known once all is
+
+    runs = (
+        lambda: call(given),
+        lambda: gradients(given)[1][-1],
+        lambda: gradients_of_host(given)[1][-1],
+        step_and_weight,
+    )
+    return dict(zip(PARTS, runs, strict=True))
 
 
 def jax_parts(name):
@@ -139,6 +185,10 @@ def jax_parts(name):
 
     from aten_bridge.jax import module
 
+    if name == FLOOR:
+        mean = jax.jit(jax.value_and_grad(jnp.mean))
+        weights = jnp.ones((8, 32))
+        return {"gradients": lambda: jax.block_until_ready(mean(weights))}
     network, x = make_network(name)
     apply, variables = module(network, (x,))
     apply_whole, of_whole = module(with_loss(make_network(name)[0]), (x,))
@@ -191,9 +241,12 @@ def jax_parts(name):
 
 
 def seconds_of(run, count):
+    """Of a call, where the last result is waited for."""
     begin = time.perf_counter()
     for _ in range(count):
-        run()
+        result = run()
+    if hasattr(result, "asnumpy"):
+        result.asnumpy()
     return (time.perf_counter() - begin) / count
 
 
@@ -213,7 +266,7 @@ def measure(host, rounds, has_mint):
     found = {}
     for name in NETWORKS:
         sides = (pytorch_parts(name), make_parts(name))
-        for part in PARTS:
+        for part in sides[0]:
             runs = [side[part] for side in sides]
             for run in runs:
                 seconds_of(run, 4)

@@ -1,7 +1,7 @@
 """Graphs of a module: evaluation, and training as forward and backward.
 
-What is private to PyTorch stands here: torch._functorch's aot_export_joint_simple, which traces a
-function and its gradient (PyTorch 2.9 to 2.13).
+What is private to PyTorch stands here and in _mends.py: torch._functorch's aot_export_joint_simple,
+which traces a function and its gradient (PyTorch 2.9 to 2.13).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What PyTorch's graphs leave out, or have wrong (PyTorch 2.11)."""
+"""What PyTorch's graphs leave out, or have wrong, such as torch._decomp of an LSTM (2.11)."""
 
 from __future__ import annotations
 
