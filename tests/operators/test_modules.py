@@ -275,7 +275,10 @@ MODULES = {
     [False, pytest.param(True, marks=pytest.mark.full)],
     ids=["own mode", "other mode"],
 )
-@pytest.mark.parametrize("name", MODULES)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=pytest.mark.full) if name == "deep" else name for name in MODULES],
+)
 def test_what_modules_do_is_what_pytorch_does(mode, name, changes_mode):
     torch.manual_seed(6)
     network = MODULES[name]()
