@@ -11,6 +11,7 @@ LAYERS = [
     "aten_bridge",
     "aten_bridge._text",
     "aten_bridge._elf",
+    "aten_bridge._pytorch",
     "aten_bridge._library",
     "aten_bridge._codec",
     "aten_bridge._introspection",
