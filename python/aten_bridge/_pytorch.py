@@ -29,11 +29,11 @@ def pytorch() -> PyTorch | None:
     """The PyTorch of this process, else the one that `import torch` would find."""
     version = minor_version(getattr(sys.modules.get("torch"), "__version__", ""))
     loaded = loaded_libraries()
-    version = version or next(filter(None, map(_version_beside, loaded)), "")
+    version = version or next(filter(None, map(version_beside, loaded)), "")
     if version:
         return PyTorch(version, True)
     folder = library_folder()
-    version = _version_beside(str(folder / "libtorch_cpu.so")) if folder else ""
+    version = version_beside(str(folder / "libtorch_cpu.so")) if folder else ""
     return PyTorch(version, False) if version else None
 
 
@@ -63,7 +63,7 @@ def minor_version(version: str) -> str:
     return found[0] if found else ""
 
 
-def _version_beside(library: str) -> str:
+def version_beside(library: str) -> str:
     """That of the PyTorch of this libtorch_cpu.so: its Python package's, or libtorch's own."""
     folder = Path(library).parent.parent
     for name, pattern in (("version.py", r"__version__ = '(.*)'"), ("build-version", "(.*)")):
