@@ -3,12 +3,14 @@
 Files of other versions are copies here, which nobody opens.
 """
 
+import ctypes
 import os
 import pathlib
 import pickle
 import re
 import shutil
 import sys
+import zipfile
 
 import mindspore as ms
 import numpy as np
@@ -16,7 +18,11 @@ import pytest
 import torch
 from conftest import SOURCE, run
 
+from aten_bridge import build
 from aten_bridge._library import parse_target
+from aten_bridge.build import cache_dir
+from aten_bridge.build._build import Build
+from aten_bridge.build._versions import MARK, keep_names
 from aten_bridge.mindspore import kernel
 from aten_bridge.torch import load
 
@@ -174,3 +180,154 @@ def test_the_starter_of_mint_takes_the_file_for_this_pytorch(tmp_path, monkeypat
 
     monkeypatch.setenv("ATEN_BRIDGE_MINT", str(copies(tmp_path, HERE, "99.0")))
     assert library() == tmp_path / f"my_ops.torch{HERE}.so"
+
+
+# ===--- building for several ---===
+
+
+def wheel_of_torch(folder, version):
+    """A wheel that has what building needs, and more; the libraries are a small one."""
+    (folder / "a.cpp").write_text('extern "C" int Answer() { return 42; }\n')
+    run("c++", "-shared", "-fPIC", folder / "a.cpp", "-o", folder / "a.so")
+    with zipfile.ZipFile(folder / f"torch-{version}-py3-none-any.whl", "w") as wheel:
+        about = f"torch-{version}.dist-info"
+        wheel.writestr(
+            f"{about}/METADATA", f"Metadata-Version: 2.1\nName: torch\nVersion: {version}\n"
+        )
+        wheel.writestr(f"{about}/WHEEL", "Wheel-Version: 1.0\nTag: py3-none-any\n")
+        wheel.writestr(f"{about}/RECORD", "")
+        wheel.writestr("torch/include/ATen/core/Tensor.h", "// Tensor\n")
+        wheel.writestr("torch/version.py", f"__version__ = '{version}'\n")
+        for name in ("c10", "torch_cpu", "torch_cuda"):
+            wheel.write(folder / "a.so", f"torch/lib/lib{name}.so")
+        wheel.writestr("torch/large", b"1" * 2_000_000)
+
+
+def command(*arguments, status=0, **environment):
+    done = run(
+        *(sys.executable, "-m", "aten_bridge", *arguments),
+        check=False,
+        env={"PYTHONPATH": PYTHONPATH, **environment},
+    )
+    assert done.returncode == status, done.stdout
+    return done.stdout
+
+
+def test_what_building_for_a_version_needs_is_downloaded_once(tmp_path):
+    """By pip, from a folder."""
+    wheel_of_torch(tmp_path, "98.1.0")
+    cache = tmp_path / "cache"
+    environment = {
+        "ATEN_BRIDGE_CACHE_DIR": str(cache),
+        "PIP_NO_INDEX": "1",
+        "PIP_FIND_LINKS": str(tmp_path),
+    }
+    folder = cache / "pytorch/98.1"
+    downloaded = (
+        f"aten_bridge: PyTorch 98.1: downloaded 2 MB, kept 0 MB of headers and names in {folder}\n"
+    )
+    assert command("fetch-pytorch", "98.1", HERE, **environment).splitlines() in (
+        [downloaded.strip(), str(folder), str(TORCH)],
+        [str(folder), str(TORCH), downloaded.strip()],
+    )
+    assert command("fetch-pytorch", "98.1", **environment) == f"{folder}\n"
+    kept = {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
+    headers = "include/ATen/core/Tensor.h"
+    assert kept == {headers, "version.py", "lib/libc10.so", "lib/libtorch_cpu.so", "build_only"}
+    assert {path.name for path in folder.parent.iterdir()} == {"98.1", "98.1.lock"}
+
+    # The copy can be linked, not loaded.
+    library = folder / "lib/libtorch_cpu.so"
+    (tmp_path / "b.cpp").write_text(
+        'extern "C" int Answer();\nextern "C" int Ask() { return Answer(); }\n'
+    )
+    flags = ["-shared", "-fPIC", "-Wl,-z,defs", "-Wl,--no-as-needed"]
+    run("c++", *flags, tmp_path / "b.cpp", library, "-o", tmp_path / "b.so")
+    with pytest.raises(OSError, match=r"object file has no loadable segments$"):
+        ctypes.CDLL(str(library))
+
+    assert command("fetch-pytorch", "98.2", status=1, **environment) == (
+        "aten-bridge: PyTorch 98.2: expected a wheel for Python "
+        f"{sys.version_info[0]}.{sys.version_info[1]}, got those of 98.1; leave it out, or build "
+        "with another Python\n"
+    )
+    no_torch = dict(environment, PIP_FIND_LINKS=str(tmp_path / "cache"))
+    assert command("fetch-pytorch", "98.2", status=1, **no_torch) == (
+        "aten-bridge: PyTorch 98.2: expected a wheel for Python "
+        f"{sys.version_info[0]}.{sys.version_info[1]}, got those of no version; leave it out, or "
+        "build with another Python\n"
+    )
+    assert command("fetch-pytorch", "2.11.0", status=1) == (
+        'aten-bridge: fetch-pytorch: expected minor versions of PyTorch, such as "2.11", got '
+        "'2.11.0'\n"
+    )
+
+
+@pytest.fixture(scope="module")
+def kept():
+    """What the cache has of a version 99.0: this PyTorch."""
+    folder = cache_dir() / "pytorch/99.0"
+    (folder / "lib").mkdir(parents=True)
+    for path in (cache_dir(), folder.parent):
+        path.chmod(0o700)
+    (folder / "include").symlink_to(TORCH / "include")
+    shutil.copy(TORCH / "lib/libc10.so", folder / "lib")
+    keep_names(TORCH / "lib/libtorch_cpu.so", folder / "lib/libtorch_cpu.so")
+    (folder / "version.py").write_text("__version__ = '99.0.0'\n")
+    (folder / MARK).touch()
+    return folder
+
+
+def runpaths(library):
+    dynamic = run("readelf", "--dynamic", library).stdout
+    return re.findall(r"R(?:UN)?PATH\).*\[(.*)\]", dynamic)
+
+
+def test_build_for_several_versions(kept, tmp_path, monkeypatch):
+    source = tmp_path / "my_ops.cpp"
+    source.write_text(
+        "#include <ATen/ops/add.h>\n#include <aten_bridge.h>\n"
+        "void twice(const at::Tensor& x, at::Tensor& y) { at::add_out(y, x, x); }\n"
+        "ATEN_BRIDGE_EXPORT(Twice, twice, aten_bridge::meta());\n"
+    )
+    path = pathlib.Path(build.load("my_ops", source, hosts="pytorch", pytorch=["99.0", HERE]))
+    names = [f"my_ops.torch{HERE}.so", "my_ops.torch99.0.so"]
+    assert sorted(one.name for one in path.parent.iterdir()) == names
+    assert load(path).twice(torch.ones(2)).tolist() == [2, 2]
+    # What can be linked alone is never looked for.
+    assert runpaths(path.parent / names[0]) == [str(TORCH / "lib")]
+    assert runpaths(path.parent / names[1]) == []
+    assert kept.is_dir()
+    monkeypatch.setattr(Build, "make", lambda *_: pytest.fail("is built again"))
+    assert build.load("my_ops", source, hosts="pytorch", pytorch=("99.0", HERE)) == str(path)
+
+    output = tmp_path / "made.so"
+    output.write_text("an older one")
+    done = run(
+        *(sys.executable, "-m", "aten_bridge", "build", source, "-o", output),
+        *("--hosts", "pytorch", "--namespace", "my_ops", "--pytorch", f"{HERE},99.0"),
+        env={"PYTHONPATH": PYTHONPATH},
+    )
+    files = [tmp_path / f"made.torch{version}.so" for version in (HERE, "99.0")]
+    assert done.stdout == f"{files[0]}\n{files[1]}\n"
+    assert {*tmp_path.glob("made*so")} == {*files}
+
+
+def test_versions_that_cannot_be_meant(tmp_path):
+    source = tmp_path / "a.cpp"
+    source.touch()
+    for error, versions in ((ValueError, ["2.11", "2.11.0"]), (TypeError, [2.11]), (TypeError, 3)):
+        with pytest.raises(error) as raised:
+            build.load("a", source, pytorch=versions)
+        shown = "'2.11.0'" if error is ValueError else str(versions).strip("[]")
+        assert str(raised.value) == (
+            f'a: expected minor versions of PyTorch, such as "2.11", got {shown}'
+        )
+    source = source.with_suffix(".cu")
+    source.touch()
+    text = (
+        f"{source}: expected C++ for several versions of PyTorch, got CUDA; build it in an "
+        "environment with each"
+    )
+    with pytest.raises(ValueError, match=f"^{re.escape(text)}$"):
+        build.load("a", source, pytorch="2.11")
