@@ -4,12 +4,19 @@ import importlib.util
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 
 import pytest
+import torch
+
+from aten_bridge.build import cache_dir
+from aten_bridge.build._versions import MARK, keep_names
 
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
+TORCH = pathlib.Path(torch.__file__).resolve().parent
+HERE = ".".join(torch.__version__.split(".")[:2])
 OFFLINE = ["--no-index", "--no-deps", "--no-build-isolation", "--disable-pip-version-check"]
 
 
@@ -27,6 +34,11 @@ def run(*command, check=True, **options):
     if check:
         assert done.returncode == 0, done.stdout
     return done
+
+
+def runpaths(library):
+    dynamic = run("readelf", "--dynamic", library).stdout
+    return re.findall(r"R(?:UN)?PATH\).*\[(.*)\]", dynamic)
 
 
 def version():
@@ -75,3 +87,18 @@ def environment(tmp_path_factory, wheel):
 def _cache(tmp_path_factory):
     """One cache of built kernels for all tests: they share what is compiled once."""
     os.environ["ATEN_BRIDGE_CACHE_DIR"] = str(tmp_path_factory.mktemp("cache"))
+
+
+@pytest.fixture(scope="session")
+def kept(_cache):
+    """What the cache has of a version 99.0: this PyTorch."""
+    folder = cache_dir() / "pytorch/99.0"
+    (folder / "lib").mkdir(parents=True)
+    for path in (cache_dir(), folder.parent):
+        path.chmod(0o700)
+    (folder / "include").symlink_to(TORCH / "include")
+    shutil.copy(TORCH / "lib/libc10.so", folder / "lib")
+    keep_names(TORCH / "lib/libtorch_cpu.so", folder / "lib/libtorch_cpu.so")
+    (folder / "version.py").write_text("__version__ = '99.0.0'\n")
+    (folder / MARK).touch()
+    return folder

@@ -16,19 +16,15 @@ import mindspore as ms
 import numpy as np
 import pytest
 import torch
-from conftest import SOURCE, run
+from conftest import HERE, SOURCE, TORCH, run, runpaths
 
 from aten_bridge import build
 from aten_bridge._library import parse_target
-from aten_bridge.build import cache_dir
 from aten_bridge.build._build import Build
-from aten_bridge.build._versions import MARK, keep_names
 from aten_bridge.mindspore import kernel
 from aten_bridge.torch import load
 
 BUILT = pathlib.Path(os.environ["ATEN_BRIDGE_BUILD_DIR"]) / "tests/test_pytorch.so"
-TORCH = pathlib.Path(torch.__file__).resolve().parent
-HERE = ".".join(torch.__version__.split(".")[:2])
 PYTHONPATH = str(SOURCE / "python")
 
 
@@ -261,26 +257,6 @@ def test_what_building_for_a_version_needs_is_downloaded_once(tmp_path):
         'aten-bridge: fetch-pytorch: expected minor versions of PyTorch, such as "2.11", got '
         "'2.11.0'\n"
     )
-
-
-@pytest.fixture(scope="module")
-def kept():
-    """What the cache has of a version 99.0: this PyTorch."""
-    folder = cache_dir() / "pytorch/99.0"
-    (folder / "lib").mkdir(parents=True)
-    for path in (cache_dir(), folder.parent):
-        path.chmod(0o700)
-    (folder / "include").symlink_to(TORCH / "include")
-    shutil.copy(TORCH / "lib/libc10.so", folder / "lib")
-    keep_names(TORCH / "lib/libtorch_cpu.so", folder / "lib/libtorch_cpu.so")
-    (folder / "version.py").write_text("__version__ = '99.0.0'\n")
-    (folder / MARK).touch()
-    return folder
-
-
-def runpaths(library):
-    dynamic = run("readelf", "--dynamic", library).stdout
-    return re.findall(r"R(?:UN)?PATH\).*\[(.*)\]", dynamic)
 
 
 def test_build_for_several_versions(kept, tmp_path, monkeypatch):

@@ -44,6 +44,22 @@ def versions(name: str, wanted: str | Iterable[str]) -> list[str]:
     return sorted(set(found), key=lambda one: [int(part) for part in one.split(".")])
 
 
+def requirement(pytorch: str | Iterable[str]) -> str:
+    """What a package of libraries for these versions requires: torch>=2.9,!=2.10.*,<2.12."""
+    wanted = versions("requirement", pytorch)
+    if not wanted:
+        raise ValueError("requirement: expected minor versions of PyTorch, got none")
+    first, last = (one.split(".") for one in (wanted[0], wanted[-1]))
+    if first[0] != last[0]:  # how many minor versions a major one has, nobody knows
+        raise ValueError(
+            f"requirement: expected versions with one number before the point, got {wanted[0]} and "
+            f"{wanted[-1]}"
+        )
+    between = (f"{first[0]}.{minor}" for minor in range(int(first[1]), int(last[1])))
+    missing = "".join(f"!={one}.*," for one in between if one not in wanted)
+    return f"torch>={wanted[0]},{missing}<{last[0]}.{int(last[1]) + 1}"
+
+
 def find(version: str) -> str:
     """The folder of a PyTorch to build with: this environment's, or what is kept of another one.
 
