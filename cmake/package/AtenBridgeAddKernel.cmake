@@ -265,7 +265,7 @@ function(_aten_bridge_compile target device hosts)
     target_link_libraries(${target} PRIVATE aten_bridge::aten_bridge)
   else()
     target_include_directories(${target} SYSTEM PRIVATE
-      $<TARGET_PROPERTY:aten_bridge::aten_bridge,INTERFACE_INCLUDE_DIRECTORIES>)
+      $<TARGET_PROPERTY:aten_bridge::testing,INTERFACE_INCLUDE_DIRECTORIES>)
     target_link_libraries(${target} PRIVATE ${libtorch}::cpu)
   endif()
   if(device STREQUAL CUDA)

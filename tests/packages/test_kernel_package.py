@@ -5,7 +5,7 @@ import shutil
 import zipfile
 
 import pytest
-from conftest import HERE, SOURCE, run, runpaths
+from conftest import HERE, SOURCE, built_for, run, runpaths
 
 from aten_bridge.build._versions import requirement
 
@@ -83,8 +83,10 @@ def check_wheel_for_several(environment, project, name):
     metadata = archive.read(f"{name}-0.1.0.dist-info/METADATA").decode()
     (required,) = re.findall(r"^Requires-Dist: (torch.*)$", metadata, re.M)
     environment.pip("install", "--force-reinstall", wheel)
-    for library in libraries:
-        assert runpaths(environment.packages / library) == ["$ORIGIN/../torch/lib"]
+    for version in (HERE, "99.0"):
+        library = environment.packages / name / f"{name}.torch{version}.so"
+        assert runpaths(library) == ["$ORIGIN/../torch/lib"]
+        assert built_for(library) == [version]
     return set(required.removeprefix("torch").split(","))
 
 

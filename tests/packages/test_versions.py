@@ -16,7 +16,7 @@ import mindspore as ms
 import numpy as np
 import pytest
 import torch
-from conftest import HERE, SOURCE, TORCH, run, runpaths
+from conftest import HERE, SOURCE, TORCH, built_for, run, runpaths
 
 from aten_bridge import build
 from aten_bridge._library import parse_target
@@ -273,6 +273,7 @@ def test_build_for_several_versions(kept, tmp_path, monkeypatch):
     # What can be linked alone is never looked for.
     assert runpaths(path.parent / names[0]) == [str(TORCH / "lib")]
     assert runpaths(path.parent / names[1]) == []
+    assert built_for(*(path.parent / name for name in names)) == [HERE, "99.0"]
     assert kept.is_dir()
     monkeypatch.setattr(Build, "make", lambda *_: pytest.fail("is built again"))
     assert build.load("my_ops", source, hosts="pytorch", pytorch=("99.0", HERE)) == str(path)
