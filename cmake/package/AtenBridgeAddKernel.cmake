@@ -33,7 +33,7 @@ set_property(GLOBAL PROPERTY ATEN_BRIDGE_HOSTS MINDSPORE MINDSPORE_PLUGIN PYTORC
 # PyTorch's headers, or definitions that change the bridge's classes.
 #
 # PYTORCH_VERSIONS, such as 2.9 2.11, makes a library for each, <target>.torch2.9.so, which is also the
-# target <target>.torch2.9; <target> builds them all. Whoever is given <target>.so takes the one for
+# target <target>.torch2.9; <target> builds them all. Hosts that are given <target>.so take the one for
 # the PyTorch in use. What building for a version needs that the Python in use does not have,
 # `aten-bridge fetch-pytorch` downloads with pip. The kernels are for the CPU.
 function(aten_bridge_add_kernel target)

@@ -17,7 +17,7 @@
 #   Libtorch_VERSION        such as 2.11.0
 #   Libtorch_CXX_STANDARD   17, or 20 where the headers need it (PyTorch 2.12 and newer)
 #   Libtorch_CXX11_ABI      value of _GLIBCXX_USE_CXX11_ABI that the libraries were built with
-# Libtorch_TARGETS, if set, is what stands in the place of Libtorch in the names of the targets.
+# Libtorch_TARGETS, if set, replaces Libtorch in the names of the targets.
 
 include(${CMAKE_CURRENT_LIST_DIR}/AtenBridgeFindPython.cmake)
 

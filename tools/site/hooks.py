@@ -27,7 +27,7 @@ _MODULES = {
     "torch": ("aten_bridge.torch", ["load", "Operators", "Operator"]),
     "jax": ("aten_bridge.jax", ["kernel", "Kernel", "operator", "Operator", "module"]),
     "build": ("aten_bridge.build", ["load", "load_inline", "cache_dir", "BuildError"]),
-    "setuptools": ("aten_bridge.build.setuptools", ["KernelLibrary", "commands"]),
+    "setuptools": ("aten_bridge.build.setuptools", ["KernelLibrary", "commands", "requirement"]),
     "mint": ("aten_bridge.mint", ["install", "library", "check_interface"]),
 }
 

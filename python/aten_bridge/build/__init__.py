@@ -58,7 +58,7 @@ def load(
     folders of headers, libraries are paths or names of what the kernels link. With debug the
     library has debugging information and no optimisation. pytorch names minor versions, such as
     ("2.9", "2.11"): the path then stands for a file for each, `<...>/<name>.torch2.9.so`, of which
-    whoever opens it gets the one for the PyTorch in use. What building for a version needs that the
+    hosts open the one for the PyTorch in use. What building for a version needs that the
     environment does not have comes from pip, once for all projects. verbose shows all commands and
     what they print; without it a terminal shows for how long there has been work.
 
