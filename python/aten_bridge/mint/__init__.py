@@ -28,7 +28,7 @@ from pathlib import Path
 
 from aten_bridge._library import has_symbol
 from aten_bridge._places import compiled_library
-from aten_bridge._pytorch import library_file
+from aten_bridge._pytorch import library_file, load_for
 
 __all__ = ["check_interface", "install", "library"]
 
@@ -144,6 +144,7 @@ def install() -> None:
 def _open(path: Path) -> ctypes.CDLL:
     """The library, as MindSpore opens it, which says less of an error."""
     try:
+        load_for(str(path))
         return ctypes.CDLL(str(path))
     except OSError as error:
         raise RuntimeError(
