@@ -16,7 +16,7 @@ find_package(Libtorch QUIET)
 set(CMAKE_MODULE_PATH ${Libtorch_MODULE_PATH})
 # With PYTORCH_VERSIONS kernels need none here; others are refused when they are added.
 if(NOT Libtorch_FOUND)
-  message(STATUS "aten_bridge: ${_libtorch_message}")
+  message(STATUS "aten_bridge: kernels need PYTORCH_VERSIONS, since there is ${_libtorch_message}")
 endif()
 
 if(NOT TARGET aten_bridge::aten_bridge)
