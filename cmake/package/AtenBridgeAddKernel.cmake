@@ -5,7 +5,7 @@ set_property(GLOBAL PROPERTY ATEN_BRIDGE_HOSTS MINDSPORE MINDSPORE_PLUGIN PYTORC
 
 # aten_bridge_add_kernel(<target> SOURCES <file>... [DEVICE CPU|CUDA]
 #                        [HOSTS <host>... [NAMESPACE <name>]] [INSTALL_DIR <folder>] [HEADER_ONLY]
-#                        [PATCH_MINDSPORE])
+#                        [PATCH_MINDSPORE] [PYTORCH_VERSIONS <version>...])
 #
 # Builds the kernel library <target>.so in the current binary folder: a module with the exported
 # kernels of the sources and nothing else to be seen (nor anything of a static library that it
@@ -31,13 +31,19 @@ set_property(GLOBAL PROPERTY ATEN_BRIDGE_HOSTS MINDSPORE MINDSPORE_PLUGIN PYTORC
 # folder that have the same device and host, and is part of each, as hidden as everything else. With
 # HEADER_ONLY each source has it to itself, as without this function: for one that has another
 # PyTorch's headers, or definitions that change the bridge's classes.
+#
+# PYTORCH_VERSIONS, such as 2.9 2.11, makes a library for each, <target>.torch2.9.so, which is also the
+# target <target>.torch2.9; <target> builds them all. Hosts that are given <target>.so take the one for
+# the PyTorch in use. What building for a version needs that the Python in use does not have,
+# `aten-bridge fetch-pytorch` downloads with pip. The kernels are for the CPU.
 function(aten_bridge_add_kernel target)
   cmake_parse_arguments(PARSE_ARGV 1 arg "HEADER_ONLY;PATCH_MINDSPORE" "DEVICE;HOST;NAMESPACE;INSTALL_DIR"
-    "SOURCES;HOSTS")
+    "SOURCES;HOSTS;PYTORCH_VERSIONS")
   if(arg_UNPARSED_ARGUMENTS)
     list(JOIN arg_UNPARSED_ARGUMENTS " " unknown)
     message(FATAL_ERROR "aten_bridge_add_kernel(${target}): unknown arguments ${unknown}; expected "
-      "SOURCES, DEVICE, HOSTS, NAMESPACE, INSTALL_DIR, HEADER_ONLY, PATCH_MINDSPORE.")
+      "SOURCES, DEVICE, HOSTS, NAMESPACE, INSTALL_DIR, HEADER_ONLY, PATCH_MINDSPORE, "
+      "PYTORCH_VERSIONS.")
   endif()
   if(NOT arg_SOURCES)
     message(FATAL_ERROR "aten_bridge_add_kernel(${target}): SOURCES names no file.")
@@ -60,6 +66,11 @@ function(aten_bridge_add_kernel target)
   if(NOT arg_HOSTS)
     set(arg_HOSTS MINDSPORE)
   endif()
+  if(NOT _aten_bridge_libtorch)
+    set(libtorch Libtorch)
+  else()  # the caller is _aten_bridge_add_kernel_for_each
+    set(libtorch ${_aten_bridge_libtorch})
+  endif()
   get_property(known GLOBAL PROPERTY ATEN_BRIDGE_HOSTS)
   foreach(host IN LISTS arg_HOSTS)
     if(NOT host IN_LIST known)
@@ -74,6 +85,7 @@ function(aten_bridge_add_kernel target)
     message(FATAL_ERROR "aten_bridge_add_kernel(${target}): MINDSPORE_PLUGIN is a library's only "
       "host: its kernels have the parameters of MindSpore's own operators.")
   endif()
+  set(hosts ${arg_HOSTS})
   # MindSpore's C functions cost a library for others nothing that is worth a kind of its own.
   list(REMOVE_ITEM arg_HOSTS MINDSPORE)
   list(REMOVE_DUPLICATES arg_HOSTS)
@@ -93,10 +105,33 @@ function(aten_bridge_add_kernel target)
     message(FATAL_ERROR "aten_bridge_add_kernel(${target}): a .cu source makes kernels for CUDA, "
       "not for DEVICE CPU; leave DEVICE out, or name the file .cpp.")
   endif()
+  if(NOT arg_PYTORCH_VERSIONS AND NOT TARGET ${libtorch}::cpu)
+    message(FATAL_ERROR "aten_bridge_add_kernel(${target}): ${_libtorch_message}")
+  endif()
   if(arg_DEVICE STREQUAL CUDA)
+    if(arg_PYTORCH_VERSIONS)
+      message(FATAL_ERROR "aten_bridge_add_kernel(${target}): PYTORCH_VERSIONS is for kernels on the "
+        "CPU; build kernels for CUDA in an environment with each PyTorch.")
+    endif()
     _aten_bridge_check_cuda(${target} ${has_cu})
   endif()
 
+  if(arg_PYTORCH_VERSIONS)
+    set(arguments SOURCES ${arg_SOURCES} HOSTS ${hosts})
+    if(PYTORCH IN_LIST hosts)
+      list(APPEND arguments NAMESPACE ${arg_NAMESPACE})
+    endif()
+    if(arg_INSTALL_DIR)
+      list(APPEND arguments INSTALL_DIR ${arg_INSTALL_DIR})
+    endif()
+    foreach(option HEADER_ONLY PATCH_MINDSPORE)
+      if(arg_${option})
+        list(APPEND arguments ${option})
+      endif()
+    endforeach()
+    _aten_bridge_add_kernel_for_each(${target} "${arg_PYTORCH_VERSIONS}" "${arguments}")
+    return()
+  endif()
   if(arg_PATCH_MINDSPORE)
     if(NOT MINDSPORE_PLUGIN IN_LIST arg_HOSTS)
       message(FATAL_ERROR "aten_bridge_add_kernel(${target}): PATCH_MINDSPORE is for a library of "
@@ -145,7 +180,52 @@ function(aten_bridge_add_kernel target)
 
   _aten_bridge_add_python_headers(${target} ${arg_SOURCES})
   if(arg_INSTALL_DIR)
-    install(TARGETS ${target} LIBRARY DESTINATION ${arg_INSTALL_DIR} COMPONENT ${target})
+    string(REGEX REPLACE "\\.torch[0-9.]+$" "" component ${target})
+    install(TARGETS ${target} LIBRARY DESTINATION ${arg_INSTALL_DIR} COMPONENT ${component})
+  endif()
+endfunction()
+
+# Libraries with the same arguments for each of PYTORCH_VERSIONS.
+function(_aten_bridge_add_kernel_for_each target versions arguments)
+  find_path(modules aten_bridge/_command.py NO_CACHE NO_DEFAULT_PATH NO_CMAKE_FIND_ROOT_PATH REQUIRED
+    PATHS ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/../../.. ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/../../python
+      ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/../../aten_bridge/python)
+  aten_bridge_find_python(python)
+  execute_process(
+    COMMAND ${CMAKE_COMMAND} -E env --modify PYTHONPATH=path_list_prepend:${modules}
+      ${python} -m aten_bridge fetch-pytorch ${versions}
+    OUTPUT_VARIABLE folders ERROR_VARIABLE said RESULT_VARIABLE failed
+    OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_STRIP_TRAILING_WHITESPACE)
+  if(failed)
+    string(REGEX REPLACE "^.*aten-bridge: " "" said "${said}")
+    message(FATAL_ERROR "aten_bridge_add_kernel(${target}): ${said}")
+  elseif(said)
+    message(STATUS "${said}")
+  endif()
+  string(REPLACE "\n" ";" folders "${folders}")
+  set(targets)
+  foreach(version folder IN ZIP_LISTS versions folders)
+    set(_aten_bridge_libtorch Libtorch_${version})
+    _aten_bridge_find_libtorch(${folder})
+    aten_bridge_add_kernel(${target}.torch${version} ${arguments})
+    list(APPEND targets ${target}.torch${version})
+  endforeach()
+  add_custom_target(${target})
+  add_dependencies(${target} ${targets})
+endfunction()
+
+# The targets ${_aten_bridge_libtorch}::cpu and others of the PyTorch in that folder.
+function(_aten_bridge_find_libtorch Torch_ROOT)
+  set(Libtorch_TARGETS ${_aten_bridge_libtorch})
+  foreach(name ROOT_DIR INCLUDE_DIR c10_LIBRARY torch_cpu_LIBRARY c10_cuda_LIBRARY torch_cuda_LIBRARY
+      cudart_LIBRARY VERSION)
+    unset(Libtorch_${name})
+  endforeach()
+  set(Libtorch_FIND_QUIETLY ON)
+  include(${CMAKE_CURRENT_FUNCTION_LIST_DIR}/FindLibtorch.cmake)
+  if(NOT Libtorch_FOUND)
+    message(FATAL_ERROR "${Torch_ROOT}: expected a PyTorch, got a folder without headers or "
+      "libraries; remove it, and configure again.")
   endif()
 endfunction()
 
@@ -163,10 +243,17 @@ function(_aten_bridge_find_libtorch_at_run_time target device install_dir)
     endif()
     string(REPLACE "//" "/" folders "${folders}")
     set_target_properties(${target} PROPERTIES INSTALL_RPATH "${folders}")
+  endif()
+  get_target_property(build_only ${libtorch}::cpu LIBTORCH_BUILD_ONLY)
+  if(build_only)  # who opens it has PyTorch, or loads it before (aten_bridge/_pytorch.py)
+    set_target_properties(${target} PROPERTIES BUILD_WITH_INSTALL_RPATH ON)
     return()
   endif()
-  get_target_property(libtorch Libtorch::torch_cpu IMPORTED_LOCATION)
-  get_filename_component(libtorch_dir ${libtorch} DIRECTORY)
+  get_target_property(library ${libtorch}::torch_cpu IMPORTED_LOCATION)
+  get_filename_component(libtorch_dir ${library} DIRECTORY)
+  if(SKBUILD_PLATLIB_DIR)
+    return()
+  endif()
   # By name too: the property below leaves out folders inside the project, such as .venv.
   set_target_properties(${target} PROPERTIES
     INSTALL_RPATH_USE_LINK_PATH ON INSTALL_RPATH ${libtorch_dir})
@@ -174,7 +261,13 @@ endfunction()
 
 # How sources are compiled: those of kernels, and the bridge's own.
 function(_aten_bridge_compile target device hosts)
-  target_link_libraries(${target} PRIVATE aten_bridge::aten_bridge)
+  if(libtorch STREQUAL Libtorch)
+    target_link_libraries(${target} PRIVATE aten_bridge::aten_bridge)
+  else()
+    target_include_directories(${target} SYSTEM PRIVATE
+      $<TARGET_PROPERTY:aten_bridge::testing,INTERFACE_INCLUDE_DIRECTORIES>)
+    target_link_libraries(${target} PRIVATE ${libtorch}::cpu)
+  endif()
   if(device STREQUAL CUDA)
     _aten_bridge_use_cuda(${target})
   endif()
@@ -206,9 +299,9 @@ endfunction()
 function(_aten_bridge_compile_once variable device hosts)
   get_directory_property(options COMPILE_OPTIONS)
   get_directory_property(definitions COMPILE_DEFINITIONS)
-  get_target_property(libtorch Libtorch::torch_cpu IMPORTED_LOCATION)
+  get_target_property(library ${libtorch}::torch_cpu IMPORTED_LOCATION)
   string(TOUPPER "${CMAKE_BUILD_TYPE}" config)
-  string(MD5 key "${CMAKE_CURRENT_FUNCTION_LIST_DIR};${libtorch};${options};${definitions};\
+  string(MD5 key "${CMAKE_CURRENT_FUNCTION_LIST_DIR};${library};${options};${definitions};\
 ${CMAKE_CXX_FLAGS};${CMAKE_CXX_FLAGS_${config}};${CMAKE_CXX_STANDARD}")
   string(SUBSTRING ${key} 0 8 key)
   list(JOIN hosts _ for)

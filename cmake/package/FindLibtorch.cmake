@@ -12,9 +12,12 @@
 #   Libtorch::cuda          where PyTorch has CUDA: libc10_cuda, libtorch_cuda and PyTorch's own
 #                           libcudart on top. The headers of CUDA are those of a toolkit. Its
 #                           property LIBTORCH_CUDA_MAJOR is the major version of CUDA.
+#                           LIBTORCH_BUILD_ONLY is a property of Libtorch::cpu where the libraries
+#                           can be linked and not loaded (aten_bridge.build keeps such ones).
 #   Libtorch_VERSION        such as 2.11.0
 #   Libtorch_CXX_STANDARD   17, or 20 where the headers need it (PyTorch 2.12 and newer)
 #   Libtorch_CXX11_ABI      value of _GLIBCXX_USE_CXX11_ABI that the libraries were built with
+# Libtorch_TARGETS, if set, replaces Libtorch in the names of the targets.
 
 include(${CMAKE_CURRENT_LIST_DIR}/AtenBridgeFindPython.cmake)
 
@@ -93,19 +96,25 @@ find_package_handle_standard_args(Libtorch
   VERSION_VAR Libtorch_VERSION
   REASON_FAILURE_MESSAGE "${_libtorch_message}")
 
-if(Libtorch_FOUND AND NOT TARGET Libtorch::cpu)
+if(NOT Libtorch_TARGETS)
+  set(Libtorch_TARGETS Libtorch)
+endif()
+if(Libtorch_FOUND AND NOT TARGET ${Libtorch_TARGETS}::cpu)
   foreach(_library c10 torch_cpu)
-    add_library(Libtorch::${_library} UNKNOWN IMPORTED)
-    set_target_properties(Libtorch::${_library} PROPERTIES
+    add_library(${Libtorch_TARGETS}::${_library} UNKNOWN IMPORTED)
+    set_target_properties(${Libtorch_TARGETS}::${_library} PROPERTIES
       IMPORTED_LOCATION ${Libtorch_${_library}_LIBRARY})
   endforeach()
-  add_library(Libtorch::cpu INTERFACE IMPORTED)
-  target_include_directories(Libtorch::cpu SYSTEM INTERFACE
+  add_library(${Libtorch_TARGETS}::cpu INTERFACE IMPORTED)
+  if(EXISTS ${Libtorch_ROOT_DIR}/build_only)
+    set_property(TARGET ${Libtorch_TARGETS}::cpu PROPERTY LIBTORCH_BUILD_ONLY ON)
+  endif()
+  target_include_directories(${Libtorch_TARGETS}::cpu SYSTEM INTERFACE
     ${Libtorch_INCLUDE_DIR} ${Libtorch_INCLUDE_DIR}/torch/csrc/api/include)
-  target_compile_definitions(Libtorch::cpu INTERFACE
+  target_compile_definitions(${Libtorch_TARGETS}::cpu INTERFACE
     _GLIBCXX_USE_CXX11_ABI=${Libtorch_CXX11_ABI})
-  target_compile_features(Libtorch::cpu INTERFACE cxx_std_${Libtorch_CXX_STANDARD})
-  target_link_libraries(Libtorch::cpu INTERFACE Libtorch::torch_cpu Libtorch::c10)
+  target_compile_features(${Libtorch_TARGETS}::cpu INTERFACE cxx_std_${Libtorch_CXX_STANDARD})
+  target_link_libraries(${Libtorch_TARGETS}::cpu INTERFACE ${Libtorch_TARGETS}::torch_cpu ${Libtorch_TARGETS}::c10)
 endif()
 
 # CUDA: which of its versions, says the library's need of libcudart.
@@ -120,18 +129,18 @@ if(Libtorch_FOUND AND Libtorch_c10_cuda_LIBRARY AND Libtorch_torch_cuda_LIBRARY)
   string(REGEX MATCH "^libcudart[^ ]*\\.so\\.([0-9]+)[0-9.]*" _libtorch_cudart "${_libtorch_cudart}")
   set(_libtorch_cuda_major ${CMAKE_MATCH_1})
 endif()
-if(_libtorch_cuda_major AND NOT TARGET Libtorch::cuda)
+if(_libtorch_cuda_major AND NOT TARGET ${Libtorch_TARGETS}::cuda)
   # In the wheels of CUDA 13, in those of CUDA 12 and 11, and in libtorch's own folder.
   find_file(Libtorch_cudart_LIBRARY NAMES ${_libtorch_cudart}
     PATHS ${Libtorch_ROOT_DIR}/../nvidia/cu${_libtorch_cuda_major}/lib
       ${Libtorch_ROOT_DIR}/../nvidia/cuda_runtime/lib ${Libtorch_ROOT_DIR}/lib
     NO_DEFAULT_PATH NO_CACHE)
-  add_library(Libtorch::cuda INTERFACE IMPORTED)
-  set_property(TARGET Libtorch::cuda PROPERTY LIBTORCH_CUDA_MAJOR "${_libtorch_cuda_major}")
+  add_library(${Libtorch_TARGETS}::cuda INTERFACE IMPORTED)
+  set_property(TARGET ${Libtorch_TARGETS}::cuda PROPERTY LIBTORCH_CUDA_MAJOR "${_libtorch_cuda_major}")
   # libtorch_cuda has the operators, which nobody calls by name: --as-needed would drop it.
-  target_link_libraries(Libtorch::cuda INTERFACE Libtorch::cpu ${Libtorch_c10_cuda_LIBRARY}
+  target_link_libraries(${Libtorch_TARGETS}::cuda INTERFACE ${Libtorch_TARGETS}::cpu ${Libtorch_c10_cuda_LIBRARY}
     "-Wl,--push-state,--no-as-needed,${Libtorch_torch_cuda_LIBRARY},--pop-state")
   if(Libtorch_cudart_LIBRARY)
-    target_link_libraries(Libtorch::cuda INTERFACE ${Libtorch_cudart_LIBRARY})
+    target_link_libraries(${Libtorch_TARGETS}::cuda INTERFACE ${Libtorch_cudart_LIBRARY})
   endif()
 endif()

@@ -12,7 +12,14 @@ from typing import NamedTuple
 
 from aten_bridge._function import open_kernel
 from aten_bridge._introspection import Description, describe_library, kernel_names
-from aten_bridge._library import needed_libraries, open_library
+from aten_bridge._library import needed_libraries, newest_versions, open_library
+from aten_bridge._pytorch import (
+    is_for_one_version,
+    library_file,
+    library_files,
+    library_folder,
+    series,
+)
 from aten_bridge._text import or_list
 
 # These come with a C++ compiler and with the system.
@@ -29,20 +36,53 @@ class Report(NamedTuple):
 def check(path: str) -> Report:
     """Looks at a library. Opens it in a process of its own, and runs none of its kernels.
 
-    Raises OSError for what is no library for this machine.
+    Of a library that is for several versions of PyTorch all files are listed, and the one for this
+    environment is opened. Raises OSError for what is no library for this machine.
     """
-    path = os.path.realpath(os.path.expanduser(os.fsdecode(path)))
-    lines = [path]
-    needed = needed_libraries(path)
-    for name, place in needed:
+    path = os.path.abspath(os.path.expanduser(os.fsdecode(path)))
+    try:
+        file = library_file(path)
+    except FileNotFoundError as error:  # none is for this PyTorch
+        file, fault = "", str(error)
+    files = {} if file == path else library_files(path)
+    if not files:
+        return _check(os.path.realpath(file))
+    whole = f"{path.removesuffix('.so')}.so"
+    lines = [whole, f"  for PyTorch {series(list(files), 'and')}"]
+    if not file:
+        lines.append("  cannot be opened here: " + fault.removeprefix(f"{whole}: "))
+    is_usable = False
+    for other in files.values():
+        if other == file:
+            opened = _check(file)
+            lines += opened.lines
+            is_usable = opened.is_usable
+        else:
+            lines += [other, *_floors(other), "  not opened"]
+    return Report(lines, is_usable)
+
+
+def _check(path: str) -> Report:
+    lines = [path, *_floors(path)]
+    needed = dict(needed_libraries(path))
+    if is_for_one_version(path) and (folder := library_folder()):  # as open_library() finds them
+        for name in [name for name, place in needed.items() if place is None]:
+            needed[name] = str(folder / name) if (folder / name).is_file() else None
+    for name, place in needed.items():
         if place is None:
             lines.append(f"  needs {name}, which is not found")
         elif not name.startswith(_EVERYWHERE):
             lines.append(f"  needs {name}: {place}")
     opened = _open_elsewhere(path)
-    if opened.is_open and None in dict(needed).values():
+    if opened.is_open and None in needed.values():
         lines.append("  opens here all the same")
     return Report([*lines, *opened.lines], opened.is_usable)
+
+
+def _floors(path: str) -> list[str]:
+    """The oldest system that the library works on: a tag of manylinux stands for these."""
+    floors = [f"{name} {version}" for name, version in newest_versions(path).items()]
+    return [f"  needs {series(floors, 'and')}, or newer"] if floors else []
 
 
 class _Opened(NamedTuple):

@@ -17,6 +17,7 @@ from typing import Any
 
 from aten_bridge import _places
 from aten_bridge._check import check
+from aten_bridge._pytorch import library_files
 from aten_bridge._text import format_value
 
 
@@ -98,10 +99,26 @@ def _parser() -> argparse.ArgumentParser:
     ):
         build.add_argument(option, name, action="append", default=[], help=f"{text}; one or more")
     build.add_argument(
+        "--pytorch",
+        default="",
+        help="versions with commas, such as 2.9,2.11: a file for each, <name>.torch2.9.so; that of "
+        "the environment unless told",
+    )
+    build.add_argument(
         "--debug", action="store_true", help="debugging information, no optimisation"
     )
     build.add_argument("--verbose", action="store_true", help="show commands and all they print")
     build.set_defaults(run=_build)
+
+    fetch = commands.add_parser(
+        "fetch-pytorch",
+        help="download what building for versions of PyTorch needs",
+        description="Prints, for each version, a folder with the headers and libraries that "
+        "kernels for it are built with: of this environment's PyTorch, or from the wheel that pip "
+        "downloads, of which headers and the names in the libraries are kept.",
+    )
+    fetch.add_argument("version", nargs="+", help="such as 2.11")
+    fetch.set_defaults(run=_fetch_pytorch)
 
     prepare = commands.add_parser(
         "prepare-mindspore",
@@ -223,18 +240,38 @@ def _build(options: argparse.Namespace) -> int:
             include_dirs=options.include,
             libraries=options.library,
             debug=options.debug,
+            pytorch=options.pytorch.split(",") if options.pytorch else (),
             verbose=options.verbose,
         )
     for warning in caught:
         print(f"aten-bridge: {warning.message}", file=sys.stderr)
+    if not options.pytorch:
+        _copy(path, output)
+        return 0
+    for version, file in library_files(path).items():
+        _copy(file, output.with_name(f"{output.stem}.torch{version}.so"))
+    output.unlink(missing_ok=True)  # an older one, which would be opened
+    return 0
+
+
+def _copy(file: str, output: Path) -> None:
     copy = output.with_name(f"{output.name}.{os.getpid()}")
     with _writing(output):
         try:
-            shutil.copy2(path, copy)
+            shutil.copy2(file, copy)
             os.replace(copy, output)  # a process that has the old one open keeps it
         finally:
             copy.unlink(missing_ok=True)
     print(output)
+
+
+def _fetch_pytorch(options: argparse.Namespace) -> int:
+    from aten_bridge.build._versions import find, versions
+
+    wanted = versions("fetch-pytorch", options.version)
+    folders = {version: find(version) for version in wanted}
+    for version in options.version:
+        print(folders[version])
     return 0
 
 

@@ -105,3 +105,14 @@ def needed_libraries(file: ELFFile) -> list[str]:
     """Names of the libraries that the dynamic linker is to find, in their order."""
     sections = file.iter_sections("SHT_DYNAMIC")
     return [tag.needed for section in sections for tag in section.iter_tags("DT_NEEDED")]
+
+
+def needed_versions(file: ELFFile) -> list[str]:
+    """The versions of other libraries of which this one uses anything, such as "GLIBC_2.14"."""
+    sections = file.iter_sections("SHT_GNU_verneed")
+    return [
+        version.name
+        for section in sections
+        for _, versions in section.iter_versions()
+        for version in versions
+    ]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 import functools
 import importlib
-import importlib.util
 import os
 import re
 import shutil
@@ -17,6 +16,13 @@ from pathlib import Path
 from typing import Any
 
 from aten_bridge import _elf
+from aten_bridge._pytorch import (
+    library_file,
+    library_folder,
+    load_for,
+    loaded_libraries,
+    maps,
+)
 from aten_bridge._text import as_text, format_value, is_utf8
 
 
@@ -27,6 +33,7 @@ class Library:
         self.path = path
         _elf.check(path)
         try:
+            load_for(path)
             # Without links: the dynamic linker knows files by the names that it was given.
             self._library = ctypes.CDLL(os.path.realpath(path))
         except OSError as error:
@@ -82,6 +89,23 @@ def needed_libraries(path: str) -> list[tuple[str, str | None]]:
     return [(name, places.get(name)) for name in names]
 
 
+def newest_versions(path: str) -> dict[str, str]:
+    """The newest versions of glibc, GLIBCXX and CXXABI of which a library uses anything.
+
+    Does not open the library. Raises OSError for what is no library for this machine.
+    """
+    file_identity(path)
+    with _elf.read(path) as file:
+        versions = _elf.needed_versions(file)
+    newest: dict[str, tuple[int, ...]] = {}
+    for version in versions:
+        if found := re.fullmatch(r"(GLIBC|GLIBCXX|CXXABI)_([\d.]+)", version):
+            numbers = tuple(map(int, found[2].split(".")))
+            newest[found[1]] = max(newest.get(found[1], ()), numbers)
+    names = {"GLIBC": "glibc", "GLIBCXX": "GLIBCXX", "CXXABI": "CXXABI"}
+    return {names[one]: ".".join(map(str, newest[one])) for one in names if one in newest}
+
+
 @functools.cache
 def _load(path: str, _version: tuple[int, ...]) -> Library:
     return Library(path)
@@ -98,14 +122,9 @@ def open_newest(path: str) -> Library:
     The dynamic linker knows libraries by their names: it would give the older one again.
     """
     # The kernel tells names without links.
-    if f" {os.path.realpath(path)} (deleted)\n" not in _maps():
+    if f" {os.path.realpath(path)} (deleted)\n" not in maps():
         return open_library(path)
     return _open_copy(path, file_identity(path))
-
-
-def _maps() -> str:
-    """The files that the process has in its memory; their names may be any bytes."""
-    return os.fsdecode(Path("/proc/self/maps").read_bytes())
 
 
 @functools.cache
@@ -137,23 +156,15 @@ def file_identity(path: str) -> tuple[int, ...]:
     return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
 
-def _pytorch_folder() -> Path | None:
-    """The lib folder of the PyTorch that `import torch` finds, which is not imported."""
-    spec = importlib.util.find_spec("torch")
-    folder = Path(spec.origin).parent / "lib" if spec and spec.origin else None
-    return folder if folder and folder.is_dir() else None
-
-
 def import_pytorch() -> bool:
     """Imports PyTorch, whose Python part has meta functions of more operators than libtorch.
 
     Only the one whose libtorch is loaded: two in one process clash. Says whether it was imported
     now.
     """
-    if "torch" in sys.modules or (folder := _pytorch_folder()) is None:
+    if "torch" in sys.modules or (folder := library_folder()) is None:
         return False
-    loaded = set(re.findall(r" (/.*/libtorch_cpu\.so)$", _maps(), re.M))
-    if loaded != {os.path.realpath(folder / "libtorch_cpu.so")}:
+    if loaded_libraries() != {os.path.realpath(folder / "libtorch_cpu.so")}:
         return False
     importlib.import_module("torch")
     return True
@@ -166,7 +177,7 @@ def _loading_fault(path: str, text: str) -> str:
         name = missing[1]
         is_pytorch = name.startswith(("libtorch", "libc10"))
         folder = (
-            _pytorch_folder() or "<the lib folder of PyTorch>"
+            library_folder() or "<the lib folder of PyTorch>"
             if is_pytorch
             else f"<folder of {name}>"
         )
@@ -189,7 +200,7 @@ def _loading_fault(path: str, text: str) -> str:
 
 
 def parse_target(path_and_name: Any) -> tuple[str, str]:
-    """An absolute path and a name."""
+    """The absolute path of a file, the one for this PyTorch where there are several, and a name."""
     example = 'such as "./leaky_relu.so:LeakyRelu"'
     if isinstance(path_and_name, os.PathLike):
         path_and_name = os.fspath(path_and_name)
@@ -215,7 +226,7 @@ def parse_target(path_and_name: Any) -> tuple[str, str]:
             f"{path_and_name!r}: expected a path and a name in UTF-8 without NUL; rename or link "
             "the library"
         )
-    return os.path.abspath(os.path.expanduser(path)), name
+    return library_file(os.path.abspath(os.path.expanduser(path))), name
 
 
 def as_path(path: Any) -> str:

@@ -7,6 +7,8 @@ import os
 import re
 from pathlib import Path
 
+from aten_bridge._pytorch import library_file
+
 _HERE = Path(__file__).resolve().parent
 
 # (headers, CMake package): as pip has installed them, in the repository, and as `cmake --install`
@@ -76,25 +78,30 @@ def compiled_library(name: str, variable: str, folder: str, build: str) -> Path:
     """
     named = os.environ.get(variable)
     if named:
-        path = Path(named).expanduser().resolve()
+        path = _file_of(Path(named).expanduser().resolve())
         if not path.is_file():
             raise FileNotFoundError(
                 f"{path}: there is no such file; correct the variable {variable}"
             )
         return path
-    if (_HERE / name).is_file():
-        return _HERE / name
+    if (path := _file_of(_HERE / name)).is_file():
+        return path
     builds = _HERE.parents[1] / "build"
     if built := list(builds.glob(f"*/{folder}/{name}")):
         return max(built, key=lambda path: path.stat().st_mtime)
     package = importlib.util.find_spec(_WHEEL)
     for place in (package.submodule_search_locations or ()) if package else ():
-        if (Path(place) / name).is_file():
-            return Path(place) / name
+        if (path := _file_of(Path(place) / name)).is_file():
+            return path
     raise FileNotFoundError(
         f"there is no {name} in {_HERE} and none in {builds}; install aten-bridge-mint with pip, "
         f"build it with `{build}`, or name it with the variable {variable}"
     )
+
+
+def _file_of(path: Path) -> Path:
+    """The file for this PyTorch, where a library is for several versions."""
+    return Path(library_file(str(path)))
 
 
 def version() -> str:

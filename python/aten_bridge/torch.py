@@ -22,6 +22,7 @@ import torch
 
 from aten_bridge._introspection import describe_library
 from aten_bridge._library import as_path, open_newest
+from aten_bridge._pytorch import library_file
 from aten_bridge._text import as_switch, did_you_mean, format_value, or_list
 
 __all__ = ["Operator", "Operators", "load"]
@@ -131,6 +132,9 @@ class Operators:
 def load(path: str | os.PathLike[str], *, replace: bool = False) -> Operators:
     """Opens a kernel library, and returns its operators.
 
+    A library that was built for several versions of PyTorch is named without them: my_ops.so stands
+    for my_ops.torch2.11.so where PyTorch is 2.11.
+
     An operator stays that of the first library that the process has opened with its name. With
     `replace` this library's takes its place, for all who call it, as after a new build in a
     notebook: the schema has to be the same.
@@ -148,7 +152,7 @@ def load(path: str | os.PathLike[str], *, replace: bool = False) -> Operators:
             f"its operators are what load({file!r}) returns"
         )
     replace = as_switch(path, "replace", replace)
-    described = describe_library(open_newest(path))
+    described = describe_library(open_newest(library_file(path)))
     answer = described.register_with_pytorch(replace)
     if answer is None:
         others = "that was built for other hosts" if described.kernels else "without kernels"

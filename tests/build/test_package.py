@@ -123,7 +123,7 @@ def test_unknown_arguments_are_refused_with_a_message(tmp_path):
     )
     assert (
         "aten_bridge_add_kernel(k): unknown arguments COLOUR red; expected SOURCES, DEVICE,"
-        " HOSTS, NAMESPACE, INSTALL_DIR, HEADER_ONLY, PATCH_MINDSPORE." in text
+        " HOSTS, NAMESPACE, INSTALL_DIR, HEADER_ONLY, PATCH_MINDSPORE, PYTORCH_VERSIONS." in text
     )
 
 
@@ -146,3 +146,18 @@ def test_missing_pytorch_is_a_sentence(tmp_path):
         " activate an environment that has PyTorch (pip install torch), or point"
         " CMAKE_PREFIX_PATH at libtorch's folder" in text
     )
+
+
+def test_what_several_versions_of_pytorch_cannot_be(tmp_path):
+    for arguments, fault in {
+        "PYTORCH_VERSIONS 2.11 2.11.0": "fetch-pytorch: expected minor versions of PyTorch, such "
+        "as \"2.11\", got '2.11.0'",
+        "DEVICE CUDA PYTORCH_VERSIONS 2.11": "PYTORCH_VERSIONS is for kernels on the CPU; build "
+        "kernels for CUDA in an environment with each PyTorch.",
+    }.items():
+        text = configuration_error(
+            tmp_path,
+            f"aten_bridge_add_kernel(k SOURCES k.cpp {arguments})",
+            f"-DPython3_EXECUTABLE={sys.executable}",
+        )
+        assert f"aten_bridge_add_kernel(k): {fault}" in text

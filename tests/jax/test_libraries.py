@@ -37,6 +37,21 @@ print(third.targets == first.targets, third(x))
     assert text.splitlines() == ["[10.] [11.]", "[10.] [11.] [12.]", "False True", "True [13.]"]
 
 
+def test_a_library_for_several_versions_of_pytorch(run_python, tmp_path):
+    """The file for the one that the environment has; the other is a copy, which nobody opens."""
+    program = f"""
+import shutil
+import jax.numpy as jnp
+from aten_bridge._pytorch import pytorch
+from aten_bridge.jax import kernel
+folder = {str(tmp_path)!r}
+for version in (pytorch().version, "99.0"):
+    shutil.copy(library, f"{{folder}}/my_ops.torch{{version}}.so")
+print(kernel(folder + "/my_ops.so:LeakyRelu", negative_slope=0.5)(jnp.array([-2.0, 4.0])))
+"""
+    assert run_python(program) == "[-1.  4.]\n"
+
+
 def test_a_library_that_was_built_anew_behind_a_link(run_python, tmp_path):
     (tmp_path / "folder").mkdir()
     (tmp_path / "link").symlink_to("folder")

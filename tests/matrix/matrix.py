@@ -252,6 +252,21 @@ class Run:
         """The same in the PyTorch of that interpreter."""
         self.run_smoke("PyTorch", python, "smoke_pytorch.py", "test_pytorch")
 
+    def smoke_of_another_build(self, python):
+        """The same, built in this environment, which does not have that PyTorch."""
+        minor = ".".join(self.row.torch.split(".")[:2])
+        output = self.folder / "elsewhere.so"
+        command = [sys.executable, "-m", "aten_bridge", "build", "-o", output, "--pytorch", minor]
+        command += ["--hosts", "mindspore,pytorch,jax", "--namespace", "bridge_test"]
+        self.step(
+            f"building for PyTorch {minor} without it",
+            [*command, SOURCE / "tests/kernels/pytorch_kernels.cpp"],
+            ATEN_BRIDGE_CACHE_DIR=str(self.folder / "kernels"),
+        )
+        library = output.with_name(f"{output.stem}.torch{minor}.so")
+        script = SOURCE / "tests/matrix/smoke_pytorch.py"
+        self.step(f"{library.name} in PyTorch", [python, script, library])
+
     def run_smoke(self, host, python, script, library):
         options = ["--global"] if self.row.is_global else []
         path = self.build / f"tests/{library}.so"
@@ -309,6 +324,8 @@ def try_row(row, folder, jobs):
         passed = run.unit_tests()
         run.smoke(MINDSPORE, sys.executable)
         run.smoke_in_pytorch(python)
+        if row.torch:
+            run.smoke_of_another_build(python)
         return "passes", f"{passed} unit tests; in MindSpore; in PyTorch"
     except Skipped as reason:
         return "skipped", str(reason)

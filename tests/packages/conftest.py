@@ -4,12 +4,21 @@ import importlib.util
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 
 import pytest
+import torch
+
+from aten_bridge._introspection import describe_library
+from aten_bridge._library import open_library
+from aten_bridge.build import cache_dir
+from aten_bridge.build._versions import MARK, keep_names
 
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
+TORCH = pathlib.Path(torch.__file__).resolve().parent
+HERE = ".".join(torch.__version__.split(".")[:2])
 OFFLINE = ["--no-index", "--no-deps", "--no-build-isolation", "--disable-pip-version-check"]
 
 
@@ -27,6 +36,16 @@ def run(*command, check=True, **options):
     if check:
         assert done.returncode == 0, done.stdout
     return done
+
+
+def built_for(*libraries):
+    """The versions of PyTorch whose headers they were compiled with."""
+    return [describe_library(open_library(str(library))).pytorch for library in libraries]
+
+
+def runpaths(library):
+    dynamic = run("readelf", "--dynamic", library).stdout
+    return re.findall(r"R(?:UN)?PATH\).*\[(.*)\]", dynamic)
 
 
 def version():
@@ -75,3 +94,27 @@ def environment(tmp_path_factory, wheel):
 def _cache(tmp_path_factory):
     """One cache of built kernels for all tests: they share what is compiled once."""
     os.environ["ATEN_BRIDGE_CACHE_DIR"] = str(tmp_path_factory.mktemp("cache"))
+
+
+@pytest.fixture(scope="session")
+def kept(_cache):
+    """What the cache has of a version 99.0: this PyTorch, with another number in its headers."""
+    folder = cache_dir() / "pytorch/99.0"
+    (folder / "lib").mkdir(parents=True)
+    for path in (cache_dir(), folder.parent):
+        path.chmod(0o700)
+    header = pathlib.Path("include/torch/headeronly/version.h")
+    for parent in list(header.parents)[-2::-1]:  # links to all but what is on the way
+        (folder / parent).mkdir()
+        for entry in (TORCH / parent).iterdir():
+            if entry.name not in header.parts:
+                (folder / parent / entry.name).symlink_to(entry)
+    text = (TORCH / header).read_text()
+    for part, number in (("MAJOR", 99), ("MINOR", 0)):
+        text = re.sub(rf"(?<=#define TORCH_VERSION_{part} )\d+", str(number), text)
+    (folder / header).write_text(text)
+    shutil.copy(TORCH / "lib/libc10.so", folder / "lib")
+    keep_names(TORCH / "lib/libtorch_cpu.so", folder / "lib/libtorch_cpu.so")
+    (folder / "version.py").write_text("__version__ = '99.0.0'\n")
+    (folder / MARK).touch()
+    return folder

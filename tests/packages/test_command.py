@@ -1,6 +1,7 @@
 """The command `aten-bridge`: what it prints, and how it ends."""
 
 import pathlib
+import re
 import sys
 
 import torch
@@ -8,15 +9,18 @@ from conftest import SOURCE, run
 
 LEAKY_RELU = SOURCE / "examples/leaky_relu/leaky_relu.cpp"
 TABLE = SOURCE / "tests/kernels/any_table.h"
+PYTHONPATH = {"PYTHONPATH": str(SOURCE / "python")}
+FLOORS = r"  needs (?:glibc|GLIBCXX|CXXABI) .*, or newer\n"
 LIBRARIES = pathlib.Path(torch.__file__).resolve().parent / "lib"
 
 
 def command(*arguments, status=0, **options):
-    environment = {"PYTHONPATH": str(SOURCE / "python")}
     done = run(
-        *(sys.executable, "-m", "aten_bridge", *arguments), check=False, env=environment, **options
+        *(sys.executable, "-m", "aten_bridge", *arguments), check=False, env=PYTHONPATH, **options
     )
     assert done.returncode == status, done.stdout
+    if arguments[:1] == ("check",):  # what the compiler used of the system differs
+        return re.sub(FLOORS, "", done.stdout)
     return done.stdout
 
 
@@ -100,6 +104,28 @@ def test_check_of_other_libraries(tmp_path):
     assert command("check", ends, status=1) == (
         f"{ends}\n  cannot be opened: the process that opened it was ended by signal 4\n"
     )
+
+
+def test_check_tells_the_oldest_system(tmp_path):
+    """As readelf has it."""
+    (tmp_path / "text.cpp").write_text(
+        "#include <cstdio>\n#include <stdexcept>\n"
+        'extern "C" void Raise() { std::puts(""); throw std::runtime_error("x"); }\n'
+    )
+    library = tmp_path / "text.so"
+    run("c++", "-shared", "-fPIC", tmp_path / "text.cpp", "-o", library)
+    shown = run(sys.executable, "-m", "aten_bridge", "check", library, env=PYTHONPATH).stdout
+    needed = run("readelf", "--wide", "--version-info", library).stdout
+    newest = [
+        max(
+            re.findall(rf"Name: {name}_([0-9.]+)", needed),
+            key=lambda one: [*map(int, one.split("."))],
+        )
+        for name in ("GLIBC", "GLIBCXX", "CXXABI")
+    ]
+    assert re.findall(FLOORS, shown) == [
+        "  needs glibc {}, GLIBCXX {} and CXXABI {}, or newer\n".format(*newest)
+    ]
 
 
 def test_warnings_of_a_build_are_lines(tmp_path):

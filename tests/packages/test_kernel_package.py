@@ -2,9 +2,12 @@
 
 import re
 import shutil
+import zipfile
 
 import pytest
-from conftest import SOURCE, run
+from conftest import HERE, SOURCE, built_for, run, runpaths
+
+from aten_bridge.build._versions import requirement
 
 TEMPLATE = SOURCE / "examples/kernel_package"
 
@@ -24,10 +27,9 @@ def check_wheel(environment, project, name):
     (wheel,) = wheels.iterdir()
     assert re.fullmatch(rf"{name}-0\.1\.0-py3-none-linux_\w+\.whl", wheel.name)
     assert wheel.stat().st_size < 300 * 1024
-    environment.pip("install", wheel)
+    environment.pip("install", "--force-reinstall", wheel)
     library = environment.packages / name / f"{name}.so"
-    dynamic = run("readelf", "--dynamic", library).stdout
-    assert re.findall(r"R(?:UN)?PATH\).*\[(.*)\]", dynamic) == ["$ORIGIN/../torch/lib"]
+    assert runpaths(library) == ["$ORIGIN/../torch/lib"]
     return library
 
 
@@ -68,6 +70,71 @@ def test_a_new_project_builds_a_wheel_that_works(environment, tmp_path):
         "swish(0) = 0, swish(1) = 0.880797; of ints: Swish: input 0 'x': expected "
         'float16|bfloat16|float32|float64, got "int32" with shape [2]\n'
     )
+
+
+def check_wheel_for_several(environment, project, name):
+    """Builds the wheel of a project that is for two versions, installs it, and looks at it."""
+    wheels = project.parent / f"wheel_of_{name}"
+    environment.pip("wheel", "-w", wheels, project)
+    (wheel,) = wheels.iterdir()
+    libraries = {f"{name}/{name}.torch{version}.so" for version in (HERE, "99.0")}
+    archive = zipfile.ZipFile(wheel)
+    assert {one for one in archive.namelist() if one.endswith(".so")} == libraries
+    metadata = archive.read(f"{name}-0.1.0.dist-info/METADATA").decode()
+    (required,) = re.findall(r"^Requires-Dist: (torch.*)$", metadata, re.M)
+    environment.pip("install", "--force-reinstall", wheel)
+    for version in (HERE, "99.0"):
+        library = environment.packages / name / f"{name}.torch{version}.so"
+        assert runpaths(library) == ["$ORIGIN/../torch/lib"]
+        assert built_for(library) == [version]
+    return set(required.removeprefix("torch").split(","))
+
+
+REQUIRED = {f">={HERE}", "!=99.0.*", "<99.1"}  # as a project writes it by hand
+
+
+def test_a_wheel_for_several_versions_of_pytorch(environment, kept, tmp_path):
+    run(environment.bin / "aten-bridge", "new", "several_ops", cwd=tmp_path)
+    project = tmp_path / "several_ops"
+    pyproject = project / "pyproject.toml"
+    text = pyproject.read_text()
+    written = f"torch{','.join(REQUIRED)}"
+    for old, new in (
+        ("PYTORCH_VERSIONS = []", f'PYTORCH_VERSIONS = ["{HERE}", "99.0"]'),
+        ('dependencies = ["aten-bridge", "torch==2.11.*"]', f'dependencies = ["{written}"]'),
+    ):
+        assert old in text
+        text = text.replace(old, new)
+    pyproject.write_text(text)
+    assert check_wheel_for_several(environment, project, "several_ops") == REQUIRED
+    run_tests(environment, project / "tests/test_several_ops.py")
+
+
+@pytest.mark.full
+def test_several_versions_with_setuptools(environment, kept, tmp_path):
+    for name in ("kernel_package", "kernel_package_setuptools"):
+        shutil.copytree(SOURCE / "examples" / name, tmp_path / name)
+    project = tmp_path / "kernel_package_setuptools"
+    setup = project / "setup.py"
+    text = setup.read_text().replace('swish.cpp"]', f'swish.cpp"], pytorch=("{HERE}", "99.0")')
+    setup.write_text(text)
+    check_wheel_for_several(environment, project, "my_ops")
+    run_tests(environment, TEMPLATE / "tests/test_my_ops.py")
+
+
+def test_what_a_package_for_several_versions_requires():
+    for versions, text in {
+        ("2.11",): "torch>=2.11,<2.12",
+        ("2.10", "2.9"): "torch>=2.9,<2.11",
+        ("2.13", "2.9", "2.11"): "torch>=2.9,!=2.10.*,!=2.12.*,<2.14",
+    }.items():
+        assert requirement(versions) == text
+    with pytest.raises(ValueError, match=r"^requirement: expected versions with one number before"):
+        requirement(("2.11", "3.0"))
+    with pytest.raises(
+        ValueError, match=r"^requirement: expected minor versions of PyTorch, got n"
+    ):
+        requirement(())
 
 
 @pytest.mark.full

@@ -28,7 +28,7 @@ _MODULES = {
     "jax": ("aten_bridge.jax", ["kernel", "Kernel", "operator", "Operator", "module"]),
     "program": ("aten_bridge.program", ["save", "NotExportable"]),
     "build": ("aten_bridge.build", ["load", "load_inline", "cache_dir", "BuildError"]),
-    "setuptools": ("aten_bridge.build.setuptools", ["KernelLibrary", "commands"]),
+    "setuptools": ("aten_bridge.build.setuptools", ["KernelLibrary", "commands", "requirement"]),
     "mint": ("aten_bridge.mint", ["install", "library", "check_interface"]),
 }
 

@@ -16,13 +16,16 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from aten_bridge._text import as_switch, did_you_mean, format_value, is_utf8, or_list
 from aten_bridge.build._build import Build, BuildError
 from aten_bridge.build._cache import cache_dir, private, private_in, write
-from aten_bridge.build._keys import hash_of
+from aten_bridge.build._keys import hash_of, key_of
+from aten_bridge.build._versions import find as find_pytorch
+from aten_bridge.build._versions import versions as as_versions
 
 __all__ = ["BuildError", "cache_dir", "load", "load_inline"]
 
@@ -44,6 +47,7 @@ def load(
     include_dirs: StrPath | Iterable[StrPath] = (),
     libraries: StrPath | Iterable[StrPath] = (),
     debug: bool = False,
+    pytorch: str | Iterable[str] = (),
     verbose: bool = False,
 ) -> str:
     """Builds a kernel library, unless it is there already, and returns its path, `<...>/<name>.so`.
@@ -52,8 +56,11 @@ def load(
     "pytorch" and "jax", or "mindspore_plugin" alone; namespace: that of the operators in PyTorch,
     `name` unless told. flags go to the C++ compiler behind the bridge's own, include_dirs are
     folders of headers, libraries are paths or names of what the kernels link. With debug the
-    library has debugging information and no optimisation. verbose shows all commands and what they
-    print; without it a terminal shows for how long there has been work.
+    library has debugging information and no optimisation. pytorch names minor versions, such as
+    ("2.9", "2.11"): the path then stands for a file for each, `<...>/<name>.torch2.9.so`, of which
+    hosts open the one for the PyTorch in use. What building for a version needs that the
+    environment does not have comes from pip, once for all projects. verbose shows all commands and
+    what they print; without it a terminal shows for how long there has been work.
 
     Opens and runs nothing. Raises BuildError, with the compiler's words, where the sources do not
     build; FileNotFoundError for a missing source, header or tool; ValueError and TypeError for what
@@ -71,7 +78,31 @@ def load(
         libraries=libraries,
         debug=debug,
     )
-    return str(build.find() or build.make(verbose))
+    if not (versions := as_versions(name, pytorch)):
+        return str(build.find() or build.make(verbose))
+    return str(together(name, made_for(build, versions, verbose)))
+
+
+def made_for(build: Build, versions: list[str], verbose: bool) -> dict[str, Path]:
+    """The library for each version."""
+    for source in build.sources:
+        if source.endswith(".cu"):
+            raise ValueError(
+                f"{source}: expected C++ for several versions of PyTorch, got CUDA; build it in an "
+                "environment with each"
+            )
+    folders = {version: find_pytorch(version) for version in versions}
+    builds = {one: replace(build, pytorch=folder) for one, folder in folders.items()}
+    return {one: build.find() or build.make(verbose) for one, build in builds.items()}
+
+
+def together(name: str, files: dict[str, Path]) -> Path:
+    """Puts copies into one folder; the path that stands for them."""
+    key = key_of([(version, str(file)) for version, file in files.items()])
+    folder = private_in(private(cache_dir()), "libraries", f"{name}-{key}")
+    for version, file in files.items():
+        write(folder / f"{name}.torch{version}.so", file.read_bytes(), mode=0o755)
+    return folder / f"{name}.so"
 
 
 def load_inline(
@@ -85,6 +116,7 @@ def load_inline(
     include_dirs: StrPath | Iterable[StrPath] = (),
     libraries: StrPath | Iterable[StrPath] = (),
     debug: bool = False,
+    pytorch: str | Iterable[str] = (),
     verbose: bool = False,
 ) -> str:
     """The same for C++ as a text, and CUDA as another; errors name the files that they are put in.
@@ -106,6 +138,7 @@ def load_inline(
         include_dirs=include_dirs,
         libraries=libraries,
         debug=debug,
+        pytorch=pytorch,
         verbose=verbose,
     )
 

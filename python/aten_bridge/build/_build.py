@@ -68,12 +68,15 @@ class Build:
     libraries: list[str]  # absolute paths, and names
     debug: bool
     package: str | None = None  # the wheel's, where it will find the PyTorch beside it
+    pytorch: str = ""  # the folder of the one to build for; that of the environment unless told
 
     def __post_init__(self) -> None:
         self._has_cuda = any(source.endswith(".cu") for source in self.sources)
         self._cache = private(cache_dir())
         # Builds of one key share a configured folder, in which the bridge is compiled once.
-        self._tree_key = key_of(bridge(), pytorch(), compiler(), self.debug, self._has_cuda)
+        self._tree_key = key_of(
+            bridge(), pytorch(self.pytorch), compiler(), self.debug, self._has_cuda
+        )
         self._key = key_of(
             [self._tree_key, dataclasses.asdict(self)],
             [hash_of_file(path) for path in (*self.sources, *self.libraries)],
@@ -92,7 +95,7 @@ class Build:
     def make(self, verbose: bool) -> Path:
         """Builds it, or waits for another process that does."""
         tree = private_in(self._cache, "trees", self._tree_key)
-        with progress(self.name, verbose), locked(tree / "lock") as lock:
+        with progress(lambda: f"building {self.name}", verbose), locked(tree / "lock") as lock:
             for _ in range(_TRIES):
                 now = dataclasses.replace(self)  # others may have been at work, and at the sources
                 path = now.find() or now._compile(tree, lock, verbose)
@@ -126,6 +129,7 @@ class Build:
             *(f"-DCMAKE_MAKE_PROGRAM={ninja}", f"-Daten_bridge_DIR={_places.cmake_dir()}"),
             f"-DCMAKE_BUILD_TYPE={'Debug' if self.debug else 'Release'}",
             f"-DPython3_EXECUTABLE={sys.executable}",
+            *([f"-DTorch_ROOT={self.pytorch}"] if self.pytorch else []),
         ]
         status, output = run(configure, lock, verbose)
         if status != 0:
@@ -221,7 +225,7 @@ class Build:
             errors="surrogateescape",  # headers may have any names
             check=True,
         )
-        folders = filter(None, (pytorch()[0], str(_places.include_dir())))
+        folders = filter(None, (pytorch(self.pytorch)[0], str(_places.include_dir())))
         beside = (*SYSTEM, *(f"{folder}/" for folder in folders))
         hash_of = functools.cache(hash_of_file)  # objects share headers
         contents: dict[str, dict[str, str]] = {}

@@ -49,12 +49,13 @@ def bridge() -> str:
     return key_of([(str(path), hash_of_file(str(path))) for path in files])
 
 
-def pytorch() -> tuple[str, object]:
+def pytorch(named: str = "") -> tuple[str, object]:
     """The folder of the PyTorch that CMake will find, and what another one there has otherwise.
 
-    Looks where FindLibtorch.cmake does; does not import PyTorch.
+    Looks where FindLibtorch.cmake does, which is given `named`; does not import PyTorch.
     """
-    folders = [
+    folders = [named] if named else []
+    folders += [
         os.path.join(prefix, below)
         for prefix in os.environ.get("CMAKE_PREFIX_PATH", "").replace(";", ":").split(":")
         for below in ("", "../..", "../../..", "torch")

@@ -14,7 +14,7 @@ import sys
 import textwrap
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from aten_bridge._text import format_value
@@ -165,8 +165,8 @@ def words_of_ninja(status: int, output: str) -> str:
 
 
 @contextlib.contextmanager
-def progress(name: str, verbose: bool) -> Iterator[None]:
-    """On a terminal, and in a notebook, for how long there has been work."""
+def progress(what: Callable[[], str], verbose: bool = False) -> Iterator[None]:
+    """On a terminal, and in a notebook, what goes on and for how long."""
     if verbose or not (sys.stderr.isatty() or "ipykernel" in sys.modules):
         yield
         return
@@ -174,11 +174,12 @@ def progress(name: str, verbose: bool) -> Iterator[None]:
     begin = time.monotonic()
 
     def tell() -> None:
+        text = ""
         while not done.wait(0.5):
             seconds = time.monotonic() - begin
-            print(f"\raten_bridge: building {name}, {seconds:.0f} s", end="", file=sys.stderr)
-            sys.stderr.flush()
-        print("\r" + " " * (40 + len(name)) + "\r", end="", file=sys.stderr, flush=True)
+            text = f"aten_bridge: {what()}, {seconds:.0f} s".ljust(len(text))
+            print(f"\r{text}", end="", file=sys.stderr, flush=True)
+        print("\r" + " " * len(text) + "\r", end="", file=sys.stderr, flush=True)
 
     teller = threading.Thread(target=tell, daemon=True)
     teller.start()

@@ -6,7 +6,8 @@
     setup(ext_modules=[KernelLibrary("my_ops.my_ops", ["swish.cpp"])], cmdclass=commands)
 
 puts my_ops.so into the package my_ops. The library finds the PyTorch that is installed beside it,
-and the wheel is for every Python 3. Needs setuptools 70.1 or newer.
+and the wheel is for every Python 3. With `pytorch=("2.9", "2.11")` it is a file for each version;
+`requirement(("2.9", "2.11"))` is what the package then depends on. Needs setuptools 70.1 or newer.
 """
 
 from __future__ import annotations
@@ -20,9 +21,11 @@ from setuptools import Extension
 from setuptools.command.bdist_wheel import bdist_wheel
 from setuptools.command.build_ext import build_ext
 
-from aten_bridge.build import BuildError, StrPath, request
+from aten_bridge.build import BuildError, StrPath, made_for, request
+from aten_bridge.build._versions import requirement
+from aten_bridge.build._versions import versions as as_versions
 
-__all__ = ["KernelLibrary", "commands"]
+__all__ = ["KernelLibrary", "commands", "requirement"]
 
 
 class KernelLibrary(Extension):
@@ -38,6 +41,7 @@ class KernelLibrary(Extension):
         flags: Iterable[str] = (),
         include_dirs: Iterable[StrPath] = (),
         libraries: Iterable[StrPath] = (),
+        pytorch: str | Iterable[str] = (),
     ):
         super().__init__(name, [str(source) for source in sources])
         self.options: dict[str, Any] = {
@@ -47,6 +51,11 @@ class KernelLibrary(Extension):
             "include_dirs": include_dirs,
             "libraries": libraries,
         }
+        self.versions = as_versions(name, pytorch)
+
+    def names(self, path: Path) -> list[Path]:
+        """The files that the library is, beside that path."""
+        return [path.with_name(f"{path.stem}.torch{one}.so") for one in self.versions] or [path]
 
 
 class _BuildLibraries(build_ext):
@@ -70,10 +79,25 @@ class _BuildLibraries(build_ext):
         )
         path = Path(self.get_ext_fullpath(ext.name))
         path.parent.mkdir(parents=True, exist_ok=True)
+        verbose = bool(self.verbose)
         try:
-            shutil.copy2(build.find() or build.make(verbose=bool(self.verbose)), path)
-        except BuildError as error:
+            made = made_for(build, ext.versions, verbose).values() if ext.versions else ()
+            files = list(made) or [build.find() or build.make(verbose)]
+        except (BuildError, FileNotFoundError) as error:
             raise SystemExit(f"aten_bridge: {error}") from None
+        for file, target in zip(files, ext.names(path), strict=True):
+            shutil.copy2(file, target)
+
+    def copy_extensions_to_source(self) -> None:
+        """For an editable installation."""
+        libraries = [ext for ext in self.extensions if isinstance(ext, KernelLibrary)]
+        build_py = self.get_finalized_command("build_py")
+        for ext in libraries:
+            folder = Path(build_py.get_package_dir(ext.name.rpartition(".")[0]))
+            for file in ext.names(Path(self.build_lib) / f"{ext.name.replace('.', '/')}.so"):
+                shutil.copy2(file, folder / file.name)
+        self.extensions = [ext for ext in self.extensions if ext not in libraries]
+        super().copy_extensions_to_source()
 
 
 class _WheelForEveryPython(bdist_wheel):

@@ -28,6 +28,7 @@ from pathlib import Path
 
 from aten_bridge._library import has_symbol
 from aten_bridge._places import compiled_library
+from aten_bridge._pytorch import library_file, load_for
 
 __all__ = ["check_interface", "install", "library"]
 
@@ -102,7 +103,8 @@ def install() -> None:
     to do.
     """
     check_interface()
-    named = os.environ.get("MS_OP_PLUGIN_PATH")
+    if named := os.environ.get("MS_OP_PLUGIN_PATH"):
+        named = os.environ["MS_OP_PLUGIN_PATH"] = library_file(named)
     if named and not Path(named).is_file():
         raise FileNotFoundError(
             f"{named}: there is no such file; correct the variable MS_OP_PLUGIN_PATH"
@@ -142,6 +144,7 @@ def install() -> None:
 def _open(path: Path) -> ctypes.CDLL:
     """The library, as MindSpore opens it, which says less of an error."""
     try:
+        load_for(str(path))
         return ctypes.CDLL(str(path))
     except OSError as error:
         raise RuntimeError(

@@ -1,0 +1,151 @@
+"""Which PyTorch this process has, and which of a library's files was built for it.
+
+A library that was built for several versions is a file for each: my_ops.torch2.9.so and
+my_ops.torch2.11.so are what my_ops.so, and my_ops, stand for.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import importlib.util
+import os
+import re
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+_FILE = r"\.torch(\d+\.\d+)\.so"
+
+
+class PyTorch(NamedTuple):
+    """A minor version, such as "2.11", and whether it is in the process already."""
+
+    version: str
+    is_loaded: bool
+
+
+def pytorch() -> PyTorch | None:
+    """The PyTorch of this process, else the one that `import torch` would find."""
+    version = minor_version(getattr(sys.modules.get("torch"), "__version__", ""))
+    loaded = loaded_libraries()
+    version = version or next(filter(None, map(version_beside, loaded)), "")
+    if version:
+        return PyTorch(version, True)
+    folder = library_folder()
+    version = version_beside(str(folder / "libtorch_cpu.so")) if folder else ""
+    return PyTorch(version, False) if version else None
+
+
+def library_folder() -> Path | None:
+    """The lib folder of the PyTorch that `import torch` finds, which is not imported."""
+    try:
+        spec = importlib.util.find_spec("torch")
+    except ValueError:  # a module that was made by hand
+        return None
+    folder = Path(spec.origin).parent / "lib" if spec and spec.origin else None
+    return folder if folder and folder.is_dir() else None
+
+
+def maps() -> str:
+    """The files that the process has in its memory; their names may be any bytes."""
+    return os.fsdecode(Path("/proc/self/maps").read_bytes())
+
+
+def loaded_libraries() -> set[str]:
+    """The libtorch_cpu.so of this process: usually one or none."""
+    return set(re.findall(r" (/.*/libtorch_cpu\.so)$", maps(), re.M))
+
+
+def minor_version(version: str) -> str:
+    """Such as "2.11" of "2.11.0+cpu"; "" of what is no version."""
+    found = re.match(r"\d+\.\d+(?!\d)", version)
+    return found[0] if found else ""
+
+
+def version_beside(library: str) -> str:
+    """That of the PyTorch of this libtorch_cpu.so: its Python package's, or libtorch's own."""
+    folder = Path(library).parent.parent
+    for name, pattern in (("version.py", r"__version__ = '(.*)'"), ("build-version", "(.*)")):
+        try:
+            found = re.search(pattern, (folder / name).read_text())
+        except (OSError, UnicodeDecodeError):
+            continue
+        if found and (version := minor_version(found[1])):
+            return version
+    return ""
+
+
+def library_files(path: str) -> dict[str, str]:
+    """The files that a library is for several versions, by these, the oldest first."""
+    folder, name = os.path.split(path)
+    try:
+        names = os.listdir(folder or ".")
+    except OSError:
+        return {}
+    stem = re.escape(name.removesuffix(".so"))
+    found = (re.fullmatch(stem + _FILE, one) for one in names)
+    files = {one[1]: os.path.join(folder, one[0]) for one in found if one}
+    return dict(sorted(files.items(), key=lambda item: _as_key(item[0])))
+
+
+def series(words: Sequence[str], last: str) -> str:
+    """As in 2.9, 2.11 and 2.13."""
+    return f" {last} ".join(filter(None, (", ".join(words[:-1]), words[-1])))
+
+
+def _as_key(version: str) -> tuple[int, ...]:
+    return tuple(map(int, version.split(".")))
+
+
+def library_file(path: str) -> str:
+    """The file to open for a library: that of the path, else the one for this PyTorch.
+
+    Raises FileNotFoundError where there are files for other versions alone. A path without any is
+    returned as it is.
+    """
+    if os.path.exists(path) and not os.path.isdir(path):
+        return path
+    files = library_files(path)
+    if not files:
+        return f"{path}.so" if os.path.isfile(f"{path}.so") else path
+    here = pytorch()
+    if here is not None and here.version in files:
+        return files[here.version]
+    raise FileNotFoundError(_no_file_fits(path, list(files), here))
+
+
+def _no_file_fits(path: str, versions: list[str], here: PyTorch | None) -> str:
+    path = f"{path.removesuffix('.so')}.so"
+    newest = f"torch=={versions[-1]}.*"
+    if here is None:
+        return (
+            f"{path}: expected PyTorch {series(versions, 'or')}, for which the library was built, "
+            f"got no PyTorch in this environment; pip install {newest}"
+        )
+    has = "this process has loaded" if here.is_loaded else "this environment has"
+    return (
+        f"{path}: expected a library for PyTorch {here.version}, which {has}, got one for "
+        f"{series(versions, 'and')}; build it with `aten-bridge build <sources> -o {path} "
+        f"--pytorch {here.version}`, or install {newest}"
+    )
+
+
+def is_for_one_version(path: str) -> bool:
+    """Whether it is one file of several."""
+    return re.search(_FILE + "$", path) is not None
+
+
+def load_for(path: str) -> None:
+    """Loads the PyTorch that `import torch` finds, for a file that is for its version.
+
+    Such a file may have been built where that PyTorch was not, so that it does not know its folder.
+    """
+    found = re.search(_FILE + "$", path)
+    here = pytorch()
+    if found is None or here is None or here.is_loaded or here.version != found[1]:
+        return
+    folder = library_folder()
+    assert folder is not None
+    for name in ("libc10.so", "libtorch_cpu.so"):
+        ctypes.CDLL(os.path.realpath(folder / name))
