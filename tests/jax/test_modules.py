@@ -223,6 +223,35 @@ def test_a_file_trains_without_importing_pytorch(tmp_path):
     assert answer.stdout == "[8.0, 8.0, 8.0, 8.0] 4\n"
 
 
+def test_other_derivatives_are_refused_in_words(made):
+    apply, variables = made
+
+    def total_of(x):
+        return total(apply(variables, x, {"bias": jnp.ones(4)}))
+
+    x = jnp.ones((6, 3, 10))
+    with pytest.raises(TypeError) as error:
+        jax.jacfwd(total_of)(x)
+    assert str(error.value) == (
+        "apply: expected reverse mode, as of jax.grad, jax.vjp and jax.jacrev, since gradient "
+        "kernels go backward, got forward mode, as of jax.jvp, jax.jacfwd and jax.hessian"
+    )
+    with pytest.raises(ValueError, match="AtenProgram: ") as error:
+        jax.grad(lambda x: jax.grad(total_of)(x).sum())(x)
+    assert str(error.value) == (
+        "AtenProgram: expected a module to be differentiated once, got the gradient of its "
+        "gradient, which has none; write that part in the host's own functions"
+    )
+
+
+def test_arrays_of_numpy_are_taken(made):
+    apply, variables = made
+    x, bias = np.ones((6, 3, 10)), np.ones(4)
+    known = apply(variables, jnp.asarray(x), {"bias": jnp.asarray(bias)})
+    results = apply(variables, x, {"bias": bias})
+    assert np.array_equal(results["logits"], known["logits"])
+
+
 def test_gradients_of_complex_numbers_are_jaxs():
     class Square(nn.Module):
         def forward(self, x):

@@ -26,8 +26,8 @@ from aten_bridge.program._kernel import program_kernel
 
 IS_BLOCKING = os.environ.get("ATEN_BRIDGE_TEST_BLOCKING") == "1"
 NO_GRADIENT = (
-    "AtenProgram: expected an operator with a gradient kernel where a network is differentiated, "
-    'got one without; name one with grad="...", as in kernel("./a.so:Cube", grad="CubeGrad")'
+    "AtenProgram: expected a module to be differentiated once, got the gradient of its gradient, "
+    "which has none; write that part in the host's own functions"
 )
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from aten_bridge._text import did_you_mean
 from aten_bridge.jax._host import HOST
-from aten_bridge.jax._operator import Kernel, conjugate
+from aten_bridge.jax._operator import Kernel, conjugate, forward_mode_text, is_forward_mode
 from aten_bridge.program._kernel import program_kernel
 from aten_bridge.program._programs import ModuleInModes, ModulePrograms, Weight
 from aten_bridge.program._trees import flatten_source, input_fault, unflatten_source
@@ -132,13 +132,19 @@ def make_module(
         step = step_of(train, bool(seeds))
         params = _checked(variables, "params", programs.parameters)
         buffers = _checked(variables, "buffers", programs.buffers)
-        results = step(
+        arrays = (
             *(params[name] for name in programs.parameters),
             *(buffers[name] for name in programs.buffers),
             *constants,
-            *flatten(*inputs),
+            *map(jnp.asarray, flatten(*inputs)),
             *seeds,
         )
+        try:
+            results = step(*arrays)
+        except TypeError as error:
+            if not is_forward_mode(error):
+                raise
+            raise TypeError(forward_mode_text("apply")) from error
         changed = len(programs.changed_buffers)
         returned = unflatten(results[changed:])
         if not train:

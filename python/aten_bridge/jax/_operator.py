@@ -34,6 +34,17 @@ _VMAP_METHODS = ("sequential", "sequential_unrolled", "expand_dims", "broadcast_
 _FORWARD_MODE = "(jvp) to a custom_vjp"  # in what JAX says of it (0.6 and 0.10)
 
 
+def is_forward_mode(error: TypeError) -> bool:
+    return _FORWARD_MODE in str(error)
+
+
+def forward_mode_text(name: str) -> str:
+    return (
+        f"{name}: expected reverse mode, as of jax.grad, jax.vjp and jax.jacrev, since gradient "
+        "kernels go backward, got forward mode, as of jax.jvp, jax.jacfwd and jax.hessian"
+    )
+
+
 class Kernel:
     """A function of a kernel's. Made by `kernel`."""
 
@@ -160,13 +171,10 @@ class Kernel:
         try:
             return program(*arrays)
         except TypeError as error:
-            if _FORWARD_MODE not in str(error):
+            if not is_forward_mode(error):
                 raise
-            raise TypeError(
-                f"{self.__name__}: expected reverse mode, as of jax.grad, jax.vjp and jax.jacrev, "
-                "since gradient kernels go backward, got forward mode, as of jax.jvp, jax.jacfwd "
-                "and jax.hessian; second derivatives are jax.jacrev(jax.jacrev(f))"
-            ) from error
+            second = "; second derivatives are jax.jacrev(jax.jacrev(f))"
+            raise TypeError(forward_mode_text(self.__name__) + second) from error
 
     # ===--- shapes ---===
 

@@ -36,6 +36,12 @@ class ProgramFunction(TextFunction):
     def marshal(self, attributes: Mapping[str, Any], is_exact: bool = True) -> str:
         return self._marshalled
 
+    def missing_gradient(self, is_gradient: bool) -> str:
+        return (
+            f"{self.name}: expected a module to be differentiated once, got the gradient of its "
+            "gradient, which has none; write that part in the host's own functions"
+        )
+
 
 def check_program(text: str) -> None:
     """Raises ValueError with what is wrong with the text of a program."""
