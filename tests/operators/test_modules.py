@@ -99,6 +99,26 @@ def test_steps_of_an_optimizer_are_pytorchs(mode):
         assert_near(actual, loss, 1e-4)
 
 
+class WithHead(ms.nn.Cell):
+    """A network of MindSpore's around a module."""
+
+    def __init__(self, encoder):
+        super().__init__()
+        self.encoder, self.head = encoder, ms.nn.Dense(3, 2)
+
+    def construct(self, x):
+        return self.head(self.encoder(x))
+
+
+def test_amp_of_level_o1_leaves_a_module_as_it_is(mode, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # MindSpore writes the network's new source there
+    network = WithHead(module(nn.Linear(4, 3), (torch.ones(2, 4),)))
+    x = mint.rand((2, 4))
+    expected = network(x).asnumpy()
+    mixed = ms.amp.auto_mixed_precision(network, "O1")
+    assert np.allclose(mixed(x).asnumpy(), expected, atol=1e-2)  # the head is in float16
+
+
 class Tied(nn.Module):
     """An embedding whose weight is that of the last layer, of which one result is returned."""
 

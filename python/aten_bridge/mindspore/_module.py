@@ -8,6 +8,7 @@ from typing import Any
 import mindspore as ms
 from mindspore import nn, ops
 from mindspore.common.generator import default_generator
+from mindspore.rewrite.common import namespace
 
 from aten_bridge.mindspore._gradient import run_source
 from aten_bridge.mindspore._host import HOST
@@ -66,10 +67,6 @@ def _make_run(programs: ModulePrograms) -> Callable:
     return run
 
 
-def _is_tensor(value: Any) -> bool:
-    return isinstance(value, ms.Tensor)
-
-
 class _Flat(nn.Cell):
     """A module whose results are in a tuple.
 
@@ -102,7 +99,7 @@ class Module(nn.Cell):
         self._flat = [_Flat(self)]  # in a list it is no part of this one
 
     def __call__(self, *inputs: Any) -> Any:
-        if fault := input_fault(self.tree_of_inputs, inputs, _is_tensor):
+        if fault := input_fault(self.tree_of_inputs, inputs, self.is_tensor):
             raise TypeError(f"Module: {fault}")
         if ms.get_context("mode") != ms.GRAPH_MODE:
             return super().__call__(*inputs)
@@ -110,6 +107,10 @@ class Module(nn.Cell):
         if flat.training != self.training:
             flat.set_train(self.training)
         return self.unflatten(flat(*inputs))
+
+    @staticmethod
+    def is_tensor(value: Any) -> bool:
+        return isinstance(value, ms.Tensor)
 
     def construct(self, *inputs: Any) -> Any:
         return self.unflatten(self.compute(*inputs))
@@ -125,6 +126,10 @@ class Module(nn.Cell):
         if self.training:
             return self.unflatten_trained(results)
         return self.unflatten_evaluated(results)
+
+
+# amp's level "O1" writes cells anew, with casts between their operators (2.10): here are none.
+namespace._subtree_black_list.append(Module)
 
 
 def make_module(modes: ModuleInModes) -> Module:
