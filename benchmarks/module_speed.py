@@ -241,7 +241,7 @@ def jax_parts(name):
 
 
 def seconds_of(run, count):
-    """Of a call, where the last result is waited for."""
+    """A call's time, where the last result is waited for."""
     begin = time.perf_counter()
     for _ in range(count):
         result = run()

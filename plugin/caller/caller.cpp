@@ -205,7 +205,7 @@ struct Signature {
   std::weak_ptr<Gradient> gradient;
   std::shared_ptr<const Step> step;            // null: the kernel is none of a step's
   std::vector<std::size_t> written;            // inputs in whose memory the first outputs are
-  std::array<BackwardSignature, 2> backwards;  // of a step; the interpreter's lock guards them
+  std::array<BackwardSignature, 2> backwards;  // a step's; the interpreter's lock guards them
   std::vector<Kind> kinds;                     // one for each input
   std::vector<ShapeVector> sizes;              // the inputs', then the outputs'
   std::vector<int> ndims;
@@ -214,7 +214,7 @@ struct Signature {
   std::vector<TypeId> output_types;
   std::vector<std::size_t> workspaces;
   std::atomic<bool> is_short{false};  // the last call took less than to wake another thread
-  bool is_of_step = false;            // of one of its two programs: long, and alone
+  bool is_of_step = false;            // one of its two programs': long, and alone
 
   explicit Signature(const mindspore::PrimitivePtr& primitive) : extra(primitive) {}
   Signature(const Signature&) = delete;

@@ -41,7 +41,7 @@ struct Part {
   enum class Kind : std::uint8_t { kWhole, kForward, kBackward };
 
   Kind kind = Kind::kWhole;
-  // Of a forward program: how many results the host has. Of a backward one: how many of the
+  // In a forward program: how many results the host has. In a backward one: how many of the
   // program's inputs from the host come before the kept values.
   std::size_t count = 0;
   std::size_t kept = 0;              // how many values a backward program finds

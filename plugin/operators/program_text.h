@@ -90,7 +90,7 @@ struct Literal {
 struct Form {
   std::string value;
   DType dtype = DType::kNone;
-  bool is_seed = false;  // of any sizes
+  bool is_seed = false;  // sizes may be any
   std::vector<Expression> sizes;
 };
 

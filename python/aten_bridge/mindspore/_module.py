@@ -128,7 +128,7 @@ class Module(nn.Cell):
         return self.unflatten_evaluated(results)
 
 
-# amp's level "O1" writes cells anew, with casts between their operators (2.10): here are none.
+# amp's level "O1" rewrites cells, with casts between their operators (2.10): it leaves these alone.
 namespace._subtree_black_list.append(Module)
 
 

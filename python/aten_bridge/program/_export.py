@@ -1,7 +1,7 @@
 """Graphs of a module: evaluation, and training as forward and backward.
 
-What is private to PyTorch stands here and in _mends.py: torch._functorch's aot_export_joint_simple,
-which traces a function and its gradient (PyTorch 2.9 to 2.13).
+What is private to PyTorch stands here and in _corrections.py: torch._functorch's
+aot_export_joint_simple, which traces a function and its gradient (PyTorch 2.9 to 2.13).
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ import torch
 from torch import fx, nn
 from torch.export import ExportedProgram
 
-from aten_bridge.program._mends import (
+from aten_bridge.program._corrections import (
     allow_other_strides,
+    correcting_shapes,
     differentiate_copies,
     drop_asserted_dtypes,
     keep_from_gradients,
-    mending_shapes,
     refuse_hidden_writes,
     refusing_own_gradients,
 )
@@ -246,7 +246,7 @@ def _weight(tensor: torch.Tensor, trains: bool = False) -> Weight:
     return Weight(dtype, tensor.numpy(), trains)
 
 
-@mending_shapes()
+@correcting_shapes()
 def _programs(exported: ExportedProgram, saves: bool) -> ModulePrograms:
     """The programs of what torch.export made; where it `saves`, those of a training step do."""
     keep_from_gradients(exported.graph)
@@ -334,7 +334,7 @@ def _programs(exported: ExportedProgram, saves: bool) -> ModulePrograms:
     )
 
 
-@mending_shapes()
+@correcting_shapes()
 def _export(module: nn.Module, example_inputs: Sequence[Any], shapes: Any) -> ModulePrograms:
     """The programs of a module in the mode in which it is."""
     with refusing_own_gradients():

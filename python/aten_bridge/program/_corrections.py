@@ -107,14 +107,14 @@ _LSTM_LAYERS = ("one_layer_lstm", "mkldnn_one_layer_lstm")
 
 
 @contextlib.contextmanager
-def mending_shapes() -> Iterator[None]:
+def correcting_shapes() -> Iterator[None]:
     """Gives the last states of an LSTM their shape: without data they have one dimension more.
 
     PyTorch's decompositions squeeze another dimension than its kernel does.
     """
     from torch._decomp import decompositions
 
-    def mended(own: Callable[..., Any]) -> Callable[..., Any]:
+    def corrected(own: Callable[..., Any]) -> Callable[..., Any]:
         def run_layer(inp: Any, hidden: Sequence[Any], *args: Any, **keywords: Any) -> Any:
             out, states = own(inp, hidden, *args, **keywords)
             return out, tuple(
@@ -125,7 +125,7 @@ def mending_shapes() -> Iterator[None]:
 
     owns = {name: getattr(decompositions, name) for name in _LSTM_LAYERS}
     for name, own in owns.items():
-        setattr(decompositions, name, mended(own))
+        setattr(decompositions, name, corrected(own))
     try:
         yield
     finally:
