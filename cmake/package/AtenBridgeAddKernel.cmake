@@ -187,12 +187,23 @@ endfunction()
 
 # Libraries with the same arguments for each of PYTORCH_VERSIONS.
 function(_aten_bridge_add_kernel_for_each target versions arguments)
-  find_path(modules aten_bridge/_command.py NO_CACHE NO_DEFAULT_PATH NO_CMAKE_FIND_ROOT_PATH REQUIRED
+  list(REMOVE_DUPLICATES versions)
+  foreach(version IN LISTS versions)
+    if(NOT version MATCHES "^[1-9][0-9]*\\.[0-9]+$")
+      message(FATAL_ERROR "aten_bridge_add_kernel(${target}): expected minor versions of PyTorch in "
+        "PYTORCH_VERSIONS, such as 2.9 2.11, got ${version}.")
+    endif()
+  endforeach()
+  # One of an earlier configuration without versions would be opened in their place.
+  file(REMOVE ${CMAKE_CURRENT_BINARY_DIR}/${target}.so)
+  list(JOIN versions ", " wanted)
+  message(STATUS "aten_bridge_add_kernel(${target}): looking for PyTorch ${wanted}")
+  find_path(_aten_bridge_modules aten_bridge/_command.py NO_CACHE NO_DEFAULT_PATH NO_CMAKE_FIND_ROOT_PATH REQUIRED
     PATHS ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/../../.. ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/../../python
       ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/../../aten_bridge/python)
   aten_bridge_find_python(python)
   execute_process(
-    COMMAND ${CMAKE_COMMAND} -E env --modify PYTHONPATH=path_list_prepend:${modules}
+    COMMAND ${CMAKE_COMMAND} -E env --modify PYTHONPATH=path_list_prepend:${_aten_bridge_modules}
       ${python} -m aten_bridge fetch-pytorch ${versions}
     OUTPUT_VARIABLE folders ERROR_VARIABLE said RESULT_VARIABLE failed
     OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_STRIP_TRAILING_WHITESPACE)
@@ -206,7 +217,7 @@ function(_aten_bridge_add_kernel_for_each target versions arguments)
   set(targets)
   foreach(version folder IN ZIP_LISTS versions folders)
     set(_aten_bridge_libtorch Libtorch_${version})
-    _aten_bridge_find_libtorch(${folder})
+    _aten_bridge_find_libtorch(${folder} ${version})
     aten_bridge_add_kernel(${target}.torch${version} ${arguments})
     list(APPEND targets ${target}.torch${version})
   endforeach()
@@ -215,7 +226,7 @@ function(_aten_bridge_add_kernel_for_each target versions arguments)
 endfunction()
 
 # The targets ${_aten_bridge_libtorch}::cpu and others of the PyTorch in that folder.
-function(_aten_bridge_find_libtorch Torch_ROOT)
+function(_aten_bridge_find_libtorch Torch_ROOT version)
   set(Libtorch_TARGETS ${_aten_bridge_libtorch})
   foreach(name ROOT_DIR INCLUDE_DIR c10_LIBRARY torch_cpu_LIBRARY c10_cuda_LIBRARY torch_cuda_LIBRARY
       cudart_LIBRARY VERSION)
@@ -223,8 +234,8 @@ function(_aten_bridge_find_libtorch Torch_ROOT)
   endforeach()
   set(Libtorch_FIND_QUIETLY ON)
   include(${CMAKE_CURRENT_FUNCTION_LIST_DIR}/FindLibtorch.cmake)
-  if(NOT Libtorch_FOUND)
-    message(FATAL_ERROR "${Torch_ROOT}: expected a PyTorch, got a folder without headers or "
+  if(NOT Libtorch_FOUND OR NOT Libtorch_VERSION MATCHES "^${version}\\.")
+    message(FATAL_ERROR "${Torch_ROOT}: expected PyTorch ${version}, got a folder without headers or "
       "libraries; remove it, and configure again.")
   endif()
 endfunction()

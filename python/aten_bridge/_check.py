@@ -58,7 +58,7 @@ def check(path: str) -> Report:
             lines += opened.lines
             is_usable = opened.is_usable
         else:
-            lines += [other, *_floors(other), "  not opened"]
+            lines += [other, *_floors_of_another(other), "  not opened"]
     return Report(lines, is_usable)
 
 
@@ -83,6 +83,13 @@ def _floors(path: str) -> list[str]:
     """The oldest system that the library works on: a tag of manylinux stands for these."""
     floors = [f"{name} {version}" for name, version in newest_versions(path).items()]
     return [f"  needs {series(floors, 'and')}, or newer"] if floors else []
+
+
+def _floors_of_another(path: str) -> list[str]:
+    try:
+        return _floors(path)
+    except OSError as error:  # it does not keep this one from being used
+        return [f"  cannot be opened: {error}".replace(f"{path}: ", "")]
 
 
 class _Opened(NamedTuple):

@@ -99,7 +99,7 @@ def newest_versions(path: str) -> dict[str, str]:
         versions = _elf.needed_versions(file)
     newest: dict[str, tuple[int, ...]] = {}
     for version in versions:
-        if found := re.fullmatch(r"(GLIBC|GLIBCXX|CXXABI)_([\d.]+)", version):
+        if found := re.fullmatch(r"(GLIBC|GLIBCXX|CXXABI)_(\d+(?:\.\d+)*)", version):
             numbers = tuple(map(int, found[2].split(".")))
             newest[found[1]] = max(newest.get(found[1], ()), numbers)
     names = {"GLIBC": "glibc", "GLIBCXX": "GLIBCXX", "CXXABI": "CXXABI"}

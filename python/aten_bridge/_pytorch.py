@@ -106,9 +106,11 @@ def library_file(path: str) -> str:
     """
     if os.path.exists(path) and not os.path.isdir(path):
         return path
+    if os.path.isfile(f"{path}.so"):
+        return f"{path}.so"
     files = library_files(path)
     if not files:
-        return f"{path}.so" if os.path.isfile(f"{path}.so") else path
+        return path
     here = pytorch()
     if here is not None and here.version in files:
         return files[here.version]

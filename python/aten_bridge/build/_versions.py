@@ -28,6 +28,8 @@ from aten_bridge.build._tools import progress
 
 # FindLibtorch.cmake knows a folder by it; written last.
 MARK = "build_only"
+_HEADER = "include/ATen/core/Tensor.h"
+_KEPT = re.compile(r"torch/(include/.*[^/]|version\.py|lib/lib(c10|torch_cpu)\.so)")
 
 
 def versions(name: str, wanted: str | Iterable[str]) -> list[str]:
@@ -70,11 +72,26 @@ def find(version: str) -> str:
         return here
     kept = private_in(private(cache_dir()), "pytorch")
     folder = kept / version
-    if not (folder / MARK).is_file():
-        with locked(kept / f"{version}.lock"):
-            if not (folder / MARK).is_file():
-                _download(version, folder)
+    try:
+        if not _is_whole(folder, version):
+            with locked(kept / f"{version}.lock"):
+                if not _is_whole(folder, version):
+                    _download(version, folder)
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise FileNotFoundError(
+            f"PyTorch {version}: expected a folder to keep 50 MB in, and room for a wheel while it "
+            f"is downloaded, got the error: {error}; ATEN_BRIDGE_CACHE_DIR names another folder"
+        ) from error
     return str(folder)
+
+
+def _is_whole(folder: Path, version: str) -> bool:
+    """Whether nothing of it is missing, as cleaners of caches leave folders."""
+    library = folder / "lib/libtorch_cpu.so"
+    files = (folder / MARK, folder / _HEADER, folder / "lib/libc10.so", library)
+    return all(file.is_file() for file in files) and version_beside(str(library)) == version
 
 
 def _download(version: str, folder: Path) -> None:
@@ -83,6 +100,8 @@ def _download(version: str, folder: Path) -> None:
             f"PyTorch {version}: expected pip, which downloads it, got none in this environment; "
             "python -m ensurepip"
         )
+    for left in folder.parent.glob(f"{version}.*/"):  # of a download that was ended
+        shutil.rmtree(left, ignore_errors=True)
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f"{version}.") as name:
         below = Path(name)
         command = [
@@ -94,7 +113,12 @@ def _download(version: str, folder: Path) -> None:
         environment = {**os.environ, "TMPDIR": name}
         with progress(lambda: f"downloading PyTorch {version}, {_megabytes(below)} MB"):
             done = subprocess.run(
-                command, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True
+                command,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                errors="replace",
             )
         wheels = list(below.glob("*.whl"))
         if done.returncode != 0 or len(wheels) != 1:
@@ -102,9 +126,14 @@ def _download(version: str, folder: Path) -> None:
         size = _megabytes(below)
         made = below / "made"
         _extract(wheels[0], made)
+        (made / MARK).write_text("Headers, and names to link. Nothing here can be loaded.\n")
+        if not _is_whole(made, version):
+            raise FileNotFoundError(
+                f"PyTorch {version}: expected {wheels[0].name} to have headers, libc10.so, "
+                "libtorch_cpu.so and its version, got one that lacks some"
+            )
         shutil.rmtree(folder, ignore_errors=True)  # what an interrupted one left
         made.rename(folder)
-    (folder / MARK).write_text("Headers, and names to link. Nothing here can be loaded.\n")
     print(
         f"aten_bridge: PyTorch {version}: downloaded {size} MB, kept {_megabytes(folder)} MB of "
         f"headers and names in {folder}",
@@ -115,13 +144,14 @@ def _download(version: str, folder: Path) -> None:
 def _no_wheel(version: str, said: str) -> str:
     python = f"Python {sys.version_info[0]}.{sys.version_info[1]}"
     available = re.search(r"from versions: (.*)\)", said)
-    if available is None:
-        last = (said.strip().splitlines() or ["nothing was said"])[-1]
-        return f"PyTorch {version}: expected a wheel from pip, got the error: {last}"
-    minors = dict.fromkeys(re.findall(r"\b(\d+\.\d+)\.\d+", available[1]))
+    minors = dict.fromkeys(re.findall(r"\b(\d+\.\d+)\.\d+", available[1] if available else ""))
+    if not minors:  # no network, or an index without PyTorch
+        lines = said.strip().splitlines() or ["nothing was said"]
+        first = next((one for one in lines if one.startswith(("WARNING: ", "ERROR: "))), lines[-1])
+        return f"PyTorch {version}: expected a wheel from pip's package index, got none; {first}"
     return (
-        f"PyTorch {version}: expected a wheel for {python}, got those of "
-        f"{', '.join(minors) or 'no version'}; leave it out, or build with another Python"
+        f"PyTorch {version}: expected a wheel for {python}, got those of {', '.join(minors)}; "
+        "leave it out, or build with another Python"
     )
 
 
@@ -138,12 +168,14 @@ def _megabytes(folder: Path) -> int:
 def _extract(wheel: Path, folder: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         for name in archive.namelist():
-            if re.match(r"torch/(include/.*[^/]|version\.py|lib/lib(c10|torch_cpu)\.so)$", name):
+            if ".." not in name.split("/") and _KEPT.fullmatch(name):
                 target = folder / name.removeprefix("torch/")
                 target.parent.mkdir(parents=True, exist_ok=True)
                 with archive.open(name) as source, target.open("wb") as file:
                     shutil.copyfileobj(source, file, 2**20)
     library = folder / "lib/libtorch_cpu.so"
+    if not library.is_file():
+        return
     names = folder / "lib/names"
     keep_names(library, names)
     names.rename(library)

@@ -21,6 +21,7 @@ from setuptools import Extension
 from setuptools.command.bdist_wheel import bdist_wheel
 from setuptools.command.build_ext import build_ext
 
+from aten_bridge._pytorch import library_files
 from aten_bridge.build import BuildError, StrPath, made_for, request
 from aten_bridge.build._versions import requirement
 from aten_bridge.build._versions import versions as as_versions
@@ -58,6 +59,13 @@ class KernelLibrary(Extension):
         return [path.with_name(f"{path.stem}.torch{one}.so") for one in self.versions] or [path]
 
 
+def _remove_others(path: Path, kept: Iterable[Path]) -> None:
+    """Removes what an earlier build left, and would be opened, or be part of a wheel."""
+    others = {str(path), *library_files(str(path)).values()} - set(map(str, kept))
+    for other in others:
+        Path(other).unlink(missing_ok=True)
+
+
 class _BuildLibraries(build_ext):
     def get_ext_filename(self, fullname: str) -> str:
         # Asked with and without the package's name, as setuptools likes.
@@ -85,6 +93,7 @@ class _BuildLibraries(build_ext):
             files = list(made) or [build.find() or build.make(verbose)]
         except (BuildError, FileNotFoundError) as error:
             raise SystemExit(f"aten_bridge: {error}") from None
+        _remove_others(path, ext.names(path))
         for file, target in zip(files, ext.names(path), strict=True):
             shutil.copy2(file, target)
 
@@ -94,7 +103,10 @@ class _BuildLibraries(build_ext):
         build_py = self.get_finalized_command("build_py")
         for ext in libraries:
             folder = Path(build_py.get_package_dir(ext.name.rpartition(".")[0]))
-            for file in ext.names(Path(self.build_lib) / f"{ext.name.replace('.', '/')}.so"):
+            files = list(ext.names(Path(self.build_lib) / f"{ext.name.replace('.', '/')}.so"))
+            path = folder / f"{ext.name.rpartition('.')[2]}.so"
+            _remove_others(path, [folder / file.name for file in files])
+            for file in files:
                 shutil.copy2(file, folder / file.name)
         self.extensions = [ext for ext in self.extensions if ext not in libraries]
         super().copy_extensions_to_source()
