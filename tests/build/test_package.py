@@ -150,8 +150,10 @@ def test_missing_pytorch_is_a_sentence(tmp_path):
 
 def test_what_several_versions_of_pytorch_cannot_be(tmp_path):
     for arguments, fault in {
-        "PYTORCH_VERSIONS 2.11 2.11.0": "fetch-pytorch: expected minor versions of PyTorch, such "
-        "as \"2.11\", got '2.11.0'",
+        "PYTORCH_VERSIONS 2.11 2.11.0": "expected minor versions of PyTorch in PYTORCH_VERSIONS, "
+        "such as 2.9 2.11, got 2.11.0.",
+        "PYTORCH_VERSIONS --help": "expected minor versions of PyTorch in PYTORCH_VERSIONS, such "
+        "as 2.9 2.11, got --help.",
         "DEVICE CUDA PYTORCH_VERSIONS 2.11": "PYTORCH_VERSIONS is for kernels on the CPU; build "
         "kernels for CUDA in an environment with each PyTorch.",
     }.items():
