@@ -549,6 +549,9 @@ ProgramText parse_program(std::string_view text) {
   if (number == 0) {
     raise(Status::kAttribute, {"AtenProgram: expected a program, got an empty text"});
   }
+  if (program.outputs.empty()) {
+    raise(Status::kAttribute, {"AtenProgram: expected a program with outputs, got none"});
+  }
   return program;
 }
 

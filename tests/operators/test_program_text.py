@@ -194,3 +194,9 @@ def test_results_of_other_sizes_than_the_program_says_are_refused():
         "AtenProgram: %sum: expected float64 [1] as PyTorch said when the module was exported, got "
         "float64 [1, 1]"
     ) in str(error.value)
+
+
+def test_a_program_without_outputs_is_refused():
+    with pytest.raises(ValueError, match="AtenProgram: ") as error:
+        kernel_of("aten_bridge program 1\ninput %x float32 [2]\n")
+    assert str(error.value) == "AtenProgram: expected a program with outputs, got none"
