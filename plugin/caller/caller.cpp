@@ -915,10 +915,13 @@ class Caller {
  private:
   static constexpr std::size_t kMaxSignatures = 1024;
 
-  /// Whether inputs that a step changes are there themselves, and not as copies.
+  /// Whether inputs that a step changes are there themselves, and neither copies nor views, which
+  /// MindSpore's own assign refuses (2.10).
   static bool can_write(const Signature& signature, const Inputs& inputs) {
-    return std::all_of(signature.written.begin(), signature.written.end(),
-                       [&](std::size_t input) { return inputs.tensors[input]->is_contiguous(); });
+    return std::all_of(signature.written.begin(), signature.written.end(), [&](std::size_t input) {
+      return inputs.tensors[input]->is_contiguous() &&
+             inputs.tensors[input]->storage_info() == nullptr;
+    });
   }
 
   std::shared_ptr<Signature> make_signature(const py::sequence& arguments,

@@ -48,29 +48,33 @@ class KeptGenerator {
   at::Tensor kept_;
 };
 
-/// The generator's state in those calls of one run that draw numbers.
+/// Only one program at a time has PyTorch's own generator.
+inline std::mutex& generator_mutex() {
+  static auto* const mutex = new std::mutex;  // never destroyed: threads may outlive it
+  return *mutex;
+}
+
+/// The random numbers of one run, which follow from a seed.
 class RandomState {
  public:
-  explicit RandomState(std::uint64_t seed) : seed_(seed) {}
+  explicit RandomState(std::uint64_t seed)
+      : generator_(at::make_generator<at::CPUGeneratorImpl>(seed)) {}
 
-  /// Makes a call with it.
+  const at::Generator& generator() const { return generator_; }
+
+  /// Makes a call that takes its numbers from PyTorch's own generator. What another thread draws
+  /// from that meanwhile are numbers of this run, which then has others.
   template <typename Call>
-  void use(Call call) {
-    static auto* const mutex = new std::mutex;  // never destroyed: threads may outlive it
-    const std::lock_guard<std::mutex> lock(*mutex);
-    KeptGenerator generator;
-    if (state_.defined()) {
-      generator.set_state(state_);
-    } else {
-      generator.set_seed(seed_);
-    }
+  void lend(Call call) {
+    const std::lock_guard<std::mutex> lock(generator_mutex());
+    KeptGenerator own;
+    own.set_state(generator_.get_state());
     call();
-    state_ = generator.state();
+    generator_.set_state(own.state());
   }
 
  private:
-  std::uint64_t seed_;
-  at::Tensor state_;
+  at::Generator generator_;
 };
 
 }  // namespace aten_bridge::operators

@@ -4,7 +4,6 @@
 
 #include "program.h"
 
-#include "generator.h"
 #include "operator_schema.h"
 
 #include <ATen/ScalarOps.h>
@@ -118,6 +117,23 @@ bool fits(const at::Tensor& tensor, const Form& form, const std::vector<int64_t>
                     [&](int64_t size, const Expression& expected) {
                       return size == as_int(expected.evaluate(symbols));
                     });
+}
+
+/// What aten::native_dropout of the CPU does, which takes no generator (PyTorch 2.11). False where
+/// it draws nothing.
+bool drop_out(std::vector<c10::IValue>& stack, const at::Generator& generator) {
+  const at::Tensor input = stack.at(0).toTensor();
+  const double kept = 1 - stack.at(1).toDouble();
+  if (input.numel() == 0 || !(stack.at(2).isNone() || stack.at(2).toBool())) {
+    return false;
+  }
+  at::Tensor mask = at::empty(input.sizes(), input.options().dtype(at::kBool));
+  mask.bernoulli_(kept, generator);
+  at::Tensor result = input.mul(mask).mul_(kept == 0 ? 0. : 1 / kept);
+  stack.clear();
+  stack.emplace_back(std::move(result));
+  stack.emplace_back(std::move(mask));
+  return true;
 }
 
 /// A number as the dispatcher takes it.
@@ -274,8 +290,9 @@ class Program::Builder {
   }
 
   void add_node(const Call& call) {
-    Node node{find_operator(call), call.line, {}, call.unpacks, false, {}, {}};
+    Node node{find_operator(call), call.line, {}, call.unpacks, false, false, -1, {}, {}};
     node.is_random = node.handle.hasTag(at::Tag::nondeterministic_seeded);
+    node.is_dropout = call.operator_name == "aten::native_dropout";
     const c10::FunctionSchema& schema = node.handle.schema();
     if (call.arguments.size() + call.keywords.size() > schema.arguments().size()) {
       raise_in_line(call.line, join({"expected at most ", schema.arguments().size(),
@@ -289,6 +306,9 @@ class Program::Builder {
         raise_in_line(call.line,
                       join({"expected an operator that writes nothing, got ", call.operator_name,
                             ", which writes '", argument.name(), "'"}));
+      }
+      if (argument.real_type()->str() == "Generator?") {
+        node.generator = static_cast<int>(i);
       }
       const Literal* literal = i < call.arguments.size() ? &call.arguments[i] : nullptr;
       for (const auto& [name, value] : call.keywords) {
@@ -632,11 +652,22 @@ c10::IValue Program::make(const Source& source, std::vector<c10::IValue>& values
 }
 
 void Program::run(const Node& node, std::vector<c10::IValue>& values,
-                  const std::vector<int64_t>& symbols, std::vector<c10::IValue>& stack) const {
+                  const std::vector<int64_t>& symbols, std::vector<c10::IValue>& stack,
+                  RandomState* random) const {
   for (const Source& source : node.arguments) {
     stack.push_back(make(source, values, symbols));
   }
-  node.handle.callBoxed(&stack);
+  if (!node.is_random) {
+    node.handle.callBoxed(&stack);
+  } else if (random == nullptr) {
+    const std::lock_guard<std::mutex> lock(generator_mutex());
+    node.handle.callBoxed(&stack);
+  } else if (node.generator >= 0) {
+    stack[static_cast<std::size_t>(node.generator)] = random->generator();
+    node.handle.callBoxed(&stack);
+  } else if (!node.is_dropout || !drop_out(stack, random->generator())) {
+    random->lend([&] { node.handle.callBoxed(&stack); });
+  }
   if (node.unpacks) {
     const c10::List<at::Tensor> list = stack.at(0).toTensorList();
     if (list.size() != node.results.size()) {
@@ -670,11 +701,7 @@ std::vector<at::Tensor> Program::operator()(at::TensorList inputs) const {
   }
   for (const Node& node : nodes_) {
     try {
-      if (node.is_random && random.has_value()) {
-        random->use([&] { run(node, values, symbols, stack); });
-      } else {
-        run(node, values, symbols, stack);
-      }
+      run(node, values, symbols, stack, random.has_value() ? &*random : nullptr);
     } catch (c10::Error& error) {
       error.add_context(join({"in line ", node.line, " of the program, ",
                               c10::toString(node.handle.operator_name())}));

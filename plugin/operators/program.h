@@ -5,6 +5,7 @@
 #ifndef ATEN_BRIDGE_OPERATORS_PROGRAM_H_
 #define ATEN_BRIDGE_OPERATORS_PROGRAM_H_
 
+#include "generator.h"
 #include "program_text.h"
 
 #include <ATen/core/dispatch/Dispatcher.h>
@@ -66,6 +67,8 @@ class Program {
     std::vector<Source> arguments;
     bool unpacks = false;
     bool is_random = false;
+    bool is_dropout = false;
+    int generator = -1;               // the argument's number
     std::vector<int64_t> results;     // values; -1: nobody reads it
     std::vector<std::size_t> unread;  // values that end with the call
   };
@@ -76,7 +79,7 @@ class Program {
   c10::IValue make(const Source& source, std::vector<c10::IValue>& values,
                    const std::vector<int64_t>& symbols) const;
   void run(const Node& node, std::vector<c10::IValue>& values, const std::vector<int64_t>& symbols,
-           std::vector<c10::IValue>& stack) const;
+           std::vector<c10::IValue>& stack, RandomState* random) const;
 
   std::vector<Symbol> symbols_;
   std::vector<Guard> guards_;

@@ -127,6 +127,9 @@ def test_a_key_that_is_none_is_refused():
     with pytest.raises(TypeError) as error:
         apply(variables, jnp.ones(2), train=True, rng=jax.random.split(jax.random.key(7)))
     assert str(error.value) == "apply: rng: expected one key of jax.random, got key<fry> [2]"
+    with pytest.raises(TypeError) as error:
+        apply(variables, jnp.ones(2), train=True, rng=7)
+    assert str(error.value) == "apply: rng: expected one key of jax.random, got 7"
 
 
 def test_wrong_inputs_are_an_error_in_words(made):

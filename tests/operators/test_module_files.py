@@ -161,6 +161,17 @@ def test_all_dtypes_and_names_are_kept(mode, tmp_path):
         assert str(rest[3]) == "(inf, -inf, None, True, 2)"
 
 
+def test_a_weight_with_a_name_of_the_file_is_refused(tmp_path):
+    network = nn.Module()
+    network.register_parameter("__metadata__", nn.Parameter(torch.ones(2)))
+    network.forward = lambda x: x * network.__metadata__
+    with pytest.raises(NotExportable) as error:
+        save(network, tmp_path / "file", (torch.ones(2),))
+    assert str(error.value) == (
+        "expected a weight with another name, got '__metadata__', which is ours"
+    )
+
+
 def test_a_dtype_that_safetensors_does_not_have_is_refused(tmp_path):
     class Turns(nn.Module):
         def __init__(self):
@@ -316,6 +327,11 @@ FAULTS = [
     (
         FORMS,
         header(in_metadata("training.forward", lambda text: text.replace("[8, 3, 3]", "[8, 3]"))),
+    ),
+    (FORMS, header(in_metadata("training.forward", lambda text: text + "seed %s int64\n"))),
+    (
+        "whose metadata is damaged (expected each key once, got ['logits', 'logits'])",
+        training(results=["dict", [["logits", ["tensor"]], ["logits", ["tensor"]]]]),
     ),
     (PROGRAM, header(in_metadata("evaluation", lambda text: text.replace(" 1\n", " 2\n", 1)))),
 ]

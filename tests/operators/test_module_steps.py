@@ -7,6 +7,7 @@ Once more it runs in a process in which MindSpore runs each operator at once.
 import copy
 import gc
 import os
+import pathlib
 import subprocess
 import sys
 import threading
@@ -359,3 +360,21 @@ def test_outputs_that_nobody_wants_are_not_computed():
     with pytest.raises(ValueError, match="AtenProgram") as error:
         program_kernel(HOST, TEXT, part="backward 1 0 2")
     assert str(error.value) == "AtenProgram: expected one of 2 outputs, got output 2"
+
+
+@pytest.mark.full
+def test_large_steps_keep_no_memory():
+    """What is kept for a gradient goes back to the system, and not to a heap that only grows."""
+    network = nn.Sequential(nn.Linear(512, 512), nn.GELU(), nn.Linear(512, 512))
+    cell = module(network, (torch.ones(4096, 512),))
+    step = ms.grad(lambda x: cell(x).sum())
+    x = mint.ones((4096, 512))
+
+    def megabytes_after(count):
+        for _ in range(count):
+            step(x).asnumpy()
+        pages = int(pathlib.Path("/proc/self/statm").read_text().split()[1])
+        return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
+
+    first = megabytes_after(40)
+    assert megabytes_after(120) - first < 200

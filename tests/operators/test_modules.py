@@ -1,6 +1,7 @@
 """Whole PyTorch modules as cells: values, gradients and steps as PyTorch has them."""
 
 import copy
+import threading
 
 import mindspore as ms
 import numpy as np
@@ -172,6 +173,29 @@ def test_random_numbers_come_from_mindspores_seed(mode):
     assert [np.array_equal(draw(), known) for known in (first, second)] == [True, True]
     torch.manual_seed(8)
     assert torch.equal(torch.rand(3), rest)  # PyTorch's generator stays as it is
+
+
+def test_a_seeds_dropout_is_no_other_threads_affair(mode):
+    cell = module(nn.Dropout(0.5).train(), (torch.ones(20000),))
+    x = mint.ones(20000)
+    drawn, is_over = [], threading.Event()
+
+    def draw():
+        while not is_over.is_set():
+            drawn.append(float(torch.rand((), dtype=torch.float64)))
+
+    def masks():
+        ms.manual_seed(7)
+        return [cell(x).asnumpy() for _ in range(20)]
+
+    alone = masks()
+    thread = threading.Thread(target=draw)
+    thread.start()
+    beside = masks()
+    is_over.set()
+    thread.join()
+    assert np.array_equal(beside, alone)
+    assert len(set(drawn)) == len(drawn)  # it has no number twice
 
 
 def test_dropout_has_one_mask_forward_and_backward(mode):

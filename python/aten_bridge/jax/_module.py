@@ -30,7 +30,9 @@ def _tuple_of(kernel: Kernel) -> Callable[..., tuple[jax.Array, ...]]:
     return lambda *arrays: (kernel(*arrays),)
 
 
-def _step(programs: ModulePrograms, is_random: bool) -> Callable[..., tuple[jax.Array, ...]]:
+def _step(
+    programs: ModulePrograms, is_random: bool, input_count: int
+) -> Callable[..., tuple[jax.Array, ...]]:
     """The forward program, whose gradient the backward one computes.
 
     `is_random`: equal calls do not have equal results.
@@ -49,14 +51,14 @@ def _step(programs: ModulePrograms, is_random: bool) -> Callable[..., tuple[jax.
     def record(*arrays: jax.Array) -> Any:
         results = forward(*arrays)
         kept = [results[i] for i in training.outputs]
-        return results[:count], ([arrays[i] for i in training.inputs], kept, arrays)
+        return results[:count], ([arrays[i] for i in training.inputs], kept)
 
     def differentiate(residuals: Any, douts: Sequence[jax.Array]) -> tuple[Any, ...]:
-        inputs, kept, arrays = residuals
+        inputs, kept = residuals
         # PyTorch's gradients of complex numbers are the conjugates of JAX's.
         given = (conjugate(douts[i]) for i in training.tangents)
         found = map(conjugate, backward(*inputs, *kept, *given))
-        gradients: list[Any] = [None] * len(arrays)  # integers and frozen weights have zeros
+        gradients: list[Any] = [None] * input_count  # integers and frozen weights have zeros
         for gradient, i in zip(found, training.gradients, strict=True):
             gradients[i] = gradient
         return tuple(gradients)
@@ -87,6 +89,8 @@ def _checked(
 
 def _seed(rng: Any) -> jax.Array:
     """The numbers of a key, the lowest first: jax.random.key(7) begins as torch.manual_seed(7)."""
+    if not isinstance(rng, (jax.Array, np.ndarray)):
+        raise TypeError(f"apply: rng: expected one key of jax.random, got {rng!r}")
     is_key = jnp.issubdtype(rng.dtype, jax.dtypes.prng_key)
     data = jax.random.key_data(rng) if is_key else rng
     if data.ndim != 1 or data.dtype != jnp.uint32:
@@ -113,8 +117,8 @@ def make_module(
     def step_of(trains: bool, has_seed: bool) -> Callable[..., tuple[jax.Array, ...]]:
         programs = made[trains][0]
         if has_seed:
-            return _step(programs.seeded("int32"), is_random=False)
-        return _step(programs, programs.is_random)
+            return _step(programs.seeded("int32"), False, programs.input_count + 1)
+        return _step(programs, programs.is_random, programs.input_count)
 
     for trains in made:
         step_of(trains, False)  # what is wrong with a program is an error here

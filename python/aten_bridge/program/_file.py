@@ -117,6 +117,9 @@ def _expect(is_right: bool, fault: str = "whose header is damaged") -> None:
 def write_module(modes: ModuleInModes, path: Path) -> None:
     """Raises NotExportable."""
     tensors = {**modes.training.parameters, **modes.training.buffers}
+    for name in tensors:
+        if name == "__metadata__" or name.startswith(f"{_KEY}."):
+            raise NotExportable(f"expected a weight with another name, got {name!r}, which is ours")
     constants: dict[tuple[str, tuple[int, ...], bytes], str] = {}
     metadata = {_KEY: _VERSION, "format": "pt"}  # PyTorch's weights, for those who read them alone
     described: dict[str, Any] = {
@@ -235,13 +238,14 @@ def _forms(text: str, kind: str) -> list[str]:
 
 def _check(programs: ModulePrograms) -> None:
     """Whether the programs are those of the weights, of the trees, and of one another."""
+    fault = "whose programs have other inputs and outputs than the module"
     for text in (programs.evaluation, *(programs.training or ())[:2]):
+        _expect("\nseed " not in text, fault)
         try:
             check_program(text)
         except (ValueError, TypeError) as error:
             raise _Fault(f"with a program that is refused ({error})") from None
     inputs, outputs = _forms(programs.evaluation, "input"), _forms(programs.evaluation, "output")
-    fault = "whose programs have other inputs and outputs than the module"
     _expect(len(inputs) == programs.input_count, fault)
     _expect(len(outputs) == programs.result_count, fault)
     places = list(programs.buffers)
@@ -263,7 +267,8 @@ def _check(programs: ModulePrograms) -> None:
     wanted = [inputs[i] for i in training.inputs] + [forward[i] for i in training.outputs]
     _expect(given[: len(wanted)] == wanted, fault)
     _expect(len(given) == len(wanted) + len(training.tangents), fault)
-    _expect(len(set(training.gradients)) == len(results) == len(training.gradients), fault)
+    _expect(training.gradients == sorted(set(training.gradients)), fault)
+    _expect(len(results) == len(training.gradients), fault)
     for place, form in zip(training.gradients, results, strict=True):
         is_weight = place < len(programs.parameters)
         _expect(form == inputs[place] or not is_weight, fault)

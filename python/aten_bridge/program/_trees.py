@@ -84,13 +84,16 @@ def check_tree(tree: Any, depth: int = 0) -> None:
         case ["sequence", list(trees)]:
             below = trees
         case ["dict", list(entries)]:
-            below = []
+            below, keys = [], []
             for entry in entries:
                 match entry:
                     case [key, tree] if type(key) in (str, int):
                         below.append(tree)
+                        keys.append(key)
                     case _:
                         raise ValueError("expected a key and a tree, got another")
+            if len(set(keys)) != len(keys):
+                raise ValueError(f"expected each key once, got {keys}")
         case _:
             raise ValueError("expected a tree, got another")
     if depth == _MOST_DEPTH:
