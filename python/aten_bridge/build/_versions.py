@@ -100,7 +100,7 @@ def _download(version: str, folder: Path) -> None:
             f"PyTorch {version}: expected pip, which downloads it, got none in this environment; "
             "python -m ensurepip"
         )
-    for left in folder.parent.glob(f"{version}.*/"):  # of a download that was ended
+    for left in folder.parent.glob(f"{version}.*/"):  # a download was ended
         shutil.rmtree(left, ignore_errors=True)
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f"{version}.") as name:
         below = Path(name)
