@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+import importlib
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import mindspore as ms
 from mindspore import nn, ops
 from mindspore.common.generator import default_generator
-from mindspore.rewrite.common import namespace
 
 from aten_bridge.mindspore._gradient import run_source
 from aten_bridge.mindspore._host import HOST
@@ -129,7 +130,8 @@ class Module(nn.Cell):
 
 
 # amp's level "O1" rewrites cells, with casts between their operators (2.10): it leaves these alone.
-namespace._subtree_black_list.append(Module)
+with contextlib.suppress(ImportError, AttributeError):  # another version may have no such list
+    importlib.import_module("mindspore.rewrite.common.namespace")._subtree_black_list.append(Module)
 
 
 def make_module(modes: ModuleInModes) -> Module:

@@ -123,7 +123,11 @@ def correcting_shapes() -> Iterator[None]:
 
         return run_layer
 
-    owns = {name: getattr(decompositions, name) for name in _LSTM_LAYERS}
+    owns = {
+        name: getattr(decompositions, name)
+        for name in _LSTM_LAYERS
+        if hasattr(decompositions, name)  # another version may have others, or need none
+    }
     for name, own in owns.items():
         setattr(decompositions, name, corrected(own))
     try:
