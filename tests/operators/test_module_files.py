@@ -268,7 +268,7 @@ def in_module(change):
 
 
 HOSTILE_KEY = "x: __import__('os').abort()}\n#\"'"
-NOT_SAFETENSORS = "that is none of safetensors, or is cut off"
+NOT_SAFETENSORS = "that is not in the format of safetensors, or is cut off"
 HEADER = "whose header is damaged"
 TREE = "whose metadata is damaged (expected a tree, got another)"
 FORMS = "whose programs have other inputs and outputs than the module"

@@ -86,7 +86,7 @@ def read_tensors(data: bytes) -> tuple[dict[str, Weight], dict[str, str]]:
     """The tensors, on the memory of `data`, and the metadata. Raises _Fault."""
     length = int.from_bytes(data[:8], "little")
     if len(data) < 8 or length > min(_MOST_HEADER, len(data) - 8):
-        raise _Fault("that is none of safetensors, or is cut off")
+        raise _Fault("that is not in the format of safetensors, or is cut off")
     try:
         header = json.loads(data[8 : 8 + length])
         metadata = header.pop("__metadata__", {})
