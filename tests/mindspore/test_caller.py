@@ -30,16 +30,6 @@ pytestmark = pytest.mark.usefixtures("pynative")
 needs_caller = pytest.mark.skipif(not IS_ON, reason="it is turned off")
 
 
-@pytest.fixture
-def pynative(cpu):
-    before = ms.get_context("mode")
-    ms.set_context(mode=ms.PYNATIVE_MODE)
-    if IS_BLOCKING:
-        ms.runtime.launch_blocking()
-    yield
-    ms.set_context(mode=before)
-
-
 def leaky_relu(**options):
     return kernel(f"{GRADIENTS}:LeakyRelu", negative_slope=0.5, **options)
 

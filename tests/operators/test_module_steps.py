@@ -26,20 +26,11 @@ from aten_bridge.mindspore._host import HOST
 from aten_bridge.program._kernel import program_kernel
 
 IS_BLOCKING = os.environ.get("ATEN_BRIDGE_TEST_BLOCKING") == "1"
+pytestmark = pytest.mark.usefixtures("pynative")
 NO_GRADIENT = (
     "AtenProgram: expected a module to be differentiated once, got the gradient of its gradient, "
     "which has none; write that part in the host's own functions"
 )
-
-
-@pytest.fixture(autouse=True)
-def pynative(cpu):
-    before = ms.get_context("mode")
-    ms.set_context(mode=ms.PYNATIVE_MODE)
-    if IS_BLOCKING:
-        ms.runtime.launch_blocking()
-    yield
-    ms.set_context(mode=before)
 
 
 @pytest.fixture

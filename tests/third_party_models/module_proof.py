@@ -36,8 +36,8 @@ LIMIT = 900  # seconds of a process
 # ===--- the modules ---===
 
 
-def takes(module: Any, key: str) -> Any:
-    """A module of one of the results of another, such as its logits."""
+def takes(module: Any, key: str, *names: str) -> Any:
+    """A module of one of the results of another, such as its logits; `names` are its arguments'."""
     import torch
 
     class Takes(torch.nn.Module):
@@ -46,7 +46,8 @@ def takes(module: Any, key: str) -> Any:
             self.module = module
 
         def forward(self, *inputs: Any) -> Any:
-            return getattr(self.module(*inputs), key)
+            named = dict(zip(names, inputs, strict=False))
+            return getattr(self.module(*inputs[len(named) :], **named), key)
 
     return Takes()
 
@@ -114,28 +115,17 @@ def llama() -> tuple[Any, tuple[Any, ...]]:
 
 
 def t5() -> tuple[Any, tuple[Any, ...]]:
-    import torch
     from transformers import T5Config, T5ForConditionalGeneration
 
     config = T5Config(
         vocab_size=99, d_model=32, d_kv=8, d_ff=37, num_layers=2, num_heads=4, dropout_rate=0.0,
         use_cache=False, decoder_start_token_id=0,
     )  # fmt: skip
-    module = T5ForConditionalGeneration(config)
-
-    class Decodes(torch.nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.module = module
-
-        def forward(self, given: Any, decoded: Any) -> Any:
-            return self.module(input_ids=given, decoder_input_ids=decoded).logits
-
-    return Decodes(), (ids(2, 7), ids(2, 5))
+    module = takes(T5ForConditionalGeneration(config), "logits", "input_ids", "decoder_input_ids")
+    return module, (ids(2, 7), ids(2, 5))
 
 
 def whisper() -> tuple[Any, tuple[Any, ...]]:
-    import torch
     from transformers import WhisperConfig, WhisperModel
 
     config = WhisperConfig(
@@ -144,17 +134,8 @@ def whisper() -> tuple[Any, tuple[Any, ...]]:
         max_source_positions=20, max_target_positions=16, dropout=0.0, use_cache=False,
         pad_token_id=0, bos_token_id=1, eos_token_id=2, decoder_start_token_id=1,
     )  # fmt: skip
-    module = WhisperModel(config)
-
-    class Listens(torch.nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.module = module
-
-        def forward(self, sound: Any, decoded: Any) -> Any:
-            return self.module(sound, decoder_input_ids=decoded).last_hidden_state
-
-    return Listens(), (images(2, 8, 40), ids(2, 5))
+    module = takes(WhisperModel(config), "last_hidden_state", "input_features", "decoder_input_ids")
+    return module, (images(2, 8, 40), ids(2, 5))
 
 
 def vit() -> tuple[Any, tuple[Any, ...]]:

@@ -1,0 +1,36 @@
+"""MindSpore's modes, for the folders whose tests ask for them. Others have no MindSpore."""
+
+import os
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def cpu():
+    import mindspore as ms
+
+    ms.set_device("CPU")
+
+
+@pytest.fixture(params=["graph", "pynative"])
+def mode(request, cpu):
+    """Both."""
+    import mindspore as ms
+
+    before = ms.get_context("mode")
+    ms.set_context(mode=ms.GRAPH_MODE if request.param == "graph" else ms.PYNATIVE_MODE)
+    yield request.param
+    ms.set_context(mode=before)
+
+
+@pytest.fixture
+def pynative(cpu):
+    """Each operator runs at once where a suite asks for it by the variable."""
+    import mindspore as ms
+
+    before = ms.get_context("mode")
+    ms.set_context(mode=ms.PYNATIVE_MODE)
+    if os.environ.get("ATEN_BRIDGE_TEST_BLOCKING") == "1":
+        ms.runtime.launch_blocking()
+    yield
+    ms.set_context(mode=before)
