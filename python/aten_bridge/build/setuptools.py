@@ -58,12 +58,13 @@ class KernelLibrary(Extension):
         """The files that the library is, beside that path."""
         return [path.with_name(f"{path.stem}.torch{one}.so") for one in self.versions] or [path]
 
-
-def _remove_others(path: Path, kept: Iterable[Path]) -> None:
-    """Removes what an earlier build left, and would be opened, or be part of a wheel."""
-    others = {str(path), *library_files(str(path)).values()} - set(map(str, kept))
-    for other in others:
-        Path(other).unlink(missing_ok=True)
+    def put(self, files: Sequence[Path], path: Path) -> None:
+        """Copies its files there, and removes those of an earlier build, which would be opened."""
+        names = self.names(path)
+        for other in {str(path), *library_files(str(path)).values()} - set(map(str, names)):
+            Path(other).unlink(missing_ok=True)
+        for file, name in zip(files, names, strict=True):
+            shutil.copy2(file, name)
 
 
 class _BuildLibraries(build_ext):
@@ -93,21 +94,16 @@ class _BuildLibraries(build_ext):
             files = list(made) or [build.find() or build.make(verbose)]
         except (BuildError, FileNotFoundError) as error:
             raise SystemExit(f"aten_bridge: {error}") from None
-        _remove_others(path, ext.names(path))
-        for file, target in zip(files, ext.names(path), strict=True):
-            shutil.copy2(file, target)
+        ext.put(files, path)
 
     def copy_extensions_to_source(self) -> None:
         """For an editable installation."""
         libraries = [ext for ext in self.extensions if isinstance(ext, KernelLibrary)]
         build_py = self.get_finalized_command("build_py")
         for ext in libraries:
-            folder = Path(build_py.get_package_dir(ext.name.rpartition(".")[0]))
-            files = list(ext.names(Path(self.build_lib) / f"{ext.name.replace('.', '/')}.so"))
-            path = folder / f"{ext.name.rpartition('.')[2]}.so"
-            _remove_others(path, [folder / file.name for file in files])
-            for file in files:
-                shutil.copy2(file, folder / file.name)
+            package, _, name = ext.name.rpartition(".")
+            built = ext.names(Path(self.build_lib) / f"{ext.name.replace('.', '/')}.so")
+            ext.put(built, Path(build_py.get_package_dir(package)) / f"{name}.so")
         self.extensions = [ext for ext in self.extensions if ext not in libraries]
         super().copy_extensions_to_source()
 
