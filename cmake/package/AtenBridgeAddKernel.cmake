@@ -198,7 +198,8 @@ function(_aten_bridge_add_kernel_for_each target versions arguments)
   file(REMOVE ${CMAKE_CURRENT_BINARY_DIR}/${target}.so)
   list(JOIN versions ", " wanted)
   message(STATUS "aten_bridge_add_kernel(${target}): looking for PyTorch ${wanted}")
-  find_path(_aten_bridge_modules aten_bridge/_command.py NO_CACHE NO_DEFAULT_PATH NO_CMAKE_FIND_ROOT_PATH REQUIRED
+  find_path(_aten_bridge_modules aten_bridge/_command.py NO_CACHE NO_DEFAULT_PATH
+    NO_CMAKE_FIND_ROOT_PATH REQUIRED
     PATHS ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/../../.. ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/../../python
       ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/../../aten_bridge/python)
   aten_bridge_find_python(python)

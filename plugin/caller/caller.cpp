@@ -203,7 +203,7 @@ struct BackwardSignature {
 struct Signature {
   Extra extra;  // with a state of its own, as in ops.Custom
   std::weak_ptr<Gradient> gradient;
-  std::shared_ptr<const Step> step;            // null: the kernel is none of a step's
+  std::shared_ptr<const Step> step;            // null where it belongs to no step
   std::vector<std::size_t> written;            // inputs in whose memory the first outputs are
   std::array<BackwardSignature, 2> backwards;  // a step's; the interpreter's lock guards them
   std::vector<Kind> kinds;                     // one for each input
@@ -810,10 +810,7 @@ class Caller {
     if (signature == nullptr) {
       return false;
     }
-    if (signatures_.size() >= kMaxSignatures && !keeps_states_) {
-      signatures_.clear();
-    }
-    signatures_[std::move(inputs.key)] = std::move(signature);
+    remember(std::move(inputs.key), std::move(signature));
     return true;
   }
 
@@ -828,10 +825,7 @@ class Caller {
     signature->step = step;
     signature->is_of_step = true;
     signature->written = step->written;
-    if (signatures_.size() >= kMaxSignatures) {
-      signatures_.clear();
-    }
-    signatures_[std::move(inputs.key)] = std::move(signature);
+    remember(std::move(inputs.key), std::move(signature));
     return true;
   }
 
@@ -914,6 +908,13 @@ class Caller {
 
  private:
   static constexpr std::size_t kMaxSignatures = 1024;
+
+  void remember(Key key, std::shared_ptr<Signature> signature) {
+    if (signatures_.size() >= kMaxSignatures && !keeps_states_) {
+      signatures_.clear();
+    }
+    signatures_[std::move(key)] = std::move(signature);
+  }
 
   /// Whether inputs that a step changes are there themselves, and neither copies nor views, which
   /// MindSpore's own assign refuses (2.10).

@@ -38,10 +38,6 @@ class KeptGenerator {
     const std::lock_guard<std::mutex> lock(generator_.mutex());
     generator_.set_state(state);
   }
-  void set_seed(std::uint64_t seed) {
-    const std::lock_guard<std::mutex> lock(generator_.mutex());
-    generator_.set_current_seed(seed);
-  }
 
  private:
   at::Generator generator_;

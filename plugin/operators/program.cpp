@@ -144,23 +144,28 @@ at::Scalar as_scalar(const Number& number) {
   return number.is_int ? at::Scalar(number.integer) : at::Scalar(number.real);
 }
 
-/// The first of the elements, where the others are 0; else a number that depends on all of them.
-std::uint64_t seed_of(at::TensorList inputs, const std::vector<std::size_t>& seeds) {
-  std::uint64_t seed = 0;
+/// One that depends on both. Near ones give others far apart, by splitmix64's steps.
+std::uint64_t mixed(std::uint64_t seed, std::uint64_t element) {
+  seed = seed * 0xbf58476d1ce4e5b9 + element * 0x9e3779b97f4a7c15;
+  seed = (seed ^ (seed >> 30)) * 0xbf58476d1ce4e5b9;
+  seed = (seed ^ (seed >> 27)) * 0x94d049bb133111eb;
+  return seed ^ (seed >> 31);
+}
+
+/// The first element of the seeds, where their others are 0; else a number that depends on all.
+/// None where the program has no seeds.
+std::optional<std::uint64_t> seed_of(at::TensorList inputs, const std::vector<Form>& forms) {
+  std::optional<std::uint64_t> seed;
   bool is_first = true;
-  for (const std::size_t input : seeds) {
-    const at::Tensor elements = inputs[input].to(at::kLong).contiguous().view(-1);
+  for (std::size_t input = 0; input < forms.size(); ++input) {
+    if (!forms[input].is_seed) {
+      continue;
+    }
+    const at::Tensor elements = inputs[input].to(at::kLong).contiguous();
+    seed = seed.value_or(0);
     for (int64_t i = 0; i < elements.numel(); ++i) {
       const auto element = static_cast<std::uint64_t>(elements.const_data_ptr<int64_t>()[i]);
-      if (is_first) {
-        seed = element;
-      } else if (element != 0) {
-        // Near ones give seeds far apart, as those that follow each other: splitmix64's steps.
-        seed = seed * 0xbf58476d1ce4e5b9 + element * 0x9e3779b97f4a7c15;
-        seed = (seed ^ (seed >> 30)) * 0xbf58476d1ce4e5b9;
-        seed = (seed ^ (seed >> 27)) * 0x94d049bb133111eb;
-        seed ^= seed >> 31;
-      }
+      seed = is_first ? element : element == 0 ? *seed : mixed(*seed, element);
       is_first = false;
     }
   }
@@ -249,11 +254,6 @@ class Program::Builder {
     program_.guards_ = std::move(text_.guards);
     for (const Form& input : text_.inputs) {
       add_value(0, input.value, /*is_list=*/false);
-    }
-    for (std::size_t i = 0; i < text_.inputs.size(); ++i) {
-      if (text_.inputs[i].is_seed) {
-        program_.seeds_.push_back(i);
-      }
     }
     program_.inputs_ = std::move(text_.inputs);
     for (const Call& call : text_.calls) {
@@ -696,8 +696,8 @@ std::vector<at::Tensor> Program::operator()(at::TensorList inputs) const {
   values.resize(value_count_);
   std::vector<c10::IValue> stack;
   std::optional<RandomState> random;
-  if (!seeds_.empty()) {
-    random.emplace(seed_of(inputs, seeds_));
+  if (const std::optional<std::uint64_t> seed = seed_of(inputs, inputs_)) {
+    random.emplace(*seed);
   }
   for (const Node& node : nodes_) {
     try {

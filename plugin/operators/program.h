@@ -85,7 +85,6 @@ class Program {
   std::vector<Guard> guards_;
   std::vector<Form> inputs_;
   std::vector<Form> outputs_;
-  std::vector<std::size_t> seeds_;    // inputs
   std::vector<std::size_t> results_;  // values
   std::vector<Node> nodes_;
   std::size_t value_count_ = 0;

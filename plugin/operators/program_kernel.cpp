@@ -51,6 +51,10 @@ void trim_memory([[maybe_unused]] std::size_t freed) {
 /// Where this thread's calls find it; null where nobody asks for it.
 thread_local void** place_of_kept = nullptr;
 
+[[noreturn]] void raise_part(const std::string& text) {
+  raise(Status::kAttribute, {"AtenProgram: expected a part of the program, got '", text, "'"});
+}
+
 /// Which part of a step a program is.
 struct Part {
   enum class Kind : std::uint8_t { kWhole, kForward, kBackward };
@@ -75,7 +79,7 @@ struct Part {
       outputs.push_back(output);
     }
     if (!is_right || !words.eof()) {
-      raise(Status::kAttribute, {"AtenProgram: expected a part of the program, got '", text, "'"});
+      raise_part(text);
     }
   }
 
@@ -101,7 +105,7 @@ class ProgramKernel final : public KernelBase {
                                  : part_.count <= program_.input_count() &&
                                        part_.kept <= program_.input_count() - part_.count;
     if (!fits) {
-      raise(Status::kAttribute, {"AtenProgram: expected a part of the program, got '", part, "'"});
+      raise_part(part);
     }
     info.outputs = is_forward ? static_cast<int>(part_.count) : info.outputs;
   }
@@ -194,9 +198,12 @@ class Programs {
   }
 
   void add(const std::string& key, const std::string& text, const std::string& part) {
+    if (find(key) != nullptr) {
+      return;  // its text is the same
+    }
     auto program = std::make_unique<const ProgramKernel>(text, part);
     const std::lock_guard<std::mutex> lock(mutex_);
-    programs_.emplace(key, std::move(program));  // what is there stays: its text is the same
+    programs_.emplace(key, std::move(program));  // what another thread has added stays
   }
 
   const KernelBase* find(const std::string& key) {

@@ -30,14 +30,9 @@ def _tuple_of(kernel: Kernel) -> Callable[..., tuple[jax.Array, ...]]:
     return lambda *arrays: (kernel(*arrays),)
 
 
-def _step(
-    programs: ModulePrograms, is_random: bool, input_count: int
-) -> Callable[..., tuple[jax.Array, ...]]:
-    """The forward program, whose gradient the backward one computes.
-
-    `is_random`: equal calls do not have equal results.
-    """
-    training = programs.training
+def _step(programs: ModulePrograms) -> Callable[..., tuple[jax.Array, ...]]:
+    """The forward program, whose gradient the backward one computes."""
+    training, is_random = programs.training, programs.is_random
     if training is None:
         return _tuple_of(Kernel(program_kernel(HOST, programs.evaluation, None, is_random)))
     forward = _tuple_of(Kernel(program_kernel(HOST, training.forward, None, is_random)))
@@ -58,7 +53,7 @@ def _step(
         # PyTorch's gradients of complex numbers are the conjugates of JAX's.
         given = (conjugate(douts[i]) for i in training.tangents)
         found = map(conjugate, backward(*inputs, *kept, *given))
-        gradients: list[Any] = [None] * input_count  # integers and frozen weights have zeros
+        gradients: list[Any] = [None] * programs.input_count  # None: zeros
         for gradient, i in zip(found, training.gradients, strict=True):
             gradients[i] = gradient
         return tuple(gradients)
@@ -116,9 +111,7 @@ def make_module(
     @functools.cache
     def step_of(trains: bool, has_seed: bool) -> Callable[..., tuple[jax.Array, ...]]:
         programs = made[trains][0]
-        if has_seed:
-            return _step(programs.seeded("int32"), False, programs.input_count + 1)
-        return _step(programs, programs.is_random, programs.input_count)
+        return _step(programs.seeded("int32") if has_seed else programs)
 
     for trains in made:
         step_of(trains, False)  # what is wrong with a program is an error here

@@ -147,15 +147,9 @@ def make_gradient(operator: Any, layout: Any, reads_results: bool) -> Any:
 
 
 def make_step(model: KernelModel, **fields: Any) -> Any:
-    """What the caller knows of the two programs of a step; `model` is that of the forward one.
-
-    None where ops.Custom has to call them.
-    """
-    module = _open()[1]
-    if module is None:
-        return None
+    """What the caller knows of the two programs of a step; `model` is that of the forward one."""
     library = model.function.library
-    step = module.Step(
+    step = _open()[1].Step(
         _address(library.function("aten_bridge_program_set_kept")),
         _address(library.function("aten_bridge_program_free_kept")),
     )

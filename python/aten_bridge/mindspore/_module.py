@@ -42,13 +42,13 @@ _STEP = ms.Tensor(12, ms.int64)  # what MindSpore's own random functions move th
 
 def _make_run(programs: ModulePrograms) -> Callable:
     """What a call does in one of the two modes; its results are in a tuple."""
-    is_random, input_count = programs.is_random, programs.input_count
+    is_random = programs.is_random
     if is_random:
-        programs, input_count = programs.seeded(*_SEED), input_count + len(_SEED)
+        programs = programs.seeded(*_SEED)
     if programs.training is None:
         kernel = Kernel(program_kernel(HOST, programs.evaluation))
     else:
-        kernel = make_step(programs, input_count)
+        kernel = make_step(programs)
     gives_tuple = kernel._model.description.gives_tuple
     constants = tuple(map(_to_mindspore, programs.constants))
     names = list(programs.buffers)

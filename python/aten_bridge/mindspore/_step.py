@@ -98,9 +98,9 @@ def _make_bprop(training: Training, gives_tuple: bool, input_count: int) -> Any:
     return make(Kernel(program_kernel(HOST, training.backward)), ops.zeros_like)
 
 
-def make_step(programs: ModulePrograms, input_count: int) -> Step:
-    """The operator of a module that has a gradient; `input_count` counts a seed too."""
+def make_step(programs: ModulePrograms) -> Step:
+    """The operator of a module that has a gradient."""
     training = programs.training
     model = program_kernel(HOST, training.forward)
-    bprop = _make_bprop(training, model.description.gives_tuple, input_count)
+    bprop = _make_bprop(training, model.description.gives_tuple, programs.input_count)
     return Step(program_kernel(HOST, training.forward, bprop))._set_programs(programs)

@@ -317,7 +317,7 @@ class MethodRewriter(ast.NodeTransformer):
             function = name
         elif _methods.is_older(name, [keyword.arg for keyword in node.keywords]):
             function = f"older_{name}"
-        elif name in _methods.KEEPING and len(node.args) + len(node.keywords) > 0:
+        elif name in _methods.KEEPING and not is_bare:
             function = f"keeping_{name}"
         if function:
             node.args = [node.func.value, *node.args]

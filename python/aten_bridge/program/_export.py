@@ -247,8 +247,8 @@ def _weight(tensor: torch.Tensor, trains: bool = False) -> Weight:
 
 
 @correcting_shapes()
-def _programs(exported: ExportedProgram, saves: bool) -> ModulePrograms:
-    """The programs of what torch.export made; where it `saves`, those of a training step do."""
+def _programs(exported: ExportedProgram, saves: Sequence[bool]) -> list[ModulePrograms]:
+    """The programs of what torch.export made, for each of `saves`: whether those of a step do."""
     keep_from_gradients(exported.graph)
     exported.graph_module.recompile()
     guards = exported._guards_code  # one that was loaded from a file loses them
@@ -315,23 +315,22 @@ def _programs(exported: ExportedProgram, saves: bool) -> ModulePrograms:
     changed = {
         name for name, buffer in signature.inputs_to_buffers.items() if buffer in changed_buffers
     }
-    return ModulePrograms(
+    programs = ModulePrograms(
         parameters=kept["parameter"],
         buffers=kept["buffer"],
         constants=list(kept["constant"].values()),
         changed_buffers=changed_buffers,
         evaluation=evaluation,
-        training=trace_training(
-            exported.graph_module,
-            needs,
-            changed,
-            write,
-            saves=saves or is_random or bool(changed),
-        ),
+        training=None,
         is_random=is_random,
         inputs=inputs,
         results=tree_of(out_spec, iter(leaves)),
     )
+    trace = functools.cache(
+        lambda one: trace_training(exported.graph_module, needs, changed, write, saves=one)
+    )
+    always = is_random or bool(changed)
+    return [programs._replace(training=trace(one or always)) for one in saves]
 
 
 @correcting_shapes()
@@ -339,7 +338,8 @@ def _export(module: nn.Module, example_inputs: Sequence[Any], shapes: Any) -> Mo
     """The programs of a module in the mode in which it is."""
     with refusing_own_gradients():
         exported = torch.export.export(module, tuple(example_inputs), dynamic_shapes=shapes)
-    return _programs(exported, saves=module.training)
+    (programs,) = _programs(exported, [module.training])
+    return programs
 
 
 def export_module(
@@ -367,6 +367,6 @@ def split_exported(exported: ExportedProgram) -> ModuleInModes:
 
     Raises NotExportable.
     """
-    evaluation, training = _programs(exported, saves=False), _programs(exported, saves=True)
+    evaluation, training = _programs(exported, [False, True])
     is_training = evaluation.is_random or bool(evaluation.changed_buffers)
     return ModuleInModes(evaluation, training, is_training)

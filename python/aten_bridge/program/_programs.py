@@ -57,6 +57,7 @@ class ModulePrograms(NamedTuple):
     is_random: bool
     inputs: Tree  # a sequence of the module's arguments
     results: Tree
+    seed_count: int = 0  # inputs behind the module's own, which its random numbers follow from
 
     @property
     def weight_count(self) -> int:
@@ -66,7 +67,7 @@ class ModulePrograms(NamedTuple):
     @property
     def input_count(self) -> int:
         """Inputs of the evaluation program."""
-        return self.weight_count + tensor_count(self.inputs)
+        return self.weight_count + tensor_count(self.inputs) + self.seed_count
 
     @property
     def result_count(self) -> int:
@@ -83,12 +84,20 @@ class ModulePrograms(NamedTuple):
         return self._replace(evaluation=narrowed(self.evaluation), training=training)
 
     def seeded(self, *dtypes: str) -> ModulePrograms:
-        """The same with its random numbers from seeds: inputs of such dtypes behind the others."""
+        """The same with its random numbers from seeds, inputs of such dtypes behind the others.
+
+        Equal calls of these have equal results.
+        """
         lines = "".join(f"seed %seed.{i} {dtype}\n" for i, dtype in enumerate(dtypes))
         training = self.training
         if training is not None:
             training = training._replace(forward=training.forward + lines)
-        return self._replace(evaluation=self.evaluation + lines, training=training)
+        return self._replace(
+            evaluation=self.evaluation + lines,
+            training=training,
+            is_random=False,
+            seed_count=len(dtypes),
+        )
 
 
 class ModuleInModes(NamedTuple):
