@@ -5,6 +5,7 @@
 #include "program.h"
 
 #include "operator_schema.h"
+#include "process_memory.h"
 
 #include <ATen/ScalarOps.h>
 #include <ATen/ops/empty.h>
@@ -679,11 +680,16 @@ void Program::run(const Node& node, std::vector<c10::IValue>& values,
       stack.emplace_back(list.get(i));
     }
   }
+  std::size_t made = 0;
   for (std::size_t i = 0; i < node.results.size(); ++i) {
     if (node.results[i] >= 0) {
+      const c10::IValue& value = stack.at(i);
+      const bool has_bytes = value.isTensor() && value.toTensor().has_storage();
+      made += has_bytes ? value.toTensor().nbytes() : 0;
       values[static_cast<std::size_t>(node.results[i])] = std::move(stack.at(i));
     }
   }
+  note_made(made);
   for (const std::size_t value : node.unread) {
     values[value] = {};
   }

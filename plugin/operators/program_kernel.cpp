@@ -7,10 +7,7 @@
 #include "overload.h"
 #include "program.h"
 
-#include <malloc.h>
-
 #include <algorithm>
-#include <atomic>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -35,18 +32,6 @@ using detail::ScalarInputType;
 struct Kept {
   std::vector<at::Tensor> values;
 };
-
-/// Gives the system back what large values leave: glibc keeps it below small ones that are in use.
-void trim_memory([[maybe_unused]] std::size_t freed) {
-#ifdef __GLIBC__
-  static std::atomic<std::size_t> bytes{0};
-  constexpr std::size_t kOften = std::size_t{1} << 28;
-  if ((bytes += freed) >= kOften) {
-    bytes = 0;
-    malloc_trim(0);
-  }
-#endif
-}
 
 /// Where this thread's calls find it; null where nobody asks for it.
 thread_local void** place_of_kept = nullptr;
@@ -263,13 +248,7 @@ extern "C" ATEN_BRIDGE_PUBLIC void aten_bridge_program_set_kept(void** place) {
 
 /// Frees what a forward program has kept.
 extern "C" ATEN_BRIDGE_PUBLIC void aten_bridge_program_free_kept(void* kept) {
-  const auto* const values = static_cast<aten_bridge::operators::Kept*>(kept);
-  std::size_t bytes = 0;
-  for (const at::Tensor& value : values->values) {
-    bytes += value.nbytes();
-  }
-  delete values;
-  aten_bridge::operators::trim_memory(bytes);
+  delete static_cast<aten_bridge::operators::Kept*>(kept);
 }
 
 #pragma GCC visibility pop

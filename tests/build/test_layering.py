@@ -29,7 +29,7 @@ LAYERS = {
 OPERATORS = [
     *("operator_text", "operator_schema", "overload", "generator", "operator_shapes"),
     "operator_kernels",
-    *("program_text", "program", "program_kernel", "kernel_cache", "operators"),
+    *("program_text", "process_memory", "program", "program_kernel", "kernel_cache", "operators"),
 ]
 # Sources that include headers of the bridge's own, besides <aten_bridge.h>.
 SOURCES = [*(SOURCE / "plugin").rglob("*.[ch]*"), *(SOURCE / "cmake").rglob("*.cpp")]
