@@ -14,9 +14,11 @@ set(Libtorch_MODULE_PATH ${CMAKE_MODULE_PATH})
 list(PREPEND CMAKE_MODULE_PATH ${CMAKE_CURRENT_LIST_DIR})
 find_package(Libtorch QUIET)
 set(CMAKE_MODULE_PATH ${Libtorch_MODULE_PATH})
-# With PYTORCH_VERSIONS kernels need none here; others are refused when they are added.
+# With PYTORCH_VERSIONS kernels need none here; others are refused when they are added, and CMake
+# refuses other targets without naming the reason.
 if(NOT Libtorch_FOUND)
-  message(STATUS "aten_bridge: kernels need PYTORCH_VERSIONS, since there is ${_libtorch_message}")
+  message(STATUS "aten_bridge: kernels need PYTORCH_VERSIONS, and other targets cannot link "
+    "aten_bridge::aten_bridge, since there is ${_libtorch_message}")
 endif()
 
 if(NOT TARGET aten_bridge::aten_bridge)

@@ -13,13 +13,7 @@ from typing import NamedTuple
 from aten_bridge._function import open_kernel
 from aten_bridge._introspection import Description, describe_library, kernel_names
 from aten_bridge._library import needed_libraries, newest_versions, open_library
-from aten_bridge._pytorch import (
-    is_for_one_version,
-    library_file,
-    library_files,
-    library_folder,
-    series,
-)
+from aten_bridge._pytorch import folder_for, library_file, library_files, series
 from aten_bridge._text import or_list
 
 # These come with a C++ compiler and with the system.
@@ -46,7 +40,7 @@ def check(path: str) -> Report:
         file, fault = "", str(error)
     files = {} if file == path else library_files(path)
     if not files:
-        return _check(os.path.realpath(file))
+        return _check(file)
     whole = f"{path.removesuffix('.so')}.so"
     lines = [whole, f"  for PyTorch {series(list(files), 'and')}"]
     if not file:
@@ -65,7 +59,7 @@ def check(path: str) -> Report:
 def _check(path: str) -> Report:
     lines = [path, *_floors(path)]
     needed = dict(needed_libraries(path))
-    if is_for_one_version(path) and (folder := library_folder()):  # as open_library() finds them
+    if folder := folder_for(path):  # as open_library() finds them
         for name in [name for name, place in needed.items() if place is None]:
             needed[name] = str(folder / name) if (folder / name).is_file() else None
     for name, place in needed.items():

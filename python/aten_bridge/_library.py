@@ -22,6 +22,7 @@ from aten_bridge._pytorch import (
     load_for,
     loaded_libraries,
     maps,
+    no_pytorch_for,
 )
 from aten_bridge._text import as_text, format_value, is_utf8
 
@@ -176,6 +177,8 @@ def _loading_fault(path: str, text: str) -> str:
     if missing:
         name = missing[1]
         is_pytorch = name.startswith(("libtorch", "libc10"))
+        if is_pytorch and (fault := no_pytorch_for(path)):
+            return fault
         folder = (
             library_folder() or "<the lib folder of PyTorch>"
             if is_pytorch

@@ -78,7 +78,7 @@ def compiled_library(name: str, variable: str, folder: str, build: str) -> Path:
     """
     named = os.environ.get(variable)
     if named:
-        path = _file_of(Path(named).expanduser().resolve())
+        path = _file_of(Path(named).expanduser().absolute())  # a link's name tells a version
         if not path.is_file():
             raise FileNotFoundError(
                 f"{path}: there is no such file; correct the variable {variable}"
@@ -87,7 +87,8 @@ def compiled_library(name: str, variable: str, folder: str, build: str) -> Path:
     if (path := _file_of(_HERE / name)).is_file():
         return path
     builds = _HERE.parents[1] / "build"
-    if built := list(builds.glob(f"*/{folder}/{name}")):
+    places = [_file_of(place / name) for place in builds.glob(f"*/{folder}")]
+    if built := [path for path in places if path.is_file()]:
         return max(built, key=lambda path: path.stat().st_mtime)
     package = importlib.util.find_spec(_WHEEL)
     for place in (package.submodule_search_locations or ()) if package else ():

@@ -133,21 +133,42 @@ def _no_file_fits(path: str, versions: list[str], here: PyTorch | None) -> str:
     )
 
 
-def is_for_one_version(path: str) -> bool:
-    """Whether it is one file of several."""
-    return re.search(_FILE + "$", path) is not None
+def version_of_file(path: str) -> str:
+    """Such as "2.11" of my_ops.torch2.11.so, which is one file of several; "" of others."""
+    found = re.search(_FILE + "$", path)
+    return found[1] if found else ""
 
 
-def load_for(path: str) -> None:
-    """Loads the PyTorch that `import torch` finds, for a file that is for its version.
+def folder_for(path: str) -> Path | None:
+    """Where a file for one version finds PyTorch: what `import torch` finds, if it is of that one.
 
     Such a file may have been built where that PyTorch was not, so that it does not know its folder.
     """
-    found = re.search(_FILE + "$", path)
-    here = pytorch()
-    if found is None or here is None or here.is_loaded or here.version != found[1]:
+    version = version_of_file(path)
+    folder = library_folder() if version else None
+    is_right = folder and version_beside(str(folder / "libtorch_cpu.so")) == version
+    return folder if is_right else None
+
+
+def load_for(path: str) -> None:
+    """Loads the PyTorch for a file, unless the process has one."""
+    folder = folder_for(path)
+    if folder is None or loaded_libraries():
         return
-    folder = library_folder()
-    assert folder is not None
     for name in ("libc10.so", "libtorch_cpu.so"):
         ctypes.CDLL(os.path.realpath(folder / name))
+
+
+def no_pytorch_for(path: str) -> str:
+    """Why a file for one version finds no PyTorch, and what to do; "" of other files."""
+    version = version_of_file(path)
+    if not version or folder_for(path):
+        return ""
+    here = pytorch()
+    got = f"PyTorch {here.version}" if here else "no PyTorch"
+    whole = re.sub(_FILE + "$", ".so", path)
+    return (
+        f"{path}: expected PyTorch {version}, for which this file was built, got {got} in this "
+        f"environment; install torch=={version}.*, or open {whole}, which stands for the files of "
+        "all versions"
+    )

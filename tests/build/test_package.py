@@ -103,6 +103,30 @@ def test_an_environment_activated_later_is_taken(tmp_path):
     run(CMAKE, *options, env=environment)
 
 
+def test_a_target_without_pytorch_is_told_why(tmp_path):
+    """CMake's own error names Libtorch::cpu alone."""
+    (tmp_path / "CMakeLists.txt").write_text(
+        "cmake_minimum_required(VERSION 3.25)\nproject(user LANGUAGES CXX)\n"
+        "find_package(aten_bridge REQUIRED)\n"
+        "file(WRITE a.cpp)\nadd_library(a a.cpp)\n"
+        "target_link_libraries(a PRIVATE aten_bridge::aten_bridge)\n"
+    )
+    without = tmp_path / "python3"
+    without.write_text("#!/bin/sh\nexit 1\n")
+    without.chmod(0o755)
+    options = [f"-Daten_bridge_DIR={SOURCE}/cmake/package", f"-DPython3_EXECUTABLE={without}"]
+    environment = dict(os.environ, CMAKE_PREFIX_PATH="")
+    command = [CMAKE, "-S", tmp_path, "-B", tmp_path / "build", *options]
+    done = run(*command, env=environment, check=False)
+    said = " ".join(done.stdout.split())
+    assert done.returncode != 0
+    assert (
+        "aten_bridge: kernels need PYTORCH_VERSIONS, and other targets cannot link "
+        "aten_bridge::aten_bridge, since there is no PyTorch on CMAKE_PREFIX_PATH and none in "
+        f"{without}: activate an environment"
+    ) in said
+
+
 def configuration_error(tmp_path, kernel, *options):
     (tmp_path / "kernel.cpp").write_text("#include <aten_bridge.h>\n")
     (tmp_path / "CMakeLists.txt").write_text(

@@ -90,13 +90,9 @@ LIBTORCH = [TORCH / "lib" / name for name in ("libc10.so", "libtorch_cpu.so")]
 def test_the_file_finds_the_pytorch_of_the_environment(tmp_path):
     """It knows no folder of PyTorch's, as one that was built elsewhere."""
     path = copies(tmp_path, "2.1", HERE)
-    file = tmp_path / f"my_ops.torch{HERE}.so"
-    folder = bytes(TORCH / "lib")
-    content = file.read_bytes()
-    assert content.count(folder) == 1
-    file.write_bytes(content.replace(folder, b"/" * len(folder)))
+    file = without_a_folder_of_pytorch(tmp_path / f"my_ops.torch{HERE}.so")
     assert python(PROGRAM, path) == f"{file} False\n"
-    shown = python("from aten_bridge._command import main; main()", "check", path)
+    shown = check(path)
     files = [tmp_path / "my_ops.torch2.1.so", file]
     assert [line for line in shown.splitlines() if "glibc" not in line][:7] == [
         str(path),
@@ -108,6 +104,71 @@ def test_the_file_finds_the_pytorch_of_the_environment(tmp_path):
         f"  needs libc10.so: {TORCH}/lib/libc10.so",
     ]
     assert "  LeakyRelu, on the CPU, in MindSpore, and PyTorch as torch.ops." in shown
+
+
+def without_a_folder_of_pytorch(file):
+    """The file knows none, as one that was built elsewhere."""
+    folder = bytes(TORCH / "lib")
+    content = file.read_bytes()
+    assert content.count(folder) == 1
+    file.write_bytes(content.replace(folder, b"/" * len(folder)))
+    return file
+
+
+def check(path):
+    return run(
+        *(sys.executable, "-m", "aten_bridge", "check", path),
+        check=False,
+        env={"PYTHONPATH": PYTHONPATH},
+    ).stdout
+
+
+def test_a_link_that_is_named_for_a_version_is_a_file_for_it(tmp_path, monkeypatch):
+    from aten_bridge.mint import library
+
+    copies(tmp_path / "store", HERE)
+    stored = without_a_folder_of_pytorch(tmp_path / f"store/my_ops.torch{HERE}.so")
+    stored = stored.rename(tmp_path / "store/0123")
+    link = tmp_path / f"my_ops.torch{HERE}.so"
+    link.symlink_to(stored)
+    for path in (link, tmp_path / "my_ops.so"):
+        assert f"  needs libc10.so: {TORCH}/lib/libc10.so\n" in check(path)
+        assert f"{link}\n" in check(path)
+    assert python(PROGRAM, tmp_path / "my_ops") == f"{link} False\n"
+    monkeypatch.setenv("ATEN_BRIDGE_MINT", str(tmp_path / "my_ops.so"))
+    assert library() == link
+
+
+def test_a_file_for_another_pytorch_is_told_so(tmp_path):
+    copies(tmp_path, "99.0")
+    file = without_a_folder_of_pytorch(tmp_path / "my_ops.torch99.0.so")
+    text = (
+        f"{file}: expected PyTorch 99.0, for which this file was built, got PyTorch {HERE} in this "
+        f"environment; install torch==99.0.*, or open {tmp_path}/my_ops.so, which stands for the "
+        "files of all versions"
+    )
+    program = "import sys\nfrom aten_bridge._library import open_library\n" + (
+        "try: open_library(sys.argv[1])\nexcept OSError as error: print(error)\n"
+    )
+    assert python(program, file) == f"{text}\n"
+    assert check(file).splitlines()[2:] == [
+        "  needs libtorch_cpu.so, which is not found",
+        "  needs libc10.so, which is not found",
+        "  cannot be opened: " + text.removeprefix(f"{file}: "),
+    ]
+
+
+def test_libraries_of_the_bridges_own_for_several_versions_are_found_where_they_are_built(
+    tmp_path, monkeypatch
+):
+    from aten_bridge import _places
+
+    monkeypatch.setattr(_places, "_HERE", tmp_path / "python/aten_bridge")
+    monkeypatch.delenv("ATEN_BRIDGE_MINT", raising=False)
+    (tmp_path / "build/test").mkdir(parents=True)
+    copies(tmp_path / "build/test/mint", HERE, "99.0")
+    where = _places.compiled_library("my_ops.so", "ATEN_BRIDGE_MINT", "mint", "make")
+    assert where == tmp_path / f"build/test/mint/my_ops.torch{HERE}.so"
 
 
 def test_what_the_process_has_goes_before_what_would_be_imported(tmp_path):

@@ -114,7 +114,7 @@ def install() -> None:
 
     import mindspore  # noqa: F401  before the library, which looks for its kernels
 
-    path = Path(os.environ["MS_OP_PLUGIN_PATH"]).resolve()
+    path = Path(os.environ["MS_OP_PLUGIN_PATH"]).absolute()
     kernels = _open(path)
     check_library(path, "MS_OP_PLUGIN_PATH" if named else VARIABLE)
     _check_that_views_are_made_whole(kernels)
