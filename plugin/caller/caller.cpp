@@ -263,11 +263,13 @@ struct Signature {
 
 // ===--- steps ---===
 
+bool is_recording_gradients() { return mindspore::pynative::GradState::Get().RequiresGrad(); }
+
 class Caller;
 
 /// A forward and a backward program. The library itself keeps what the second needs of the first.
 struct Step {
-  void (*set_kept)(void**) = nullptr;
+  void (*set_kept)(void**, int) = nullptr;
   void (*free_kept)(void*) = nullptr;
   std::vector<std::size_t> written;    // inputs in whose memory the first outputs are
   bool gives_tuple = false;            // also of one output
@@ -309,7 +311,8 @@ class Kept {
    private:
     void set(void** place) {
       if (kept_ != nullptr) {
-        kept_->step_->set_kept(place);
+        // A gradient that is itself differentiated leaves what it reads to that.
+        kept_->step_->set_kept(place, is_recording_gradients() ? 0 : 1);
       }
     }
 
@@ -571,8 +574,6 @@ std::vector<TensorPtr> run(const std::shared_ptr<const Target>& target,
 /// Whether a gradient may be asked for that this tensor is part of. MindSpore itself knows more
 /// once it has recorded what computed the tensor, which it does in another thread.
 bool may_need_gradient(const TensorPtr& tensor) { return tensor->auto_grad_meta_data() != nullptr; }
-
-bool is_recording_gradients() { return mindspore::pynative::GradState::Get().RequiresGrad(); }
 
 // ===--- gradients ---===
 

@@ -24,10 +24,10 @@ namespace aten_bridge::operators {
 /// take new memory for the next ones: training steps then grow by a value each.
 inline void note_made([[maybe_unused]] std::size_t bytes) {
 #ifdef __GLIBC__
-  constexpr std::size_t kOften = std::size_t{1} << 28;
+  constexpr std::size_t kMuch = std::size_t{1} << 27;
   static std::atomic<std::size_t> made{0};
   static std::atomic<std::size_t> least_pages{0};  // that the process had since the last look
-  if ((made += bytes) < kOften) {
+  if ((made += bytes) < kMuch) {
     return;
   }
   made = 0;
@@ -39,7 +39,7 @@ inline void note_made([[maybe_unused]] std::size_t bytes) {
   };
   static const auto kPage = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
   const std::size_t pages = resident_pages();
-  if (pages > least_pages + kOften / kPage) {
+  if (pages > least_pages + kMuch / kPage) {
     malloc_trim(0);
     least_pages = resident_pages();
   } else {

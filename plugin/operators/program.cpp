@@ -12,6 +12,7 @@
 #include <c10/core/MemoryFormat.h>
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
 #include <map>
 #include <optional>
@@ -696,15 +697,16 @@ void Program::run(const Node& node, std::vector<c10::IValue>& values,
   stack.clear();
 }
 
-std::vector<at::Tensor> Program::operator()(at::TensorList inputs) const {
+std::vector<at::Tensor> Program::operator()(std::vector<at::Tensor> inputs) const {
   const std::vector<int64_t> symbols = bind(inputs);
-  std::vector<c10::IValue> values(inputs.begin(), inputs.end());
-  values.resize(value_count_);
-  std::vector<c10::IValue> stack;
   std::optional<RandomState> random;
   if (const std::optional<std::uint64_t> seed = seed_of(inputs, inputs_)) {
     random.emplace(*seed);
   }
+  std::vector<c10::IValue> values(std::make_move_iterator(inputs.begin()),
+                                  std::make_move_iterator(inputs.end()));
+  values.resize(value_count_);
+  std::vector<c10::IValue> stack;
   for (const Node& node : nodes_) {
     try {
       run(node, values, symbols, stack, random.has_value() ? &*random : nullptr);

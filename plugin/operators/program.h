@@ -28,8 +28,9 @@ class Program {
   explicit Program(const std::string& text, const std::vector<std::size_t>& wanted = {});
 
   /// The results, which may be views of inputs. Throws `Error` before anything runs if the inputs
-  /// do not have the program's sizes and dtypes.
-  std::vector<at::Tensor> operator()(at::TensorList inputs) const;
+  /// do not have the program's sizes and dtypes. Inputs that nobody else holds are freed like other
+  /// values, once their last readers have run.
+  std::vector<at::Tensor> operator()(std::vector<at::Tensor> inputs) const;
 
   std::size_t input_count() const { return inputs_.size(); }
   int result_count() const { return static_cast<int>(results_.size()); }

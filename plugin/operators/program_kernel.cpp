@@ -8,6 +8,7 @@
 #include "program.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -35,6 +36,9 @@ struct Kept {
 
 /// Where this thread's calls find it; null where nobody asks for it.
 thread_local void** place_of_kept = nullptr;
+
+/// Whether the next backward program is the last one that reads it.
+thread_local bool takes_kept = false;
 
 [[noreturn]] void raise_part(const std::string& text) {
   raise(Status::kAttribute, {"AtenProgram: expected a part of the program, got '", text, "'"});
@@ -96,9 +100,10 @@ class ProgramKernel final : public KernelBase {
   }
 
   void invoke(const Arguments& arguments) const override {
-    std::vector<at::Tensor> results = part_.kind == Part::Kind::kBackward
-                                          ? program_(with_kept(*arguments.list))
-                                          : program_(*arguments.list);
+    std::vector<at::Tensor> results =
+        part_.kind == Part::Kind::kBackward
+            ? program_(with_kept(*arguments.list))
+            : program_({arguments.list->begin(), arguments.list->end()});
     if (part_.kind == Part::Kind::kForward) {
       keep(*arguments.list, results);
     }
@@ -156,16 +161,19 @@ class ProgramKernel final : public KernelBase {
 
   /// The program's inputs: the host's, with the kept values among them.
   std::vector<at::Tensor> with_kept(at::TensorList inputs) const {
-    static const Kept kNothing;
-    const bool has_kept = place_of_kept != nullptr && *place_of_kept != nullptr;
-    const Kept& kept = has_kept ? *static_cast<const Kept*>(*place_of_kept) : kNothing;
+    Kept kept;
+    if (place_of_kept != nullptr && *place_of_kept != nullptr) {
+      auto& values = static_cast<Kept*>(*place_of_kept)->values;
+      kept.values = takes_kept ? std::exchange(values, {}) : values;
+    }
     if (kept.values.size() != part_.kept || inputs.size() < part_.count) {
       raise(Status::kCount, {"AtenProgram: expected ", part_.kept,
                              " values that the forward program keeps, got ", kept.values.size()});
     }
     const auto* const middle = inputs.begin() + part_.count;
     std::vector<at::Tensor> all(inputs.begin(), middle);
-    all.insert(all.end(), kept.values.begin(), kept.values.end());
+    all.insert(all.end(), std::make_move_iterator(kept.values.begin()),
+               std::make_move_iterator(kept.values.end()));
     all.insert(all.end(), middle, inputs.end());
     return all;
   }
@@ -241,9 +249,11 @@ extern "C" ATEN_BRIDGE_PUBLIC const char* aten_bridge_program_add(const char* ke
 }
 
 /// Where this thread's next programs keep or find what a step's forward program keeps; null:
-/// nowhere.
-extern "C" ATEN_BRIDGE_PUBLIC void aten_bridge_program_set_kept(void** place) {
+/// nowhere. A backward program that is the last to read it, `takes`, frees each value once nothing
+/// of the program reads it any more.
+extern "C" ATEN_BRIDGE_PUBLIC void aten_bridge_program_set_kept(void** place, int takes) {
   aten_bridge::operators::place_of_kept = place;
+  aten_bridge::operators::takes_kept = takes != 0;
 }
 
 /// Frees what a forward program has kept.
