@@ -111,6 +111,55 @@ class WithHead(ms.nn.Cell):
         return self.head(self.encoder(x))
 
 
+def test_weights_that_are_not_copied_are_the_modules_own(mode):
+    network = nn.Sequential(nn.Linear(3, 3), nn.BatchNorm1d(3), nn.Linear(3, 3, bias=False))
+    network[2].weight = network[0].weight
+    cell = module(network, (torch.randn(5, 3),), copy=False)
+    x = torch.randn(5, 3)
+    (given,) = to_mindspore((x,))
+
+    def loss(x):
+        y = cell(x)
+        return (y * y).mean()
+
+    weights, before = cell.trainable_params(), network[0].weight.detach().clone()
+    nn_adam = ms.nn.Adam(weights, 0.1)
+    nn_adam(ms.grad(loss, None, weights)(given))
+    assert (network[0].weight - before).abs().min() > 0.05
+    for name, value in network.state_dict().items():
+        if name != "2.weight":  # the same
+            np.testing.assert_array_equal(
+                cell.parameters_dict()[name].asnumpy(), value.numpy(), strict=True
+            )
+    assert network[1].num_batches_tracked == 1
+
+    with torch.no_grad():
+        network[0].weight.mul_(2)
+    network.eval()
+    cell.set_train(False)
+    np.testing.assert_array_equal(cell(given).asnumpy(), network(x).detach().numpy())
+
+
+def test_weights_that_cannot_be_shared_are_refused(tmp_path):
+    x = torch.randn(2, 3)
+    network = nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 3).bfloat16())
+    network[0].register_forward_hook(lambda module, inputs, y: y.bfloat16())
+    before = network[0].weight.data_ptr()
+    with pytest.raises(ValueError, match="copy=False") as error:
+        module(network, (x,), copy=False)
+    assert str(error.value) == (
+        "copy=False: expected weights whose memory NumPy can have, got '1.weight' of BFloat16; "
+        "leave out copy=False"
+    )
+    assert network[0].weight.data_ptr() == before
+    exported = torch.export.export(nn.Linear(3, 3), (x,))
+    with pytest.raises(TypeError, match="copy=False") as error:
+        module(exported, copy=False)
+    assert str(error.value).startswith(
+        "copy=False: expected a torch.nn.Module, whose weights can move, got "
+    )
+
+
 def test_amp_of_level_o1_leaves_a_module_as_it_is(mode, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)  # MindSpore writes the network's new source there
     network = WithHead(module(nn.Linear(4, 3), (torch.ones(2, 4),)))

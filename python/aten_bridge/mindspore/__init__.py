@@ -147,6 +147,7 @@ def module(
     example_inputs: Sequence[Any] | None = None,
     *,
     dynamic_shapes: Any = None,
+    copy: bool = True,
 ) -> Module:
     """Makes a cell of a whole PyTorch module, with its weights and gradients.
 
@@ -158,13 +159,16 @@ def module(
     operators without Python; so is its gradient. Works in graphs and outside.
 
     Args:
-        source: The module, whose device is the CPU; its weights and buffers are copied. Or what
-            `torch.export.export` made of one, or the path of a file that `torch.export.save` or
-            `aten_bridge.program.save` wrote: these take no other arguments. One that
-            `torch.export` made is in one mode, and does the same in both.
+        source: The module, whose device is the CPU. Or what `torch.export.export` made of one, or
+            the path of a file that `torch.export.save` or `aten_bridge.program.save` wrote: these
+            take no other arguments. One that `torch.export` made is in one mode, and does the same
+            in both.
         example_inputs: Its arguments: tensors, and tuples, lists and dicts of such. Calls take the
             same with MindSpore's tensors, of the same dtypes and, but for `dynamic_shapes`, shapes.
         dynamic_shapes: Which sizes may change from call to call, as in `torch.export.export`.
+        copy: Whether weights and buffers are copies. Otherwise the module's own move into the
+            memory of the cell's parameters: what an optimizer of either changes, both have, until
+            a parameter gets other memory, as from `set_data` and `ms.load_param_into_net`.
 
     Returns:
         The cell. Its parameters have PyTorch's names; buffers, such as running means, are
@@ -174,11 +178,15 @@ def module(
 
     Raises:
         aten_bridge.program.NotExportable: A program cannot say what the module does.
-        ValueError: A file is damaged, or of another version.
+        TypeError: An argument is missing or of another type.
+        ValueError: A file is damaged, or of another version; memory cannot be shared.
         Exception: What torch.export.export raises.
 
     """
-    from aten_bridge.mindspore._module import make_module
+    from aten_bridge.mindspore._module import make_module, share_weights
     from aten_bridge.program._source import open_source
 
-    return make_module(open_source(source, example_inputs, dynamic_shapes))
+    made = make_module(open_source(source, example_inputs, dynamic_shapes))
+    if not copy:
+        share_weights(source, made)
+    return made

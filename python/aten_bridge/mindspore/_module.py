@@ -5,12 +5,13 @@ from __future__ import annotations
 import contextlib
 import importlib
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import mindspore as ms
 from mindspore import nn, ops
 from mindspore.common.generator import default_generator
 
+from aten_bridge._text import format_value
 from aten_bridge.mindspore._gradient import run_source
 from aten_bridge.mindspore._host import HOST
 from aten_bridge.mindspore._operator import Kernel
@@ -19,12 +20,15 @@ from aten_bridge.program._kernel import program_kernel
 from aten_bridge.program._programs import ModuleInModes, ModulePrograms, Weight
 from aten_bridge.program._trees import flatten_source, input_fault, unflatten_source
 
+if TYPE_CHECKING:
+    import torch
+
 
 def _to_mindspore(weight: Weight) -> ms.Tensor:
-    """A copy. NumPy has no bfloat16."""
+    """NumPy has no bfloat16."""
     if weight.dtype == "bfloat16":
         return ms.Tensor(weight.as_float32()).astype(ms.bfloat16)
-    return ms.Tensor(weight.array.copy())
+    return ms.Tensor(weight.array)
 
 
 def _parameters(weights: Mapping[str, Weight]) -> ms.ParameterTuple:
@@ -138,3 +142,28 @@ def make_module(modes: ModuleInModes) -> Module:
     made = Module(modes.evaluation, modes.training)
     made.set_train(modes.is_training)
     return made
+
+
+def share_weights(source: torch.nn.Module, cell: Module) -> None:
+    """Moves a module's weights and buffers into the memory of the cell's parameters."""
+    import torch
+
+    if not isinstance(source, torch.nn.Module):
+        raise TypeError(
+            "copy=False: expected a torch.nn.Module, whose weights can move, got "
+            f"{format_value(source)}"
+        )
+    tensors = dict(source.named_parameters(remove_duplicate=False))
+    tensors.update(source.named_buffers(remove_duplicate=False))
+    parameters = {one.name: one for one in (*cell.weights, *cell.buffers_of_module)}
+    views = {}
+    for name, parameter in parameters.items():
+        if parameter.dtype != ms.bfloat16:  # asnumpy() copies those
+            views[name] = torch.from_numpy(parameter.asnumpy())
+        if name not in views or views[name].data_ptr() != parameter.data_ptr():
+            raise ValueError(
+                f"copy=False: expected weights whose memory NumPy can have, got {name!r} of "
+                f"{parameter.dtype}; leave out copy=False"
+            )
+    for name, view in views.items():
+        tensors[name].data = view
