@@ -13,7 +13,7 @@ from mindspore.common.generator import default_generator
 
 from aten_bridge._text import format_value
 from aten_bridge.mindspore._gradient import run_source
-from aten_bridge.mindspore._host import HOST
+from aten_bridge.mindspore._host import HOST, execution_mode
 from aten_bridge.mindspore._operator import Kernel
 from aten_bridge.mindspore._step import make_step
 from aten_bridge.program._kernel import program_kernel
@@ -106,7 +106,7 @@ class Module(nn.Cell):
     def __call__(self, *inputs: Any) -> Any:
         if fault := input_fault(self.tree_of_inputs, inputs, self.is_tensor):
             raise TypeError(f"Module: {fault}")
-        if ms.get_context("mode") != ms.GRAPH_MODE:
+        if execution_mode() != ms.GRAPH_MODE:
             return super().__call__(*inputs)
         (flat,) = self._flat
         if flat.training != self.training:

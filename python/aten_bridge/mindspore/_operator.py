@@ -19,7 +19,7 @@ from aten_bridge._inputs import is_tensor
 from aten_bridge._kernel import KernelModel
 from aten_bridge.mindspore._caller import make_caller, make_gradient
 from aten_bridge.mindspore._gradient import Layout, MissingGradient, differentiate, make_bprop
-from aten_bridge.mindspore._host import NAMES, TENSOR_TYPES, check_name, is_bprop
+from aten_bridge.mindspore._host import NAMES, TENSOR_TYPES, check_name, execution_mode, is_bprop
 from aten_bridge.mindspore._infer import (
     Outcome,
     check_given,
@@ -221,7 +221,7 @@ class Kernel(ops.Custom):
         else:
             check_inputs(self._model, inputs)
             check_given(self._model.name, *self._given_out)
-        if not jit_context() and ms.get_context("mode") == ms.PYNATIVE_MODE:
+        if not jit_context() and execution_mode() == ms.PYNATIVE_MODE:
             result = self._call_natively(args, inputs, outcome)
             if result is not NotImplemented:
                 return result
