@@ -2,18 +2,19 @@
 
     PYTHONPATH=python python benchmarks/module_speed.py [--jax PYTHON] [--rounds N] [--mint]
 
-prints in Markdown the time of a call and of a training step in PyTorch eager, in ms, and the ratios
-of the hosts to it: MindSpore call by call (PyNative), with its queues and where it runs each
-operator at once (`ms.runtime.launch_blocking()`), `ms.jit` of the same, and jitted JAX. Each host
-is a process of its own, which measures PyTorch and the host alternately and takes the least of the
-rounds of each; a host's ratio is to PyTorch's time in its own process. `--jax` names the Python of
-an environment with JAX, if this one has none. The library of operators by name and the native
-caller have to be built.
+prints in Markdown the time of a call and of a training step in PyTorch eager, in ms, and ratios to
+it: of torch.compile, of MindSpore call by call (PyNative), with its queues and where it runs each
+operator at once (`ms.runtime.launch_blocking()`), of `ms.jit` of the same, and of jitted JAX. Each
+is a process of its own, which measures PyTorch and the other alternately and takes the least of the
+rounds of each; a ratio is to PyTorch's time in the same process. `--jax` names the Python of an
+environment with JAX, if this one has none. The library of operators by name and the native caller
+have to be built.
 
 a mean of the host's own: the gradients of a mean of 8x32 weights, without a module, which is what
     differentiating costs in the host at least
 Linear: torch.nn.Linear(32, 32) on 8 rows
 transformer, convolution: the networks of examples/mint_digits on 64 digits, in training mode
+bert, gpt2: of transformers, where that is installed: 4 layers of 256, two texts of 128 words
 call: the module alone, without gradients; in JAX and PyTorch too
 gradients: the loss, a mean of squares that is part of the module, and the gradients of all weights
 gradients, loss of the host: the same, with the host's own operators for the loss
@@ -22,6 +23,7 @@ step: the gradients and Adam, of PyTorch, of MindSpore (`nn.Adam`; `--mint` says
 """
 
 import argparse
+import importlib.util
 import json
 import os
 import statistics
@@ -35,9 +37,11 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 FLOOR = "a mean of the host's own"
-NETWORKS = (FLOOR, "Linear", "transformer", "convolution")
+NETWORKS = [FLOOR, "Linear", "transformer", "convolution"]
+if importlib.util.find_spec("transformers"):
+    NETWORKS += ["bert", "gpt2"]
 PARTS = ("call", "gradients", "gradients, loss of the host", "step")
-HOSTS = ("queues", "blocking", "ms.jit", "JAX")
+HOSTS = ("torch.compile", "queues", "blocking", "ms.jit", "JAX")
 BATCH_SECONDS = 0.03
 RATE = 0.001
 
@@ -49,8 +53,39 @@ def make_network(name):
     torch.manual_seed(0)
     if name == "Linear":
         return torch.nn.Linear(32, 32), torch.randn(8, 32)
+    if name in ("bert", "gpt2"):
+        return make_text_network(name), torch.randint(1000, (2, 128))
     convolution, transformer = networks()
     return {"transformer": transformer, "convolution": convolution}[name](), torch.rand(64, 1, 8, 8)
+
+
+def make_text_network(name):
+    """One whose result is a tensor; nothing is dropped."""
+    import torch
+    import transformers
+
+    if name == "bert":
+        config = transformers.BertConfig(
+            **dict(vocab_size=1000, hidden_size=256, num_hidden_layers=4, num_attention_heads=4),
+            **dict(intermediate_size=1024, hidden_dropout_prob=0, attention_probs_dropout_prob=0),
+        )
+        made = transformers.BertModel(config, add_pooling_layer=False)
+    else:
+        config = transformers.GPT2Config(
+            **dict(vocab_size=1000, n_embd=256, n_layer=4, n_head=4, use_cache=False),
+            **dict(resid_pdrop=0, embd_pdrop=0, attn_pdrop=0, bos_token_id=None, eos_token_id=None),
+        )
+        made = transformers.GPT2LMHeadModel(config)
+
+    class TextNetwork(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.network = made
+
+        def forward(self, x):
+            return self.network(x)[0]
+
+    return TextNetwork()
 
 
 def networks():
@@ -82,7 +117,7 @@ def with_loss(network):
 # ===--- the sides: functions that do each part once ---===
 
 
-def pytorch_parts(name):
+def pytorch_parts(name, compiles=False):
     import torch
 
     if name == FLOOR:
@@ -90,11 +125,15 @@ def pytorch_parts(name):
 
         def gradients_of_mean():
             weights.grad = None
-            weights.mean().backward()
+            mean().backward()
 
+        mean = torch.compile(weights.mean) if compiles else weights.mean
         return {"gradients": gradients_of_mean}
     network, x = make_network(name)
     adam = torch.optim.Adam(network.parameters(), lr=RATE)
+    loss = with_loss(network)
+    if compiles:
+        network, loss = torch.compile(network), torch.compile(loss)
 
     def call():
         with torch.no_grad():
@@ -102,7 +141,7 @@ def pytorch_parts(name):
 
     def gradients():
         adam.zero_grad()
-        network(x).square().mean().backward()
+        loss(x).backward()
 
     def step():
         gradients()
@@ -254,6 +293,11 @@ def measure(host, rounds, has_mint):
     """Prints the least time of each side, in JSON."""
     if host == "JAX":
         make_parts = jax_parts
+    elif host == "torch.compile":
+
+        def make_parts(name):
+            return pytorch_parts(name, compiles=True)
+
     else:
         import mindspore as ms
 
@@ -300,7 +344,7 @@ def main():
         else:
             print(f"{host} could not be measured.", file=sys.stderr)
     print("| | PyTorch, ms | " + " | ".join(found) + " |\n|---|" + "--:|" * (len(found) + 1))
-    for what in next(iter(found.values())):
+    for what in min(found.values(), key=len):  # a host may have no transformers
         own = statistics.median(times[what][0] for times in found.values())
         ratios = [f"{times[what][1] / times[what][0]:.2f}" for times in found.values()]
         print(f"| {what} | {own * 1e3:.3f} | {' | '.join(ratios)} |")
