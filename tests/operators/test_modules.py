@@ -1,6 +1,7 @@
 """Whole PyTorch modules as cells: values, gradients and steps as PyTorch has them."""
 
 import copy
+import pickle
 import threading
 
 import mindspore as ms
@@ -550,6 +551,23 @@ def test_a_tuple_of_another_length_is_refused(cpu):
     with pytest.raises(TypeError) as error:
         cell(mint.ones((2, 2)))
     assert str(error.value) == "Module: input 0: expected a tuple or a list, got a tensor"
+
+
+def test_a_module_stays_in_its_process(cpu, cell, inputs):
+    outer = ms.nn.SequentialCell([cell])
+    for one in (cell, outer):
+        with pytest.raises(TypeError, match="Module: ") as error:
+            pickle.dumps(one)
+        assert str(error.value) == (
+            "Module: expected a module that stays in its process and is copied with "
+            "copy.deepcopy, got pickle or copy.copy; save it with aten_bridge.program.save, and "
+            "its parameters with mindspore.save_checkpoint"
+        )
+    given = to_mindspore(inputs)
+    copied = copy.deepcopy(cell)
+    copied.set_train(False)
+    cell.set_train(False)
+    assert float(total(copied(*given))) == float(total(cell(*given)))
 
 
 def test_a_weight_of_another_shape_is_refused(network, inputs):

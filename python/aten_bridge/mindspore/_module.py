@@ -72,6 +72,20 @@ def _make_run(programs: ModulePrograms) -> Callable:
     return run
 
 
+class _StaysInItsProcess:
+    """Keeps what has it from being pickled, with a reason."""
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> _StaysInItsProcess:
+        return self
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        raise TypeError(
+            "Module: expected a module that stays in its process and is copied with copy.deepcopy, "
+            "got pickle or copy.copy; save it with aten_bridge.program.save, and its parameters "
+            "with mindspore.save_checkpoint"
+        )
+
+
 class _Flat(nn.Cell):
     """A module whose results are in a tuple.
 
@@ -92,6 +106,7 @@ class Module(nn.Cell):
     def __init__(self, evaluation: ModulePrograms, training: ModulePrograms):
         """Use `module`."""
         super().__init__()
+        self._place = _StaysInItsProcess()
         self.weights = _parameters(training.parameters)
         self.buffers_of_module = _parameters(training.buffers)
         self.tree_of_inputs = training.inputs
