@@ -112,6 +112,44 @@ class WithHead(ms.nn.Cell):
         return self.head(self.encoder(x))
 
 
+class Affine(nn.Module):
+    """Real results: of complex numbers their squares."""
+
+    def __init__(self, dtype):
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(3, 4, dtype=dtype))
+        self.bias = nn.Parameter(torch.randn(4, dtype=dtype))
+
+    def forward(self, x):
+        y = x @ self.weight + self.bias
+        return (y * y.conj()).real if y.is_complex() else y
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float64", "complex64", "complex128"])
+def test_modules_of_other_dtypes(mode, dtype):
+    of_pytorch, of_mindspore = getattr(torch, dtype), getattr(ms, dtype)
+    network, x = Affine(of_pytorch), torch.randn(5, 3, dtype=of_pytorch, requires_grad=True)
+    cell = module(network, (x.detach(),))
+    y = network(x)
+    y.float().sum().backward()
+    plain = x.detach().float() if dtype == "bfloat16" else x.detach()  # as NumPy has it
+    given = ms.Tensor(plain.numpy().copy()).astype(of_mindspore)
+
+    def loss(x):
+        return cell(x).astype(ms.float32).sum()
+
+    for trains in (True, False):
+        cell.set_train(trains)
+        of_x, of_weights = ms.grad(loss, 0, cell.trainable_params())(given)
+        found = (cell(given), of_x, *of_weights)
+        known = (y, x.grad, network.weight.grad, network.bias.grad)
+        for one, other in zip(found, known, strict=True):
+            assert str(one.dtype).lower() == str(other.dtype).removeprefix("torch.")
+            if dtype == "bfloat16":
+                one, other = one.astype(ms.float32), other.float()
+            np.testing.assert_array_equal(one.asnumpy(), other.detach().numpy())
+
+
 def test_weights_that_are_not_copied_are_the_modules_own(mode):
     network = nn.Sequential(nn.Linear(3, 3), nn.BatchNorm1d(3), nn.Linear(3, 3, bias=False))
     network[2].weight = network[0].weight
