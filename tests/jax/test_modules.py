@@ -60,7 +60,8 @@ def test_values_gradients_and_buffers_are_pytorchs(network, made, batch, trains,
         assert_near(buffers[name], buffer, 1e-6)
 
 
-def test_a_scan_over_steps_trains_as_pytorch_does():
+@pytest.mark.parametrize("way", ["scan", "donated"])
+def test_steps_train_as_pytorch_does(way):
     torch.manual_seed(5)
     network = nn.Sequential(nn.Linear(5, 16), nn.BatchNorm1d(16), nn.GELU(), nn.Linear(16, 2))
     apply, variables = module(copy.deepcopy(network), (torch.randn(8, 5),))
@@ -77,9 +78,16 @@ def test_a_scan_over_steps_trains_as_pytorch_does():
         params = jax.tree.map(lambda p, g: p - 0.05 * g, variables["params"], gradients)
         return {"params": params, "buffers": buffers}, loss
 
-    _, losses = jax.jit(lambda v, xs: jax.lax.scan(step, v, xs))(
-        variables, jnp.asarray(batches.numpy())
-    )
+    xs = jnp.asarray(batches.numpy())
+    if way == "scan":
+        _, losses = jax.jit(lambda v, xs: jax.lax.scan(step, v, xs))(variables, xs)
+    else:  # new weights in the memory of the old ones
+        losses, one_step = [], jax.jit(step, donate_argnums=0)
+        for x in xs:
+            given = variables
+            variables, loss = one_step(variables, x)
+            losses.append(loss)
+            assert all(value.is_deleted() for value in jax.tree.leaves(given))
     optimizer = torch.optim.SGD(network.parameters(), lr=0.05)
     for x, actual in zip(batches, losses, strict=True):
         optimizer.zero_grad()
