@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import os
 import re
@@ -87,8 +88,11 @@ def compiled_library(name: str, variable: str, folder: str, build: str) -> Path:
     if (path := _file_of(_HERE / name)).is_file():
         return path
     builds = _HERE.parents[1] / "build"
-    places = [_file_of(place / name) for place in builds.glob(f"*/{folder}")]
-    if built := [path for path in places if path.is_file()]:
+    built = []
+    for place in builds.glob(f"*/{folder}"):
+        with contextlib.suppress(FileNotFoundError):  # there are files for other versions alone
+            built.append(_file_of(place / name))
+    if built := [path for path in built if path.is_file()]:
         return max(built, key=lambda path: path.stat().st_mtime)
     package = importlib.util.find_spec(_WHEEL)
     for place in (package.submodule_search_locations or ()) if package else ():

@@ -14,7 +14,7 @@ from torch import nn
 from torch.export import Dim
 
 from aten_bridge.mindspore import module
-from aten_bridge.program import NotExportable
+from aten_bridge.program import NotExportable, save
 from aten_bridge.program._guards import guard_text
 
 
@@ -110,6 +110,37 @@ class WithHead(ms.nn.Cell):
 
     def construct(self, x):
         return self.head(self.encoder(x))
+
+
+class Scale(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("factor", torch.tensor(3.0), persistent=False)
+
+    def forward(self, x):
+        return x * self.factor
+
+
+class WithConstants(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.scale = Scale()
+        self.weight = nn.Parameter(torch.ones(2))
+        self.register_buffer("offset", torch.tensor(13.0))
+
+    def forward(self, x):
+        return self.scale(x) * self.weight + torch.tensor(5.0) - self.offset
+
+
+def test_buffers_that_are_not_persistent_are_no_constants(mode, tmp_path):
+    """torch.export has those of modules inside behind constants."""
+    x = torch.tensor([1.0, 2.0])
+    path = tmp_path / "module.safetensors"
+    save(WithConstants(), path, (x,))
+    for cell in (module(WithConstants(), (x,)), module(path)):
+        assert cell(ms.Tensor([1.0, 2.0])).asnumpy().tolist() == [-5, -2]
+        buffers = {buffer.name: float(buffer) for buffer in cell.buffers_of_module}
+        assert buffers == {"offset": 13, "scale.factor": 3}
 
 
 class Affine(nn.Module):

@@ -166,6 +166,8 @@ def test_libraries_of_the_bridges_own_for_several_versions_are_found_where_they_
     monkeypatch.setattr(_places, "_HERE", tmp_path / "python/aten_bridge")
     monkeypatch.delenv("ATEN_BRIDGE_MINT", raising=False)
     (tmp_path / "build/test").mkdir(parents=True)
+    (tmp_path / "build/other").mkdir()
+    copies(tmp_path / "build/other/mint", "99.0")
     copies(tmp_path / "build/test/mint", HERE, "99.0")
     where = _places.compiled_library("my_ops.so", "ATEN_BRIDGE_MINT", "mint", "make")
     assert where == tmp_path / f"build/test/mint/my_ops.torch{HERE}.so"

@@ -237,6 +237,17 @@ def _merge_shared(graph: fx.Graph, tensors: Mapping[str, torch.Tensor]) -> None:
                 graph.erase_node(node)
 
 
+def _sort_inputs(graph: fx.Graph, kinds: Mapping[str, str]) -> None:
+    """Parameters, buffers, constants, and the module's own inputs.
+
+    torch.export has buffers that are not persistent among the constants.
+    """
+    order = ["parameter", "buffer", "constant", ""]
+    first = next(node for node in graph.nodes if node.op != "placeholder")
+    for node in sorted(_placeholders(graph), key=lambda one: order.index(kinds.get(one.name, ""))):
+        first.prepend(node)
+
+
 def _weight(tensor: torch.Tensor, trains: bool = False) -> Weight:
     """On the tensor's own memory where that is contiguous and the CPU's."""
     tensor = tensor.detach().cpu().contiguous()
@@ -267,6 +278,7 @@ def _programs(exported: ExportedProgram, saves: Sequence[bool]) -> list[ModulePr
     }
     state = {**exported.constants, **exported.state_dict}
     _merge_shared(graph, {node: state[name] for node, (_, name) in places.items()})
+    _sort_inputs(graph, {node: kind for node, (kind, _) in places.items()})
     refuse_hidden_writes(graph)
     drop_asserted_dtypes(graph)
     allow_other_strides(graph)
