@@ -190,6 +190,7 @@ class Extra final : public mindspore::AotExtraImpl {
 };
 
 struct Gradient;
+struct SizesCall;
 struct Step;
 struct Signature;
 
@@ -203,11 +204,12 @@ struct BackwardSignature {
 struct Signature {
   Extra extra;  // with a state of its own, as in ops.Custom
   std::weak_ptr<Gradient> gradient;
-  std::shared_ptr<const Step> step;            // null where it belongs to no step
-  std::vector<std::size_t> written;            // inputs in whose memory the first outputs are
-  std::array<BackwardSignature, 2> backwards;  // a step's; the interpreter's lock guards them
-  std::vector<Kind> kinds;                     // one for each input
-  std::vector<ShapeVector> sizes;              // the inputs', then the outputs'
+  std::shared_ptr<const SizesCall> sizes_call;  // null where sizes are known before a call
+  std::shared_ptr<const Step> step;             // null where it belongs to no step
+  std::vector<std::size_t> written;             // inputs in whose memory the first outputs are
+  std::array<BackwardSignature, 2> backwards;   // a step's; the interpreter's lock guards them
+  std::vector<Kind> kinds;                      // one for each input
+  std::vector<ShapeVector> sizes;               // the inputs', then the outputs'
   std::vector<int> ndims;
   std::vector<int64_t*> shapes;
   std::vector<const char*> dtypes;
@@ -448,6 +450,23 @@ class Call {
     return outputs_;
   }
 
+  /// Tensors that have their memory.
+  static std::vector<TensorPtr> allocate(const std::vector<TypeId>& types,
+                                         const std::vector<ShapeVector>& shapes) {
+    std::vector<TensorPtr> tensors;
+    for (std::size_t i = 0; i < types.size(); ++i) {
+      tensors.push_back(make_tensor(types[i], shapes[i]));
+    }
+    DeviceAddressUtils::CreateOutputTensorAddress(cpu(), 0, tensors);
+    DeviceAddressUtils::MallocForOutputs(cpu(), tensors);
+    return tensors;
+  }
+
+  static void* data(const mindspore::tensor::Tensor& tensor) {
+    return static_cast<std::byte*>(tensor.device_address()->GetMutablePtr()) +
+           static_cast<std::size_t>(tensor.DataItemSize()) * tensor.storage_offset();
+  }
+
   void launch() {
     DeviceAddressUtils::MallocForOutputs(cpu(), outputs_);
     Signature& signature = *signature_;
@@ -478,11 +497,6 @@ class Call {
 
   static TensorPtr make_tensor(TypeId type, const ShapeVector& shape) {
     return ms::Tensor(type, shape).tensor();
-  }
-
-  static void* data(const mindspore::tensor::Tensor& tensor) {
-    return static_cast<std::byte*>(tensor.device_address()->GetMutablePtr()) +
-           static_cast<std::size_t>(tensor.DataItemSize()) * tensor.storage_offset();
   }
 
   /// Returns what has the memory.
@@ -570,6 +584,78 @@ std::vector<TensorPtr> run(const std::shared_ptr<const Target>& target,
        std::make_shared<Task>(mindspore::runtime::kBackendTask, [call]() { call->launch(); }));
   return outputs;
 }
+
+// ===--- results whose sizes are known after the run ---===
+
+/// A library's functions for results that it has computed before there is memory for them.
+struct ResultsOfLibrary {
+  void (*set_results)(void**) = nullptr;
+  void (*copy_results)(const void*, void* const*) = nullptr;
+  void (*free_results)(void*) = nullptr;
+  std::vector<TypeId> types;  // by the library's numbers of dtypes, which begin with one
+};
+
+/// The kernel that computes them, and tells a row for each: dtype, rank and sizes.
+struct SizesCall {
+  std::shared_ptr<const ResultsOfLibrary> library;
+  std::shared_ptr<const Target> target;
+  std::shared_ptr<Signature> signature;
+};
+
+/// The results of one call.
+class ComputedResults {
+ public:
+  /// Computes them in this thread.
+  ComputedResults(const SizesCall& sizes_call, const Inputs& inputs)
+      : ComputedResults(*sizes_call.library) {
+    wait_for_queued();
+    Call call(sizes_call.target, sizes_call.signature, inputs.numbers, nullptr);
+    const TensorPtr table = call.prepare(inputs.tensors).front();
+    wait_for_queued();  // until inputs that were strided are copied
+    try {
+      library_.set_results(&values_);
+      call.launch();
+      library_.set_results(nullptr);
+    } catch (...) {
+      library_.set_results(nullptr);
+      throw;
+    }
+    const auto* row = static_cast<const int64_t*>(Call::data(*table));
+    for (int64_t i = 0; i < table->shape()[0]; ++i, row += table->shape()[1]) {
+      types_.push_back(library_.types.at(static_cast<std::size_t>(row[0] - 1)));
+      shapes_.emplace_back(row + 2, row + 2 + row[1]);
+    }
+  }
+  ComputedResults(const ComputedResults&) = delete;
+  ComputedResults& operator=(const ComputedResults&) = delete;
+  ~ComputedResults() {
+    if (values_ != nullptr) {
+      library_.free_results(values_);
+    }
+  }
+
+  const std::vector<TypeId>& types() const { return types_; }
+  const std::vector<ShapeVector>& shapes() const { return shapes_; }
+
+  std::vector<TensorPtr> copy() const {
+    std::vector<TensorPtr> outputs = Call::allocate(types_, shapes_);
+    std::vector<void*> memory;
+    for (const TensorPtr& output : outputs) {
+      memory.push_back(Call::data(*output));
+    }
+    const Unlocked unlocked;
+    library_.copy_results(values_, memory.data());
+    return outputs;
+  }
+
+ private:
+  explicit ComputedResults(const ResultsOfLibrary& library) : library_(library) {}
+
+  const ResultsOfLibrary& library_;
+  void* values_ = nullptr;
+  std::vector<TypeId> types_;
+  std::vector<ShapeVector> shapes_;
+};
 
 /// Whether a gradient may be asked for that this tensor is part of. MindSpore itself knows more
 /// once it has recorded what computed the tensor, which it does in another thread.
@@ -799,6 +885,9 @@ class Caller {
     if (found == signatures_.end() || !can_write(*found->second, inputs)) {
       return Py_NewRef(Py_NotImplemented);
     }
+    if (found->second->sizes_call != nullptr) {
+      return run_for_sizes(*found->second, inputs, arguments, count);
+    }
     return run_or_queue(found->second, inputs, arguments, count);
   }
 
@@ -811,6 +900,23 @@ class Caller {
     if (signature == nullptr) {
       return false;
     }
+    remember(std::move(inputs.key), std::move(signature));
+    return true;
+  }
+
+  /// The same for calls whose results have sizes that only `sizes`, which has been told of such
+  /// calls, knows once it has computed them.
+  bool add_unsized(const py::sequence& arguments, const Caller& sizes,
+                   const std::shared_ptr<ResultsOfLibrary>& library,
+                   const std::shared_ptr<Gradient>& gradient) {
+    Inputs inputs;
+    auto signature = read_signature(arguments, gradient, inputs);
+    const auto found = sizes.signatures_.find(inputs.key);
+    if (signature == nullptr || found == sizes.signatures_.end()) {
+      return false;
+    }
+    signature->sizes_call =
+        std::make_shared<SizesCall>(SizesCall{library, sizes.target_, found->second});
     remember(std::move(inputs.key), std::move(signature));
     return true;
   }
@@ -926,9 +1032,8 @@ class Caller {
     });
   }
 
-  std::shared_ptr<Signature> make_signature(const py::sequence& arguments,
-                                            const std::vector<std::string>& dtypes,
-                                            const std::vector<ShapeVector>& shapes,
+  /// What is known of the inputs; null if such are not taken.
+  std::shared_ptr<Signature> read_signature(const py::sequence& arguments,
                                             const std::shared_ptr<Gradient>& gradient,
                                             Inputs& inputs) const {
     for (const py::handle argument : arguments) {
@@ -938,7 +1043,16 @@ class Caller {
     }
     auto signature = std::make_shared<Signature>(primitive_);
     signature->gradient = gradient;
-    if (!signature->add_inputs(inputs.key)) {
+    return signature->add_inputs(inputs.key) ? signature : nullptr;
+  }
+
+  std::shared_ptr<Signature> make_signature(const py::sequence& arguments,
+                                            const std::vector<std::string>& dtypes,
+                                            const std::vector<ShapeVector>& shapes,
+                                            const std::shared_ptr<Gradient>& gradient,
+                                            Inputs& inputs) const {
+    auto signature = read_signature(arguments, gradient, inputs);
+    if (signature == nullptr) {
       return nullptr;
     }
     for (std::size_t i = 0; i < dtypes.size(); ++i) {
@@ -1012,6 +1126,32 @@ class Caller {
       node->record(inputs, outputs);
     }
     return outputs;
+  }
+
+  /// A call whose results have sizes that are known once they are computed: in this thread.
+  PyObject* run_for_sizes(const Signature& unsized, const Inputs& inputs,
+                          PyObject* const* arguments, Py_ssize_t argument_count) const {
+    const ComputedResults computed(*unsized.sizes_call, inputs);
+    const auto signature = std::make_shared<Signature>(primitive_);
+    signature->gradient = unsized.gradient;
+    signature->add_inputs(inputs.key);
+    signature->output_types = computed.types();
+    for (std::size_t i = 0; i < computed.types().size(); ++i) {
+      signature->add(type_name(computed.types()[i]), computed.shapes()[i]);
+    }
+    std::vector<TensorPtr> outputs = computed.copy();
+    const auto node = make_node(
+        signature, inputs,
+        inputs.numbers.empty() ? py::object() : python_numbers(arguments, argument_count));
+    if (node != nullptr) {
+      node->record(inputs.tensors, outputs);
+    }
+    std::vector<PyObject*> results;
+    results.reserve(outputs.size());
+    for (const TensorPtr& output : outputs) {
+      results.push_back(mindspore::tensor::PackTensor(output));
+    }
+    return results.size() == 1 ? results.front() : tuple_of(results);
   }
 
   PyObject* run_or_queue(const std::shared_ptr<Signature>& signature, Inputs& inputs,
@@ -1232,6 +1372,18 @@ PYBIND11_MODULE(aten_bridge_caller, m) {
              self.kernel = kernel;
              self.mask = std::move(mask);
            });
+  py::class_<ResultsOfLibrary, std::shared_ptr<ResultsOfLibrary>>(m, "ResultsOfLibrary")
+      .def(py::init([](std::uintptr_t set_results, std::uintptr_t copy_results,
+                       std::uintptr_t free_results, const std::vector<std::string>& dtypes) {
+        auto library = std::make_shared<ResultsOfLibrary>();
+        library->set_results = reinterpret_cast<decltype(library->set_results)>(set_results);
+        library->copy_results = reinterpret_cast<decltype(library->copy_results)>(copy_results);
+        library->free_results = reinterpret_cast<decltype(library->free_results)>(free_results);
+        for (const std::string& dtype : dtypes) {
+          library->types.push_back(type_of_name(dtype));
+        }
+        return library;
+      }));
   py::class_<Step, std::shared_ptr<Step>>(m, "Step")
       .def(py::init([](std::uintptr_t set_kept, std::uintptr_t free_kept) {
         auto step = std::make_shared<Step>();
@@ -1253,6 +1405,7 @@ PYBIND11_MODULE(aten_bridge_caller, m) {
                     bool>())
       .def("add", &Caller::add)
       .def("add_step", &Caller::add_step)
+      .def("add_unsized", &Caller::add_unsized)
       .def("signature_count", &Caller::signature_count)
       .def("call_once",
            [](Caller& self, const py::sequence& arguments, const std::vector<std::string>& dtypes,

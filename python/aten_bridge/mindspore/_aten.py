@@ -12,6 +12,7 @@ from aten_bridge import _operators
 from aten_bridge._introspection import DependsOnValues
 from aten_bridge._kernel import KernelModel
 from aten_bridge._operators import CALL, PADDED, SIZES, OperatorFunction, for_task
+from aten_bridge.mindspore._caller import make_results
 from aten_bridge.mindspore._host import DTYPES, HOST, TENSOR_TYPES
 from aten_bridge.mindspore._infer import Outcome, is_function, make_outcome
 from aten_bridge.mindspore._inputs import Inputs, read_call, read_infer, with_plain_numbers
@@ -110,18 +111,44 @@ class Operator(Kernel):
             except DependsOnValues:
                 self._depends_on_values = True
         operator = self._of_this_thread()
+        args = with_plain_numbers(args)
         inputs = read_call(args, self._list_position(args))
+        if ms.get_context("mode") == ms.PYNATIVE_MODE and operator._add_unsized(inputs, args):
+            result = operator._function(*args)
+            if result is not NotImplemented:
+                return result
         operator._measured = inputs[:2], operator._measure(inputs, args)
         try:
             return super(Operator, operator)._call(args)
         finally:
             operator._measured = None
 
-    def _measure(self, inputs: Inputs, args: Any) -> Outcome:
-        """Computes the results for their sizes, and waits for them."""
+    def _of_sizes(self) -> Operator:
+        """The operator that tells the sizes of results, for which it computes them."""
         if self._sizes is None:
             self._sizes = Operator(for_task(self._model, SIZES))
-        sizes = _operators.read_sizes(self._sizes._call(args).asnumpy().tolist())
+        return self._sizes
+
+    def _add_unsized(self, inputs: Inputs, args: Any) -> bool:
+        """Tells the native caller, which computes results once, of such calls.
+
+        False if it does not take them.
+        """
+        sizes = self._of_sizes()
+        table = sizes._infer(inputs)  # checks them too
+        if not (self._has_caller() and sizes._has_caller()):
+            return False
+        if not sizes._add_call(args, ["int64"], [table.shape]):
+            return False
+        library, gradient = make_results(self._model, _DTYPE_NAMES), self._native_gradient(args)
+        if not self._caller.add_unsized(args, sizes._caller, library, gradient):
+            return False
+        self._function = self._caller.function()
+        return True
+
+    def _measure(self, inputs: Inputs, args: Any) -> Outcome:
+        """Computes the results for their sizes, and waits for them."""
+        sizes = _operators.read_sizes(self._of_sizes()._call(args).asnumpy().tolist())
         return make_outcome(
             inputs,
             [shape for _, shape in sizes],

@@ -146,6 +146,21 @@ def make_gradient(operator: Any, layout: Any, reads_results: bool) -> Any:
     return _open()[1].Gradient(operator, layout, reads_results)
 
 
+def make_results(model: KernelModel, dtypes: list[str]) -> Any:
+    """How the caller reaches results of an operator that have sizes once they are computed.
+
+    `dtypes` are in the order of the library's numbers.
+    """
+    library = model.function.library
+    return _open()[1].ResultsOfLibrary(
+        *(
+            _address(library.function(f"aten_bridge_operator_{name}_results"))
+            for name in ("set", "copy", "free")
+        ),
+        dtypes,
+    )
+
+
 def make_step(model: KernelModel, **fields: Any) -> Any:
     """What the caller knows of the two programs of a step; `model` is that of the forward one."""
     library = model.function.library

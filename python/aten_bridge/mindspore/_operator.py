@@ -234,9 +234,7 @@ class Kernel(ops.Custom):
 
     def _call_natively(self, args: Sequence[Any], inputs: Inputs, outcome: Outcome | None) -> Any:
         """What the native caller's function returns; NotImplemented if there is no such caller."""
-        if self._caller is None:
-            self._caller = self._make_caller() or False
-        if not self._caller:
+        if not self._has_caller():
             return NotImplemented
         keeps = self._keeps_outcomes()
         if keeps and self._function is not None:
@@ -259,6 +257,11 @@ class Kernel(ops.Custom):
             return NotImplemented
         self._function = self._caller.function()
         return self._function(*args)
+
+    def _has_caller(self) -> bool:
+        if self._caller is None:
+            self._caller = self._make_caller() or False
+        return bool(self._caller)
 
     def _make_caller(self) -> Any:
         return make_caller(self._model, self.attrs)
