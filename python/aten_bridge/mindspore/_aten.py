@@ -13,7 +13,7 @@ from aten_bridge._introspection import DependsOnValues
 from aten_bridge._kernel import KernelModel
 from aten_bridge._operators import CALL, PADDED, SIZES, OperatorFunction, for_task
 from aten_bridge.mindspore._caller import make_results
-from aten_bridge.mindspore._host import DTYPES, HOST, TENSOR_TYPES
+from aten_bridge.mindspore._host import DTYPES, HOST, TENSOR_TYPES, execution_mode
 from aten_bridge.mindspore._infer import Outcome, is_function, make_outcome
 from aten_bridge.mindspore._inputs import Inputs, read_call, read_infer, with_plain_numbers
 from aten_bridge.mindspore._operator import Kernel
@@ -113,7 +113,7 @@ class Operator(Kernel):
         operator = self._of_this_thread()
         args = with_plain_numbers(args)
         inputs = read_call(args, self._list_position(args))
-        if ms.get_context("mode") == ms.PYNATIVE_MODE and operator._add_unsized(inputs, args):
+        if execution_mode() == ms.PYNATIVE_MODE and operator._add_unsized(inputs, args):
             result = operator._function(*args)
             if result is not NotImplemented:
                 return result
