@@ -312,8 +312,10 @@ def attribute_faults(question: Question) -> dict[str, str]:
 
 
 def text_function(library: Library, name: str) -> Any:
-    """A C function that returns a text."""
+    """A C function that returns a text. Raises ImportError where an older library has none."""
     function = library.function(name)
+    if function is None:
+        raise _another_interface(library, "an older one")
     function.restype = ctypes.c_char_p
     return function
 

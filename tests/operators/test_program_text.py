@@ -8,6 +8,8 @@ import pytest
 import torch
 from mindspore import mint
 
+from aten_bridge._introspection import text_function
+from aten_bridge._operators import operators_library
 from aten_bridge.mindspore._host import HOST
 from aten_bridge.mindspore._operator import Kernel
 from aten_bridge.program._kernel import program_kernel
@@ -200,3 +202,14 @@ def test_a_program_without_outputs_is_refused():
     with pytest.raises(ValueError, match="AtenProgram: ") as error:
         kernel_of("aten_bridge program 1\ninput %x float32 [2]\n")
     assert str(error.value) == "AtenProgram: expected a program with outputs, got none"
+
+
+def test_a_library_from_before_there_were_programs_is_an_older_one():
+    library = operators_library()
+    with pytest.raises(ImportError, match="expected a library of interface") as error:
+        text_function(library, "aten_bridge_no_such_function")
+    assert str(error.value) == (
+        f"{library.path}: expected a library of interface 4, got an older one; build it again with "
+        "the aten_bridge.h that this Python module came with, or use the module that came with the "
+        "library's"
+    )
