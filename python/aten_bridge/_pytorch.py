@@ -165,6 +165,8 @@ def no_pytorch_for(path: str) -> str:
     if not version or folder_for(path):
         return ""
     here = pytorch()
+    if here is not None and here.version == version:
+        return ""
     got = f"PyTorch {here.version}" if here else "no PyTorch"
     whole = re.sub(_FILE + "$", ".so", path)
     return (

@@ -64,7 +64,9 @@ def run(folder):
 
     from aten_bridge.mindspore import module
 
-    for path in sorted(folder.glob("*.safetensors")):
+    paths = sorted(folder.glob("*.safetensors"))
+    assert paths
+    for path in paths:
         expected = np.load(path.with_suffix(".npz"))
         x = ms.Tensor(expected["x"])
         for host_mode in (ms.PYNATIVE_MODE, ms.GRAPH_MODE):
@@ -85,7 +87,7 @@ def run(folder):
                     apart = np.abs(value.asnumpy() - expected[name]).max()
                     assert apart <= limit, f"{path.name}, {host_mode}: {name}: {apart}"
     assert "torch" not in sys.modules
-    print(*(path.stem for path in sorted(folder.glob("*.safetensors"))))
+    print(*(path.stem for path in paths))
 
 
 if __name__ == "__main__":

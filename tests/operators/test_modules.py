@@ -1,6 +1,7 @@
 """Whole PyTorch modules as cells: values, gradients and steps as PyTorch has them."""
 
 import copy
+import gc
 import pickle
 import threading
 
@@ -193,8 +194,10 @@ def test_weights_that_are_not_copied_are_the_modules_own(mode):
         return (y * y).mean()
 
     weights, before = cell.trainable_params(), network[0].weight.detach().clone()
-    nn_adam = ms.nn.Adam(weights, 0.1)
-    nn_adam(ms.grad(loss, None, weights)(given))
+    optimizer = ms.nn.AdamWeightDecay(weights, 0.1)
+    optimizer(ms.grad(loss, None, weights)(given))
+    for weight in weights:
+        weight.asnumpy()  # waits
     assert (network[0].weight - before).abs().min() > 0.05
     for name, value in network.state_dict().items():
         if name != "2.weight":  # the same
@@ -222,12 +225,31 @@ def test_weights_that_cannot_be_shared_are_refused(tmp_path):
         "leave out copy=False"
     )
     assert network[0].weight.data_ptr() == before
-    exported = torch.export.export(nn.Linear(3, 3), (x,))
     with pytest.raises(TypeError, match="copy=False") as error:
-        module(exported, copy=False)
-    assert str(error.value).startswith(
-        "copy=False: expected a torch.nn.Module, whose weights can move, got "
+        module("file.safetensors", copy=False)
+    assert str(error.value) == (
+        "copy=False: expected a torch.nn.Module, whose weights can move, got 'file.safetensors'"
     )
+    network = nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 3))
+    network[1].weight.data = network[0].weight.data
+    with pytest.raises(ValueError, match="copy=False") as error:
+        module(network, (x,), copy=False)
+    assert str(error.value) == (
+        "copy=False: expected weights that have memory of their own, got '1.weight' in that of "
+        "'0.weight'; leave out copy=False"
+    )
+    network = nn.Linear(3, 3)
+    network.register_buffer("none", torch.zeros(0, 3))
+    cell = module(network, (x,), copy=False)
+    with pytest.raises(ValueError, match="copy=False") as error:
+        module(network, (x,), copy=False)
+    assert str(error.value) == (
+        "copy=False: expected weights that no other cell shares, got 'weight', which one does; "
+        "make one cell of the module"
+    )
+    del cell
+    gc.collect()
+    module(network, (x,), copy=False)
 
 
 def test_amp_of_level_o1_leaves_a_module_as_it_is(mode, tmp_path, monkeypatch):
@@ -629,8 +651,8 @@ def test_a_module_stays_in_its_process(cpu, cell, inputs):
             pickle.dumps(one)
         assert str(error.value) == (
             "Module: expected a module that stays in its process and is copied with "
-            "copy.deepcopy, got pickle or copy.copy; save it with aten_bridge.program.save, and "
-            "its parameters with mindspore.save_checkpoint"
+            "copy.deepcopy, got pickle or copy.copy; save parameters with "
+            "mindspore.save_checkpoint, and PyTorch's module with aten_bridge.program.save"
         )
     given = to_mindspore(inputs)
     copied = copy.deepcopy(cell)

@@ -168,7 +168,9 @@ def module(
         dynamic_shapes: Which sizes may change from call to call, as in `torch.export.export`.
         copy: Whether weights and buffers are copies. Otherwise the module's own move into the
             memory of the cell's parameters: what an optimizer of either changes, both have, until
-            a parameter gets other memory, as from `set_data` and `ms.load_param_into_net`.
+            one gets other memory, as from `set_data`, `ms.load_param_into_net` and PyTorch's
+            `half`. MindSpore runs operators later than they are called: wait for its last result,
+            by `asnumpy()`, before PyTorch reads or writes.
 
     Returns:
         The cell. Its parameters have PyTorch's names; buffers, such as running means, are
@@ -183,9 +185,11 @@ def module(
         Exception: What torch.export.export raises.
 
     """
-    from aten_bridge.mindspore._module import make_module, share_weights
+    from aten_bridge.mindspore._module import check_shareable, make_module, share_weights
     from aten_bridge.program._source import open_source
 
+    if not copy:
+        check_shareable(source)
     made = make_module(open_source(source, example_inputs, dynamic_shapes))
     if not copy:
         share_weights(source, made)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import sys
+import weakref
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -40,6 +42,7 @@ def _parameters(weights: Mapping[str, Weight]) -> ms.ParameterTuple:
     )
 
 
+_CELL = "_aten_bridge_cell"  # of a tensor of PyTorch's: a reference to the cell that has its memory
 _SEED = ("int64", "int64")  # MindSpore's seed and offset
 _STEP = ms.Tensor(12, ms.int64)  # what MindSpore's own random functions move the offset by (2.10)
 
@@ -81,8 +84,8 @@ class _StaysInItsProcess:
     def __reduce_ex__(self, protocol: Any) -> Any:
         raise TypeError(
             "Module: expected a module that stays in its process and is copied with copy.deepcopy, "
-            "got pickle or copy.copy; save it with aten_bridge.program.save, and its parameters "
-            "with mindspore.save_checkpoint"
+            "got pickle or copy.copy; save parameters with mindspore.save_checkpoint, and "
+            "PyTorch's module with aten_bridge.program.save"
         )
 
 
@@ -159,26 +162,53 @@ def make_module(modes: ModuleInModes) -> Module:
     return made
 
 
-def share_weights(source: torch.nn.Module, cell: Module) -> None:
-    """Moves a module's weights and buffers into the memory of the cell's parameters."""
-    import torch
+def _tensors_of(module: torch.nn.Module) -> dict[str, torch.Tensor]:
+    tensors = dict(module.named_parameters(remove_duplicate=False))
+    tensors.update(module.named_buffers(remove_duplicate=False))
+    return tensors
 
-    if not isinstance(source, torch.nn.Module):
+
+def check_shareable(source: Any) -> None:
+    """Raises TypeError or ValueError for what cannot move into a cell's memory."""
+    torch = sys.modules.get("torch")
+    if torch is None or not isinstance(source, torch.nn.Module):
         raise TypeError(
             "copy=False: expected a torch.nn.Module, whose weights can move, got "
             f"{format_value(source)}"
         )
-    tensors = dict(source.named_parameters(remove_duplicate=False))
-    tensors.update(source.named_buffers(remove_duplicate=False))
-    parameters = {one.name: one for one in (*cell.weights, *cell.buffers_of_module)}
+    first: dict[int, tuple[str, torch.Tensor]] = {}
+    for name, tensor in _tensors_of(source).items():
+        if getattr(tensor, _CELL, lambda: None)() is not None:
+            raise ValueError(
+                f"copy=False: expected weights that no other cell shares, got {name!r}, which one "
+                "does; make one cell of the module"
+            )
+        other, known = first.setdefault(tensor.untyped_storage().data_ptr(), (name, tensor))
+        if known is not tensor and known.numel() and tensor.numel():
+            raise ValueError(
+                f"copy=False: expected weights that have memory of their own, got {name!r} in "
+                f"that of {other!r}; leave out copy=False"
+            )
+
+
+def share_weights(source: torch.nn.Module, cell: Module) -> None:
+    """Moves a module's weights and buffers into the memory of the cell's parameters."""
+    import torch
+
+    tensors = _tensors_of(source)
     views = {}
-    for name, parameter in parameters.items():
+    for parameter in (*cell.weights, *cell.buffers_of_module):
+        name = parameter.name
         if parameter.dtype != ms.bfloat16:  # asnumpy() copies those
             views[name] = torch.from_numpy(parameter.asnumpy())
-        if name not in views or views[name].data_ptr() != parameter.data_ptr():
+        is_shared = name in views and (
+            parameter.size == 0 or views[name].data_ptr() == parameter.data_ptr()
+        )
+        if not is_shared:
             raise ValueError(
                 f"copy=False: expected weights whose memory NumPy can have, got {name!r} of "
                 f"{parameter.dtype}; leave out copy=False"
             )
     for name, view in views.items():
         tensors[name].data = view
+        setattr(tensors[name], _CELL, weakref.ref(cell))
