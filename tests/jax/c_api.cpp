@@ -5,6 +5,12 @@
 #include <cstddef>
 #include <type_traits>
 
+#if XLA_FFI_API_MINOR >= 4  // since jaxlib 0.11 some have other names
+using XLA_FFI_Extension_Base = XLA_FFI_InternalExtension;
+using XLA_FFI_Error_GetMessage_Args = XLA_FFI_Error_GetDetails_Args;
+#define XLA_FFI_Error_GetMessage XLA_FFI_Error_GetDetails
+#endif
+
 namespace {
 
 namespace xla = aten_bridge::detail::xla;
