@@ -1022,10 +1022,13 @@ def test_library_that_needs_one_whose_name_is_not_utf8(tmp_path):
     library = changed(
         tmp_path, LEAKY_RELU.read_bytes().replace(b"\0libtorch_cpu.so\0", b"\0\xffibtorch_cpu.so\0")
     )
-    assert error_text(OSError, lambda: typed("LeakyRelu", library)) == (
-        f"{library}: expected to find \\xffibtorch_cpu.so, which the library needs, got no such "
-        "file; link the library with -Wl,-rpath,<folder of \\xffibtorch_cpu.so>"
+    expected = (
+        "expected to find \\xffibtorch_cpu.so, which the library needs, got no such file; link the "
+        "library with -Wl,-rpath,<folder of \\xffibtorch_cpu.so>"
     )
+    if sys.version_info < (3, 11):  # its ctypes loses what the dynamic linker says
+        expected = "expected a library that can be loaded, got the error: a text that is not UTF-8"
+    assert error_text(OSError, lambda: typed("LeakyRelu", library)) == f"{library}: {expected}"
 
 
 @pytest.mark.skipif(os.uname().machine != "x86_64", reason="the text names x86-64")
