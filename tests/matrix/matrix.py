@@ -3,11 +3,12 @@
     python matrix.py <build folder> [--only <pattern>] [--jobs <number>] [--page <page>]
 
 Needs a Python environment with PyTorch and MindSpore, whose interpreter runs this. A row of the
-table differs from it in one thing: the version of PyTorch, the way of compiling, or the version of
-MindSpore or JAX. Other versions are installed from PyPI, one environment at a time, which is
-removed when its row is done. A row that the machine has no room or no wheel for is skipped, with
-the reason. `--only` takes the rows whose whole name the regular expression matches; results of
-earlier runs are kept beside theirs. `--jobs` is how many compilers run at a time.
+table differs from it in one thing: the version of PyTorch, the way of compiling, the version of
+MindSpore or JAX, or that of Python. Other versions are installed from PyPI, one environment at a
+time, which is removed when its row is done; another Python has to be on PATH, such as `python3.12`.
+A row that the machine has no room, no wheel or no Python for is skipped, with the reason. `--only`
+takes the rows whose whole name the regular expression matches; results of earlier runs are kept
+beside theirs. `--jobs` is how many compilers run at a time.
 
 Prints the table, and writes it to <build folder>/table.md; with `--page` between the marks of
 that page. Ends with 1 if a row failed. What a step printed is in <build folder>/<row>.log.
@@ -48,9 +49,18 @@ class Host:
     libraries: tuple  # what they and the smoke test open
     smoke: tuple  # a script, and the library that it is given
     written_for: str
-    beside: tuple  # packages that are installed with it
+    beside: tuple = ()  # packages that are installed with it
 
 
+PYTORCH = Host(
+    name="PyTorch",
+    package="torch",
+    suite="tests/pytorch",
+    files=("test_operators.py", "test_told.py"),
+    libraries=("test_pytorch",),
+    smoke=("smoke_pytorch.py", "test_pytorch"),
+    written_for="2.11",
+)
 MINDSPORE = Host(
     name="MindSpore",
     package="mindspore",
@@ -64,7 +74,9 @@ MINDSPORE = Host(
         "test_kernels_return",
         "test_mindspore",
         "test_other_pytorch",
+        "test_plugin",
         "test_tutorial",
+        "test_typed",
     ),
     smoke=("smoke.py", "test_gradients"),
     written_for="2.10",
@@ -88,12 +100,17 @@ LEAST = 0.8
 MARKS = ("<!-- matrix -->\n", "<!-- /matrix -->\n")
 
 
+def torch_in_use():
+    return metadata.version("torch").split("+")[0]
+
+
 @dataclass(frozen=True)
 class Row:
     name: str
     torch: str = ""  # a version of PyPI's; "": that of the environment in use
     mindspore: str = ""
     jax: str = ""
+    python: str = ""  # "3.12"; "": the interpreter in use
     compiler: str = "g++"
     standard: str = ""  # "": the one that PyTorch's headers need
     flags: str = "-O2"
@@ -101,10 +118,11 @@ class Row:
     is_global: bool = False  # the library's symbols are shown to all others
 
     @property
-    def host(self):
-        """The host whose version the row is for, and that version; None where it is for none's."""
-        versions = ((MINDSPORE, self.mindspore), (JAX, self.jax))
-        return next((pair for pair in versions if pair[1]), None)
+    def hosts(self):
+        """The hosts whose versions the row is for, with these; () where it is for none's."""
+        torch = torch_in_use() if self.python else ""
+        versions = ((PYTORCH, torch), (MINDSPORE, self.mindspore), (JAX, self.jax))
+        return tuple(pair for pair in versions if pair[1])
 
 
 # Those of other versions of PyTorch are compiled in half the time: optimisation has its own rows.
@@ -138,6 +156,12 @@ ROWS = (
     Row("JAX 0.8", jax="0.8.3"),
     Row("JAX 0.9", jax="0.9.2"),
     Row("JAX 0.10", jax="0.10.2"),
+    Row("JAX 0.11", jax="0.11.2", python="3.12"),  # needs Python 3.12
+    Row("JAX 0.12", jax="0.12.0.1", python="3.12"),  # the same
+    # JAX 0.6 is the newest that lives with MindSpore 2.10, which has no wheel for Python 3.13.
+    Row("Python 3.10", python="3.10", mindspore="2.10.0", jax="0.6.2"),
+    Row("Python 3.12", python="3.12", mindspore="2.10.0", jax="0.6.2"),
+    Row("Python 3.13", python="3.13", jax="0.12.0.1"),
 )
 
 
@@ -156,6 +180,7 @@ class Run:
         self.row = row
         self.folder = folder
         self.environment = folder / "environment"
+        self.torch = None  # the folder of PyTorch in that of another Python
         # Rows that differ in nothing that is compiled share a build.
         is_base = not row.torch and (row.flags, row.compiler, row.standard) == ("-O2", "g++", "")
         name = "base" if is_base and not row.options else re.sub(r"\W+", "_", row.name)
@@ -184,6 +209,8 @@ class Run:
             GLOG_v="3",
             **more,
         )
+        if self.torch:  # libraries that are linked with another environment's take this one's
+            environment["LD_LIBRARY_PATH"] = str(self.torch / "lib")
         done = subprocess.run(
             [str(word) for word in command],
             env=environment,
@@ -194,13 +221,25 @@ class Run:
         self.write(done.stdout)
         return done.returncode, done.stdout
 
+    def interpreter(self):
+        """The row's Python, which makes its environment."""
+        if not self.row.python:
+            return sys.executable
+        name = f"python{self.row.python}"
+        found = shutil.which(name)
+        # Not each file of that name is one: pyenv's says that it is another version's.
+        if found is None or self.run([found, "-c", "import ensurepip"])[0] != 0:
+            raise Skipped(f"needs {name} with venv on PATH")
+        return found
+
     def install(self, *packages):
         """The interpreter of a new environment with these packages."""
+        interpreter = self.interpreter()
         free = shutil.disk_usage(self.folder).free
         if free < NEEDED_BYTES:
             raise Skipped(f"needs 12 GiB of disk, got {free / 2**30:.1f} GiB")
         shutil.rmtree(self.environment, ignore_errors=True)
-        self.step("making an environment", [sys.executable, "-m", "venv", self.environment])
+        self.step("making an environment", [interpreter, "-m", "venv", self.environment])
         python = self.environment / "bin" / "python"
         try:
             self.step(
@@ -208,11 +247,10 @@ class Run:
                 [python, "-m", "pip", "install", "--disable-pip-version-check", *packages],
             )
         except Failed:
-            log = self.log.read_text()
-            if "No matching distribution found" in log:
-                raise Skipped(
-                    f"no {packages[0]} for Python {sys.version_info[0]}.{sys.version_info[1]}"
-                ) from None
+            missing = re.search(r"No matching distribution found for (\S+)", self.log.read_text())
+            if missing:
+                version = self.row.python or "{}.{}".format(*sys.version_info)
+                raise Skipped(f"no {missing[1]} for Python {version}") from None
             raise
         return python
 
@@ -229,9 +267,8 @@ class Run:
         command += ["-DATEN_BRIDGE_BUILD_FULL=ON"]
         command += ["-DATEN_BRIDGE_BUILD_CUDA=OFF"]
         self.step("CMake", [*command, f"-DPython3_EXECUTABLE={python}"])
-        libraries = (
-            row.host[0].libraries if row.host else (*TESTS, "test_gradients", "test_pytorch")
-        )
+        libraries = {library for host, _ in row.hosts for library in host.libraries}
+        libraries = sorted(libraries) or (*TESTS, "test_gradients", "test_pytorch")
         self.step("the build", ["ninja", "-C", self.build, "-k", "0", "-j", jobs, *libraries])
 
     def unit_tests(self):
@@ -246,40 +283,54 @@ class Run:
     def smoke(self, host, python):
         """A kernel and its gradient in the host of that interpreter."""
         script, library = host.smoke
-        self.run_smoke(host.name, python, script, library)
-
-    def smoke_in_pytorch(self, python):
-        """The same in the PyTorch of that interpreter."""
-        self.run_smoke("PyTorch", python, "smoke_pytorch.py", "test_pytorch")
-
-    def smoke_of_another_build(self, python):
-        """The same, built in this environment, which does not have that PyTorch."""
-        minor = ".".join(self.row.torch.split(".")[:2])
-        output = self.folder / "elsewhere.so"
-        command = [sys.executable, "-m", "aten_bridge", "build", "-o", output, "--pytorch", minor]
-        command += ["--hosts", "mindspore,pytorch,jax", "--namespace", "bridge_test"]
-        self.step(
-            f"building for PyTorch {minor} without it",
-            [*command, SOURCE / "tests/kernels/pytorch_kernels.cpp"],
-            ATEN_BRIDGE_CACHE_DIR=str(self.folder / "kernels"),
-        )
-        library = output.with_name(f"{output.stem}.torch{minor}.so")
-        script = SOURCE / "tests/matrix/smoke_pytorch.py"
-        self.step(f"{library.name} in PyTorch", [python, script, library])
-
-    def run_smoke(self, host, python, script, library):
         options = ["--global"] if self.row.is_global else []
         path = self.build / f"tests/{library}.so"
         script = SOURCE / "tests/matrix" / script
-        self.step(f"LeakyRelu in {host}", [python, script, path, *options])
+        self.step(f"LeakyRelu in {host.name}", [python, script, path, *options])
 
-    def suite(self, host, python):
+    def smoke_of_another_build(self, python):
+        """The same in PyTorch, built in this environment, which does not have that version."""
+        minor = ".".join(self.row.torch.split(".")[:2])
+        library = self.build_elsewhere(sys.executable, "--pytorch", minor)
+        library = library.with_name(f"{library.stem}.torch{minor}.so")
+        self.smoke_elsewhere(python, library)
+
+    def smoke_of_its_own_build(self, python):
+        """The same in PyTorch, built by that interpreter."""
+        self.smoke_elsewhere(python, self.build_elsewhere(python))
+
+    def build_elsewhere(self, python, *options):
+        """The library that the command of that interpreter builds."""
+        output = self.folder / "elsewhere.so"
+        command = [python, "-m", "aten_bridge", "build", "-o", output, *options]
+        command += ["--hosts", "mindspore,pytorch,jax", "--namespace", "bridge_test"]
+        self.step(
+            "aten-bridge build",
+            [*command, SOURCE / "tests/kernels/pytorch_kernels.cpp"],
+            ATEN_BRIDGE_CACHE_DIR=str(self.folder / "kernels"),
+        )
+        return output
+
+    def smoke_elsewhere(self, python, library):
+        script = SOURCE / "tests/matrix/smoke_pytorch.py"
+        self.step(f"{library.name} in PyTorch", [python, script, library])
+
+    def check_structures(self, python):
+        """Compares the bridge's declarations of XLA's structures with those of that jaxlib."""
+        program = "import jaxlib, os; print(os.path.dirname(jaxlib.__file__))"
+        jaxlib = Path(self.step("importing jaxlib", [python, "-c", program]).splitlines()[-1])
+        command = [self.row.compiler, "-std=c++17", "-fsyntax-only", "-I", SOURCE / "include"]
+        command += ["-isystem", jaxlib / "include", SOURCE / "tests/jax/c_api.cpp"]
+        self.step("comparing XLA's structures", command)
+
+    def suite(self, host, version, python):
         """How many of the host's tests pass: "237 of 251"."""
         files = [SOURCE / host.suite / name for name in host.files]
         code, text = self.run(
             [python, "-m", "pytest", "-q", "-p", "no:cacheprovider", *files],
             ATEN_BRIDGE_BUILD_DIR=str(self.build),
             ATEN_BRIDGE_JAX_LIBRARY=str(self.build / "tests/test_pytorch.so"),
+            ATEN_BRIDGE_JAX_MINDSPORE=str(int(bool(self.row.mindspore and self.row.jax))),
         )
         last = (text.splitlines() or [""])[-1]
         passed, failed, errors = (
@@ -288,21 +339,28 @@ class Run:
         )
         failed += errors
         counted = f"{passed} of {passed + failed} tests that were written for {host.written_for}"
-        is_own = self.row.host[1].startswith(host.written_for + ".")
+        is_own = version.startswith(host.written_for + ".")
         is_too_few = passed == 0 or passed < LEAST * (passed + failed)
         if code not in (0, 1) or (is_own and failed) or is_too_few:
             raise Failed(f"{counted} pass ({self.log.name})")
         return counted
 
 
-def host_environment(run, host, version):
-    """An interpreter that has that version and all else of this one: this one, or a new one."""
+def host_environment(run):
+    """An interpreter that has the row's hosts and all else of this one: this one, or a new one."""
+    hosts = run.row.hosts
+    packages = [f"{host.package}=={version}" for host, version in hosts]
+    packages += [package for host, _ in hosts for package in host.beside]
+    if run.row.python:
+        python = run.install(*packages, f"pytest=={metadata.version('pytest')}")
+        run.torch = next((run.environment / "lib").glob("python*/site-packages/torch"))
+        return python
     try:
-        if metadata.version(host.package) == version:
+        if all(metadata.version(host.package) == version for host, version in hosts):
             return sys.executable
     except metadata.PackageNotFoundError:
         pass
-    python = run.install(f"{host.package}=={version}", *host.beside)
+    python = run.install(*packages)
     site = next((run.environment / "lib").glob("python*/site-packages"))
     (site / "others.pth").write_text(sysconfig.get_paths()["purelib"] + "\n")
     return python
@@ -312,18 +370,26 @@ def try_row(row, folder, jobs):
     """The row's result, and in a few words what was seen."""
     run = Run(row, folder)
     try:
+        run.interpreter()  # before anything is compiled
         python = sys.executable
         if row.torch:
             python = run.install(f"torch=={row.torch}", "numpy<2", "pyelftools")
         run.compile(python, jobs)
-        if row.host:
-            host, version = row.host
-            python = host_environment(run, host, version)
-            run.smoke(host, python)
-            return "passes", f"in {host.name}; {run.suite(host, python)}"
+        if row.hosts:
+            python = host_environment(run)
+            if row.python:
+                run.smoke_of_its_own_build(python)
+            if row.jax:
+                run.check_structures(python)
+            for host, _ in row.hosts:
+                run.smoke(host, python)
+            counted = [
+                f"in {host.name}; {run.suite(host, version, python)}" for host, version in row.hosts
+            ]
+            return "passes", "; ".join(counted)
         passed = run.unit_tests()
         run.smoke(MINDSPORE, sys.executable)
-        run.smoke_in_pytorch(python)
+        run.smoke(PYTORCH, python)
         if row.torch:
             run.smoke_of_another_build(python)
         return "passes", f"{passed} unit tests; in MindSpore; in PyTorch"
@@ -338,9 +404,10 @@ def try_row(row, folder, jobs):
 
 
 def versions_of(row):
-    torch = row.torch or metadata.version("torch").split("+")[0]
-    host, version = row.host or (MINDSPORE, metadata.version("mindspore"))
-    return f"PyTorch {torch}, {host.name} {version}"
+    hosts = row.hosts or ((MINDSPORE, metadata.version("mindspore")),)
+    names = [f"{host.name} {version}" for host, version in hosts if host is not PYTORCH]
+    python = [f"Python {row.python}"] if row.python else []
+    return ", ".join([*python, f"PyTorch {row.torch or torch_in_use()}", *names])
 
 
 def table(results):

@@ -1,0 +1,39 @@
+"""The target `matrix`, without what it installs: rows that the machine has no Python for."""
+
+import sys
+
+import pytest
+from conftest import SOURCE
+
+sys.path.append(str(SOURCE / "tests/matrix"))
+import matrix
+
+pytestmark = pytest.mark.core
+ROW = matrix.Row("Python 3.99", python="3.99", jax="0.12.0.1")
+
+
+def write_python(path, program):
+    path.write_text(f"#!/bin/sh\n{program}\n")
+    path.chmod(0o755)
+    return path
+
+
+@pytest.mark.parametrize("program", [None, "echo python3.99: command not found >&2; exit 127"])
+def test_a_row_without_its_python_is_skipped(tmp_path, monkeypatch, program):
+    if program:
+        write_python(tmp_path / "python3.99", program)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert matrix.try_row(ROW, tmp_path, 1) == ("skipped", "needs python3.99 with venv on PATH")
+
+
+def test_a_row_without_a_wheel_is_skipped(tmp_path, monkeypatch):
+    # It makes an environment whose interpreter, instead of installing, says what pip says.
+    pip = tmp_path / "pip"
+    write_python(pip, "echo 'ERROR: No matching distribution found for jax==0.12.0.1'; exit 1")
+    make = f'[ "$2" = venv ] && mkdir -p "$3/bin" && cp {pip} "$3/bin/python"; true'
+    write_python(tmp_path / "python3.99", make)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    monkeypatch.setattr(matrix, "NEEDED_BYTES", 0)
+    run = matrix.Run(ROW, tmp_path)
+    with pytest.raises(matrix.Skipped, match=r"^no jax==0\.12\.0\.1 for Python 3\.99$"):
+        run.install("torch", "jax==0.12.0.1")
