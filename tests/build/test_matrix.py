@@ -1,5 +1,6 @@
 """The target `matrix`, without what it installs: rows that the machine has no Python for."""
 
+import re
 import sys
 
 import pytest
@@ -37,3 +38,9 @@ def test_a_row_without_a_wheel_is_skipped(tmp_path, monkeypatch):
     run = matrix.Run(ROW, tmp_path)
     with pytest.raises(matrix.Skipped, match=r"^no jax==0\.12\.0\.1 for Python 3\.99$"):
         run.install("torch", "jax==0.12.0.1")
+
+
+def test_each_row_is_in_the_table():
+    table = (SOURCE / "docs/compatibility.md").read_text().split(matrix.MARKS[0])[1]
+    names = re.findall(r"^\| ([^|]+) \|", table.split(matrix.MARKS[1])[0], re.MULTILINE)
+    assert names == [row.name for row in matrix.ROWS]

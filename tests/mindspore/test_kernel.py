@@ -328,7 +328,8 @@ def test_operator_in_functions():
         return operator(x)
 
     expected = np.array([[-0.5, 2, -2], [4, -2.5, 6]], np.float32)
-    for capture_mode in ("ast", "bytecode"):
+    # MindSpore 2.10 refuses "bytecode" on Python 3.12.
+    for capture_mode in ("ast", "bytecode") if sys.version_info < (3, 12) else ("ast",):
         assert_same(ms.jit(function, capture_mode=capture_mode)(X), expected[0])
     assert_same(ms.vmap(function)(ROWS), expected)
 
