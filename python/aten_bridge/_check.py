@@ -58,7 +58,7 @@ def check(path: str) -> Report:
 
 def _check(path: str) -> Report:
     lines = [path, *_floors(path)]
-    needed = dict(needed_libraries(os.path.realpath(path)))  # of which $ORIGIN is the folder
+    needed = dict(needed_libraries(os.path.realpath(path)))  # $ORIGIN is its folder
     if folder := folder_for(path):  # as open_library() finds them
         for name in [name for name, place in needed.items() if place is None]:
             needed[name] = str(folder / name) if (folder / name).is_file() else None

@@ -116,6 +116,7 @@ class Row:
     flags: str = "-O2"
     options: tuple = ()  # CMake's
     is_global: bool = False  # the library's symbols are shown to all others
+    has_modules: bool = False  # whether this PyTorch makes programs of modules: since 2.9
 
     @property
     def hosts(self):
@@ -131,9 +132,9 @@ ROWS = (
     Row("PyTorch 2.4", torch="2.4.1", flags="-O0"),
     Row("PyTorch 2.6", torch="2.6.0", flags="-O0"),
     Row("PyTorch 2.8", torch="2.8.0", flags="-O0"),
-    Row("PyTorch 2.11", torch=""),
-    Row("PyTorch 2.13", torch="2.13.0", flags="-O0"),
-    Row("PyTorch 2.15", torch="2.15.0", flags="-O0"),
+    Row("PyTorch 2.11", torch="", has_modules=True),
+    Row("PyTorch 2.13", torch="2.13.0", flags="-O0", has_modules=True),
+    Row("PyTorch 2.15", torch="2.15.0", flags="-O0", has_modules=True),
     Row("g++, C++17, -O0", flags="-O0"),
     Row("g++, C++20, -O1", standard="20", flags="-O1"),
     Row("g++, C++20, -O3", standard="20", flags="-O3"),
@@ -265,11 +266,26 @@ class Run:
         command += [f"-DCMAKE_CXX_STANDARD={row.standard}"] if row.standard else []
         command += ["-DATEN_BRIDGE_BUILD_TESTS=ON", "-DATEN_BRIDGE_BUILD_EXAMPLES=ON"]
         command += ["-DATEN_BRIDGE_BUILD_FULL=ON"]
+        command += ["-DATEN_BRIDGE_BUILD_MINT=ON"] if row.has_modules else []
         command += ["-DATEN_BRIDGE_BUILD_CUDA=OFF"]
         self.step("CMake", [*command, f"-DPython3_EXECUTABLE={python}"])
         libraries = {library for host, _ in row.hosts for library in host.libraries}
-        libraries = sorted(libraries) or (*TESTS, "test_gradients", "test_pytorch")
+        libraries = sorted(libraries) or [*TESTS, "test_gradients", "test_pytorch"]
+        libraries += ["aten_bridge_operators"] if row.has_modules else []
         self.step("the build", ["ninja", "-C", self.build, "-k", "0", "-j", jobs, *libraries])
+
+    def smoke_of_modules(self, python):
+        """Modules in files, of this PyTorch and of those whose rows have run before."""
+        folder = self.folder / "modules"
+        folder.mkdir(exist_ok=True)
+        script = SOURCE / "tests/matrix/smoke_modules.py"
+        self.step("a module in a file", [python, script, "save", folder])
+        text = self.step(
+            "modules in files in MindSpore",
+            [sys.executable, script, "run", folder],
+            ATEN_BRIDGE_OPERATORS=str(self.build / "plugin/operators/aten_bridge_operators.so"),
+        )
+        return "; modules of PyTorch " + ", ".join(text.splitlines()[-1].split())
 
     def unit_tests(self):
         """How many passed."""
@@ -373,7 +389,7 @@ def try_row(row, folder, jobs):
         run.interpreter()  # before anything is compiled
         python = sys.executable
         if row.torch:
-            python = run.install(f"torch=={row.torch}", "numpy<2", "pyelftools")
+            python = run.install(f"torch=={row.torch}", "numpy<2", "pyelftools", "safetensors")
         run.compile(python, jobs)
         if row.hosts:
             python = host_environment(run)
@@ -392,7 +408,8 @@ def try_row(row, folder, jobs):
         run.smoke(PYTORCH, python)
         if row.torch:
             run.smoke_of_another_build(python)
-        return "passes", f"{passed} unit tests; in MindSpore; in PyTorch"
+        modules = run.smoke_of_modules(python) if row.has_modules else ""
+        return "passes", f"{passed} unit tests; in MindSpore; in PyTorch{modules}"
     except Skipped as reason:
         return "skipped", str(reason)
     except Failed as reason:

@@ -42,7 +42,7 @@ def _parameters(weights: Mapping[str, Weight]) -> ms.ParameterTuple:
     )
 
 
-_CELL = "_aten_bridge_cell"  # of a tensor of PyTorch's: a reference to the cell that has its memory
+_CELL = "_aten_bridge_cell"  # a reference to the cell that has the memory of a tensor
 _SEED = ("int64", "int64")  # MindSpore's seed and offset
 _STEP = ms.Tensor(12, ms.int64)  # what MindSpore's own random functions move the offset by (2.10)
 
