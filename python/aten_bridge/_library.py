@@ -38,7 +38,7 @@ class Library:
             # Without links: the dynamic linker knows files by the names that it was given.
             self._library = ctypes.CDLL(os.path.realpath(path))
         except OSError as error:
-            text = str(error) or "a text that is not UTF-8"  # Python 3.10 loses it
+            text = str(error) or "a text that is not UTF-8"  # Python 3.10 and 3.11.2 lose it
             raise OSError(_loading_fault(path, text)) from None
         except UnicodeDecodeError as error:  # the dynamic linker's text may be any bytes
             text = as_text(error.object)
