@@ -1128,6 +1128,14 @@ class Caller {
     return outputs;
   }
 
+  std::shared_ptr<Node> make_node(const std::shared_ptr<Signature>& signature, const Inputs& inputs,
+                                  PyObject* const* arguments, Py_ssize_t argument_count) const {
+    if (inputs.numbers.empty() || !is_recording_gradients()) {
+      return make_node(signature, inputs, py::object());
+    }
+    return make_node(signature, inputs, python_numbers(arguments, argument_count));
+  }
+
   /// A call whose results have sizes that are known once they are computed: in this thread.
   PyObject* run_for_sizes(const Signature& unsized, const Inputs& inputs,
                           PyObject* const* arguments, Py_ssize_t argument_count) const {
@@ -1140,9 +1148,7 @@ class Caller {
       signature->add(type_name(computed.types()[i]), computed.shapes()[i]);
     }
     std::vector<TensorPtr> outputs = computed.copy();
-    const auto node = make_node(
-        signature, inputs,
-        inputs.numbers.empty() ? py::object() : python_numbers(arguments, argument_count));
+    const auto node = make_node(signature, inputs, arguments, argument_count);
     if (node != nullptr) {
       node->record(inputs.tensors, outputs);
     }
@@ -1156,12 +1162,7 @@ class Caller {
 
   PyObject* run_or_queue(const std::shared_ptr<Signature>& signature, Inputs& inputs,
                          PyObject* const* arguments, Py_ssize_t argument_count) const {
-    std::shared_ptr<Node> node;
-    if (is_recording_gradients()) {
-      node = make_node(
-          signature, inputs,
-          inputs.numbers.empty() ? py::object() : python_numbers(arguments, argument_count));
-    }
+    const std::shared_ptr<Node> node = make_node(signature, inputs, arguments, argument_count);
     const std::size_t first = signature->written.size();  // None stands for those that are written
     std::vector<PyObject*> results(signature->output_types.size(), nullptr);
     for (std::size_t i = 0; i < first; ++i) {
