@@ -24,7 +24,7 @@ namespace aten_bridge::operators {
 /// take new memory for the next ones: training steps then grow by a value each.
 inline void note_made([[maybe_unused]] std::size_t bytes) {
 #ifdef __GLIBC__
-  constexpr std::size_t kMuch = std::size_t{1} << 27;
+  constexpr std::size_t kMuch = std::size_t{1} << 26;
   static std::atomic<std::size_t> made{0};
   static std::atomic<std::size_t> least_pages{0};  // that the process had since the last look
   if ((made += bytes) < kMuch) {
