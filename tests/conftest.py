@@ -1,6 +1,7 @@
-"""MindSpore's modes, for the folders whose tests ask for them. Others have no MindSpore."""
+"""What tests of several folders ask for. Not all have MindSpore, or PyTorch."""
 
 import os
+import threading
 
 import pytest
 
@@ -34,3 +35,17 @@ def pynative(cpu):
         ms.runtime.launch_blocking()
     yield
     ms.set_context(mode=before)
+
+
+@pytest.fixture
+def in_threads():
+    """Runs `work(number)` in four threads at once."""
+
+    def run(work):
+        threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+    return run

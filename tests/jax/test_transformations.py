@@ -1,7 +1,6 @@
 """Kernels under JAX's transformations."""
 
 import functools
-import threading
 import types
 
 import jax
@@ -272,16 +271,7 @@ def test_a_state_that_keeps_its_input_is_refused(my):
         )
 
 
-def in_threads(work):
-    """Runs `work(number)` in four threads at once."""
-    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-
-
-def test_threads(my):
+def test_threads(my, in_threads):
     kernels = [my("LeakyRelu", negative_slope=slope, grad="LeakyReluGrad") for slope in (0.25, 0.5)]
     faults = []
 
@@ -302,7 +292,7 @@ def test_threads(my):
     assert faults == []
 
 
-def test_threads_while_programs_make_room(my, monkeypatch):
+def test_threads_while_programs_make_room(my, monkeypatch, in_threads):
     from aten_bridge.jax import _programs
 
     monkeypatch.setattr(_programs, "MOST_PROGRAMS", 5)

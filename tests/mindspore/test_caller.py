@@ -10,7 +10,6 @@ import os
 import resource
 import subprocess
 import sys
-import threading
 import weakref
 from pathlib import Path
 
@@ -361,7 +360,7 @@ def test_faults_of_inputs_are_told_at_the_line():
     )
 
 
-def test_several_threads():
+def test_several_threads(in_threads):
     operator, faults = leaky_relu(), []
 
     def work(number):
@@ -370,11 +369,7 @@ def test_several_threads():
             if not np.array_equal(operator(ms.Tensor(x)).asnumpy(), expected(x)):
                 faults.append(number)
 
-    threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(work)
     assert not faults
 
 

@@ -7,7 +7,6 @@ holds for both.
 import gc
 import os
 import resource
-import threading
 from pathlib import Path
 
 import mindspore as ms
@@ -21,6 +20,7 @@ from aten_bridge.mindspore import operator
 IS_ON = os.environ.get("ATEN_BRIDGE_NATIVE_CALLER") != "0"
 LIBRARY = Path(os.environ["ATEN_BRIDGE_OPERATORS"])
 needs_caller = pytest.mark.skipif(not IS_ON, reason="it is turned off")
+NAMESPACE = "bridge_free_sizes"
 VALUES = np.array([[1, 0, -3], [3, 0, 3]], np.float32)
 MASK = VALUES > 0
 
@@ -32,14 +32,6 @@ def setting(request, pynative):
     ms.set_context(pynative_synchronize=request.param == "at once")
     yield
     ms.set_context(pynative_synchronize=before)
-
-
-@pytest.fixture
-def mine():
-    """A library of operators in Python, which goes with the test."""
-    library = torch.library.Library("bridge_free_sizes", "DEF")
-    yield library
-    library._destroy()
 
 
 def assert_as_pytorch(results, expected):
@@ -250,7 +242,7 @@ def test_a_graph_in_the_same_program():
     assert_as_pytorch(nonzero(x), expected)
 
 
-def test_several_threads():
+def test_several_threads(in_threads):
     select, faults = operator("aten::masked_select"), []
 
     def work(number):
@@ -261,11 +253,7 @@ def test_several_threads():
             if not np.array_equal(got, x[mask]):
                 faults.append(number)
 
-    threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(work)
     assert not faults
 
 

@@ -20,6 +20,7 @@ from networks import Call
 
 from aten_bridge.mindspore import operator
 
+NAMESPACE = "bridge_tests"
 GENERATOR = np.random.default_rng(20261123)
 
 
@@ -550,14 +551,6 @@ assert "torch" not in sys.modules
 
 
 # ===--- operators of other libraries ---===
-
-
-@pytest.fixture
-def mine():
-    """A library of operators in Python, which goes with the test."""
-    library = torch.library.Library("bridge_tests", "DEF")
-    yield library
-    library._destroy()
 
 
 def test_operators_that_are_registered_by_others(mine, cpu):

@@ -8,6 +8,7 @@ from networks import Call
 
 from aten_bridge.mindspore import operator
 
+NAMESPACE = "bridge_sizes"
 VALUES = np.array([1.0, -2.0, 3.0, -4.0], np.float32)
 KEPT = [1.0, 3.0]
 
@@ -44,14 +45,6 @@ def reads_values(library):
 
 def tagged(library):
     no_meta(library)
-
-
-@pytest.fixture
-def mine():
-    """A library of operators in Python, which goes with the test."""
-    library = torch.library.Library("bridge_sizes", "DEF")
-    yield library
-    library._destroy()
 
 
 def text(error):
