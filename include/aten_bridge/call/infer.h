@@ -1,8 +1,8 @@
 // Shapes before a call.
 //
 // A meta function sees tensors that have a shape and a dtype and no data. Hosts do not always know
-// these yet. What is not known is tried: a result that is the same whatever is put in its place is
-// known, one that differs is not.
+// these yet. The bridge then tries several values for each unknown: a result that is the same for
+// all of them is known, one that differs is not.
 //
 // SPDX-License-Identifier: Apache-2.0
 
@@ -29,8 +29,9 @@
 
 namespace aten_bridge::detail {
 
-/// Sizes of an output parameter before the kernel: empty, so that an _out function resizes it, and
-/// nobody else's. One that only writes, as copy_() does, leaves them.
+/// The sizes that an output parameter has before the kernel runs: twelve zeros, as no other tensor
+/// has, so that an _out function resizes it. A function that only writes, as copy_() does, leaves
+/// them.
 inline constexpr std::array<int64_t, 12> kUnwritten = {};
 
 /// An output as a meta function tells it.
@@ -43,8 +44,8 @@ inline constexpr const char* kNotResized =
     "expected an _out function that gives the output its shape, got a kernel that writes to the "
     "shape it has; give the kernel a meta function: aten_bridge::meta(function)";
 
-/// Divides the operands of a call of so many inputs, which has none yet; false, with the report, if
-/// the kernel does not have as many.
+/// Counts the operands of a call with this number of inputs; false, with a report, if the kernel
+/// has another number of inputs.
 [[gnu::cold]] inline bool count_inputs(const KernelDescriptor& kernel, const HostMessages& messages,
                                        std::size_t inputs, Arguments& arguments, Report& report) {
   arguments.kernel = &kernel;
@@ -60,7 +61,7 @@ struct InferenceCall {
   const HostMessages& messages;
 };
 
-/// Meta tensors for the operands of a call, from inputs of which everything is known.
+/// Meta tensors for the operands of a call whose inputs are all known.
 class MetaArguments {
  public:
   /// Throws `Error` if the kernel cannot have these inputs.
@@ -81,7 +82,7 @@ class MetaArguments {
       operand.desc.sizes = input.sizes.data();
       operand.desc.ndim = static_cast<int>(input.sizes.size());
       operand.desc.dtype = input.dtype;
-      operand.desc.numel = 1;  // of a number; nobody reads the others
+      operand.desc.numel = 1;  // only read for a number
       if (!input.is_none()) {
         operand.view = make_meta(input.sizes, scalar_type(input.dtype));
         first = input.is_number ? first : operand.view.scalar_type();
@@ -126,7 +127,7 @@ class MetaArguments {
   return outputs;
 }
 
-/// What is the same in both.
+/// Keeps the sizes that are the same in both, and marks the others as unknown.
 [[gnu::cold]] inline void keep_common(std::vector<InferredOutput>& outputs,
                                       const std::vector<InferredOutput>& others) {
   for (std::size_t i = 0; i < outputs.size(); ++i) {
@@ -141,7 +142,7 @@ class MetaArguments {
 }
 
 /// The outputs for inputs of which only sizes and numbers are unknown; nothing if the meta function
-/// throws whatever is put in their place, and in `failure` what it threw first.
+/// throws for all values that are tried, and then its first exception in `failure`.
 [[gnu::cold]] inline std::optional<std::vector<InferredOutput>> probe_sizes(
     const InferenceCall& call, const std::vector<AbstractValue>& inputs,
     std::exception_ptr& failure) {
@@ -172,7 +173,7 @@ class MetaArguments {
       works = candidate;
     }
   }
-  // One of them alone may be another: the difference of two sizes is not always 0.
+  // Then each unknown alone gets another value: the difference of two sizes is not always 0.
   for (int place = 0; has_worked; ++place) {
     for (const int64_t another : {2 * works, int64_t{1}}) {
       std::vector<AbstractValue> tried = inputs;
@@ -183,7 +184,7 @@ class MetaArguments {
       add(tried);
     }
   }
-  if (successes == 1) {  // which of the sizes depend on it?
+  if (successes == 1) {  // nothing tells which of the sizes depend on the unknowns
     for (InferredOutput& output : *outputs) {
       std::fill(output.sizes.begin(), output.sizes.end(), kUnknownSize);
     }
@@ -191,8 +192,8 @@ class MetaArguments {
   return outputs;
 }
 
-/// Whether all sizes of the inputs are known, and of the outputs one is not: it depends on a
-/// number.
+/// Whether a size of the outputs is unknown although all sizes of the inputs are known: it depends
+/// on a number.
 [[gnu::cold]] inline bool depends_on_number(const std::vector<AbstractValue>& inputs,
                                             const std::vector<InferredOutput>& outputs) {
   return std::all_of(inputs.begin(), inputs.end(),
@@ -201,7 +202,7 @@ class MetaArguments {
                       [](const InferredOutput& output) { return are_known(output.sizes); });
 }
 
-/// Throws `Error` if the kernel does not have as many inputs.
+/// Throws `Error` if the kernel has another number of inputs.
 [[gnu::cold]] inline void check_count(const KernelDescriptor& kernel, const HostMessages& messages,
                                       std::size_t inputs) {
   Report report(kernel.operator_name);
@@ -216,7 +217,7 @@ inline bool are_sizes(const std::vector<int64_t>& sizes) {
          std::all_of(sizes.begin(), sizes.end(), [](int64_t size) { return size >= kUnknownSize; });
 }
 
-/// Adds to the report inputs that the kernel does not take, and takes guesses from its checks.
+/// Reports inputs that the kernel does not take, and guesses unknown dtypes from its checks.
 [[gnu::cold]] inline void check_known(const InferenceCall& call, std::vector<AbstractValue>& inputs,
                                       CheckRun& checks, Report& report) {
   const KernelDescriptor& kernel = call.kernel.info;
@@ -270,7 +271,7 @@ inline bool are_sizes(const std::vector<int64_t>& sizes) {
   }
 }
 
-/// Adds to the report what the checks of the outputs say.
+/// Runs the checks of the outputs, which report faults.
 [[gnu::cold]] inline void check_inferred(const KernelDescriptor& kernel,
                                          const std::vector<InferredOutput>& outputs,
                                          CheckRun& checks) {
@@ -286,14 +287,15 @@ inline bool are_sizes(const std::vector<int64_t>& sizes) {
   }
 }
 
-/// Whether an error of PyTorch's is about an output of `kUnwritten` sizes, which an _out function
-/// would have resized.
+/// Whether an error of PyTorch's is about an output that still has the sizes `kUnwritten`, which an
+/// _out function would have changed.
 [[gnu::cold]] inline bool is_not_resized(const std::string& text) {
   return is_about_shape(text, shape_text(kUnwritten.data(), kUnwritten.size()));
 }
 
-/// What an error of PyTorch's means where shapes are inferred: the end of the text, in the author's
-/// words. The status is kMetaInPython where PyTorch's Python part may know them.
+/// The end of the text that explains to a kernel's author what an error of PyTorch's means where
+/// shapes are inferred. The status becomes kMetaInPython if PyTorch's Python part may know the
+/// shapes.
 [[gnu::cold]] inline std::string meta_fault(const std::string& text, const std::string& inputs,
                                             Status& status) {
   if (is_about_data(text)) {
@@ -316,8 +318,8 @@ inline bool are_sizes(const std::vector<int64_t>& sizes) {
   return text + inputs;
 }
 
-/// The outputs for inputs of which something is not known. Throws what the meta function throws
-/// where nothing that is put in the place of what is unknown pleases it.
+/// The outputs for inputs that are not entirely known. Throws the meta function's first exception
+/// if it throws for all values that are tried.
 [[gnu::cold]] inline std::vector<InferredOutput> infer_unknown(
     const InferenceCall& call, const std::vector<AbstractValue>& inputs) {
   const bool has_ranks = std::all_of(inputs.begin(), inputs.end(), [](const AbstractValue& input) {

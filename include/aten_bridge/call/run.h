@@ -27,8 +27,9 @@ namespace aten_bridge::detail {
   return *own;
 }
 
-/// The operands of a call, from the cache of its call site; its own, where a kernel calls itself,
-/// or another of its type, meanwhile. They go back with their views where these are kept.
+/// The operands of a call, from the cache of its call site. A call inside another one of a kernel
+/// of the same type has operands of its own, `own`. The destructor returns them to the cache, with
+/// their views if `keep_views` was called.
 class CachedOperands {
  public:
   [[gnu::always_inline]] CachedOperands(CallSiteCache& call_sites, std::uint64_t call_site,
@@ -39,7 +40,7 @@ class CachedOperands {
     }
     cache_->in_use = true;
     if (cache_->kernel != arguments.kernel ||
-        cache_->operands.size() != static_cast<std::size_t>(arguments.size())) {  // as a rule not
+        cache_->operands.size() != static_cast<std::size_t>(arguments.size())) {  // rare
       prepare(arguments, *cache_);
     }
     arguments_.operands = cache_->operands.data();
@@ -65,7 +66,7 @@ class CachedOperands {
   bool keeps_views_ = false;
 };
 
-/// A kernel without outputs writes its inputs: the host's outputs must be these.
+/// A kernel without outputs writes its inputs, which the host's outputs must then be.
 template <class HostCall>
 [[gnu::cold]] void check_in_place(const KernelDescriptor& kernel, const HostCall& host,
                                   int inputs) {
@@ -84,8 +85,8 @@ template <class HostCall>
   report.raise_if_failed();
 }
 
-/// Gives a kernel that writes its first input the others as they were before, where these lie in
-/// the same memory: ATen cannot see it, since each view has a storage of its own.
+/// Copies the inputs that share memory with the first one, which the kernel writes, so that it
+/// reads them as they were. ATen cannot see the overlap, since each view has a storage of its own.
 [[gnu::noinline]] inline void separate_from_first(const Arguments& arguments) {
   const auto begin = [](const Operand& operand) {
     return reinterpret_cast<std::uintptr_t>(operand.desc.data) +
@@ -108,8 +109,8 @@ template <class HostCall>
   }
 }
 
-/// What the host keeps for this kernel, or, where it keeps nothing, or could not make it, the same
-/// for this call alone.
+/// The instance that the host keeps for this kernel; if it keeps none, or could not make one, an
+/// instance for this call alone.
 template <class HostCall>
 Instance* find_instance(const KernelBase& kernel, const HostCall& host,
                         std::unique_ptr<Instance>& own, Report& report) {
@@ -123,7 +124,7 @@ Instance* find_instance(const KernelBase& kernel, const HostCall& host,
   return own.get();
 }
 
-/// What becomes of the results of a host that has memory for them.
+/// How results reach a host that has memory for them.
 template <class HostCall>
 decltype(auto) results_of([[maybe_unused]] HostCall& host) {
   if constexpr (HostCall::kSizesAfterRun) {
@@ -147,11 +148,11 @@ template <class Device, class HostCall>
   device.finish();
 }
 
-/// After the body: checks the outputs, that the kernel keeps no operand, and which views the next
-/// call can have.
+/// After the body: checks the outputs and that the kernel keeps no operand, and marks the views
+/// that the next call can reuse.
 [[gnu::always_inline]] inline void commit(Arguments& arguments) {
   if (arguments.list_size > 0) {
-    arguments.list->clear();  // which has the views of its tensors
+    arguments.list->clear();  // it refers to the views of its tensors
   }
   const Operand* const end = arguments.operands + arguments.size();
   bool are_kept = false;
@@ -180,7 +181,7 @@ template <class Device, class HostCall, class... HostArgument>
   arguments.kernel = &info;
   arguments.messages = &HostCall::kMessages;
   arguments.around_state = &Device::around_state;
-  std::unique_ptr<OperandCache> own_operands;  // outlives what is said of the operands
+  std::unique_ptr<OperandCache> own_operands;  // also read after the try block
   int bound = 0;
   try {
     check_pytorch(info.operator_name);
@@ -214,7 +215,7 @@ template <class Device, class HostCall, class... HostArgument>
     }
     invoke(kernel, device, host, arguments);
     commit(arguments);
-    if (!info.records) {  // what autograd records is over when the call is
+    if (!info.records) {  // autograd's graph ends with the call, and its views with it
       operands.keep_views();
     }
     if constexpr (HostCall::kSizesAfterRun) {
