@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-// The floor: what any C function called through the loader costs.
+// The lower bound: what any C function called through the loader costs.
 extern "C" ATEN_BRIDGE_PUBLIC int EmptyCall(int /*nparam*/, void** /*params*/, int* /*ndims*/,
                                             int64_t** /*shapes*/, const char** /*dtypes*/,
                                             void* /*stream*/, void* /*extra*/) {

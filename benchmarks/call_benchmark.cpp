@@ -48,7 +48,7 @@ void direct_after_empty_kernel(benchmark::State& state) {
 }
 
 // Two layers of a network that call one kernel alternately: an iteration is a call of each.
-void by_turns(benchmark::State& state, const Sizes& sizes_of_second) {
+void alternating(benchmark::State& state, const Sizes& sizes_of_second) {
   HostCall first("Views2", {{4, 4}, {4, 4}});
   HostCall second("Views2", sizes_of_second);
   for (auto _ : state) {
@@ -119,8 +119,8 @@ BENCHMARK_CAPTURE(direct, leaky_relu_out_below_autograd, true);
 BENCHMARK_CAPTURE(direct, leaky_relu_out, false);
 BENCHMARK(direct_after_empty_kernel);
 BENCHMARK_CAPTURE(call, handwritten_leaky_relu, "HandwrittenLeakyRelu");
-BENCHMARK_CAPTURE(by_turns, of_one_shape, (Sizes{{4, 4}, {4, 4}}));
-BENCHMARK_CAPTURE(by_turns, of_two_shapes, (Sizes{{2, 3, 5}, {2, 3, 5}}));
+BENCHMARK_CAPTURE(alternating, one_shape, (Sizes{{4, 4}, {4, 4}}));
+BENCHMARK_CAPTURE(alternating, two_shapes, (Sizes{{2, 3, 5}, {2, 3, 5}}));
 
 BENCHMARK(call_on_elements)->RangeMultiplier(10)->Range(1, 10'000'000);
 BENCHMARK(direct_on_elements)->RangeMultiplier(10)->Range(1, 10'000'000);

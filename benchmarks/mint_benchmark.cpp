@@ -83,71 +83,82 @@ void direct(benchmark::State& state, Body body) {
 }
 
 void kernel_acos(benchmark::State& state) {
-  const Operands of(state);
-  Call().input(of.x).output(of.y).time(state, "AcosExt");
+  const Operands operands(state);
+  Call().input(operands.x).output(operands.y).time(state, "AcosExt");
 }
 void aten_acos(benchmark::State& state) {
-  Operands of(state);
-  direct(state, [&] { at::acos_out(of.y, of.x); });
+  Operands operands(state);
+  direct(state, [&] { at::acos_out(operands.y, operands.x); });
 }
 void kernel_acos_of_a_transposed_view(benchmark::State& state) {
-  const Operands of(state);
-  Call().input(of.x.t()).output(of.y).time(state, "AcosExt");
+  const Operands operands(state);
+  Call().input(operands.x.t()).output(operands.y).time(state, "AcosExt");
 }
 void aten_acos_of_a_transposed_view(benchmark::State& state) {
-  Operands of(state);
-  const at::Tensor x = of.x.t();
-  direct(state, [&] { at::acos_out(of.y, x); });
+  Operands operands(state);
+  const at::Tensor x = operands.x.t();
+  direct(state, [&] { at::acos_out(operands.y, x); });
 }
 
 void kernel_leaky_relu(benchmark::State& state) {
-  const Operands of(state);
-  Call().input(of.x).number(0.01F).output(of.y).time(state, "LeakyReLUExt");
+  const Operands operands(state);
+  Call().input(operands.x).number(0.01F).output(operands.y).time(state, "LeakyReLUExt");
 }
 void aten_leaky_relu(benchmark::State& state) {
-  Operands of(state);
-  direct(state, [&] { at::leaky_relu_out(of.y, of.x, 0.01); });
+  Operands operands(state);
+  direct(state, [&] { at::leaky_relu_out(operands.y, operands.x, 0.01); });
 }
 
 void kernel_clamp(benchmark::State& state) {
-  const Operands of(state);
-  Call().input(of.x).number(0.1F).number(1.F / 3).output(of.y).time(state, "ClampScalar");
+  const Operands operands(state);
+  Call()
+      .input(operands.x)
+      .number(0.1F)
+      .number(1.F / 3)
+      .output(operands.y)
+      .time(state, "ClampScalar");
 }
 void aten_clamp(benchmark::State& state) {
-  Operands of(state);
-  direct(state, [&] { at::clamp_out(of.y, of.x, 0.1, 1.0 / 3); });
+  Operands operands(state);
+  direct(state, [&] { at::clamp_out(operands.y, operands.x, 0.1, 1.0 / 3); });
 }
 
 void kernel_addcmul(benchmark::State& state) {
-  const Operands of(state);
-  Call().input(of.x).input(of.a).input(of.b).number(1).output(of.y).time(state, "AddcmulExt");
+  const Operands operands(state);
+  Call()
+      .input(operands.x)
+      .input(operands.a)
+      .input(operands.b)
+      .number(1)
+      .output(operands.y)
+      .time(state, "AddcmulExt");
 }
 void aten_addcmul(benchmark::State& state) {
-  Operands of(state);
-  direct(state, [&] { at::addcmul_out(of.y, of.x, of.a, of.b, 1); });
+  Operands operands(state);
+  direct(state, [&] { at::addcmul_out(operands.y, operands.x, operands.a, operands.b, 1); });
 }
 
 void kernel_mean(benchmark::State& state) {
-  const Operands of(state);
-  const at::Tensor y = at::empty({of.n});
+  const Operands operands(state);
+  const at::Tensor y = at::empty({operands.n});
   Call call;
-  call.input(of.x).ints({1}).flag(false).none().output(y).time(state, "MeanExt");
+  call.input(operands.x).ints({1}).flag(false).none().output(y).time(state, "MeanExt");
 }
 void aten_mean(benchmark::State& state) {
-  const Operands of(state);
-  at::Tensor y = at::empty({of.n});
-  direct(state, [&] { at::mean_out(y, of.x, 1); });
+  const Operands operands(state);
+  at::Tensor y = at::empty({operands.n});
+  direct(state, [&] { at::mean_out(y, operands.x, 1); });
 }
 
 void kernel_stack(benchmark::State& state) {
-  const Operands of(state);
-  const at::Tensor y = at::empty({2, of.n, of.n});
-  Call().input(of.x).input(of.a).ints({0}).output(y).time(state, "StackExt");
+  const Operands operands(state);
+  const at::Tensor y = at::empty({2, operands.n, operands.n});
+  Call().input(operands.x).input(operands.a).ints({0}).output(y).time(state, "StackExt");
 }
 void aten_stack(benchmark::State& state) {
-  const Operands of(state);
-  at::Tensor y = at::empty({2, of.n, of.n});
-  direct(state, [&] { at::stack_out(y, {of.x, of.a}); });
+  const Operands operands(state);
+  at::Tensor y = at::empty({2, operands.n, operands.n});
+  direct(state, [&] { at::stack_out(y, {operands.x, operands.a}); });
 }
 
 #define MINT_BENCHMARK(function) BENCHMARK(function)->Arg(4)->Arg(256)->UseRealTime()

@@ -252,20 +252,20 @@ def goals(results):
     ]
     if results.instructions:
         spent = results.bridge_instructions()
-        shown = f"{spent:,.0f} instructions"
+        reached = f"{spent:,.0f} instructions"
         rows.append(
-            ("at most 1,000 instructions of its call beside the operator", shown, spent, 1000)
+            ("at most 1,000 instructions of its call beside the operator", reached, spent, 1000)
         )
         count = results.instructions["allocations"]
-        shown = f"{count:,.0f} instructions of `malloc`"
-        rows.append(("no heap allocation from the second call on", shown, count, 0))
+        reached = f"{count:,.0f} instructions of `malloc`"
+        rows.append(("no heap allocation from the second call on", reached, count, 0))
 
     def verdict(value, limit):
         if value <= limit:
             return "met"
         return f"missed: {value / limit:.2f} times the goal" if limit else "missed"
 
-    lines = [[text, shown, verdict(*numbers)] for text, shown, *numbers in rows]
+    lines = [[text, reached, verdict(*numbers)] for text, reached, *numbers in rows]
     return table(["goal", "measured", ""], lines)
 
 
@@ -283,7 +283,9 @@ def elements(results):
 
 
 def layers(results):
-    same, other = (results.medians[f"by_turns/of_{of}"] for of in ("one_shape", "two_shapes"))
+    same, other = (
+        results.medians[f"alternating/{shapes}"] for shapes in ("one_shape", "two_shapes")
+    )
     return (
         "Two layers of a network alternately call a kernel that does nothing, with two tensors"
         f" each: the two calls take {number(same)} ns where all tensors have one shape, and "

@@ -174,10 +174,10 @@ def main(build: Path) -> None:
                     text=True,
                     check=True,
                 )
-                said = json.loads(done.stdout.splitlines()[-1])
-                if said["caller"] != (switch == "1"):
+                answer = json.loads(done.stdout.splitlines()[-1])
+                if answer["caller"] != (switch == "1"):
                     raise SystemExit("expected the native caller, got none; build it first")
-                for name, values in said["times"].items():
+                for name, values in answer["times"].items():
                     rows.setdefault(name, []).extend(values)
         print(f"\n{setting}:\n\n| what | native caller, min | median | / MindSpore's own", end="")
         print(" | `ops.Custom`, min | median | / MindSpore's own |\n|---|--:|--:|--:|--:|--:|--:|")

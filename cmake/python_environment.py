@@ -31,7 +31,7 @@ SETTINGS = {
 }
 
 
-def version_of(distribution):
+def installed_version(distribution):
     """The version of an installed distribution, as text; None if it is missing."""
     try:
         return metadata.version(distribution)
@@ -47,17 +47,17 @@ def pinned_in(requirements):
 def lacking(pinned, packages):
     """Why the running environment cannot be used; empty if it can."""
     hosts = [name for name in ("torch", "mindspore") if name in pinned]
-    if missing := [name for name in hosts if version_of(name) is None]:
+    if missing := [name for name in hosts if installed_version(name) is None]:
         return "it has no " + " and no ".join(missing)
-    if hosts and tuple(map(int, version_of("torch").split(".")[:2])) < (2, 2):
+    if hosts and tuple(map(int, installed_version("torch").split(".")[:2])) < (2, 2):
         return "its PyTorch is older than 2.2"  # the examples do not compile
     if "mindspore" in hosts:
-        if not version_of("mindspore").startswith("2.10."):
+        if not installed_version("mindspore").startswith("2.10."):
             return "its MindSpore is not 2.10"
-        if (version_of("numpy") or "2.").startswith("2."):
+        if (installed_version("numpy") or "2.").startswith("2."):
             return "MindSpore 2.10 needs numpy 1.x"
     for package in packages if hosts else sorted(pinned):
-        if version_of(package) != pinned[package]:
+        if installed_version(package) != pinned[package]:
             return f"it has no {package} {pinned[package]}"
     return ""
 

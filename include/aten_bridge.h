@@ -177,9 +177,10 @@ template <class Device, class HostCall, class... Argument>
 constexpr auto export_kernel(const char* operator_name, ErrorMode error_mode,
                              Argument&&... arguments) {
   check_one_function<(sizeof...(Argument) > 0)>();
-  const KernelOrigin origin{operator_name, error_mode};
-  using K = decltype(make_kernel(origin, std::forward<Argument>(arguments)...));
-  return Exported<K, Device, HostCall>{make_kernel(origin, std::forward<Argument>(arguments)...)};
+  const OperatorDescriptor descriptor{operator_name, error_mode};
+  using K = decltype(make_kernel(descriptor, std::forward<Argument>(arguments)...));
+  return Exported<K, Device, HostCall>{
+      make_kernel(descriptor, std::forward<Argument>(arguments)...)};
 }
 
 #ifdef __clang__
@@ -198,10 +199,10 @@ template <class Device, class HostCall, class... Argument>
 constexpr auto export_gradient_kernel(const char* operator_name, ErrorMode error_mode,
                                       Argument&&... arguments) {
   check_one_function<(sizeof...(Argument) > 0)>();
-  const KernelOrigin origin{operator_name, error_mode};
-  using K = decltype(make_gradient_kernel(origin, std::forward<Argument>(arguments)...));
+  const OperatorDescriptor descriptor{operator_name, error_mode};
+  using K = decltype(make_gradient_kernel(descriptor, std::forward<Argument>(arguments)...));
   return Exported<K, Device, HostCall>{
-      make_gradient_kernel(origin, std::forward<Argument>(arguments)...)};
+      make_gradient_kernel(descriptor, std::forward<Argument>(arguments)...)};
 }
 
 }  // namespace aten_bridge::detail

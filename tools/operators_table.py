@@ -67,7 +67,7 @@ def page(library):
         else:
             why = " or ".join(sorted({reason(one.fault) for one in bad or overloads}))
             others.setdefault(why, []).append(f"`{name.removeprefix('aten::')}`")
-    lines = [f"| {why} | {', '.join(of)} |" for why, of in sorted(others.items())]
+    lines = [f"| {why} | {', '.join(operators)} |" for why, operators in sorted(others.items())]
     head = HEAD.format(names=len(names), version="2.11", callable=len(rows), overloads=count)
     return head + "\n".join(rows) + "\n" + TAIL + "\n".join(lines) + "\n"
 

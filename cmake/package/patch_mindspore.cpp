@@ -202,7 +202,7 @@ bool is_view(const KernelTensor* tensor) {
   return address != nullptr && mindspore.data(address.get()) != nullptr;
 }
 
-std::atomic<int64_t> views_made_whole = 0;
+std::atomic<int64_t> contiguous_copies = 0;
 
 /// A tensor that is a view as a whole one: in memory of its own, unless its elements lie one behind
 /// the other already.
@@ -220,7 +220,7 @@ class WholeTensor {
     if (!view_.is_contiguous()) {
       whole_ = at::empty(storage.sizes, type);
       whole_.copy_(view_);
-      views_made_whole.fetch_add(1, std::memory_order_relaxed);
+      contiguous_copies.fetch_add(1, std::memory_order_relaxed);
     }
     mindspore.copy(&tensor_, view);
     set_storage(nullptr);
@@ -504,6 +504,6 @@ extern "C" __attribute__((visibility("hidden"))) void aten_bridge_patch_mindspor
 /// How many views have been copied for MindSpore's own kernels so far; -1 if none can be, since
 /// MindSpore has not asked for the library's operators, is another one than 2.10.0, or is left
 /// alone.
-extern "C" __attribute__((visibility("default"))) int64_t aten_bridge_views_made_whole() {
-  return is_patched ? views_made_whole.load(std::memory_order_relaxed) : -1;
+extern "C" __attribute__((visibility("default"))) int64_t aten_bridge_contiguous_copies() {
+  return is_patched ? contiguous_copies.load(std::memory_order_relaxed) : -1;
 }

@@ -50,13 +50,13 @@ const KernelBase& make_kernel(KernelCache& cache, const TextAttributes& attribut
     raise(Status::kAttribute, {attributes.name(), ": expected the number of inputs of a ",
                                "gradient, such as \"1/2\", got \"", attributes.task(), "\""});
   }
-  const Operator of(*handle, attributes, inputs);
-  if (is_gradient && of.bindings().empty()) {  // it would have no outputs
+  const Operator op(*handle, attributes, inputs);
+  if (is_gradient && op.bindings().empty()) {  // it would have no outputs
     raise(Status::kAttribute,
           {attributes.name(), ": expected a gradient of one input or more, got the ", "task \"",
            attributes.task(), "\" for 0 inputs"});
   }
-  std::unique_ptr<OperatorKernels>& kernels = cache.kernels[of.key()];
+  std::unique_ptr<OperatorKernels>& kernels = cache.kernels[op.key()];
   if (kernels == nullptr) {
     kernels = make_kernels(*handle, attributes, inputs);
   }

@@ -60,16 +60,16 @@ class DropsSeenByPython {
   const Arguments& arguments_;
 };
 
-detail::KernelDescriptor make_info(const Operator& of, int outputs) {
+detail::KernelDescriptor make_info(const Operator& op, int outputs) {
   detail::KernelDescriptor info{};
-  info.operator_name = of.schema().name.c_str();
+  info.operator_name = op.schema().name.c_str();
   info.error_mode = ErrorMode::kThrow;
-  info.bindings = of.bindings().data();
-  info.checks = of.checks().data();
-  info.check_count = static_cast<int>(of.checks().size());
-  info.inputs = static_cast<int>(of.bindings().size());
+  info.bindings = op.bindings().data();
+  info.checks = op.checks().data();
+  info.check_count = static_cast<int>(op.checks().size());
+  info.inputs = static_cast<int>(op.bindings().size());
   info.outputs = outputs;
-  info.list_begin = of.list_begin();
+  info.list_begin = op.list_begin();
   info.has_instance = true;
   info.has_meta = true;
   info.returns_results = true;
@@ -79,26 +79,26 @@ detail::KernelDescriptor make_info(const Operator& of, int outputs) {
 /// What the kernels of an operator have in common: its attributes. `Base` is KernelBase, or what is
 /// made of it.
 template <class Base>
-class KernelOf : public Base {
+class OperatorKernelBase : public Base {
  public:
   template <class... Argument>
-  explicit KernelOf(const Operator& of, const Argument&... arguments)
-      : Base(arguments...), of_(of) {}
+  explicit OperatorKernelBase(const Operator& op, const Argument&... arguments)
+      : Base(arguments...), operator_(op) {}
 
   std::unique_ptr<Instance> make_instance(const Attributes& attributes,
                                           Report& report) const final {
-    return of_.make_instance(*this, attributes, report);
+    return operator_.make_instance(*this, attributes, report);
   }
   void measure_workspaces(const Arguments& /*arguments*/, int64_t* /*elements*/,
                           detail::ElementLayout* /*layouts*/) const final {}
   void visit_attributes(detail::AttributeVisitor& visitor) const final {
-    of_.visit_attributes(visitor);
+    operator_.visit_attributes(visitor);
   }
 
  protected:
-  ~KernelOf() = default;
+  ~OperatorKernelBase() = default;
 
-  const Operator& of_;
+  const Operator& operator_;
 };
 
 /// Lets an input be recorded no more that an error says cannot be, or the last one where the error
@@ -123,20 +123,21 @@ bool stop_recording(const Arguments& arguments, const std::string& error) {
 }
 
 /// The operator itself.
-class CallKernel final : public KernelOf<KernelBase> {
+class CallKernel final : public OperatorKernelBase<KernelBase> {
  public:
-  explicit CallKernel(const Operator& of) : KernelOf(of, make_info(of, of.schema().results)) {}
+  explicit CallKernel(const Operator& op)
+      : OperatorKernelBase(op, make_info(op, op.schema().results)) {}
 
   void invoke(const Arguments& arguments) const override {
     const DropsSeenByPython drops(arguments);
     const bool has_memory = arguments.results->has_memory;
-    if (has_memory && of_.call_out(arguments)) {
+    if (has_memory && operator_.call_out(arguments)) {
       return;
     }
-    Tensors results = of_.call(arguments);
+    Tensors results = operator_.call(arguments);
     for (std::size_t i = 0; i < results.size() && has_memory; ++i) {
       const at::Tensor& output = arguments.output(static_cast<int>(i)).view;
-      if (is_left_out(results[i], output, of_.schema().name)) {
+      if (is_left_out(results[i], output, operator_.schema().name)) {
         results[i] = at::zeros_like(output);
       }
     }
@@ -148,7 +149,7 @@ class CallKernel final : public KernelOf<KernelBase> {
   std::vector<at::Tensor> results(const Arguments& arguments) const {
     for (;;) {
       try {
-        const Tensors results = of_.call(arguments);
+        const Tensors results = operator_.call(arguments);
         return {results.begin(), results.end()};
       } catch (const c10::Error& error) {
         if (!stop_recording(arguments, error.what_without_backtrace())) {
@@ -158,16 +159,18 @@ class CallKernel final : public KernelOf<KernelBase> {
     }
   }
 
-  Tensors infer(const Arguments& arguments) const override { return infer_results(of_, arguments); }
+  Tensors infer(const Arguments& arguments) const override {
+    return infer_results(operator_, arguments);
+  }
 };
 
 /// The gradient of one of these two.
 template <class Forward>
-class GradientKernel final : public KernelOf<detail::GradientBase> {
+class GradientKernel final : public OperatorKernelBase<detail::GradientBase> {
  public:
-  GradientKernel(const Operator& of, const Forward& forward)
-      : KernelOf(of, forward.info, forward.info.inputs,
-                 /*of_function=*/false),  // PyTorch knows what has none
+  GradientKernel(const Operator& op, const Forward& forward)
+      : OperatorKernelBase(op, forward.info, forward.info.inputs,
+                           /*of_function=*/false),  // PyTorch knows what has none
         forward_(forward),
         bindings_(forward.info.bindings, forward.info.bindings + forward.info.inputs) {
     bindings_.insert(bindings_.end(), static_cast<std::size_t>(forward.info.outputs),
@@ -195,15 +198,15 @@ using ComputedResults = std::vector<at::Tensor>;
 thread_local void** place_of_results = nullptr;
 
 /// The sizes of the results, which are computed for them.
-class SizesKernel final : public KernelOf<KernelBase> {
+class SizesKernel final : public OperatorKernelBase<KernelBase> {
  public:
-  explicit SizesKernel(const Operator& of) : KernelOf(of, make_info(of, 1)) {}
+  explicit SizesKernel(const Operator& op) : OperatorKernelBase(op, make_info(op, 1)) {}
 
   void invoke(const Arguments& arguments) const override {
     const DropsSeenByPython drops(arguments);
-    at::Tensor table = at::full({of_.schema().results, kColumns}, 0, at::kLong);
+    at::Tensor table = at::full({operator_.schema().results, kColumns}, 0, at::kLong);
     auto* row = table.data_ptr<int64_t>();
-    const Tensors results = of_.call(arguments);
+    const Tensors results = operator_.call(arguments);
     for (const at::Tensor& result : results) {
       const at::Tensor some = defined(result);
       const DType dtype = detail::dtype_of(some.scalar_type());
@@ -223,7 +226,7 @@ class SizesKernel final : public KernelOf<KernelBase> {
   }
 
   Tensors infer(const Arguments& /*arguments*/) const override {
-    return {detail::make_meta({of_.schema().results, kColumns}, at::kLong)};
+    return {detail::make_meta({operator_.schema().results, kColumns}, at::kLong)};
   }
 
  private:
@@ -245,17 +248,17 @@ class SizesKernel final : public KernelOf<KernelBase> {
 };
 
 /// The results in the begin of larger outputs, and their sizes.
-class CountedKernel final : public KernelOf<KernelBase> {
+class CountedKernel final : public OperatorKernelBase<KernelBase> {
  public:
-  explicit CountedKernel(const Operator& of)
-      : KernelOf(of, make_info(of, 2 * of.schema().results)) {
+  explicit CountedKernel(const Operator& op)
+      : OperatorKernelBase(op, make_info(op, 2 * op.schema().results)) {
     info.has_meta = false;
   }
 
   void invoke(const Arguments& arguments) const override {
     const DropsSeenByPython drops(arguments);
     Report report(info.operator_name);
-    const Tensors results = of_.call(arguments);
+    const Tensors results = operator_.call(arguments);
     const int count = static_cast<int>(results.size());
     for (int i = 0; i < count; ++i) {
       const at::Tensor result = defined(results[static_cast<std::size_t>(i)]);
@@ -290,18 +293,18 @@ class CountedKernel final : public KernelOf<KernelBase> {
   }
 
   Tensors infer(const Arguments& /*arguments*/) const override {
-    raise(Status::kValues, {of_.schema().name, kDependsOnValues});
+    raise(Status::kValues, {operator_.schema().name, kDependsOnValues});
   }
 };
 
 class KernelsOfOverload final : public OperatorKernels {
  public:
   KernelsOfOverload(const c10::OperatorHandle& handle, const TextAttributes& attributes, int inputs)
-      : of_(handle, attributes, inputs),
-        call_(of_),
-        gradient_(of_, call_),
-        sizes_(of_),
-        counted_(of_) {}
+      : operator_(handle, attributes, inputs),
+        call_(operator_),
+        gradient_(operator_, call_),
+        sizes_(operator_),
+        counted_(operator_) {}
   KernelsOfOverload(const KernelsOfOverload&) = delete;
   KernelsOfOverload& operator=(const KernelsOfOverload&) = delete;
 
@@ -321,7 +324,7 @@ class KernelsOfOverload final : public OperatorKernels {
     while (static_cast<int64_t>(higher_.size()) < order - 1) {
       const detail::GradientBase& last =
           higher_.empty() ? static_cast<const detail::GradientBase&>(gradient_) : *higher_.back();
-      higher_.push_back(new GradientKernel<detail::GradientBase>(of_, last));
+      higher_.push_back(new GradientKernel<detail::GradientBase>(operator_, last));
     }
     if (order < 2) {
       return order == 0 ? static_cast<const KernelBase*>(&call_) : &gradient_;
@@ -330,7 +333,7 @@ class KernelsOfOverload final : public OperatorKernels {
   }
 
  private:
-  const Operator of_;
+  const Operator operator_;
   const CallKernel call_;
   const GradientKernel<CallKernel> gradient_;
   const SizesKernel sizes_;

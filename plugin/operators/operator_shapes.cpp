@@ -82,34 +82,34 @@ bool have_same_shapes(const Tensors& a, const Tensors& b) {
 
 /// Whether it is an operator of PyTorch itself, which can be run on made-up values: those of other
 /// libraries may have effects, and it is not known what their sizes depend on.
-bool is_atens(const Operator& of) { return of.schema().name.rfind("aten::", 0) == 0; }
+bool is_atens(const Operator& op) { return op.schema().name.rfind("aten::", 0) == 0; }
 
 /// The shapes of an operator that cannot be asked with meta tensors: it is run on ones and on
 /// zeros, of which other shapes come if they depend on values. One of them may be refused.
-Tensors infer_by_running(const Operator& of, const Arguments& metas) {
-  if (!is_atens(of)) {
-    raise(Status::kValues, {of.schema().name, kDependsOnValues});
+Tensors infer_by_running(const Operator& op, const Arguments& metas) {
+  if (!is_atens(op)) {
+    raise(Status::kValues, {op.schema().name, kDependsOnValues});
   }
   const KeptGenerator generator;
   std::optional<Tensors> of_zeros;
   try {
-    of_zeros = of.call(MaterialisedArguments(metas, 0).arguments);
+    of_zeros = op.call(MaterialisedArguments(metas, 0).arguments);
   } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch)
   }
   Tensors of_ones;
   try {
-    of_ones = of.call(MaterialisedArguments(metas, 1).arguments);
+    of_ones = op.call(MaterialisedArguments(metas, 1).arguments);
   } catch (const std::exception& error) {
     if (of_zeros.has_value()) {
       return *std::move(of_zeros);
     }
     raise(Status::kMetaInPython,
-          {of.schema().name, ": expected shapes that PyTorch tells without data, or ",
+          {op.schema().name, ": expected shapes that PyTorch tells without data, or ",
            "with zeros or ones in the inputs, got the error: ", detail::exception_text(error),
            kImportPyTorch});
   }
   if (of_zeros.has_value() && !have_same_shapes(*of_zeros, of_ones)) {
-    raise(Status::kValues, {of.schema().name, kDependsOnValues});
+    raise(Status::kValues, {op.schema().name, kDependsOnValues});
   }
   return of_ones;
 }
@@ -141,11 +141,11 @@ bool is_small(const Arguments& metas) {
 /// Throws what PyTorch's kernel says of inputs that a meta function in Python refuses: these have
 /// texts such as "not enough values to unpack" (PyTorch 2.11). The kernel is run on zeros, if that
 /// is cheap; where it takes them, the meta function's text stays.
-void throw_as_kernel_does(const Operator& of, const Arguments& metas) {
-  const bool is_internal = of.schema().name.rfind("aten::_", 0) == 0;  // checks less
-  if (is_atens(of) && !is_internal && is_small(metas)) {
+void throw_as_kernel_does(const Operator& op, const Arguments& metas) {
+  const bool is_internal = op.schema().name.rfind("aten::_", 0) == 0;  // checks less
+  if (is_atens(op) && !is_internal && is_small(metas)) {
     const KeptGenerator generator;
-    static_cast<void>(of.call(MaterialisedArguments(metas, 0).arguments));
+    static_cast<void>(op.call(MaterialisedArguments(metas, 0).arguments));
   }
 }
 
@@ -157,28 +157,28 @@ std::string layout_text(at::Layout layout) {
 
 }  // namespace
 
-Tensors infer_results(const Operator& of, const Arguments& metas) {
+Tensors infer_results(const Operator& op, const Arguments& metas) {
   Tensors results;
   try {
-    results = has_wrong_meta(of.schema(), metas) ? infer_by_running(of, metas) : of.call(metas);
+    results = has_wrong_meta(op.schema(), metas) ? infer_by_running(op, metas) : op.call(metas);
   } catch (const Error&) {
     throw;
   } catch (const std::exception& error) {
     if (!detail::is_about_meta(detail::exception_text(error))) {
       if (dynamic_cast<const c10::Error*>(&error) == nullptr) {  // Python's
-        throw_as_kernel_does(of, metas);
+        throw_as_kernel_does(op, metas);
       }
       throw;
     }
-    if (of.is_data_dependent()) {  // with these inputs: aten::index is so with masks alone
-      raise(Status::kValues, {of.schema().name, kDependsOnValues});
+    if (op.is_data_dependent()) {  // with these inputs: aten::index is so with masks alone
+      raise(Status::kValues, {op.schema().name, kDependsOnValues});
     }
-    results = infer_by_running(of, metas);
+    results = infer_by_running(op, metas);
   }
   for (at::Tensor& result : results) {
     result = defined(result);
     if (result.layout() != at::kStrided) {
-      raise(Status::kOutput, {of.schema().name, ": expected an operator whose results are dense, ",
+      raise(Status::kOutput, {op.schema().name, ": expected an operator whose results are dense, ",
                               "got one whose result is ", layout_text(result.layout())});
     }
   }

@@ -19,7 +19,7 @@ inline constexpr const char* kDependsOnValues =
 
 /// The results of a call with meta tensors, as meta tensors or as others of the same sizes and
 /// dtypes. Throws `Error` where the sizes depend on values, or where a result is not dense.
-Tensors infer_results(const Operator& of, const Arguments& metas);
+Tensors infer_results(const Operator& op, const Arguments& metas);
 
 }  // namespace aten_bridge::operators
 

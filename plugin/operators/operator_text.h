@@ -157,12 +157,12 @@ class TextAttributes final : public Attributes {
 
   /// Numbers between commas; false if there is anything else.
   template <class T>
-  static bool read_list(const std::string& of, char letter, std::vector<T>& values) {
-    if (of[0] != letter) {
+  static bool read_list(const std::string& list, char letter, std::vector<T>& values) {
+    if (list[0] != letter) {
       return false;
     }
     std::vector<T> read;
-    for (const char* text = of.c_str() + 1; *text != '\0';) {
+    for (const char* text = list.c_str() + 1; *text != '\0';) {
       int64_t number = 0;
       if (!read_int(text, number, &text) || (*text != '\0' && *text != ',')) {
         return false;

@@ -73,7 +73,7 @@ ResolvedOperator look_up(const c10::OperatorHandle& handle) {
 
 /// Copies a result that an operator left in memory of its own into that of the host, as
 /// aten::mse_loss.out does (PyTorch 2.11). One of another size stays: the call is refused.
-void copy_into_output(Operand& output, const c10::OperatorHandle& of) {
+void copy_into_output(Operand& output, const c10::OperatorHandle& handle) {
   const OperandDesc& desc = output.desc;
   const at::Tensor result = output.view;
   if (desc.numel == 0 || result.const_data_ptr() == desc.data ||
@@ -81,7 +81,7 @@ void copy_into_output(Operand& output, const c10::OperatorHandle& of) {
       result.scalar_type() != scalar_type(desc.dtype)) {
     return;
   }
-  Report report(of.operator_name().name.c_str());
+  Report report(handle.operator_name().name.c_str());
   output.view = detail::make_view</*kMayBeStrided=*/false>(desc, output.name, result.device(),
                                                            /*allocator=*/nullptr, report);
   report.raise_if_failed();

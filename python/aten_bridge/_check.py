@@ -52,12 +52,12 @@ def check(path: str) -> Report:
             lines += opened.lines
             is_usable = opened.is_usable
         else:
-            lines += [other, *_floors_of_another(other), "  not opened"]
+            lines += [other, *_oldest_systems_of_another(other), "  not opened"]
     return Report(lines, is_usable)
 
 
 def _check(path: str) -> Report:
-    lines = [path, *_floors(path)]
+    lines = [path, *_oldest_systems(path)]
     needed = dict(needed_libraries(os.path.realpath(path)))  # $ORIGIN is its folder
     if folder := folder_for(path):  # as open_library() finds them
         for name in [name for name, place in needed.items() if place is None]:
@@ -73,15 +73,15 @@ def _check(path: str) -> Report:
     return Report([*lines, *opened.lines], opened.is_usable)
 
 
-def _floors(path: str) -> list[str]:
+def _oldest_systems(path: str) -> list[str]:
     """The oldest system that the library works on: a tag of manylinux stands for these."""
-    floors = [f"{name} {version}" for name, version in newest_versions(path).items()]
-    return [f"  needs {series(floors, 'and')}, or newer"] if floors else []
+    versions = [f"{name} {version}" for name, version in newest_versions(path).items()]
+    return [f"  needs {series(versions, 'and')}, or newer"] if versions else []
 
 
-def _floors_of_another(path: str) -> list[str]:
+def _oldest_systems_of_another(path: str) -> list[str]:
     try:
-        return _floors(path)
+        return _oldest_systems(path)
     except OSError as error:  # it does not keep this one from being used
         return [f"  cannot be opened: {error}".replace(f"{path}: ", "")]
 

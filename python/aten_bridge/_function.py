@@ -125,7 +125,7 @@ class Function:
         Last ones that may be left out are None then. The elements of a list of tensors may stand
         one by one, where nothing is named. Raises TypeError where names are wrong.
         """
-        if self.description is None or self.description.takes_frame:
+        if self.description is None or self.description.is_raw:
             if named:
                 raise TypeError(
                     f"{self.name}: expected inputs by their positions, since the kernel does not "
@@ -189,7 +189,7 @@ class Function:
 
     def parameters(self, count: int) -> list[Parameter] | None:
         """What takes each of so many inputs; None if the kernel does not say."""
-        if self.description is None or self.description.takes_frame:
+        if self.description is None or self.description.is_raw:
             return None
         inputs, begin = self.description.inputs, self.description.list_index
         if begin is None:
@@ -199,7 +199,7 @@ class Function:
 
     def count_fault(self, count: int) -> str:
         """What is wrong with so many inputs; "" if the kernel takes them."""
-        if self.description is None or self.description.takes_frame:
+        if self.description is None or self.description.is_raw:
             return ""
         expected = len(self.description.inputs)
         least = "" if self.description.list_index is None else "at least "

@@ -173,7 +173,7 @@ class Description(NamedTuple):
         return self.outputs > 1 or (self.is_gradient and self.list_index is not None)
 
     @property
-    def takes_frame(self) -> bool:
+    def is_raw(self) -> bool:
         """Whether the kernel takes any inputs and outputs, as one over a CallFrame does."""
         return self.outputs == 0
 

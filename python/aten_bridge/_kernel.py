@@ -72,7 +72,7 @@ class KernelModel:
 
     def check_inputs(self, texts: Sequence[str]) -> None:
         """Raises TypeError with all that is wrong with the inputs of a call."""
-        if self.forward is None and (self.description is None or self.description.takes_frame):
+        if self.forward is None and (self.description is None or self.description.is_raw):
             return  # what it takes is its own affair
         faults = [
             f"{self.name}: input {i}: {text}"

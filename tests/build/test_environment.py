@@ -71,12 +71,12 @@ def test_the_environment_in_use_is_taken_as_it_is(tmp_path, requirements):
 )
 def test_an_unsuitable_environment_is_named(environment, requirements, versions, reason):
     found = {"torch": "2.11.0", "mindspore": "2.10.0", "numpy": "1.26.4", "jax": "0.6.2"}
-    environment.version_of = {**found, **versions}.get
+    environment.installed_version = {**found, **versions}.get
     assert environment.lacking(environment.pinned_in(requirements), ["jax"]) == reason
 
 
 def test_without_pytorch_in_the_requirements_all_that_they_name_is_looked_for(environment):
-    environment.version_of = {"mkdocs": "1.6.1", "Markdown": "3.1"}.get
+    environment.installed_version = {"mkdocs": "1.6.1", "Markdown": "3.1"}.get
     pinned = {"mkdocs": "1.6.1", "Markdown": "3.2"}
     assert environment.lacking(pinned, []) == "it has no Markdown 3.2"
     assert environment.lacking({"mkdocs": "1.6.1"}, []) == ""

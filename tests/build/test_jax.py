@@ -46,5 +46,5 @@ def test_the_structures_are_compared_with_a_jaxlib():
     header = (SOURCE / "include/aten_bridge/hosts/jax/abi.h").read_text()
     compared = (SOURCE / "tests/jax/c_api.cpp").read_text()
     for name in re.findall(r"^struct (\w+) \{", header, re.M):
-        if name != "DTypeOfXla":
+        if name != "XlaDType":
             assert f"SAME_MEMBER({name}, " in compared, name

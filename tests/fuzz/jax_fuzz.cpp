@@ -240,7 +240,7 @@ Call by_name(Choices& choices) {
 /// harmless.
 bool spoil(Choices& choices, Frame& frame) {
   xla::CallFrame& call = *frame.call;
-  xla::Buffers& operands = choices.one_in(2) ? call.inputs : call.outputs;
+  xla::Args& operands = choices.one_in(2) ? call.inputs : call.outputs;
   const bool has_operand = operands.size != 0;
   const auto index = has_operand ? static_cast<std::size_t>(choices.below(255)) %
                                        static_cast<std::size_t>(operands.size)

@@ -37,21 +37,21 @@ SAME_MEMBER(Version, major, XLA_FFI_Api_Version, major_version);
 SAME_MEMBER(Version, minor, XLA_FFI_Api_Version, minor_version);
 static_assert(XLA_FFI_API_MAJOR == 0 && XLA_FFI_API_MINOR >= 1, "");
 
-SAME_MEMBER(ErrorArguments, struct_size, XLA_FFI_Error_Create_Args, struct_size);
-SAME_MEMBER(ErrorArguments, extensions, XLA_FFI_Error_Create_Args, extension_start);
-SAME_MEMBER(ErrorArguments, message, XLA_FFI_Error_Create_Args, message);
-SAME_MEMBER(ErrorArguments, code, XLA_FFI_Error_Create_Args, errc);
-static_assert(xla::ErrorArguments::kInvalidArgument == XLA_FFI_Error_Code_INVALID_ARGUMENT, "");
+SAME_MEMBER(ErrorCreateArgs, struct_size, XLA_FFI_Error_Create_Args, struct_size);
+SAME_MEMBER(ErrorCreateArgs, extensions, XLA_FFI_Error_Create_Args, extension_start);
+SAME_MEMBER(ErrorCreateArgs, message, XLA_FFI_Error_Create_Args, message);
+SAME_MEMBER(ErrorCreateArgs, code, XLA_FFI_Error_Create_Args, errc);
+static_assert(xla::ErrorCreateArgs::kInvalidArgument == XLA_FFI_Error_Code_INVALID_ARGUMENT, "");
 
-SAME_MEMBER(ErrorMessageArguments, extensions, XLA_FFI_Error_GetMessage_Args, extension_start);
-SAME_MEMBER(ErrorMessageArguments, error, XLA_FFI_Error_GetMessage_Args, error);
-SAME_MEMBER(ErrorMessageArguments, message, XLA_FFI_Error_GetMessage_Args, message);
-SAME_MEMBER(ErrorDestroyArguments, extensions, XLA_FFI_Error_Destroy_Args, extension_start);
-SAME_MEMBER(ErrorDestroyArguments, error, XLA_FFI_Error_Destroy_Args, error);
+SAME_MEMBER(ErrorGetMessageArgs, extensions, XLA_FFI_Error_GetMessage_Args, extension_start);
+SAME_MEMBER(ErrorGetMessageArgs, error, XLA_FFI_Error_GetMessage_Args, error);
+SAME_MEMBER(ErrorGetMessageArgs, message, XLA_FFI_Error_GetMessage_Args, message);
+SAME_MEMBER(ErrorDestroyArgs, extensions, XLA_FFI_Error_Destroy_Args, extension_start);
+SAME_MEMBER(ErrorDestroyArgs, error, XLA_FFI_Error_Destroy_Args, error);
 
-SAME_MEMBER(StreamArguments, extensions, XLA_FFI_Stream_Get_Args, extension_start);
-SAME_MEMBER(StreamArguments, context, XLA_FFI_Stream_Get_Args, ctx);
-SAME_MEMBER(StreamArguments, stream, XLA_FFI_Stream_Get_Args, stream);
+SAME_MEMBER(StreamGetArgs, extensions, XLA_FFI_Stream_Get_Args, extension_start);
+SAME_MEMBER(StreamGetArgs, context, XLA_FFI_Stream_Get_Args, ctx);
+SAME_MEMBER(StreamGetArgs, stream, XLA_FFI_Stream_Get_Args, stream);
 
 SAME_MEMBER(Api, struct_size, XLA_FFI_Api, struct_size);
 SAME_MEMBER(Api, extensions, XLA_FFI_Api, extension_start);
@@ -67,16 +67,16 @@ SAME_MEMBER(Buffer, dtype, XLA_FFI_Buffer, dtype);
 SAME_MEMBER(Buffer, data, XLA_FFI_Buffer, data);
 SAME_MEMBER(Buffer, rank, XLA_FFI_Buffer, rank);
 SAME_MEMBER(Buffer, sizes, XLA_FFI_Buffer, dims);
-static_assert(xla::Buffers::kBuffer == XLA_FFI_ArgType_BUFFER, "");
-static_assert(xla::Buffers::kBuffer == XLA_FFI_RetType_BUFFER, "");
+static_assert(xla::Args::kBuffer == XLA_FFI_ArgType_BUFFER, "");
+static_assert(xla::Args::kBuffer == XLA_FFI_RetType_BUFFER, "");
 
 // These two are members of the frame, and cannot grow.
-SAME_MEMBER(Buffers, size, XLA_FFI_Args, size);
-SAME_MEMBER(Buffers, types, XLA_FFI_Args, types);
-SAME_MEMBER(Buffers, items, XLA_FFI_Args, args);
-SAME_MEMBER(Buffers, items, XLA_FFI_Rets, rets);
-static_assert(sizeof(xla::Buffers) == sizeof(XLA_FFI_Args), "");
-static_assert(sizeof(xla::Buffers) == sizeof(XLA_FFI_Rets), "");
+SAME_MEMBER(Args, size, XLA_FFI_Args, size);
+SAME_MEMBER(Args, types, XLA_FFI_Args, types);
+SAME_MEMBER(Args, items, XLA_FFI_Args, args);
+SAME_MEMBER(Args, items, XLA_FFI_Rets, rets);
+static_assert(sizeof(xla::Args) == sizeof(XLA_FFI_Args), "");
+static_assert(sizeof(xla::Args) == sizeof(XLA_FFI_Rets), "");
 SAME_MEMBER(Attributes, size, XLA_FFI_Attrs, size);
 SAME_MEMBER(Attributes, types, XLA_FFI_Attrs, types);
 SAME_MEMBER(Attributes, names, XLA_FFI_Attrs, names);
@@ -88,8 +88,8 @@ static_assert(xla::Attributes::kScalar == static_cast<int>(XLA_FFI_AttrType_SCAL
 static_assert(xla::Attributes::kString == static_cast<int>(XLA_FFI_AttrType_STRING), "");
 
 // These have no size of their own.
-SAME_MEMBER(Text, data, XLA_FFI_ByteSpan, ptr);
-SAME_MEMBER(Text, size, XLA_FFI_ByteSpan, len);
+SAME_MEMBER(ByteSpan, data, XLA_FFI_ByteSpan, ptr);
+SAME_MEMBER(ByteSpan, size, XLA_FFI_ByteSpan, len);
 SAME_MEMBER(Scalar, dtype, XLA_FFI_Scalar, dtype);
 SAME_MEMBER(Scalar, value, XLA_FFI_Scalar, value);
 SAME_MEMBER(Array, dtype, XLA_FFI_Array, dtype);

@@ -34,7 +34,7 @@ class Plain(nn.Cell):
         return self.kernel(x)
 
 
-class Made(nn.Cell):
+class Network(nn.Cell):
     def __init__(self, library):
         super().__init__()
         self.kernel = kernel(f"{library}:LeakyRelu", negative_slope=SLOPE, grad="LeakyReluGrad")
@@ -44,16 +44,16 @@ class Made(nn.Cell):
 
 
 def check(library):
-    for net in (Plain(library), Made(library)):
+    for net in (Plain(library), Network(library)):
         for _ in range(3):
             np.testing.assert_array_equal(net(ms.Tensor(X)).asnumpy(), Y)
         other = net(ms.Tensor(X[:, :1].astype(np.float64)))
         np.testing.assert_array_equal(other.asnumpy(), Y[:, :1].astype(np.float64))
-    gradient = ms.grad(Made(library))(ms.Tensor(X))
+    gradient = ms.grad(Network(library))(ms.Tensor(X))
     np.testing.assert_array_equal(gradient.asnumpy(), GRADIENT)
     text = ""
     try:
-        Made(library)(ms.Tensor(np.ones((2, 2), np.int32))).asnumpy()
+        Network(library)(ms.Tensor(np.ones((2, 2), np.int32))).asnumpy()
     except Exception as error:
         text = str(error)
     assert "LeakyRelu: " in text, f"expected an error for int32, got {text!r}"

@@ -27,8 +27,8 @@ INCLUDES = (
 )
 
 
-def views_made_whole() -> int:
-    count = ctypes.CDLL(os.environ["MS_OP_PLUGIN_PATH"]).aten_bridge_views_made_whole
+def contiguous_copies() -> int:
+    count = ctypes.CDLL(os.environ["MS_OP_PLUGIN_PATH"]).aten_bridge_contiguous_copies
     count.restype = ctypes.c_int64
     return count()
 
@@ -197,15 +197,15 @@ def test_optimizers_take_gradients_that_are_views(optimizer):
 def test_what_is_no_view_and_what_the_library_has_is_not_copied():
     views = views_of(X)
     ops.gelu(views["whole"], approximate="tanh").asnumpy()
-    before = views_made_whole()
+    before = contiguous_copies()
     ops.gelu(views["whole"], approximate="tanh").asnumpy()
     ops.gelu(views["whole"][1:], approximate="tanh").asnumpy()  # whole, but for where it begins
     for view in views.values():
         mint.exp(view).asnumpy()
         mint.sum(mint.mm(view, view.T)).asnumpy()
-    assert views_made_whole() == before
+    assert contiguous_copies() == before
     ops.gelu(views["stepped"], approximate="tanh").asnumpy()
-    assert views_made_whole() == before + 1
+    assert contiguous_copies() == before + 1
 
 
 PROGRAM = """

@@ -867,7 +867,7 @@ class Holder:
         self.value = value
 
 
-class Held(ms.nn.Cell):
+class Member(ms.nn.Cell):
     """Graph mode does not know the dtype of an object's member."""
 
     def construct(self, x):
@@ -878,7 +878,7 @@ class Held(ms.nn.Cell):
         return (*sums, *products, *rest)
 
 
-class HeldOfSeveral(ms.nn.Cell):
+class MemberOfSeveralResults(ms.nn.Cell):
     """One of several results of an operator, beside others of which MindSpore's own is wrong."""
 
     def construct(self, x, weight):
@@ -891,9 +891,9 @@ def test_members_of_objects_in_graph_mode(mode):
     sums = 3 * x, 2 * x + 1.5, 2 * x - x
     rest = torch.remainder(2 * x, x + 3), (2 * x).clamp(-0.5, 0.5), functional.mse_loss(2 * x, x)
     expected = (*sums, 4 * x, torch.full((3, 4), 2.0), x, *rest)
-    assert_equal(Held()(ms.Tensor(X)), expected, 1e-5)
+    assert_equal(Member()(ms.Tensor(X)), expected, 1e-5)
     expected = functional.layer_norm(x, (4,), weight, weight)
-    assert_equal(HeldOfSeveral()(ms.Tensor(X), ms.Tensor(Y[0])), expected, 1e-5)
+    assert_equal(MemberOfSeveralResults()(ms.Tensor(X), ms.Tensor(Y[0])), expected, 1e-5)
 
 
 # ===--- gradients of gradients ---===

@@ -430,9 +430,9 @@ return x.abs() + shelf.absolute()"""
 def test_a_function_in_a_folder_named_as_the_libraries_are(tmp_path, monkeypatch):
     for name in ("mindspore", "aten_bridge"):
         (tmp_path / name).mkdir()
-        (tmp_path / name / f"of_{name}.py").write_text(
+        (tmp_path / name / f"module_of_{name}.py").write_text(
             "def written(x):\n    x.view(-1).add_(1)\n    return x * 2\n"
         )
         monkeypatch.syspath_prepend(tmp_path / name)
-        written = importlib.import_module(f"of_{name}").written
+        written = importlib.import_module(f"module_of_{name}").written
         assert np.array_equal(ms.jit(written)(ms.Tensor(X)).asnumpy(), (X + 1) * 2)

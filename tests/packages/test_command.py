@@ -10,7 +10,7 @@ from conftest import SOURCE, run
 LEAKY_RELU = SOURCE / "examples/leaky_relu/leaky_relu.cpp"
 TABLE = SOURCE / "tests/kernels/any_table.h"
 PYTHONPATH = {"PYTHONPATH": str(SOURCE / "python")}
-FLOORS = r"  needs (?:glibc|GLIBCXX|CXXABI) .*, or newer\n"
+OLDEST_SYSTEM = r"  needs (?:glibc|GLIBCXX|CXXABI) .*, or newer\n"
 LIBRARIES = pathlib.Path(torch.__file__).resolve().parent / "lib"
 
 
@@ -20,7 +20,7 @@ def command(*arguments, status=0, **options):
     )
     assert done.returncode == status, done.stdout
     if arguments[:1] == ("check",):  # what the compiler used of the system differs
-        return re.sub(FLOORS, "", done.stdout)
+        return re.sub(OLDEST_SYSTEM, "", done.stdout)
     return done.stdout
 
 
@@ -123,7 +123,7 @@ def test_check_tells_the_oldest_system(tmp_path):
         )
         for name in ("GLIBC", "GLIBCXX", "CXXABI")
     ]
-    assert re.findall(FLOORS, shown) == [
+    assert re.findall(OLDEST_SYSTEM, shown) == [
         "  needs glibc {}, GLIBCXX {} and CXXABI {}, or newer\n".format(*newest)
     ]
 

@@ -280,14 +280,14 @@ def test_what_a_compiler_says_and_what_it_does_not(tmp_path, command, words):
     with (tmp_path / "lock").open("w") as lock:
         ninja = [tools.tool("ninja"), "-C", tmp_path]
         status, output = tools.run(ninja, lock.fileno(), verbose=False)
-        assert tools.words_of_ninja(status, output) == words
+        assert tools.message_of_ninja(status, output) == words
         # A file that is not there, which Ninja itself says.
         (tmp_path / "a.cpp").unlink()
         status, output = tools.run(ninja, lock.fileno(), verbose=False)
-    assert tools.words_of_ninja(status, output) == (
+    assert tools.message_of_ninja(status, output) == (
         "\nninja: error: 'a.cpp', needed by 'a.o', missing and no known rule to make it"
     )
-    assert tools.words_of_ninja(-9, "ninja: Entering directory `x'\n") == (
+    assert tools.message_of_ninja(-9, "ninja: Entering directory `x'\n") == (
         f" the program ninja {KILLED}"
     )
 

@@ -202,8 +202,8 @@ def test_none_fits(tmp_path):
         env={"PYTHONPATH": fake},
     )
     assert shown.returncode == 1
-    floors = r"  needs glibc .*, or newer\n"
-    assert re.sub(floors, "", shown.stdout) == (
+    oldest_system = r"  needs glibc .*, or newer\n"
+    assert re.sub(oldest_system, "", shown.stdout) == (
         f"{path}\n"
         "  for PyTorch 2.1, 99.0 and 99.10\n"
         "  cannot be opened here: expected a library for PyTorch 99.1, which this environment "

@@ -25,7 +25,7 @@ using Sizes = std::vector<int64_t>;
 inline std::string raised;  // the last error's text
 inline int raised_code = 0;
 
-inline xla::Error* create_error(xla::ErrorArguments* arguments) {
+inline xla::Error* create_error(xla::ErrorCreateArgs* arguments) {
   raised = arguments->message;
   raised_code = arguments->code;
   return reinterpret_cast<xla::Error*>(&raised);
@@ -33,15 +33,15 @@ inline xla::Error* create_error(xla::ErrorArguments* arguments) {
 
 inline int destroyed = 0;  // errors that are not XLA's any more
 
-inline void get_error_message(xla::ErrorMessageArguments* arguments) {
+inline void get_error_message(xla::ErrorGetMessageArgs* arguments) {
   arguments->message = "no stream on this device";
 }
-inline void destroy_error(xla::ErrorDestroyArguments* arguments) {
+inline void destroy_error(xla::ErrorDestroyArgs* arguments) {
   destroyed += arguments->error == reinterpret_cast<xla::Error*>(&destroyed) ? 1 : 0;
 }
 
 /// The stream is where XLA has its own context; null: an error, as on a device without streams.
-inline xla::Error* get_stream(xla::StreamArguments* arguments) {
+inline xla::Error* get_stream(xla::StreamGetArgs* arguments) {
   arguments->stream = arguments->context;
   return arguments->stream == nullptr ? reinterpret_cast<xla::Error*>(&destroyed) : nullptr;
 }
@@ -62,7 +62,7 @@ class Frame {
     call->struct_size = sizeof(bytes_);
     call->api = &api_;
     call->stage = xla::CallFrame::kExecute;
-    call->inputs.struct_size = call->outputs.struct_size = sizeof(xla::Buffers);
+    call->inputs.struct_size = call->outputs.struct_size = sizeof(xla::Args);
     call->attributes.struct_size = sizeof(xla::Attributes);
   }
 
@@ -75,7 +75,7 @@ class Frame {
   }
   Frame& input(void* data, Sizes sizes, int dtype = xla::kFloat32) {
     inputs.items.push_back(add_buffer(data, std::move(sizes), dtype));
-    inputs.types.push_back(xla::Buffers::kBuffer);
+    inputs.types.push_back(xla::Args::kBuffer);
     return *this;
   }
   Frame& input(Floats& values) {
@@ -83,7 +83,7 @@ class Frame {
   }
   Frame& output(void* data, Sizes sizes, int dtype = xla::kFloat32) {
     outputs.items.push_back(add_buffer(data, std::move(sizes), dtype));
-    outputs.types.push_back(xla::Buffers::kBuffer);
+    outputs.types.push_back(xla::Args::kBuffer);
     return *this;
   }
   Frame& output(Floats& values) {
@@ -104,7 +104,8 @@ class Frame {
     return attribute(name, xla::Attributes::kArray, &kept->second, kept);
   }
   Frame& text(const char* name, std::string value) {
-    auto kept = std::make_shared<std::pair<std::string, xla::Text>>(std::move(value), xla::Text());
+    auto kept =
+        std::make_shared<std::pair<std::string, xla::ByteSpan>>(std::move(value), xla::ByteSpan());
     kept->second = {kept->first.data(), kept->first.size()};
     return attribute(name, xla::Attributes::kString, &kept->second, kept);
   }
@@ -144,7 +145,7 @@ class Frame {
   };
   Operands inputs;
   Operands outputs;
-  std::vector<xla::Text*> names;
+  std::vector<xla::ByteSpan*> names;
   std::vector<int> types;
   std::vector<void*> items;
   xla::CallFrame* call;
@@ -157,7 +158,7 @@ class Frame {
     return &made;
   }
 
-  static void fill(xla::Buffers& to, Operands& from) {
+  static void fill(xla::Args& to, Operands& from) {
     to.size = static_cast<int64_t>(from.items.size());
     to.types = from.types.data();
     to.items = from.items.data();
@@ -168,7 +169,7 @@ class Frame {
   Handler* handler_;
   xla::Api api_;
   std::deque<std::pair<Sizes, xla::Buffer>> buffers_;
-  std::deque<xla::Text> texts_;
+  std::deque<xla::ByteSpan> texts_;
   std::vector<std::shared_ptr<void>> kept_;
   alignas(16) unsigned char bytes_[sizeof(xla::CallFrame) + 64];
 };

@@ -46,7 +46,7 @@ def on_config(config):
 def on_files(files, config):
     """Adds the pages that are made."""
     made = {pages.page_of(path): _text(path) for path in pages.guides() if path in pages.PAGES}
-    made |= {f"{pages.REFERENCE}/{name}.md": _module(*of) for name, of in _MODULES.items()}
+    made |= {f"{pages.REFERENCE}/{name}.md": _module(*module) for name, module in _MODULES.items()}
     made[f"{pages.REFERENCE}/command.md"] = _command()
     made[f"{pages.REFERENCE}/cmake.md"] = _cmake()
     made["license.md"] = "# License\n\n```text\n" + _text("LICENSE") + "```\n"

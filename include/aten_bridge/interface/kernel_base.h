@@ -40,8 +40,8 @@ struct OperatorOptions {
   at::ScalarType cast_to = at::ScalarType::Undefined;  // Undefined: autocast's own dtype
 };
 
-/// Which operator a kernel belongs to.
-struct KernelOrigin {
+/// The operator that a kernel implements.
+struct OperatorDescriptor {
   const char* operator_name = nullptr;
   ErrorMode error_mode = ErrorMode::kThrow;
   OperatorOptions options = {};
@@ -71,7 +71,7 @@ struct KernelTraits {
 };
 
 /// What ordinary code needs to know about a kernel.
-struct KernelDescriptor : KernelOrigin, KernelTraits {
+struct KernelDescriptor : OperatorDescriptor, KernelTraits {
   const OperandCheck* checks = nullptr;  // for some of its inputs and outputs
 
   /// Whether a host must make each call: neither one of two that are equal, nor none where nobody

@@ -85,7 +85,7 @@ class GradientKernel final : public GradientBase {
       : GradientBase(KernelDescriptor{{}, kTraits}, Forward::kTraits.inputs,
                      /*of_function=*/!Forward::kTraits.is_gradient),
         forward_(make_forward()) {
-    static_cast<KernelOrigin&>(info) = forward_.info;
+    static_cast<OperatorDescriptor&>(info) = forward_.info;
     info.options.name = nullptr;  // the forward kernel has them
     info.options.is_composite = false;
     info.options.is_cast = false;
@@ -122,13 +122,13 @@ template <class F>
 inline constexpr bool kIsGradient<GradientOf<F>> = true;
 
 template <class F, class... Option>
-constexpr auto make_gradient_kernel(const KernelOrigin& origin, F&& function,
+constexpr auto make_gradient_kernel(const OperatorDescriptor& descriptor, F&& function,
                                     const Option&... options) {
   const auto make_forward = [&] {
     if constexpr (kIsGradient<std::decay_t<F>>) {
-      return make_gradient_kernel(origin, std::forward<F>(function).function, options...);
+      return make_gradient_kernel(descriptor, std::forward<F>(function).function, options...);
     } else {
-      return make_kernel(origin, std::forward<F>(function), options...);
+      return make_kernel(descriptor, std::forward<F>(function), options...);
     }
   };
   return GradientKernel<decltype(make_forward())>(make_forward);

@@ -125,9 +125,9 @@ class Kernel final : public KernelBase {
     return facts;
   }();
 
-  constexpr Kernel(const KernelOrigin& origin, F function, AttrTuple attrs, MetaTuple meta,
-                   WorkspaceTuple workspaces, const CheckTuple& checks)
-      : KernelBase(KernelDescriptor{origin, kTraits}),
+  constexpr Kernel(const OperatorDescriptor& descriptor, F function, AttrTuple attrs,
+                   MetaTuple meta, WorkspaceTuple workspaces, const CheckTuple& checks)
+      : KernelBase(KernelDescriptor{descriptor, kTraits}),
         function_(std::move(function)),
         attrs_(std::move(attrs)),
         meta_(std::move(meta)),
@@ -335,13 +335,14 @@ template <class Wanted, class... Option>
 inline constexpr bool kHasOption = (false || ... || std::is_same_v<Option, Wanted>);
 
 template <class... Option>
-constexpr KernelOrigin with_options(KernelOrigin origin, const Option&... options) {
-  (set_operator_option(origin.options, options), ...);
-  return origin;
+constexpr OperatorDescriptor with_options(OperatorDescriptor descriptor, const Option&... options) {
+  (set_operator_option(descriptor.options, options), ...);
+  return descriptor;
 }
 
 template <class F, class... Option>
-constexpr auto make_kernel(const KernelOrigin& origin, F&& function, const Option&... options) {
+constexpr auto make_kernel(const OperatorDescriptor& descriptor, F&& function,
+                           const Option&... options) {
   auto attrs = std::tuple_cat(only<OptionKind::kAttribute>(options)...);
   auto metas = std::tuple_cat(only<OptionKind::kMeta>(options)...);
   auto workspaces = std::tuple_cat(only<OptionKind::kWorkspace>(options)...);
@@ -359,7 +360,7 @@ constexpr auto make_kernel(const KernelOrigin& origin, F&& function, const Optio
   }
   return Kernel<std::decay_t<F>, decltype(attrs), decltype(metas), decltype(workspaces),
                 decltype(checks), kHasOption<Autograd, Option...>,
-                kHasOption<DataDependent, Option...>>(with_options(origin, options...),
+                kHasOption<DataDependent, Option...>>(with_options(descriptor, options...),
                                                       std::forward<F>(function), attrs, metas,
                                                       workspaces, checks);
 }

@@ -24,8 +24,8 @@ struct Parameter<c10::optional<at::Tensor>> : OptionalInput<c10::optional<at::Te
 
 template <class T>
 struct Value<c10::optional<T>> : Value<std::optional<T>> {
-  static c10::optional<T> get(const typename Value<std::optional<T>>::Held& held) {
-    return held.has_value() ? c10::optional<T>(Value<T>::get(*held)) : c10::nullopt;
+  static c10::optional<T> get(const typename Value<std::optional<T>>::Stored& stored) {
+    return stored.has_value() ? c10::optional<T>(Value<T>::get(*stored)) : c10::nullopt;
   }
 };
 template <class T>

@@ -52,22 +52,22 @@ struct Autocast {
 
 /// Sets what an option says of the operator; others say nothing.
 template <class Option>
-constexpr void set_operator_option(OperatorOptions& /*of*/, const Option& /*option*/) {}
-constexpr void set_operator_option(OperatorOptions& of, const Name& option) {
-  of.name = option.text;
+constexpr void set_operator_option(OperatorOptions& /*options*/, const Option& /*option*/) {}
+constexpr void set_operator_option(OperatorOptions& options, const Name& option) {
+  options.name = option.text;
 }
-constexpr void set_operator_option(OperatorOptions& of, const Composite& /*option*/) {
-  of.is_composite = true;
+constexpr void set_operator_option(OperatorOptions& options, const Composite& /*option*/) {
+  options.is_composite = true;
 }
-constexpr void set_operator_option(OperatorOptions& of, const PrivateUse& /*option*/) {
-  of.is_private_use = true;
+constexpr void set_operator_option(OperatorOptions& options, const PrivateUse& /*option*/) {
+  options.is_private_use = true;
 }
-constexpr void set_operator_option(OperatorOptions& of, const SideEffect& /*option*/) {
-  of.has_side_effect = true;
+constexpr void set_operator_option(OperatorOptions& options, const SideEffect& /*option*/) {
+  options.has_side_effect = true;
 }
-constexpr void set_operator_option(OperatorOptions& of, const Autocast& option) {
-  of.is_cast = true;
-  of.cast_to = option.type;
+constexpr void set_operator_option(OperatorOptions& options, const Autocast& option) {
+  options.is_cast = true;
+  options.cast_to = option.type;
 }
 
 /// aten_bridge::gradient(function).
@@ -259,8 +259,8 @@ constexpr auto workspace(F elements) {
 /// What counts as one operator is the host's: a place of a graph, perhaps with the shapes of its
 /// inputs, or a set of attributes. Later calls may have other shapes than the first. T is destroyed
 /// at the latest when the program ends. A host that keeps nothing has a new T at each call.
-template <class Made>
-constexpr detail::State<Made> state() {
+template <class Signature>
+constexpr detail::State<Signature> state() {
   return {};
 }
 

@@ -238,7 +238,7 @@ struct ParameterPack : KernelParameters<std::index_sequence_for<P...>, P...> {
   using Values = decltype(std::tuple_cat(
       std::declval<
           std::conditional_t<Parameter<P>::kKind == ParameterKind::kValue,
-                             std::tuple<typename Value<Plain<P>>::Held>, std::tuple<>>>()...));
+                             std::tuple<typename Value<Plain<P>>::Stored>, std::tuple<>>>()...));
 };
 
 /// The first N types of a std::tuple.
@@ -256,14 +256,14 @@ using First = typename FirstOf<Tuple, std::make_index_sequence<N>>::Type;
 template <class View, class Element>
 struct ViewedList {
   explicit ViewedList(const OperandDesc& desc)
-      : is_none(desc.is_none()), held(is_none ? Held() : list_as<Held>(desc)) {}
+      : is_none(desc.is_none()), stored(is_none ? Stored() : list_as<Stored>(desc)) {}
   operator View() const {  // NOLINT(*-explicit-*)
-    return is_none ? View() : View(at::ArrayRef<Element>(held));
+    return is_none ? View() : View(at::ArrayRef<Element>(stored));
   }
 
-  using Held = c10::SmallVector<Element, 8>;
+  using Stored = c10::SmallVector<Element, 8>;
   bool is_none;
-  Held held;
+  Stored stored;
 };
 
 /// The same of a number: PyTorch before 2.2 has an optional of its own.
@@ -272,16 +272,16 @@ struct ViewedNumber {
   explicit ViewedNumber(const OperandDesc& desc) {
     if constexpr (kIsOptional<View>) {
       if (!desc.is_none()) {
-        held = number_as<typename Held::value_type>(desc);
+        stored = number_as<typename Stored::value_type>(desc);
       }
     } else {
-      held = number_as<Held>(desc);
+      stored = number_as<Stored>(desc);
     }
   }
-  operator View() const { return Value<View>::get(held); }  // NOLINT(*-explicit-*)
+  operator View() const { return Value<View>::get(stored); }  // NOLINT(*-explicit-*)
 
-  using Held = typename Value<View>::Held;
-  Held held{};
+  using Stored = typename Value<View>::Stored;
+  Stored stored{};
 };
 
 /// The argument for a parameter of type P; `AttributeTuple` is what the call's instance keeps.
@@ -295,18 +295,18 @@ decltype(auto) argument(const Arguments& arguments) {
                   "aten_bridge: only bool, int64_t, double, at::Scalar and std::optional of these "
                   "are read from an input; a parameter of another type takes an attribute: add "
                   "aten_bridge::attr(\"name\") for it.");
-    using Held = typename Value<Plain<P>>::Held;
+    using Stored = typename Value<Plain<P>>::Stored;
     const OperandDesc& desc = arguments.input(index).desc;
     if constexpr (std::is_constructible_v<Plain<P>, at::IntArrayRef>) {
       return ViewedList<Plain<P>, int64_t>{desc};
     } else if constexpr (std::is_constructible_v<Plain<P>, at::ArrayRef<double>>) {
       return ViewedList<Plain<P>, double>{desc};
-    } else if constexpr (!std::is_same_v<Held, Plain<P>>) {  // a view of the value
+    } else if constexpr (!std::is_same_v<Stored, Plain<P>>) {  // a view of the value
       return ViewedNumber<Plain<P>>{desc};
     } else if constexpr (kIsOptional<Plain<P>>) {
-      return desc.is_none() ? Held() : Held(number_as<typename Held::value_type>(desc));
+      return desc.is_none() ? Stored() : Stored(number_as<typename Stored::value_type>(desc));
     } else {
-      return number_as<Held>(desc);
+      return number_as<Stored>(desc);
     }
   } else {
     return Parameter<P>::get(arguments, index);

@@ -51,26 +51,27 @@ template <> inline constexpr auto kNumberType<std::vector<int64_t>> = ScalarInpu
 template <> inline constexpr auto kNumberType<std::vector<double>> = ScalarInputType::kReals;
 // clang-format on
 
-/// A type that attributes, and some that numbers, can be: how it is kept (`Held`) and handed over
+/// A type that attributes, and some that numbers, can be: how it is stored (`Stored`) and handed
+/// over
 /// (`get`), and what error texts call it.
 template <class T, class = void>
 struct Value {
   static constexpr bool kSupported = false;
   static constexpr ScalarInputType kNumber = ScalarInputType::kNone;
-  using Held = char;
+  using Stored = char;
 };
 template <class T>
 struct Value<T, std::void_t<decltype(AttributeTypeOf<T>::kType)>> : AttributeTypeOf<T> {
   static constexpr bool kSupported = true;
   static constexpr ScalarInputType kNumber = kNumberType<T>;
-  using Held = T;
-  static const T& get(const T& held) { return held; }
+  using Stored = T;
+  static const T& get(const T& stored) { return stored; }
 };
 
 /// A type that only refers to a value of type T.
 template <class View, class T>
 struct ViewCaster : Value<T> {
-  static View get(const T& held) { return held; }
+  static View get(const T& stored) { return stored; }
 };
 template <>
 struct Value<std::string_view> : ViewCaster<std::string_view, std::string> {};
@@ -81,15 +82,15 @@ struct Value<at::ArrayRef<double>> : ViewCaster<at::ArrayRef<double>, std::vecto
 
 template <class T>
 struct Value<std::optional<T>> : Value<T> {
-  using Held = std::optional<typename Value<T>::Held>;
-  static std::optional<T> get(const Held& held) {
-    return held.has_value() ? std::optional<T>(Value<T>::get(*held)) : std::nullopt;
+  using Stored = std::optional<typename Value<T>::Stored>;
+  static std::optional<T> get(const Stored& stored) {
+    return stored.has_value() ? std::optional<T>(Value<T>::get(*stored)) : std::nullopt;
   }
 };
 template <>
 struct Value<at::OptionalIntArrayRef> : Value<std::optional<std::vector<int64_t>>> {
-  static at::OptionalIntArrayRef get(const Held& held) {
-    return held.has_value() ? at::OptionalIntArrayRef(*held) : at::OptionalIntArrayRef();
+  static at::OptionalIntArrayRef get(const Stored& stored) {
+    return stored.has_value() ? at::OptionalIntArrayRef(*stored) : at::OptionalIntArrayRef();
   }
 };
 
@@ -127,45 +128,45 @@ struct Attr {
 };
 
 /// Whether an operator must set the attribute.
-template <class Held, class AttrOption>
+template <class Stored, class AttrOption>
 inline constexpr bool kIsRequired =
-    std::is_same_v<AttrOption, Attr<NoDefault>> && !kIsOptional<Held>;
+    std::is_same_v<AttrOption, Attr<NoDefault>> && !kIsOptional<Stored>;
 
 /// Whether a default fits: no float for an int, no number for a bool.
-template <class Held, class Default>
+template <class Stored, class Default>
 constexpr bool default_fits() {
-  if constexpr (std::is_same_v<Default, NoDefault> || std::is_same_v<Held, Default>) {
+  if constexpr (std::is_same_v<Default, NoDefault> || std::is_same_v<Stored, Default>) {
     return true;
-  } else if constexpr (kIsOptional<Held> && !std::is_same_v<Default, std::nullopt_t>) {
-    return default_fits<typename Held::value_type, Default>();
-  } else if constexpr (std::is_same_v<Held, bool>) {
+  } else if constexpr (kIsOptional<Stored> && !std::is_same_v<Default, std::nullopt_t>) {
+    return default_fits<typename Stored::value_type, Default>();
+  } else if constexpr (std::is_same_v<Stored, bool>) {
     return std::is_same_v<Default, bool>;
-  } else if constexpr (std::is_same_v<Held, int64_t>) {
+  } else if constexpr (std::is_same_v<Stored, int64_t>) {
     return std::is_integral_v<Default> && !std::is_same_v<Default, bool>;
-  } else if constexpr (std::is_same_v<Held, double>) {
+  } else if constexpr (std::is_same_v<Stored, double>) {
     return std::is_arithmetic_v<Default> && !std::is_same_v<Default, bool>;
   } else {
-    return std::is_convertible_v<Default, Held>;
+    return std::is_convertible_v<Default, Stored>;
   }
 }
 
 /// What is seen of an attribute.
-template <class Held, class Default>
+template <class Stored, class Default>
 [[gnu::cold]] void visit_attribute(const Attr<Default>& attr, AttributeVisitor& visitor) {
   AttributeInfo info{attr.name,
-                     Value<Held>::kText,
-                     Value<Held>::kType,
-                     kIsOptional<Held>,
-                     kIsRequired<Held, Attr<Default>>,
+                     Value<Stored>::kText,
+                     Value<Stored>::kType,
+                     kIsOptional<Stored>,
+                     kIsRequired<Stored, Attr<Default>>,
                      nullptr};
   if constexpr (std::is_same_v<Default, NoDefault> || std::is_same_v<Default, std::nullopt_t>) {
     visitor.visit(info);
-  } else if constexpr (kIsOptional<Held>) {
-    const Held fallback = attr.fallback;
+  } else if constexpr (kIsOptional<Stored>) {
+    const Stored fallback = attr.fallback;
     info.fallback = fallback.has_value() ? &*fallback : nullptr;
     visitor.visit(info);
   } else {
-    const Held fallback = attr.fallback;
+    const Stored fallback = attr.fallback;
     info.fallback = &fallback;
     visitor.visit(info);
   }
@@ -208,23 +209,23 @@ bool get_attribute(const Attributes& attributes, const char* name, std::optional
 }
 
 /// The value of an attribute or its default; without either adds to the report.
-template <class Held, class Default>
-Held read_attribute(const Attributes& attributes, const Attr<Default>& attr, Report& report) {
-  static_assert(default_fits<Held, Default>(),
+template <class Stored, class Default>
+Stored read_attribute(const Attributes& attributes, const Attr<Default>& attr, Report& report) {
+  static_assert(default_fits<Stored, Default>(),
                 "aten_bridge: the default of an attribute has the type of its parameter: a number "
                 "where that is a double, an integer, a bool, a string, at::kFloat for a dtype, "
                 "{1, 2} for a list of ints, {1.0, 2.0} of floats.");
-  if (kIsRequired<Held, Attr<Default>> || attributes.has(attr.name)) {
-    Held value{};
+  if (kIsRequired<Stored, Attr<Default>> || attributes.has(attr.name)) {
+    Stored value{};
     if (!get_attribute(attributes, attr.name, value)) {
-      attributes.add_fault(attr.name, Value<Held>::kText, report);
+      attributes.add_fault(attr.name, Value<Stored>::kText, report);
     }
     return value;
   }
   if constexpr (std::is_same_v<Default, NoDefault>) {
-    return Held{};
+    return Stored{};
   } else {
-    Held value = attr.fallback;
+    Stored value = attr.fallback;
     return value;
   }
 }

@@ -30,13 +30,13 @@ from aten_bridge.build._cache import (
 from aten_bridge.build._keys import bridge, compiler, hash_of_file, key_of, pytorch
 from aten_bridge.build._tools import (
     check_nvcc,
+    message_of_cmake,
+    message_of_ninja,
     options,
     progress,
     run,
     tool,
     warnings_of_cmake,
-    words_of_cmake,
-    words_of_ninja,
 )
 
 _TRIES = 3
@@ -133,14 +133,14 @@ class Build:
         ]
         status, output = run(configure, lock, verbose)
         if status != 0:
-            raise BuildError(f"{self.name}: {words_of_cmake(output)}")
+            raise BuildError(f"{self.name}: {message_of_cmake(output)}")
         records = self._remove_stale(ninja, build)
         begin = time_of_now(tree)
         status, output = run([ninja, "-C", build, *options(verbose)], lock, verbose)
         if status != 0:
             raise BuildError(
                 f"{self.name}: expected sources that can be built, "
-                f"got{words_of_ninja(status, output)}"
+                f"got{message_of_ninja(status, output)}"
             )
         for warning in warnings_of_cmake(output):
             warnings.warn(warning, stacklevel=4)

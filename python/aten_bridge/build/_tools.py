@@ -88,28 +88,29 @@ def run(command: Sequence[object], lock: int, verbose: bool) -> tuple[int, str]:
     return process.returncode, "".join(lines)
 
 
-_SAID = r":\n((?:\n|  [^\n]*\n)+)"  # behind "CMake Error at CMakeLists.txt:4 (project)"
+_MESSAGE = r":\n((?:\n|  [^\n]*\n)+)"  # after "CMake Error at CMakeLists.txt:4 (project)"
 _FUNCTION = re.compile(r"aten_bridge_add_kernel\(\w+\): ")
 
 
-def words_of_cmake(output: str) -> str:
+def message_of_cmake(output: str) -> str:
     """What an error of CMake says, in one line where it is the bridge's."""
-    said = re.search("^CMake Error[^\n]*" + _SAID, output, re.M)
-    if said is None:
+    message = re.search("^CMake Error[^\n]*" + _MESSAGE, output, re.M)
+    if message is None:
         return f"expected a project that CMake can configure, got\n{output.rstrip()}"
-    text = " ".join(said[1].split())
+    text = " ".join(message[1].split())
     if function := _FUNCTION.match(text):
         return text[function.end() :]
     _, of_package, reason = text.rpartition("Reason given by package: ")
     if of_package:
         return reason
-    return f"expected a project that CMake can configure, got\n{textwrap.dedent(said[1]).strip()}"
+    text = textwrap.dedent(message[1]).strip()
+    return f"expected a project that CMake can configure, got\n{text}"
 
 
 def warnings_of_cmake(output: str) -> list[str]:
     """What its warnings say, a line each."""
     return [
-        " ".join(one.split()) for one in re.findall("^CMake Warning[^\n]*" + _SAID, output, re.M)
+        " ".join(one.split()) for one in re.findall("^CMake Warning[^\n]*" + _MESSAGE, output, re.M)
     ]
 
 
@@ -118,11 +119,11 @@ class _Failed(NamedTuple):
 
     what: str  # such as "compiler of /a.cpp"
     status: int
-    said: list[str]
+    output: list[str]
 
     def fault(self) -> str:
         """What came, where the program itself does not say it."""
-        text = "\n".join(self.said)
+        text = "\n".join(self.output)
         signal_number = self.status - 128
         if signal_number == signal.SIGKILL or _KILLED.search(text):
             return (
@@ -144,7 +145,7 @@ _OF_NINJA = re.compile(r"\[\d+/\d+\] |ninja: (?:Entering directory|build stopped
 _KILLED = re.compile(r"^Killed$|Killed signal|signal 9\b|unable to execute command: Killed", re.M)
 
 
-def words_of_ninja(status: int, output: str) -> str:
+def message_of_ninja(status: int, output: str) -> str:
     """What came, behind "got", where sources could not be built.
 
     What compilers and linkers said, not their commands. One that was killed says nothing of it, or
@@ -158,10 +159,10 @@ def words_of_ninja(status: int, output: str) -> str:
             what = f"compiler of {source[1]}" if source else f"linker of {match[2].strip()}"
             failed.append(_Failed(what, int(match[1] or 1), []))
         elif _OF_NINJA.match(line) is None:
-            failed[-1].said.append(line)
+            failed[-1].output.append(line)
     faults = "; ".join(filter(None, (one.fault() for one in failed[1:] or failed)))
-    said = "\n".join(line for one in failed for line in one.said).strip()
-    return f" {faults}\n{said}".rstrip() if faults else f"\n{said}"
+    output = "\n".join(line for one in failed for line in one.output).strip()
+    return f" {faults}\n{output}".rstrip() if faults else f"\n{output}"
 
 
 @contextlib.contextmanager
@@ -173,7 +174,7 @@ def progress(what: Callable[[], str], verbose: bool = False) -> Iterator[None]:
     done = threading.Event()
     begin = time.monotonic()
 
-    def tell() -> None:
+    def show() -> None:
         text = ""
         while not done.wait(0.5):
             seconds = time.monotonic() - begin
@@ -181,10 +182,10 @@ def progress(what: Callable[[], str], verbose: bool = False) -> Iterator[None]:
             print(f"\r{text}", end="", file=sys.stderr, flush=True)
         print("\r" + " " * len(text) + "\r", end="", file=sys.stderr, flush=True)
 
-    teller = threading.Thread(target=tell, daemon=True)
-    teller.start()
+    thread = threading.Thread(target=show, daemon=True)
+    thread.start()
     try:
         yield
     finally:
         done.set()
-        teller.join()
+        thread.join()

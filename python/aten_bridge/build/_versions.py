@@ -141,12 +141,12 @@ def _download(version: str, folder: Path) -> None:
     )
 
 
-def _no_wheel(version: str, said: str) -> str:
+def _no_wheel(version: str, output: str) -> str:
     python = f"Python {sys.version_info[0]}.{sys.version_info[1]}"
-    available = re.search(r"from versions: (.*)\)", said)
+    available = re.search(r"from versions: (.*)\)", output)
     minors = dict.fromkeys(re.findall(r"\b(\d+\.\d+)\.\d+", available[1] if available else ""))
     if not minors:  # no network, or an index without PyTorch
-        lines = said.strip().splitlines() or ["nothing was said"]
+        lines = output.strip().splitlines() or ["nothing was said"]
         first = next((one for one in lines if one.startswith(("WARNING: ", "ERROR: "))), lines[-1])
         return f"PyTorch {version}: expected a wheel from pip's package index, got none; {first}"
     return (

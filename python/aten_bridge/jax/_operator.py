@@ -99,7 +99,7 @@ class Kernel:
     def _check_kernel(self, out: Any) -> None:
         model, description = self._model, self._model.description
         # A list's gradient has as many outputs as the list has tensors.
-        if description is None or (description.takes_frame and not description.is_gradient):
+        if description is None or (description.is_raw and not description.is_gradient):
             raise ValueError(
                 f"{model.name}: expected a kernel of tensors that was exported with "
                 "ATEN_BRIDGE_EXPORT, got a C function, or a kernel over a CallFrame, of "

@@ -98,7 +98,7 @@ class Kernel(ops.Custom):
         # In PyNative mode MindSpore keeps kernels by function, inputs and attributes: without a
         # number of its own, an operator would share state and outputs with another.
         self._set(_SERIAL_NUMBER, next(_serial_numbers))
-        if description is not None and not description.takes_frame:
+        if description is not None and not description.is_raw:
             self._set(_COUNTED, True)  # check_inputs does so
         if description is not None and self._given_out is None:
             self._set("reg_op_name", function.symbol)  # without it, MindSpore calls no hook

@@ -117,7 +117,7 @@ def install() -> None:
     path = Path(os.environ["MS_OP_PLUGIN_PATH"]).absolute()
     kernels = _open(path)
     check_library(path, "MS_OP_PLUGIN_PATH" if named else VARIABLE)
-    _check_that_views_are_made_whole(kernels)
+    _check_that_inputs_arrive_contiguous(kernels)
     if _has_started():
         _check_that_mindspore_uses_it()
     _check_names_left(os.environ.get(LEFT, ""), kernels)
@@ -172,15 +172,15 @@ def check_library(path: Path, variable: str = VARIABLE) -> None:
         )
 
 
-def _check_that_views_are_made_whole(kernels: ctypes.CDLL) -> None:
+def _check_that_inputs_arrive_contiguous(kernels: ctypes.CDLL) -> None:
     """For MindSpore's own kernels. Other libraries than this project's cannot tell.
 
     ATEN_BRIDGE_PATCH_MINDSPORE=0 asks for it not to be done; the library prints a warning then.
     """
-    if not hasattr(kernels, "aten_bridge_views_made_whole"):
+    if not hasattr(kernels, "aten_bridge_contiguous_copies"):
         return
     kernels.GetRegisteredOpCount()  # MindSpore's question, upon which it is prepared
-    count = kernels.aten_bridge_views_made_whole
+    count = kernels.aten_bridge_contiguous_copies
     count.restype = ctypes.c_int64
     if count() < 0 and os.environ.get(PATCH) != "0":
         raise InterfaceError(

@@ -50,7 +50,7 @@ struct Metadata {
   std::uint32_t traits;
 };
 
-struct ErrorArguments {
+struct ErrorCreateArgs {
   static constexpr int kInvalidArgument = 3;
 
   std::size_t struct_size;
@@ -59,20 +59,20 @@ struct ErrorArguments {
   int code;
 };
 
-struct ErrorMessageArguments {
+struct ErrorGetMessageArgs {
   std::size_t struct_size;
   Extension* extensions;
   Error* error;
   const char* message;  // is written; the error's own
 };
 
-struct ErrorDestroyArguments {
+struct ErrorDestroyArgs {
   std::size_t struct_size;
   Extension* extensions;
   Error* error;
 };
 
-struct StreamArguments {
+struct StreamGetArgs {
   std::size_t struct_size;
   Extension* extensions;
   Context* context;
@@ -85,11 +85,11 @@ struct Api {
   Extension* extensions;
   Version version;
   const void* internal;
-  Error* (*create_error)(ErrorArguments* arguments);
-  void (*get_error_message)(ErrorMessageArguments* arguments);
-  void (*destroy_error)(ErrorDestroyArguments* arguments);
+  Error* (*create_error)(ErrorCreateArgs* arguments);
+  void (*get_error_message)(ErrorGetMessageArgs* arguments);
+  void (*destroy_error)(ErrorDestroyArgs* arguments);
   void (*register_handler)();
-  Error* (*get_stream)(StreamArguments* arguments);
+  Error* (*get_stream)(StreamGetArgs* arguments);
 };
 
 struct Buffer {
@@ -102,7 +102,7 @@ struct Buffer {
 };
 
 /// Inputs, or outputs, all of which are buffers.
-struct Buffers {
+struct Args {
   static constexpr int kBuffer = 1;
 
   std::size_t struct_size;
@@ -112,7 +112,7 @@ struct Buffers {
   void** items;
 };
 
-struct Text {
+struct ByteSpan {
   const char* data;
   std::size_t size;
 };
@@ -135,8 +135,8 @@ struct Attributes {
   Extension* extensions;
   int64_t size;
   int* types;
-  Text** names;
-  void** items;  // an Array, Attributes, a Scalar or a Text
+  ByteSpan** names;
+  void** items;  // an Array, Attributes, a Scalar or a ByteSpan
 };
 
 struct CallFrame {
@@ -147,8 +147,8 @@ struct CallFrame {
   const Api* api;
   Context* context;
   int stage;
-  Buffers inputs;
-  Buffers outputs;
+  Args inputs;
+  Args outputs;
   Attributes attributes;
 };
 
@@ -167,7 +167,7 @@ inline bool is_well_formed(const CallFrame& frame) noexcept {
 }
 
 /// A dtype of XLA's; `dtype` is kNone for those that PyTorch has not.
-struct DTypeOfXla {
+struct XlaDType {
   std::string_view name;  // JAX's
   DType dtype;
 };
@@ -179,7 +179,7 @@ inline constexpr int kFloat32 = 11;
 inline constexpr int kFloat64 = 12;
 
 // By XLA's numbers.
-inline constexpr DTypeOfXla kDTypes[] = {
+inline constexpr XlaDType kDTypes[] = {
     {"invalid", DType::kNone},
     {"bool", DType::kBool},
     {"int8", DType::kInt8},

@@ -36,13 +36,13 @@ struct JaxValue {
   std::size_t count = 0;  // how many elements, or characters
   std::size_t bytes = 0;
 
-  bool is_array(int of) const { return type == xla::Attributes::kArray && dtype == of; }
-  bool is_scalar(int of) const { return type == xla::Attributes::kScalar && dtype == of; }
+  bool is_array(int number) const { return type == xla::Attributes::kArray && dtype == number; }
+  bool is_scalar(int number) const { return type == xla::Attributes::kScalar && dtype == number; }
 
   /// Reads a scalar of that dtype, which is a T in C++; false if it is not one.
   template <class T, class To>
-  bool read(int of, To& to) const {
-    if (!is_scalar(of)) {
+  bool read(int number, To& to) const {
+    if (!is_scalar(number)) {
       return false;
     }
     T value;
@@ -62,7 +62,7 @@ struct JaxValue {
 };
 
 inline std::string_view name_of(const xla::Attributes& attributes, int64_t index) {
-  const xla::Text* name = attributes.names[index];
+  const xla::ByteSpan* name = attributes.names[index];
   return name == nullptr || name->data == nullptr ? std::string_view()
                                                   : std::string_view(name->data, name->size);
 }
@@ -90,7 +90,7 @@ inline bool read_value(const xla::Attributes& attributes, int64_t index, JaxValu
       break;
     }
     case xla::Attributes::kString: {
-      const auto* text = static_cast<const xla::Text*>(item);
+      const auto* text = static_cast<const xla::ByteSpan*>(item);
       value.dtype = 0;
       value.data = text->data;
       value.count = value.bytes = text->size;

@@ -66,9 +66,9 @@ class JaxCall : public HostCallDefaults {
   /// XLA tells no more of where in a program a call is than its attributes and shapes.
   std::uint64_t call_site(int /*count*/) const {
     auto number = static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(kept_.get()));
-    const auto add = [&](const xla::Buffers& of, int64_t i) {
+    const auto add = [&](const xla::Args& operands, int64_t i) {
       const xla::Buffer* of_call =
-          i < of.size && i >= 0 ? buffer(of, static_cast<int>(i)) : nullptr;
+          i < operands.size && i >= 0 ? buffer(operands, static_cast<int>(i)) : nullptr;
       number = of_call == nullptr ? number : with_sizes(number, of_call->sizes, of_call->rank);
     };
     add(frame_.inputs, 0);
@@ -140,9 +140,9 @@ class JaxCall : public HostCallDefaults {
                 "\" with shape ", shape_text(buffer.sizes, static_cast<int>(buffer.rank))});
   }
 
-  static const xla::Buffer* buffer(const xla::Buffers& of, int i) {
-    const auto* buffer = static_cast<const xla::Buffer*>(of.items[i]);
-    const bool is_one = of.types[i] == xla::Buffers::kBuffer && buffer != nullptr &&
+  static const xla::Buffer* buffer(const xla::Args& operands, int i) {
+    const auto* buffer = static_cast<const xla::Buffer*>(operands.items[i]);
+    const bool is_one = operands.types[i] == xla::Args::kBuffer && buffer != nullptr &&
                         buffer->struct_size >= sizeof(xla::Buffer);
     return is_one ? buffer : nullptr;
   }
@@ -155,7 +155,7 @@ class JaxCall : public HostCallDefaults {
 
   /// XLA's stream of CUDA; throws what XLA says where there is none.
   void* find_stream(const char* operator_name) const {
-    xla::StreamArguments arguments = {sizeof(arguments), nullptr, frame_.context, nullptr};
+    xla::StreamGetArgs arguments = {sizeof(arguments), nullptr, frame_.context, nullptr};
     if (xla::Error* const error = frame_.api->get_stream(&arguments)) {
       refuse_stream(operator_name, error);
     }
@@ -164,11 +164,11 @@ class JaxCall : public HostCallDefaults {
 
   [[noreturn, gnu::cold, gnu::noinline]] void refuse_stream(const char* operator_name,
                                                             xla::Error* error) const {
-    xla::ErrorMessageArguments of_error = {sizeof(of_error), nullptr, error, ""};
-    frame_.api->get_error_message(&of_error);
+    xla::ErrorGetMessageArgs message = {sizeof(message), nullptr, error, ""};
+    frame_.api->get_error_message(&message);
     std::string text =
-        join({operator_name, ": expected XLA's stream of CUDA, got the error: ", of_error.message});
-    xla::ErrorDestroyArguments destroyed = {sizeof(destroyed), nullptr, error};
+        join({operator_name, ": expected XLA's stream of CUDA, got the error: ", message.message});
+    xla::ErrorDestroyArgs destroyed = {sizeof(destroyed), nullptr, error};
     frame_.api->destroy_error(&destroyed);
     raise(Status::kDevice, {text});
   }
@@ -207,8 +207,8 @@ inline JaxInstances& instances_of(JaxKernel& kernel) {
 }
 
 [[gnu::cold, gnu::noinline]] inline xla::Error* make_error(const xla::Api* api, const char* text) {
-  xla::ErrorArguments arguments = {sizeof(arguments), nullptr, text,
-                                   xla::ErrorArguments::kInvalidArgument};
+  xla::ErrorCreateArgs arguments = {sizeof(arguments), nullptr, text,
+                                    xla::ErrorCreateArgs::kInvalidArgument};
   return api->create_error(&arguments);
 }
 

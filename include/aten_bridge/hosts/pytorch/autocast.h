@@ -46,7 +46,7 @@ namespace aten_bridge::detail {
 /// as PyTorch's own operators cast theirs.
 class PyTorchAutocast final : public c10::OperatorKernel {
  public:
-  PyTorchAutocast(PyTorchOperator& of, at::DeviceType device) : operator_(of), device_(device) {}
+  PyTorchAutocast(PyTorchOperator& op, at::DeviceType device) : operator_(op), device_(device) {}
 
   /// The key of a device's autocast.
   static c10::DispatchKey key_of(at::DeviceType device) {

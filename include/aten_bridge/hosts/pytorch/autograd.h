@@ -36,11 +36,11 @@ inline bool is_differentiable(const at::Tensor& tensor) {
 /// may be, in their order, each tensor of a list among them.
 class PyTorchNode final : public torch::autograd::Node {
  public:
-  PyTorchNode(const PyTorchOperator& of, const c10::IValue* arguments)
-      : operator_(of), arguments_(arguments, arguments + of.inputs() + of.attributes.size()) {
-    for (std::size_t i = 0; i < of.inputs(); ++i) {
+  PyTorchNode(const PyTorchOperator& op, const c10::IValue* arguments)
+      : operator_(op), arguments_(arguments, arguments + op.inputs() + op.attributes.size()) {
+    for (std::size_t i = 0; i < op.inputs(); ++i) {
       c10::IValue& argument = arguments_[i];
-      if (of.info().bindings[i].kind == ParameterKind::kNumber) {
+      if (op.info().bindings[i].kind == ParameterKind::kNumber) {
         continue;
       }
       if (argument.isTensorList()) {
@@ -205,7 +205,7 @@ Pointer make_node(const Argument&... arguments) {
 /// The dispatcher's function for autograd: records the call where a gradient is asked for.
 class PyTorchAutograd final : public c10::OperatorKernel {
  public:
-  PyTorchAutograd(PyTorchOperator& of, bool is_out) : operator_(of), is_out_(is_out) {}
+  PyTorchAutograd(PyTorchOperator& op, bool is_out) : operator_(op), is_out_(is_out) {}
 
   void operator()(const c10::OperatorHandle& handle, c10::DispatchKeySet keys, c10::Stack* stack) {
     const std::size_t count =

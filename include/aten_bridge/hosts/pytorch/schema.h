@@ -101,14 +101,14 @@ struct SchemaType {
   if (type == AttributeType::kNumber) {
     return {c10::NumberType::get(), c10::NumberType::get()};
   }
-  return visit_attribute_type(type, static_cast<void*>(nullptr), [](auto* of) {
-    const c10::TypePtr& plain = c10::getTypePtr<std::remove_pointer_t<decltype(of)>>();
+  return visit_attribute_type(type, static_cast<void*>(nullptr), [](auto* value) {
+    const c10::TypePtr& plain = c10::getTypePtr<std::remove_pointer_t<decltype(value)>>();
     return SchemaType{plain, plain};
   });
 }
 
-[[gnu::cold]] inline SchemaType optional_of(const SchemaType& of) {
-  return {c10::OptionalType::create(of.type), c10::OptionalType::create(of.shown)};
+[[gnu::cold]] inline SchemaType optional_of(const SchemaType& type) {
+  return {c10::OptionalType::create(type.type), c10::OptionalType::create(type.shown)};
 }
 
 /// Whether an input may be None: PyTorch's None, or a gradient of zeros.
