@@ -63,6 +63,22 @@ def test_every_header_is_in_the_table():
     assert sorted(in_table) == sorted(map(name_of, HEADERS))
 
 
+def test_every_file_of_operators_is_in_the_table():
+    text = (SOURCE / "docs/inside.md").read_text()
+    table = text.partition("## Operators by name")[2].partition("\n## ")[0]
+    assert set(re.findall(r"^\| `(\w+)\.", table, re.M)) == set(OPERATORS)
+
+
+def test_every_module_of_python_is_in_the_table():
+    text = (SOURCE / "docs/inside.md").read_text()
+    table = text.partition("## The Python package")[2].partition("\n## ")[0]
+    rows = " ".join(re.findall(r"^\| (`.*?`) \|", table, re.M))
+    package = SOURCE / "python/aten_bridge"
+    modules = {path.stem for path in package.glob("*.py") if not path.stem.startswith("__")}
+    folders = {f"{path.parent.name}/" for path in package.glob("*/__init__.py")}
+    assert set(re.findall(r"`(.*?)`", rows)) == modules | folders
+
+
 def test_a_host_is_as_short_as_is_said():
     said = "in fewer than a hundred lines"
     for page in (SOURCE / "docs/inside.md", INCLUDE / "aten_bridge/call/host.h"):

@@ -42,5 +42,15 @@ def test_a_row_without_a_wheel_is_skipped(tmp_path, monkeypatch):
 
 def test_each_row_is_in_the_table():
     table = (SOURCE / "docs/compatibility.md").read_text().split(matrix.MARKS[0])[1]
-    names = re.findall(r"^\| ([^|]+) \|", table.split(matrix.MARKS[1])[0], re.MULTILINE)
+    rows = r"^\| ([^|]+) \| [^|]+ \| 20\d\d-\d\d-\d\d \| "
+    names = re.findall(rows, table.split(matrix.MARKS[1])[0], re.MULTILINE)
     assert names == [row.name for row in matrix.ROWS]
+
+
+def test_a_row_of_the_table_says_when_it_ran(monkeypatch):
+    monkeypatch.setattr(matrix, "ROWS", (ROW,))
+    monkeypatch.setattr(matrix, "torch_in_use", lambda: "2.11.0")
+    assert matrix.table({ROW.name: ("passes", "in JAX", "2026-11-27")}) == (
+        "| | with | on | result |\n|---|---|---|---|\n| Python 3.99 "
+        "| Python 3.99, PyTorch 2.11.0, JAX 0.12.0.1 | 2026-11-27 | passes : in JAX |\n"
+    )

@@ -23,6 +23,7 @@ import subprocess
 import sys
 import sysconfig
 from dataclasses import dataclass
+from datetime import date
 from importlib import metadata
 from pathlib import Path
 
@@ -428,12 +429,10 @@ def versions_of(row):
 
 
 def table(results):
-    lines = ["| | with | result |", "|---|---|---|"]
-    lines += [
-        f"| {row.name} | {versions_of(row)} | {' : '.join(results[row.name])} |"
-        for row in ROWS
-        if row.name in results
-    ]
+    lines = ["| | with | on | result |", "|---|---|---|---|"]
+    for row in [row for row in ROWS if row.name in results]:
+        result, seen, day = results[row.name]
+        lines.append(f"| {row.name} | {versions_of(row)} | {day} | {result} : {seen} |")
     return "\n".join(lines) + "\n"
 
 
@@ -452,8 +451,9 @@ def main():
         if not re.fullmatch(options.only, row.name):
             continue
         print(f"{row.name} …", flush=True)
-        results[row.name] = try_row(row, folder, options.jobs)
-        print(f"{row.name}: {': '.join(results[row.name])}", flush=True)
+        result, seen = try_row(row, folder, options.jobs)
+        results[row.name] = (result, seen, date.today().isoformat())
+        print(f"{row.name}: {result}: {seen}", flush=True)
         kept.write_text(json.dumps(results, indent=1))
     text = table(results)
     (folder / "table.md").write_text(text)
@@ -465,7 +465,7 @@ def main():
             sys.exit(f"matrix: expected {begin.strip()} and {end.strip()} in {options.page}")
         head, rest = page.split(begin)
         options.page.write_text(head + begin + text + end + rest.split(end)[1])
-    return any(result == "fails" for result, _ in results.values())
+    return any(result == "fails" for result, _, _ in results.values())
 
 
 if __name__ == "__main__":

@@ -21,6 +21,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -466,7 +467,7 @@ def table(found: list[dict[str, Any]]) -> str:
     libraries = dict.fromkeys(MODULES[answer["name"]][1] for answer in found)
     versions = ", ".join(f"{one} {version(one)}" for one in dict.fromkeys([*libraries, "torch"]))
     lines = "".join("| " + " | ".join(row) + " |\n" for row in rows)
-    return f"{lines}\n{versions}; Python {platform.python_version()}, one thread.\n"
+    return f"{lines}\n{date.today()}; {versions}; Python {platform.python_version()}, one thread.\n"
 
 
 def main() -> None:

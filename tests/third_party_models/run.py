@@ -21,6 +21,7 @@ import signal
 import sys
 import time
 from collections.abc import Iterator
+from datetime import date
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -299,7 +300,8 @@ def machine() -> str:
 
     names = ("mindone", "mindspore", "torch", "transformers", "diffusers")
     versions = ", ".join(f"{name} {version(name)}" for name in names)
-    return f"{versions}; Python {platform.python_version()}, one thread for each program."
+    python = platform.python_version()
+    return f"{date.today()}; {versions}; Python {python}, one thread for each program."
 
 
 def said_right() -> set[tuple[str, str]]:
