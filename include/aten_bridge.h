@@ -50,13 +50,13 @@
 
 // Ordinary code, which aten_bridge_add_kernel compiles once for all kernels of a build folder.
 #if !defined(ATEN_BRIDGE_COMPILED) || defined(ATEN_BRIDGE_COMPILES)
-#include <aten_bridge/call/differentiate.h>
 #include <aten_bridge/call/instance_cache.h>
 #include <aten_bridge/call/results.h>
 #include <aten_bridge/call/run.h>
 #include <aten_bridge/hosts/introspection/answers.h>
 #include <aten_bridge/hosts/mindspore/hooks.h>
 #include <aten_bridge/hosts/mindspore/raw_call.h>
+#include <aten_bridge/interface/differentiate.h>
 #define ATEN_BRIDGE_COMPILED_HERE
 #elif defined(ATEN_BRIDGE_HOST)
 #error "A source for a host of its own is built with aten_bridge_add_kernel(... HEADER_ONLY)."

@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 
-#ifndef ATEN_BRIDGE_CALL_DIFFERENTIATE_H_
-#define ATEN_BRIDGE_CALL_DIFFERENTIATE_H_
+#ifndef ATEN_BRIDGE_INTERFACE_DIFFERENTIATE_H_
+#define ATEN_BRIDGE_INTERFACE_DIFFERENTIATE_H_
 
 #include <aten_bridge/interface/gradient_base.h>
 #include <aten_bridge/interface/operands.h>
@@ -236,4 +236,4 @@ ATEN_BRIDGE_INLINE std::vector<at::Tensor> GradientBase::results(const Arguments
 
 #pragma GCC visibility pop
 
-#endif  // ATEN_BRIDGE_CALL_DIFFERENTIATE_H_
+#endif  // ATEN_BRIDGE_INTERFACE_DIFFERENTIATE_H_
