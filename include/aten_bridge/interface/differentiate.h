@@ -20,6 +20,10 @@
 
 namespace aten_bridge::detail {
 
+inline bool is_differentiable(const at::Tensor& tensor) {
+  return tensor.defined() && (tensor.is_floating_point() || tensor.is_complex());
+}
+
 /// Which of the inputs are tensors, or may be, among those of the first `parameters`.
 [[gnu::cold]] inline std::vector<int> tensor_inputs(const KernelDescriptor& kernel,
                                                     const Arguments& arguments, int parameters) {
@@ -67,12 +71,9 @@ namespace aten_bridge::detail {
     }
   }
   report.raise_if_failed();
-  const auto is_real = [](const at::Tensor& tensor) {
-    return tensor.defined() && (tensor.is_floating_point() || tensor.is_complex());
-  };
-  const bool expected = std::any_of(results.begin(), results.end(), is_real) &&
+  const bool expected = std::any_of(results.begin(), results.end(), is_differentiable) &&
                         std::any_of(inputs.begin(), inputs.end(), [&](int input) {
-                          return is_real(arguments.operands[input].view);
+                          return is_differentiable(arguments.operands[input].view);
                         });
   if (expected && std::none_of(results.begin(), results.end(), [](const at::Tensor& result) {
         return result.defined() && result.requires_grad();
@@ -184,7 +185,7 @@ ATEN_BRIDGE_INLINE void GradientBase::invoke(const Arguments& arguments) const {
   }
   for (const int input : inputs) {
     const at::Tensor& view = arguments.operands[input].view;
-    if (view.defined() && (view.is_floating_point() || view.is_complex())) {
+    if (is_differentiable(view)) {
       view.set_requires_grad(true);
     }
   }
