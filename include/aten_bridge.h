@@ -50,13 +50,13 @@
 
 // Ordinary code, which aten_bridge_add_kernel compiles once for all kernels of a build folder.
 #if !defined(ATEN_BRIDGE_COMPILED) || defined(ATEN_BRIDGE_COMPILES)
-#include <aten_bridge/call/differentiate.h>
 #include <aten_bridge/call/instance_cache.h>
 #include <aten_bridge/call/results.h>
 #include <aten_bridge/call/run.h>
 #include <aten_bridge/hosts/introspection/answers.h>
 #include <aten_bridge/hosts/mindspore/hooks.h>
 #include <aten_bridge/hosts/mindspore/raw_call.h>
+#include <aten_bridge/interface/differentiate.h>
 #define ATEN_BRIDGE_COMPILED_HERE
 #elif defined(ATEN_BRIDGE_HOST)
 #error "A source for a host of its own is built with aten_bridge_add_kernel(... HEADER_ONLY)."
@@ -173,37 +173,28 @@ constexpr void check_one_function() {
                 "export a lambda that calls it, or rename it.");
 }
 
-template <class Device, class HostCall, class... Argument>
+template <bool kIsGradient, class Device, class HostCall, class... Argument>
 constexpr auto export_kernel(const char* operator_name, ErrorMode error_mode,
                              Argument&&... arguments) {
   check_one_function<(sizeof...(Argument) > 0)>();
   const OperatorDescriptor descriptor{operator_name, error_mode};
-  using K = decltype(make_kernel(descriptor, std::forward<Argument>(arguments)...));
-  return Exported<K, Device, HostCall>{
-      make_kernel(descriptor, std::forward<Argument>(arguments)...)};
+  const auto make = [&] {
+    if constexpr (kIsGradient) {
+      return make_gradient_kernel(descriptor, std::forward<Argument>(arguments)...);
+    } else {
+      return make_kernel(descriptor, std::forward<Argument>(arguments)...);
+    }
+  };
+  return Exported<decltype(make()), Device, HostCall>{make()};
 }
 
 #ifdef __clang__
 /// The same for Clang, which deduces nothing.
-template <class Device, class... Host>
+template <bool kIsGradient, class Device, class... Host>
 constexpr auto export_kernel(const char* /*operator_name*/, ErrorMode /*error_mode*/, ...) {
   check_one_function<sizeof...(Host) == 0>();
 }
-template <class Device, class... Host>
-constexpr auto export_gradient_kernel(const char* /*name*/, ErrorMode /*error_mode*/, ...) {
-  check_one_function<sizeof...(Host) == 0>();
-}
 #endif
-
-template <class Device, class HostCall, class... Argument>
-constexpr auto export_gradient_kernel(const char* operator_name, ErrorMode error_mode,
-                                      Argument&&... arguments) {
-  check_one_function<(sizeof...(Argument) > 0)>();
-  const OperatorDescriptor descriptor{operator_name, error_mode};
-  using K = decltype(make_gradient_kernel(descriptor, std::forward<Argument>(arguments)...));
-  return Exported<K, Device, HostCall>{
-      make_gradient_kernel(descriptor, std::forward<Argument>(arguments)...)};
-}
 
 }  // namespace aten_bridge::detail
 
@@ -243,7 +234,7 @@ constexpr auto export_gradient_kernel(const char* operator_name, ErrorMode error
 /// At namespace scope, once for each `Name` of a library. A call that fails throws a
 /// std::runtime_error, or, where ATEN_BRIDGE_ERRORS_RETURN is defined before the header is
 /// included, prints the text and returns a `Status`; either way `aten_bridge_last_error()` has it.
-#define ATEN_BRIDGE_EXPORT(Name, ...) ATEN_BRIDGE_EXPORT_AS(Name, export_kernel, __VA_ARGS__)
+#define ATEN_BRIDGE_EXPORT(Name, ...) ATEN_BRIDGE_EXPORT_AS(Name, false, __VA_ARGS__)
 
 /// ATEN_BRIDGE_EXPORT_GRAD(NameGrad, function, options...): exports the gradient kernel of a
 /// function that returns its results, computed by PyTorch's autograd: it calls the function once
@@ -259,8 +250,7 @@ constexpr auto export_gradient_kernel(const char* operator_name, ErrorMode error
 ///
 /// The inputs' memory is not written, and nothing of the graph is left after the call. The gradient
 /// of a gradient is ATEN_BRIDGE_EXPORT_GRAD(NameGradGrad, aten_bridge::gradient(function), ...).
-#define ATEN_BRIDGE_EXPORT_GRAD(Name, ...) \
-  ATEN_BRIDGE_EXPORT_AS(Name, export_gradient_kernel, __VA_ARGS__)
+#define ATEN_BRIDGE_EXPORT_GRAD(Name, ...) ATEN_BRIDGE_EXPORT_AS(Name, true, __VA_ARGS__)
 
 // A source may have a host of its own besides (call/host.h).
 #ifndef ATEN_BRIDGE_ENTRY_BESIDE
@@ -268,10 +258,10 @@ constexpr auto export_gradient_kernel(const char* operator_name, ErrorMode error
 #endif
 #define ATEN_BRIDGE_ENTRY_OF(HOST, bit, Name) ATEN_BRIDGE_ENTRY_##HOST(Name)
 #define ATEN_BRIDGE_NAME_OF(HOST, bit, argument) " " #HOST
-#define ATEN_BRIDGE_EXPORT_AS(Name, make, ...)                                                  \
+#define ATEN_BRIDGE_EXPORT_AS(Name, is_gradient, ...)                                           \
   /* Bound before `Name` is declared, which may also be the name of the function. */            \
   static const auto aten_bridge_kernel_##Name =                                                 \
-      ::aten_bridge::detail::make<ATEN_BRIDGE_DEVICE, ATEN_BRIDGE_HOST>(                        \
+      ::aten_bridge::detail::export_kernel<is_gradient, ATEN_BRIDGE_DEVICE, ATEN_BRIDGE_HOST>(  \
           #Name, ATEN_BRIDGE_ERROR_MODE, __VA_ARGS__);                                          \
   ATEN_BRIDGE_ENTRY(Name)                                                                       \
   ATEN_BRIDGE_HOSTS(ATEN_BRIDGE_ENTRY_OF, Name)                                                 \

@@ -79,7 +79,16 @@ _CARRIED_OTHERWISE = {
     AttributeType.STRINGS: "a list of strs",
 }
 # In operator_text.h, which has no lists of lists.
-_LETTERS = dict(zip(AttributeType, "bifsIF--BS", strict=False))
+_LETTERS = {
+    AttributeType.BOOL: "b",
+    AttributeType.INT: "i",
+    AttributeType.FLOAT: "f",
+    AttributeType.STRING: "s",
+    AttributeType.INTS: "I",
+    AttributeType.FLOATS: "F",
+    AttributeType.BOOLS: "B",
+    AttributeType.STRINGS: "S",
+}
 _FLOATS = (AttributeType.FLOAT, AttributeType.FLOATS, AttributeType.FLOAT_LISTS)
 LISTS_OF_LISTS = (AttributeType.INT_LISTS, AttributeType.FLOAT_LISTS)
 

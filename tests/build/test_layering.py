@@ -131,6 +131,15 @@ def test_no_two_headers_include_each_other():
         visit(name, [])
 
 
+def test_what_is_compiled_once_is_declared_and_defined_in_one_layer():
+    layers = {}
+    for header in HEADERS:
+        for name in re.findall(r"\bATEN_BRIDGE_INLINE\s[^#;{(]*?(\w+)\(", code_of(header)):
+            layers.setdefault(name, set()).add(layer_of(name_of(header)))
+    assert layers["differentiate"] == {"interface"}
+    assert {name for name, found in layers.items() if len(found) > 1} == set()
+
+
 def test_only_hosts_know_the_name_of_a_framework():
     for header in HEADERS:
         if not name_of(header).startswith("hosts/"):

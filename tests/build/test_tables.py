@@ -65,6 +65,13 @@ def test_the_simulated_host_has_a_name_for_each_type_of_c_plus_plus():
     ]
 
 
+def test_the_native_caller_has_each_dtype():
+    text = (SOURCE / "plugin/caller/caller.cpp").read_text()
+    types = re.findall(r'NamedType\{mindspore::kNumberType(\w+), "(\w+)"\}', text)
+    assert types == [(id_, id_.lower()) for id_, _ in types]
+    assert sorted(name for _, name in types) == sorted(name for name, _ in DTYPES)
+
+
 def test_attribute_types_have_the_numbers_of_the_header():
     of_parameters = [["kNumber"], ["kDtype"]]  # behind the list
     names = [
@@ -87,6 +94,21 @@ def test_statuses_have_the_numbers_of_the_header():
 def test_attributes_of_operators_have_a_letter_for_each_type_but_lists_of_lists():
     of_lists = {_codec.AttributeType.INT_LISTS, _codec.AttributeType.FLOAT_LISTS}
     assert {*_operators._LETTERS} == {*_codec.AttributeType} - of_lists
+    text = (SOURCE / "plugin/operators/operator_text.h").read_text()
+    reads = r"bool read\(const std::string& text, (\S+)& to\) \{[^}]*?'(\w)'"
+    assert dict(re.findall(reads, text)) == {
+        type_: _codec._LETTERS.get(_codec.AttributeType(i))
+        for i, (_, type_, _) in enumerate(TYPES)
+        if i not in of_lists
+    }
+
+
+def test_schemas_of_operators_have_each_attribute_type_but_lists_of_lists():
+    text = (SOURCE / "plugin/operators/operator_schema.cpp").read_text()
+    of_parameters = {"at::Scalar", "at::ScalarType"}
+    assert {*re.findall(r"set_type<(.*)>\(", text)} == of_parameters | {
+        type_ for _, type_, _ in TYPES if "<std::vector" not in type_
+    }
 
 
 def test_python_and_cmake_know_the_same_hosts_and_the_header_their_bits():

@@ -99,6 +99,19 @@ TEST(ToyHostTest, AStateOfOneCallGoesWhileItsDeviceAndPyTorchsSettingsAreThoseOf
   EXPECT_TRUE(reinterpret_cast<bool (*)()>(dlsym(library(), "destroyed_in_its_call"))());
 }
 
+TEST(ToyHostTest, AsTheOnlyHostItAnswersPythonWithoutWordsForAttributes) {
+  constexpr int kAttributesAlone = -1;
+  void* const sole = dlopen(TEST_SOLE_TOY, RTLD_LAZY | RTLD_LOCAL);
+  const LibraryTable& table =
+      *reinterpret_cast<const LibraryTable* (*)()>(dlsym(sole, "aten_bridge_library"))();
+  int status = -1;
+  EXPECT_STREQ(table.infer(table.number_of("SoleLeakyReluOfSlope"), nullptr, kAttributesAlone,
+                           nullptr, 0, &status),
+               R"([["slope", "expected a float, such as 1.0, got nothing; this host has no )"
+               R"(attributes"]])");
+  EXPECT_EQ(status, 0);
+}
+
 TEST(ToyHostTest, HasItsWordsInErrors) {
   Toy x = {{-2, 4}, {2}};
   Toy y = {{0, 0}, {1, 2}};

@@ -43,14 +43,6 @@ struct AbstractValue {
   }
 };
 
-inline std::vector<AbstractValue> unknown_values(std::size_t count) {
-  std::vector<AbstractValue> inputs;
-  while (inputs.size() < count) {
-    inputs.emplace_back();
-  }
-  return inputs;
-}
-
 /// The inputs with dtypes to be tried for those whose own is not known, the likeliest first: what
 /// the checks say, a guess, float32, and indices, masks and complex numbers among them.
 [[gnu::cold]] inline std::vector<std::vector<AbstractValue>> dtype_candidates(

@@ -44,14 +44,16 @@ inline constexpr const char* kNotResized =
     "expected an _out function that gives the output its shape, got a kernel that writes to the "
     "shape it has; give the kernel a meta function: aten_bridge::meta(function)";
 
-/// Counts the operands of a call with this number of inputs; false, with a report, if the kernel
-/// has another number of inputs.
-[[gnu::cold]] inline bool count_inputs(const KernelDescriptor& kernel, const HostMessages& messages,
+/// Counts the operands of a call with this number of inputs, none of which is set yet. Throws
+/// `Error`, with what is in the report, if the kernel has another number of inputs.
+[[gnu::cold]] inline void count_inputs(const KernelDescriptor& kernel, const HostMessages& messages,
                                        std::size_t inputs, Arguments& arguments, Report& report) {
   arguments.kernel = &kernel;
   arguments.messages = &messages;
-  return count_operands(-1, operand_count(kernel, static_cast<int>(inputs)),
-                        /*may_have_more=*/false, arguments, report);
+  if (!count_operands(-1, operand_count(kernel, static_cast<int>(inputs)),
+                      /*may_have_more=*/false, arguments, report)) {
+    report.raise();
+  }
 }
 
 /// A kernel whose shapes a host asks for.
@@ -70,7 +72,6 @@ class MetaArguments {
             operand_count(call.kernel.info, static_cast<int>(inputs.size())))) {
     Report report(call.kernel.info.operator_name);
     count_inputs(call.kernel.info, call.messages, inputs.size(), arguments, report);
-    report.raise_if_failed();
     arguments.instance = call.instance;
     arguments.operands = operands_.data();
     at::ScalarType first = at::kFloat;
@@ -202,15 +203,6 @@ class MetaArguments {
                       [](const InferredOutput& output) { return are_known(output.sizes); });
 }
 
-/// Throws `Error` if the kernel has another number of inputs.
-[[gnu::cold]] inline void check_count(const KernelDescriptor& kernel, const HostMessages& messages,
-                                      std::size_t inputs) {
-  Report report(kernel.operator_name);
-  Arguments arguments;
-  count_inputs(kernel, messages, inputs, arguments, report);
-  report.raise_if_failed();
-}
-
 /// Whether these can be sizes of a tensor, as far as they are known.
 inline bool are_sizes(const std::vector<int64_t>& sizes) {
   return (sizes.size() == 1 && sizes[0] == kUnknownRank) ||
@@ -222,9 +214,7 @@ inline bool are_sizes(const std::vector<int64_t>& sizes) {
                                       CheckRun& checks, Report& report) {
   const KernelDescriptor& kernel = call.kernel.info;
   Arguments arguments;
-  if (!count_inputs(kernel, call.messages, inputs.size(), arguments, report)) {
-    return;
-  }
+  count_inputs(kernel, call.messages, inputs.size(), arguments, report);
   const int count = static_cast<int>(inputs.size());
   for (int i = 0; i < count; ++i) {
     AbstractValue& input = inputs[static_cast<std::size_t>(i)];

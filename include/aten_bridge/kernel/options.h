@@ -18,57 +18,71 @@
 
 namespace aten_bridge::detail {
 
+/// What an option is about; kNone: it is no option.
+enum class OptionKind : std::uint8_t {
+  kNone,
+  kAttribute,
+  kMeta,
+  kWorkspace,
+  kCheck,
+  kBody,      // how the function is called
+  kOperator,  // set() says it in OperatorOptions
+};
+
 /// aten_bridge::meta(function) and aten_bridge::meta().
 template <class F>
 struct Meta {
+  static constexpr OptionKind kKind = OptionKind::kMeta;
   F function;
 };
-struct MetaSelf {};
+struct MetaSelf {
+  static constexpr OptionKind kKind = OptionKind::kMeta;
+};
 
 /// aten_bridge::autograd().
-struct Autograd {};
+struct Autograd {
+  static constexpr OptionKind kKind = OptionKind::kBody;
+};
 
 /// aten_bridge::data_dependent().
-struct DataDependent {};
+struct DataDependent {
+  static constexpr OptionKind kKind = OptionKind::kBody;
+};
 
 /// aten_bridge::name(text).
 struct Name {
+  static constexpr OptionKind kKind = OptionKind::kOperator;
+  constexpr void set(OperatorOptions& options) const { options.name = text; }
   const char* text;
 };
 
 /// aten_bridge::composite().
-struct Composite {};
+struct Composite {
+  static constexpr OptionKind kKind = OptionKind::kOperator;
+  static constexpr void set(OperatorOptions& options) { options.is_composite = true; }
+};
 
 /// aten_bridge::private_use().
-struct PrivateUse {};
+struct PrivateUse {
+  static constexpr OptionKind kKind = OptionKind::kOperator;
+  static constexpr void set(OperatorOptions& options) { options.is_private_use = true; }
+};
 
 /// aten_bridge::side_effect().
-struct SideEffect {};
+struct SideEffect {
+  static constexpr OptionKind kKind = OptionKind::kOperator;
+  static constexpr void set(OperatorOptions& options) { options.has_side_effect = true; }
+};
 
 /// aten_bridge::autocast(type).
 struct Autocast {
+  static constexpr OptionKind kKind = OptionKind::kOperator;
+  constexpr void set(OperatorOptions& options) const {
+    options.is_cast = true;
+    options.cast_to = type;
+  }
   at::ScalarType type;
 };
-
-/// Sets what an option says of the operator; others say nothing.
-template <class Option>
-constexpr void set_operator_option(OperatorOptions& /*options*/, const Option& /*option*/) {}
-constexpr void set_operator_option(OperatorOptions& options, const Name& option) {
-  options.name = option.text;
-}
-constexpr void set_operator_option(OperatorOptions& options, const Composite& /*option*/) {
-  options.is_composite = true;
-}
-constexpr void set_operator_option(OperatorOptions& options, const PrivateUse& /*option*/) {
-  options.is_private_use = true;
-}
-constexpr void set_operator_option(OperatorOptions& options, const SideEffect& /*option*/) {
-  options.has_side_effect = true;
-}
-constexpr void set_operator_option(OperatorOptions& options, const Autocast& option) {
-  options.is_cast = true;
-  options.cast_to = option.type;
-}
 
 /// aten_bridge::gradient(function).
 template <class F>
@@ -79,6 +93,7 @@ struct GradientOf {
 /// aten_bridge::workspace(elements).
 template <class F>
 struct WorkspaceOption {
+  static constexpr OptionKind kKind = OptionKind::kWorkspace;
   F elements;
 };
 
@@ -87,42 +102,23 @@ struct ConstantElements {
   int64_t operator()() const { return elements; }
 };
 
-/// What an option is about; kNone: it is no option.
-enum class OptionKind : std::uint8_t {
-  kNone,
-  kAttribute,
-  kMeta,
-  kWorkspace,
-  kCheck,
-  kBody,      // how the function is called
-  kOperator,  // see OperatorOptions
-};
-template <class Option>
+template <class Option, class = OptionKind>
 inline constexpr OptionKind kKindOf = OptionKind::kNone;
+template <class Option>
+inline constexpr OptionKind kKindOf<Option, std::decay_t<decltype(Option::kKind)>> = Option::kKind;
 template <class Default>
 inline constexpr OptionKind kKindOf<Attr<Default>> = OptionKind::kAttribute;
-template <class F>
-inline constexpr OptionKind kKindOf<Meta<F>> = OptionKind::kMeta;
-template <>
-inline constexpr OptionKind kKindOf<MetaSelf> = OptionKind::kMeta;
-template <class F>
-inline constexpr OptionKind kKindOf<WorkspaceOption<F>> = OptionKind::kWorkspace;
 template <Role kRole>
 inline constexpr OptionKind kKindOf<CheckOption<kRole>> = OptionKind::kCheck;
-template <>
-inline constexpr OptionKind kKindOf<Autograd> = OptionKind::kBody;
-template <>
-inline constexpr OptionKind kKindOf<DataDependent> = OptionKind::kBody;
-template <>
-inline constexpr OptionKind kKindOf<Name> = OptionKind::kOperator;
-template <>
-inline constexpr OptionKind kKindOf<Composite> = OptionKind::kOperator;
-template <>
-inline constexpr OptionKind kKindOf<PrivateUse> = OptionKind::kOperator;
-template <>
-inline constexpr OptionKind kKindOf<SideEffect> = OptionKind::kOperator;
-template <>
-inline constexpr OptionKind kKindOf<Autocast> = OptionKind::kOperator;
+
+/// Sets what an option says of the operator; others say nothing.
+template <class Option>
+constexpr void set_operator_option([[maybe_unused]] OperatorOptions& options,
+                                   [[maybe_unused]] const Option& option) {
+  if constexpr (kKindOf<Option> == OptionKind::kOperator) {
+    option.set(options);
+  }
+}
 
 /// The option in a tuple if it is of this kind, else an empty one.
 template <OptionKind kKind, class Option>

@@ -7,6 +7,7 @@
 
 #include <aten_bridge/call/bind.h>
 #include <aten_bridge/call/failure.h>
+#include <aten_bridge/call/host.h>
 #include <aten_bridge/call/infer.h>
 #include <aten_bridge/hosts/introspection/introspection.h>
 
@@ -81,7 +82,10 @@ class PythonAttributes final : public Attributes {
         is_exact_(find(kExactAttribute) != end_) {}
 
   bool has(const char* name) const override { return find(name) != end_; }
-  std::string advice(const char* name) const override { return messages_.missing_attribute(name); }
+  std::string advice(const char* name) const override {
+    return messages_.missing_attribute == nullptr ? NoAttributes().advice(name)
+                                                  : messages_.missing_attribute(name);
+  }
 
   /// What the host that asks calls things.
   HostMessages messages() const {

@@ -12,7 +12,7 @@
 #include <aten_bridge/kernel/kernel.h>
 
 #include <cstdint>
-#include <type_traits>
+#include <utility>
 #include <vector>
 
 #pragma GCC visibility push(hidden)
@@ -73,30 +73,16 @@ ATEN_BRIDGE_INLINE std::vector<int> infer_types(const KernelBase& kernel,
 ATEN_BRIDGE_INLINE int init(const KernelBase& kernel, const int* ndims, int64_t** shapes,
                             const char** dtypes, void* extra) noexcept;
 
-/// What the hooks of a kernel return: MindSpore 2.10 has other types for one output than for
+/// What a hook of a kernel returns: MindSpore 2.10 has another type for one output than for
 /// several.
-template <bool kSeveral>
-struct Inferred {
-  using Sizes =
-      std::conditional_t<kSeveral, std::vector<std::vector<int64_t>>, std::vector<int64_t>>;
-  using Types = std::conditional_t<kSeveral, std::vector<int>, int>;
-
-  static Sizes sizes(const KernelBase& kernel, const int* ndims, int64_t** shapes, void* extra) {
-    if constexpr (kSeveral) {
-      return infer_sizes(kernel, ndims, shapes, extra);
-    } else {
-      return infer_sizes(kernel, ndims, shapes, extra).front();
-    }
+template <bool kSeveral, class T>
+auto as_returned(std::vector<T> outputs) {
+  if constexpr (kSeveral) {
+    return outputs;
+  } else {
+    return T(std::move(outputs.front()));
   }
-
-  static Types types(const KernelBase& kernel, const std::vector<int>& types, void* extra) {
-    if constexpr (kSeveral) {
-      return infer_types(kernel, types, extra);
-    } else {
-      return infer_types(kernel, types, extra).front();
-    }
-  }
-};
+}
 
 }  // namespace aten_bridge::detail
 
@@ -111,25 +97,26 @@ struct Inferred {
 #define ATEN_BRIDGE_RETURNS_CLASSES(...) __VA_ARGS__
 #endif
 
-/// What the hooks of an exported kernel return.
-#define ATEN_BRIDGE_INFERRED(Name) \
-  ::aten_bridge::detail::Inferred< \
+/// What MindSpore's hooks of an exported kernel return.
+#define ATEN_BRIDGE_AS_RETURNED(Name) \
+  ::aten_bridge::detail::as_returned< \
       decltype(aten_bridge_kernel_##Name.kernel)::kTraits.has_several_outputs()>
 
 /// The kernel's C function, and MindSpore's hooks.
-#define ATEN_BRIDGE_ENTRY_MINDSPORE_CUSTOM(Name)                                                   \
-  ATEN_BRIDGE_ENTRY_MINDSPORE_CALL(Name)                                                           \
-  extern "C" ATEN_BRIDGE_PUBLIC int Name##Init(int* ndims, int64_t** shapes, const char** dtypes,  \
-                                               void* extra) {                                      \
-    return ::aten_bridge::detail::init(aten_bridge_kernel_##Name, ndims, shapes, dtypes, extra);   \
-  }                                                                                                \
-  ATEN_BRIDGE_RETURNS_CLASSES(                                                                     \
-      extern "C" ATEN_BRIDGE_PUBLIC ATEN_BRIDGE_INFERRED(Name)::Sizes Name##InferShape(            \
-          int* ndims, int64_t** shapes, void* extra) {                                             \
-        return ATEN_BRIDGE_INFERRED(Name)::sizes(aten_bridge_kernel_##Name, ndims, shapes, extra); \
-      } extern "C" ATEN_BRIDGE_PUBLIC ATEN_BRIDGE_INFERRED(Name)::Types                            \
-          Name##InferType(std::vector<int> types, void* extra) {                                   \
-            return ATEN_BRIDGE_INFERRED(Name)::types(aten_bridge_kernel_##Name, types, extra);     \
-          })
+#define ATEN_BRIDGE_ENTRY_MINDSPORE_CUSTOM(Name)                                                  \
+  ATEN_BRIDGE_ENTRY_MINDSPORE_CALL(Name)                                                          \
+  extern "C" ATEN_BRIDGE_PUBLIC int Name##Init(int* ndims, int64_t** shapes, const char** dtypes, \
+                                               void* extra) {                                     \
+    return ::aten_bridge::detail::init(aten_bridge_kernel_##Name, ndims, shapes, dtypes, extra);  \
+  }                                                                                               \
+  ATEN_BRIDGE_RETURNS_CLASSES(                                                                    \
+      extern "C" ATEN_BRIDGE_PUBLIC auto Name##InferShape(int* ndims, int64_t** shapes,           \
+                                                          void* extra) {                          \
+        return ATEN_BRIDGE_AS_RETURNED(Name)(                                                     \
+            ::aten_bridge::detail::infer_sizes(aten_bridge_kernel_##Name, ndims, shapes, extra)); \
+      } extern "C" ATEN_BRIDGE_PUBLIC auto Name##InferType(std::vector<int> types, void* extra) { \
+        return ATEN_BRIDGE_AS_RETURNED(Name)(                                                     \
+            ::aten_bridge::detail::infer_types(aten_bridge_kernel_##Name, types, extra));         \
+      })
 
 #endif  // ATEN_BRIDGE_HOSTS_MINDSPORE_CUSTOM_H_

@@ -96,11 +96,13 @@ inline HookMemory& hook_memory(const KernelBase& kernel) {
     const KernelBase& kernel, const int* ndims, int64_t** shapes, void* extra) try {
   const MindSporeAttributes attributes(extra);
   HookInputs known(kernel.info, attributes);
-  check_count(kernel.info, MindSporeCustom::kMessages,
-              known.inputs.size());  // before a shape is read that is not there
+  Report report(kernel.info.operator_name);
+  Arguments arguments;
+  count_inputs(kernel.info, MindSporeCustom::kMessages, known.inputs.size(), arguments,
+               report);  // before a shape is read that is not there
   HookMemory& memory = hook_memory(kernel);
   if (memory.tensors.size() != known.tensors.size()) {
-    memory.tensors = unknown_values(known.tensors.size());
+    memory.tensors = std::vector<AbstractValue>(known.tensors.size());
   }
   for (std::size_t i = 0; i < known.tensors.size(); ++i) {
     AbstractValue& input = known.inputs[known.tensors[i]];
@@ -135,7 +137,7 @@ inline HookMemory& hook_memory(const KernelBase& kernel) {
   }
   HookMemory& memory = hook_memory(kernel);
   if (memory.tensors.size() != types.size()) {
-    memory.tensors = unknown_values(types.size());
+    memory.tensors = std::vector<AbstractValue>(types.size());
   }
   for (std::size_t i = 0; i < types.size(); ++i) {
     AbstractValue& input = known.inputs[known.tensors[i]];
@@ -178,7 +180,7 @@ inline HookMemory& hook_memory(const KernelBase& kernel) {
     bool is_counted = false;
     if (info.workspaces > 0 && info.list_begin < 0 && dtypes != nullptr &&
         MindSporeAttributes(extra).get(kCountedAttribute, is_counted) && is_counted) {
-      std::vector<AbstractValue> inputs = unknown_values(static_cast<std::size_t>(info.inputs));
+      std::vector<AbstractValue> inputs(static_cast<std::size_t>(info.inputs));
       for (std::size_t i = 0; i < inputs.size(); ++i) {
         const DTypeInfo* dtype = dtypes[i] == nullptr ? nullptr : find_dtype(dtypes[i]);
         inputs[i].sizes = given_sizes(ndims, shapes, i, info.operator_name);

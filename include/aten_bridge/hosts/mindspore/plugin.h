@@ -139,11 +139,11 @@ class MindSporePlugin : public MindSporeCall {
   }
 
   static at::ScalarType wider_unsigned(at::ScalarType type) {
-    switch (static_cast<int>(type)) {  // PyTorch has these numbers from 2.3 on
-      case 27:                         // uint16
+    switch (dtype_of(type)) {  // PyTorch itself names these from 2.3 on
+      case DType::kUInt16:
         return at::kInt;
-      case 28:  // uint32
-      case 29:  // uint64
+      case DType::kUInt32:
+      case DType::kUInt64:
         return at::kLong;
       default:
         return type;

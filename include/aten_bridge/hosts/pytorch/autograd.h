@@ -9,6 +9,7 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/zeros.h>
 #include <aten_bridge/hosts/pytorch/operator.h>
+#include <aten_bridge/interface/differentiate.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <torch/csrc/autograd/function.h>
 #include <torch/csrc/autograd/saved_variable.h>
@@ -27,10 +28,6 @@
 #pragma GCC visibility push(hidden)
 
 namespace aten_bridge::detail {
-
-inline bool is_differentiable(const at::Tensor& tensor) {
-  return tensor.defined() && (tensor.is_floating_point() || tensor.is_complex());
-}
 
 /// An operator that was called, in the graph. Its edges are those of the inputs that are tensors or
 /// may be, in their order, each tensor of a list among them.

@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 
-#ifndef ATEN_BRIDGE_CALL_DIFFERENTIATE_H_
-#define ATEN_BRIDGE_CALL_DIFFERENTIATE_H_
+#ifndef ATEN_BRIDGE_INTERFACE_DIFFERENTIATE_H_
+#define ATEN_BRIDGE_INTERFACE_DIFFERENTIATE_H_
 
 #include <aten_bridge/interface/gradient_base.h>
 #include <aten_bridge/interface/operands.h>
@@ -19,6 +19,10 @@
 #pragma GCC visibility push(hidden)
 
 namespace aten_bridge::detail {
+
+inline bool is_differentiable(const at::Tensor& tensor) {
+  return tensor.defined() && (tensor.is_floating_point() || tensor.is_complex());
+}
 
 /// Which of the inputs are tensors, or may be, among those of the first `parameters`.
 [[gnu::cold]] inline std::vector<int> tensor_inputs(const KernelDescriptor& kernel,
@@ -67,12 +71,9 @@ namespace aten_bridge::detail {
     }
   }
   report.raise_if_failed();
-  const auto is_real = [](const at::Tensor& tensor) {
-    return tensor.defined() && (tensor.is_floating_point() || tensor.is_complex());
-  };
-  const bool expected = std::any_of(results.begin(), results.end(), is_real) &&
+  const bool expected = std::any_of(results.begin(), results.end(), is_differentiable) &&
                         std::any_of(inputs.begin(), inputs.end(), [&](int input) {
-                          return is_real(arguments.operands[input].view);
+                          return is_differentiable(arguments.operands[input].view);
                         });
   if (expected && std::none_of(results.begin(), results.end(), [](const at::Tensor& result) {
         return result.defined() && result.requires_grad();
@@ -184,7 +185,7 @@ ATEN_BRIDGE_INLINE void GradientBase::invoke(const Arguments& arguments) const {
   }
   for (const int input : inputs) {
     const at::Tensor& view = arguments.operands[input].view;
-    if (view.defined() && (view.is_floating_point() || view.is_complex())) {
+    if (is_differentiable(view)) {
       view.set_requires_grad(true);
     }
   }
@@ -236,4 +237,4 @@ ATEN_BRIDGE_INLINE std::vector<at::Tensor> GradientBase::results(const Arguments
 
 #pragma GCC visibility pop
 
-#endif  // ATEN_BRIDGE_CALL_DIFFERENTIATE_H_
+#endif  // ATEN_BRIDGE_INTERFACE_DIFFERENTIATE_H_
