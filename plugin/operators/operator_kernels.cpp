@@ -4,10 +4,9 @@
 
 #include "operator_kernels.h"
 
+#include "computed_results.h"
 #include "operator_shapes.h"
 
-#include <ATen/ops/from_blob.h>
-#include <ATen/ops/full.h>
 #include <ATen/ops/zeros_like.h>
 #include <aten_bridge/call/lent_memory.h>
 #include <aten_bridge/tensors/exceptions.h>
@@ -191,12 +190,6 @@ class GradientKernel final : public OperatorKernelBase<detail::GradientBase> {
   std::vector<ParameterInfo> bindings_;
 };
 
-/// Results that are computed, for which the host has no memory yet.
-using ComputedResults = std::vector<at::Tensor>;
-
-/// Where this thread's next SizesKernel leaves the results themselves; null: nowhere.
-thread_local void** place_of_results = nullptr;
-
 /// The sizes of the results, which are computed for them.
 class SizesKernel final : public OperatorKernelBase<KernelBase> {
  public:
@@ -204,47 +197,13 @@ class SizesKernel final : public OperatorKernelBase<KernelBase> {
 
   void invoke(const Arguments& arguments) const override {
     const DropsSeenByPython drops(arguments);
-    at::Tensor table = at::full({operator_.schema().results, kColumns}, 0, at::kLong);
-    auto* row = table.data_ptr<int64_t>();
     const Tensors results = operator_.call(arguments);
-    for (const at::Tensor& result : results) {
-      const at::Tensor some = defined(result);
-      const DType dtype = detail::dtype_of(some.scalar_type());
-      if (dtype == DType::kNone) {
-        raise(Status::kDtype, {info.operator_name, ": expected ", detail::dtype_names(), ", got ",
-                               detail::tensor_text(some)});
-      }
-      row[0] = static_cast<int64_t>(dtype);
-      row[1] = some.dim();
-      std::copy(some.sizes().begin(), some.sizes().end(), row + 2);
-      row += kColumns;
-    }
-    arguments.results->take(arguments, &table, 1);
-    if (place_of_results != nullptr) {
-      keep(arguments, results);
-    }
+    tell_sizes(arguments, {results.data(), results.size()});
   }
 
   Tensors infer(const Arguments& /*arguments*/) const override {
-    return {detail::make_meta({operator_.schema().results, kColumns}, at::kLong)};
+    return {table_of_sizes(operator_.schema().results)};
   }
-
- private:
-  /// Nothing of what it keeps is in the memory of inputs, which is the host's.
-  static void keep(const Arguments& arguments, const Tensors& results) {
-    auto computed = std::make_unique<ComputedResults>();
-    for (const at::Tensor& result : results) {
-      const at::Tensor value = defined(result);
-      const bool is_of_host = std::any_of(
-          arguments.operands, arguments.operands + arguments.inputs, [&](const Operand& input) {
-            return input.view.defined() && value.is_alias_of(input.view);
-          });
-      computed->push_back(is_of_host ? value.clone() : value);
-    }
-    *place_of_results = computed.release();
-  }
-
-  static constexpr int64_t kColumns = 2 + kMaxNdim;
 };
 
 /// The results in the begin of larger outputs, and their sizes.
@@ -349,27 +308,5 @@ std::unique_ptr<OperatorKernels> make_kernels(const c10::OperatorHandle& handle,
 }
 
 }  // namespace aten_bridge::operators
-
-/// Where this thread's next kernels of the task "sizes" leave their results; null: nowhere.
-extern "C" ATEN_BRIDGE_PUBLIC void aten_bridge_operator_set_results(void** place) {
-  aten_bridge::operators::place_of_results = place;
-}
-
-/// Copies them into memory of the sizes and dtypes that the kernel has told, row-major.
-extern "C" ATEN_BRIDGE_PUBLIC void aten_bridge_operator_copy_results(const void* results,
-                                                                     void* const* outputs) {
-  const at::NoGradGuard guard;
-  for (const at::Tensor& value :
-       *static_cast<const aten_bridge::operators::ComputedResults*>(results)) {
-    if (value.numel() > 0) {
-      at::from_blob(*outputs, value.sizes(), value.scalar_type()).copy_(value);
-    }
-    ++outputs;
-  }
-}
-
-extern "C" ATEN_BRIDGE_PUBLIC void aten_bridge_operator_free_results(void* results) {
-  delete static_cast<aten_bridge::operators::ComputedResults*>(results);
-}
 
 #pragma GCC visibility pop

@@ -101,10 +101,22 @@ std::optional<int64_t> number_of_word(c10::TypeKind type, const Literal& literal
                                          const std::vector<int64_t>& values) {
   std::string text;
   for (std::size_t i = 0; i < symbols.size(); ++i) {
-    text += join({i == 0 ? "" : ", ", symbols[i].name, " = ", values[i]});
+    if (values[i] >= 0) {
+      text += join({text.empty() ? "" : ", ", symbols[i].name, " = ", values[i]});
+    }
   }
   raise(Status::kShape, {"AtenProgram: expected sizes with ", guard.text,
                          ", for which the module was exported, got ", text});
+}
+
+/// Those whose sizes are known.
+void check_guards(const std::vector<Guard>& guards, const std::vector<Symbol>& symbols,
+                  const std::vector<int64_t>& values) {
+  for (const Guard& guard : guards) {
+    if (guard.left.is_known(values) && guard.right.is_known(values) && !guard.holds(values)) {
+      raise_guard(guard, symbols, values);
+    }
+  }
 }
 
 bool fits(const at::Tensor& tensor, const Form& form, const std::vector<int64_t>& symbols) {
@@ -228,7 +240,7 @@ void keep_wanted(ProgramText& program, const std::vector<std::size_t>& wanted) {
   std::vector<Call> calls;
   for (auto call = program.calls.rbegin(); call != program.calls.rend(); ++call) {
     const auto is_read = [&](const std::string& name) { return read.count(name) != 0; };
-    if (std::none_of(call->results.begin(), call->results.end(), is_read)) {
+    if (call->sizes.empty() && std::none_of(call->results.begin(), call->results.end(), is_read)) {
       continue;
     }
     mask_results(*call, read);
@@ -253,6 +265,10 @@ class Program::Builder {
 
   void build() {
     program_.symbols_ = text_.symbols;
+    is_known_.assign(text_.symbols.size(), -1);
+    for (std::size_t i = 0; i < text_.symbols.size(); ++i) {
+      is_known_[i] = text_.symbols[i].is_measured ? -1 : 0;
+    }
     program_.guards_ = std::move(text_.guards);
     for (const Form& input : text_.inputs) {
       add_value(0, input.value, /*is_list=*/false);
@@ -262,6 +278,9 @@ class Program::Builder {
       add_node(call);
     }
     for (const Form& output : text_.outputs) {
+      for (const Expression& size : output.sizes) {
+        check_known(0, size);
+      }
       program_.results_.push_back(find_value(0, output.value, /*is_list=*/false));
     }
     program_.outputs_ = std::move(text_.outputs);
@@ -292,7 +311,7 @@ class Program::Builder {
   }
 
   void add_node(const Call& call) {
-    Node node{find_operator(call), call.line, {}, call.unpacks, false, false, -1, {}, {}};
+    Node node{find_operator(call), call.line, {}, call.unpacks, false, false, -1, {}, {}, {}};
     node.is_random = node.handle.hasTag(at::Tag::nondeterministic_seeded);
     node.is_dropout = call.operator_name == "aten::native_dropout";
     const c10::FunctionSchema& schema = node.handle.schema();
@@ -327,7 +346,23 @@ class Program::Builder {
                                      " by their names, each once, got one that it does not have"}));
     }
     add_results(call, schema, node);
+    for (const MeasuredSize& size : call.sizes) {
+      if (std::find(call.results.begin(), call.results.end(), size.value) == call.results.end()) {
+        raise_in_line(call.line, join({"expected sizes of its results after it, got one of '%",
+                                       size.value, "'"}));
+      }
+      node.sizes.push_back({static_cast<std::size_t>(size.symbol),
+                            find_value(call.line, size.value, /*is_list=*/false), size.dim});
+      is_known_[node.sizes.back().symbol] = 0;
+    }
     program_.nodes_.push_back(std::move(node));
+  }
+
+  /// Refuses a size before the line that tells it.
+  void check_known(int line, const Expression& number) const {
+    if (!number.is_known(is_known_)) {
+      raise_in_line(line, "expected sizes that lines before have, got one that comes later");
+    }
   }
 
   void add_results(const Call& call, const c10::FunctionSchema& schema, Node& node) {
@@ -402,7 +437,7 @@ class Program::Builder {
           return source;
         }
         if (is_tensor(type) && literal.kind == Literal::Kind::kNumber) {
-          return number(literal, Type::kTensor);
+          return number(call.line, literal, Type::kTensor);
         }
         if (is_tensor(type) && literal.kind == Literal::Kind::kBool) {
           return constant(at::native::wrapped_scalar_tensor(literal.flag));
@@ -411,7 +446,7 @@ class Program::Builder {
       case c10::TypeKind::IntType:
       case c10::TypeKind::SymIntType:
         if (literal.kind == Literal::Kind::kNumber) {
-          return number(literal, Type::kInt);
+          return number(call.line, literal, Type::kInt);
         }
         if (literal.kind == Literal::Kind::kBool) {
           return constant(static_cast<int64_t>(literal.flag));
@@ -427,12 +462,12 @@ class Program::Builder {
       case c10::TypeKind::FloatType:
       case c10::TypeKind::SymFloatType:
         if (literal.kind == Literal::Kind::kNumber) {
-          return number(literal, Type::kFloat);
+          return number(call.line, literal, Type::kFloat);
         }
         break;
       case c10::TypeKind::NumberType:
         if (literal.kind == Literal::Kind::kNumber) {
-          return number(literal, Type::kScalar);
+          return number(call.line, literal, Type::kScalar);
         }
         if (literal.kind == Literal::Kind::kBool) {
           return constant(literal.flag);
@@ -460,7 +495,8 @@ class Program::Builder {
     refuse(call, argument);
   }
 
-  static Source number(const Literal& literal, Type type) {
+  Source number(int line, const Literal& literal, Type type) const {
+    check_known(line, literal.number);
     Source source;
     source.form = Source::Form::kNumber;
     source.type = type;
@@ -558,6 +594,7 @@ class Program::Builder {
   ProgramText text_;
   std::map<std::string, std::size_t> names_;
   std::vector<bool> is_list_;
+  std::vector<int64_t> is_known_;  // by symbol: 0; -1 before the line that tells its size
 };
 
 Program::Program(const std::string& text, const std::vector<std::size_t>& wanted) {
@@ -594,21 +631,40 @@ std::vector<int64_t> Program::bind(at::TensorList inputs) const {
     }
   }
   for (std::size_t i = 0; i < symbols.size(); ++i) {
-    const Symbol& symbol = symbols_[i];
-    if (symbols[i] < symbol.least || symbols[i] > symbol.most) {
-      const bool is_bounded = symbol.most != std::numeric_limits<int64_t>::max();
-      report.add(Status::kShape, {symbol.name, ": expected a size from ", symbol.least,
-                                  is_bounded ? join({" to ", symbol.most}) : " on",
-                                  ", for which the module was exported, got ", symbols[i]});
+    if (!symbols_[i].is_measured) {
+      check_range(i, symbols[i], report);
     }
   }
   report.raise_if_failed();
-  for (const Guard& guard : guards_) {
-    if (!guard.holds(symbols)) {
-      raise_guard(guard, symbols_, symbols);
-    }
-  }
+  check_guards(guards_, symbols_, symbols);
   return symbols;
+}
+
+void Program::check_range(std::size_t symbol, int64_t size, Report& report) const {
+  const Symbol& bounds = symbols_[symbol];
+  if (size < bounds.least || size > bounds.most) {
+    const bool is_bounded = bounds.most != std::numeric_limits<int64_t>::max();
+    report.add(Status::kShape, {bounds.name, ": expected a size from ", bounds.least,
+                                is_bounded ? join({" to ", bounds.most}) : " on",
+                                ", for which the module was exported, got ", size});
+  }
+}
+
+/// Gives the symbols that are sizes of a call's results their values.
+void Program::measure(const Node& node, const std::vector<c10::IValue>& values,
+                      std::vector<int64_t>& symbols) const {
+  Report report("AtenProgram");
+  for (const Size& size : node.sizes) {
+    const at::Tensor& tensor = values[size.value].toTensor();
+    if (size.dim >= tensor.dim()) {
+      raise(Status::kShape, {"AtenProgram: line ", node.line, " of the program: expected a result ",
+                             "with a dimension ", size.dim, ", got ", detail::tensor_text(tensor)});
+    }
+    symbols[size.symbol] = tensor.size(size.dim);
+    check_range(size.symbol, symbols[size.symbol], report);
+  }
+  report.raise_if_failed();
+  check_guards(guards_, symbols_, symbols);
 }
 
 c10::IValue Program::make(const Source& source, std::vector<c10::IValue>& values,
@@ -653,9 +709,8 @@ c10::IValue Program::make(const Source& source, std::vector<c10::IValue>& values
   return {};
 }
 
-void Program::run(const Node& node, std::vector<c10::IValue>& values,
-                  const std::vector<int64_t>& symbols, std::vector<c10::IValue>& stack,
-                  RandomState* random) const {
+void Program::run(const Node& node, std::vector<c10::IValue>& values, std::vector<int64_t>& symbols,
+                  std::vector<c10::IValue>& stack, RandomState* random) const {
   for (const Source& source : node.arguments) {
     stack.push_back(make(source, values, symbols));
   }
@@ -691,6 +746,9 @@ void Program::run(const Node& node, std::vector<c10::IValue>& values,
     }
   }
   note_made(made);
+  if (!node.sizes.empty()) {
+    measure(node, values, symbols);
+  }
   for (const std::size_t value : node.unread) {
     values[value] = {};
   }
@@ -698,7 +756,7 @@ void Program::run(const Node& node, std::vector<c10::IValue>& values,
 }
 
 std::vector<at::Tensor> Program::operator()(std::vector<at::Tensor> inputs) const {
-  const std::vector<int64_t> symbols = bind(inputs);
+  std::vector<int64_t> symbols = bind(inputs);
   std::optional<RandomState> random;
   if (const std::optional<std::uint64_t> seed = seed_of(inputs, inputs_)) {
     random.emplace(*seed);
@@ -735,6 +793,11 @@ std::vector<at::Tensor> Program::infer(at::TensorList inputs) const {
   for (const Form& output : outputs_) {
     std::vector<int64_t> sizes;
     for (const Expression& size : output.sizes) {
+      if (!size.is_known(symbols)) {
+        raise(Status::kValues,
+              {"AtenProgram: expected a module whose results have sizes that ",
+               "follow from those of its inputs, got one whose sizes depend on ", "values"});
+      }
       sizes.push_back(as_int(size.evaluate(symbols)));
     }
     results.push_back(detail::make_meta(sizes, scalar_type(output.dtype)));

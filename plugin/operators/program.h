@@ -35,7 +35,7 @@ class Program {
   std::size_t input_count() const { return inputs_.size(); }
   int result_count() const { return static_cast<int>(results_.size()); }
 
-  /// The results as meta tensors.
+  /// The results as meta tensors. Throws `Error` if their sizes depend on values.
   std::vector<at::Tensor> infer(at::TensorList inputs) const;
 
  private:
@@ -62,6 +62,13 @@ class Program {
     std::vector<Source> elements;
   };
 
+  /// A symbol that is a size of a result.
+  struct Size {
+    std::size_t symbol = 0;
+    std::size_t value = 0;
+    int64_t dim = 0;
+  };
+
   struct Node {
     c10::OperatorHandle handle;
     int line = 0;
@@ -72,14 +79,18 @@ class Program {
     int generator = -1;               // the argument's number
     std::vector<int64_t> results;     // values; -1: nobody reads it
     std::vector<std::size_t> unread;  // values that end with the call
+    std::vector<Size> sizes;
   };
 
   class Builder;
 
   std::vector<int64_t> bind(at::TensorList inputs) const;
+  void check_range(std::size_t symbol, int64_t size, Report& report) const;
+  void measure(const Node& node, const std::vector<c10::IValue>& values,
+               std::vector<int64_t>& symbols) const;
   c10::IValue make(const Source& source, std::vector<c10::IValue>& values,
                    const std::vector<int64_t>& symbols) const;
-  void run(const Node& node, std::vector<c10::IValue>& values, const std::vector<int64_t>& symbols,
+  void run(const Node& node, std::vector<c10::IValue>& values, std::vector<int64_t>& symbols,
            std::vector<c10::IValue>& stack, RandomState* random) const;
 
   std::vector<Symbol> symbols_;

@@ -4,6 +4,7 @@
 
 #include "program_kernel.h"
 
+#include "computed_results.h"
 #include "overload.h"
 #include "program.h"
 
@@ -46,7 +47,7 @@ thread_local bool takes_kept = false;
 
 /// Which part of a step a program is.
 struct Part {
-  enum class Kind : std::uint8_t { kWhole, kForward, kBackward };
+  enum class Kind : std::uint8_t { kWhole, kSizes, kForward, kBackward };
 
   Kind kind = Kind::kWhole;
   // In a forward program: how many results the host has. In a backward one: how many of the
@@ -59,6 +60,10 @@ struct Part {
     std::istringstream words(text);
     std::string word;
     if (!(words >> word)) {
+      return;
+    }
+    if (text == "sizes") {
+      kind = Kind::kSizes;
       return;
     }
     kind = word == "forward" ? Kind::kForward : Kind::kBackward;
@@ -82,8 +87,8 @@ class ProgramKernel final : public KernelBase {
  public:
   ProgramKernel(const std::string& text, const std::string& part)
       : KernelBase(make_info()), part_(part), program_(text, part_.wanted()) {
-    info.outputs = program_.result_count();
-    if (part_.kind == Part::Kind::kWhole) {
+    info.outputs = part_.kind == Part::Kind::kSizes ? 1 : program_.result_count();
+    if (part_.kind == Part::Kind::kWhole || part_.kind == Part::Kind::kSizes) {
       return;
     }
     const bool is_forward = part_.kind == Part::Kind::kForward;
@@ -107,9 +112,16 @@ class ProgramKernel final : public KernelBase {
     if (part_.kind == Part::Kind::kForward) {
       keep(*arguments.list, results);
     }
+    if (part_.kind == Part::Kind::kSizes) {
+      tell_sizes(arguments, results);
+      return;
+    }
     arguments.results->take(arguments, results.data(), info.outputs);
   }
   Tensors infer(const Arguments& arguments) const override {
+    if (part_.kind == Part::Kind::kSizes) {
+      return {table_of_sizes(program_.result_count())};
+    }
     const std::vector<at::Tensor> results = program_.infer(*arguments.list);
     return {results.begin(), results.begin() + info.outputs};
   }
@@ -230,7 +242,8 @@ const KernelBase* find_program(const TextAttributes& attributes) {
 /// Makes the program of a text known by its key, which no other text and part have. Returns "", or
 /// what is wrong with the text, and sets the status.
 ///
-/// `part` is "" for a program alone. The forward program of a step, "forward N OUTPUTS...", has N
+/// `part` is "" for a program alone, and "sizes" for one that gives the sizes of its results, as
+/// operators do (operator_kernels.h). The forward program of a step, "forward N OUTPUTS...", has N
 /// results, and keeps these of its outputs where aten_bridge_program_set_kept() says. The backward
 /// one, "backward N K OUTPUTS...", finds them there: its inputs are N of the host's, K kept values,
 /// and the host's others, and only these of its outputs are computed, or all where none is named.

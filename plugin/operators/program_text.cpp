@@ -149,6 +149,26 @@ class LineReader {
     expect(")");
   }
 
+  /// The rest of a line "size u0 %kept 0".
+  MeasuredSize size() {
+    MeasuredSize size;
+    const std::string name = word("the name of a symbol");
+    const auto symbol = std::find_if(symbols_.begin(), symbols_.end(),
+                                     [&](const Symbol& each) { return each.name == name; });
+    if (symbol == symbols_.end() || symbol->is_measured) {
+      raise_in_line(
+          line_, join({"expected a symbol that no line before has a size for, got '", name, "'"}));
+    }
+    size.symbol = static_cast<int>(symbol - symbols_.begin());
+    size.value = value_name();
+    const std::optional<Number> dim = take_number();
+    if (!dim.has_value() || !dim->is_int || dim->integer < 0 || dim->integer >= detail::kMaxNdim) {
+      raise_in_line(line_, "expected the number of a dimension after the value");
+    }
+    size.dim = dim->integer;
+    return size;
+  }
+
   Form seed() {
     Form seed = value_of_dtype();
     seed.is_seed = true;
@@ -191,7 +211,10 @@ class LineReader {
 
   /// An int, or `limit` for "-".
   int64_t bound(int64_t limit) {
-    if (take(kNoLimit) && (rest_.empty() || rest_.front() == ' ')) {
+    skip_blanks();
+    const std::string_view word = rest_.substr(0, rest_.find(' '));
+    if (word == kNoLimit) {
+      rest_.remove_prefix(word.size());
       return limit;
     }
     const std::optional<Number> number = take_number();
@@ -456,6 +479,12 @@ bool Expression::is_constant() const {
                      [](const Expression& each) { return each.is_constant(); });
 }
 
+bool Expression::is_known(const std::vector<int64_t>& symbols) const {
+  return (function != Function::kSymbol || symbols[static_cast<std::size_t>(symbol)] >= 0) &&
+         std::all_of(arguments.begin(), arguments.end(),
+                     [&](const Expression& each) { return each.is_known(symbols); });
+}
+
 Number Expression::evaluate(const std::vector<int64_t>& symbols) const {
   switch (function) {
     case Function::kNumber:
@@ -534,6 +563,10 @@ ProgramText parse_program(std::string_view text) {
       program.inputs.push_back(line.seed());
     } else if (line.take("output ")) {
       program.outputs.push_back(line.form());
+    } else if (!program.calls.empty() && line.take("size ")) {
+      program.calls.back().sizes.push_back(line.size());
+      const int symbol = program.calls.back().sizes.back().symbol;
+      program.symbols[static_cast<std::size_t>(symbol)].is_measured = true;
     } else {
       Call call;
       call.line = number;

@@ -17,7 +17,8 @@
 // texts in JSON's quotes, and words for dtypes, layouts and memory formats; those by keyword come
 // last, others keep their defaults. Values in parentheses are the elements of a list. A seed is
 // an input of any sizes, which random numbers follow from; without one they are those of PyTorch's
-// generator. Guards are conditions on sizes, for which alone the lines are right.
+// generator. Guards are conditions on sizes, for which alone the lines are right. Sizes that depend
+// on values are symbols that lines after a call take from its results, as "size u0 %kept 0" does.
 // aten_bridge/program/_text.py writes it.
 //
 // SPDX-License-Identifier: Apache-2.0
@@ -71,6 +72,8 @@ struct Expression {
   std::vector<Expression> arguments;
 
   bool is_constant() const;
+  /// Whether all of its symbols have values, which are sizes.
+  bool is_known(const std::vector<int64_t>& symbols) const;
   /// Throws `Error` for what Python has an error for, and beyond int64.
   Number evaluate(const std::vector<int64_t>& symbols) const;
 };
@@ -98,6 +101,7 @@ struct Symbol {
   std::string name;
   int64_t least = 0;
   int64_t most = 0;
+  bool is_measured = false;  // a size of a result, which the call tells
 };
 
 /// What has to be true of the sizes.
@@ -113,7 +117,14 @@ struct Guard {
   bool holds(const std::vector<int64_t>& symbols) const;
 };
 
-/// One line.
+/// A size of a result, of which a symbol is the name.
+struct MeasuredSize {
+  int symbol = 0;
+  std::string value;
+  int64_t dim = 0;
+};
+
+/// One line, and those after it that take sizes from its results.
 struct Call {
   int line = 0;
   std::vector<std::string> results;  // "" for one that nobody reads
@@ -121,6 +132,7 @@ struct Call {
   std::string operator_name;         // "aten::max.dim"
   std::vector<Literal> arguments;
   std::vector<std::pair<std::string, Literal>> keywords;
+  std::vector<MeasuredSize> sizes;
 };
 
 struct ProgramText {

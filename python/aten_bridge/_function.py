@@ -35,7 +35,8 @@ class Host(NamedTuple):
     # In its words, what to do or to give:
     gradients: str  # as grad
     results: str  # where shapes cannot be told
-    depends_on_values: str  # where sizes depend on values, and are wanted without these
+    at_once: str  # where sizes depend on values, and are wanted without these
+    largest: str  # the same, of an operator that can be told the largest
     padded_gradient: str  # where an operator that was told the largest is differentiated
     factory: str  # where an operator takes no tensor
 

@@ -260,7 +260,9 @@ class OperatorFunction(TextFunction):
         try:
             return super().infer(texts, shapes, marshalled)
         except DependsOnValues as error:
-            raise DependsOnValues(f"{error}; {self.host.depends_on_values}") from None
+            raise DependsOnValues(
+                f"{error}; {self.host.at_once}, or give {self.host.largest}"
+            ) from None
 
     @property
     def _instead_of_pytorch(self) -> str:
@@ -364,7 +366,7 @@ def make_kernel(
 
 
 def for_task(kernel: KernelModel, task: Task) -> KernelModel:
-    """An operator's kernel for another task; its gradient is that of the same one."""
+    """An operator's, or a program's, kernel for another task; its gradient is that of the same."""
     function = kernel.function.for_task(task, kernel.attributes)
     grad = kernel.grad if task == PADDED else None
     return KernelModel(function, kernel.host, kernel.attributes, grad)

@@ -276,3 +276,23 @@ def test_gradients_of_complex_numbers_are_jaxs():
 
     gradient = jax.grad(total_of(lambda x: apply(variables, x)))(x)
     assert np.allclose(gradient, jax.grad(total_of(lambda x: x * x))(x))
+
+
+def test_sizes_may_depend_on_values():
+    class Kept(nn.Module):
+        def forward(self, x):
+            kept = x[x > 0]
+            return kept * 2, torch.nonzero(x)
+
+    x = torch.tensor([1.0, -2, 3, 4])
+    apply, variables = module(Kept(), (x,))
+    for given in (x, torch.tensor([-1.0, -2, -3, -4])):
+        results = apply(variables, jnp.asarray(given.numpy()))
+        for result, known in zip(results, Kept()(given), strict=True):
+            assert np.array_equal(result, known.numpy())
+    with pytest.raises(ValueError, match="AtenProgram: ") as error:
+        jax.jit(apply)(variables, jnp.asarray(x.numpy()))
+    assert str(error.value) == (
+        "AtenProgram: expected a module whose results have sizes that follow from those of its "
+        "inputs, got one whose sizes depend on values; call it outside of jax.jit and jax.grad"
+    )

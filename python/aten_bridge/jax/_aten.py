@@ -6,27 +6,21 @@ from collections.abc import Mapping
 from typing import Any
 
 import jax
-import numpy as np
 
-from aten_bridge._introspection import DependsOnValues
 from aten_bridge._kernel import KernelModel
 from aten_bridge._operators import (
     CALL,
     PADDED,
-    SIZES,
     OperatorFunction,
     for_task,
     make_kernel,
-    read_sizes,
 )
 from aten_bridge.jax._host import DTYPES, HOST
 from aten_bridge.jax._inputs import Inputs
 from aten_bridge.jax._operator import Kernel
-from aten_bridge.jax._outputs import check_outputs
 from aten_bridge.jax._targets import target_of
-from aten_bridge.jax._varying import struct
+from aten_bridge.jax._unsized import Unsized
 
-_DTYPES = list(DTYPES.values())  # in the order of the bridge's numbers
 _INT64 = DTYPES["int64"]
 
 
@@ -37,13 +31,12 @@ def make_operator(
     return Operator(make_kernel(HOST, name, grad, attributes, out is not None), out, vmap_method)
 
 
-class Operator(Kernel):
+class Operator(Unsized):
     """A function of one of PyTorch's operators. Made by `operator`."""
 
     def __init__(self, model: KernelModel, *args: Any, **kwargs: Any):
         """Use `operator`. The arguments are those of `Kernel`."""
         super().__init__(model, *args, **kwargs)
-        self._sizes: Operator | None = None
         self._padded: Operator | None = None  # this one, where `out` is the largest
         self._is_decided = self._out is None or model.function.task != CALL  # see _decide
         # Those of gradients too, which a program of jax.export may call before one is made here.
@@ -93,37 +86,7 @@ class Operator(Kernel):
             results += [jax.ShapeDtypeStruct((len(one.shape),), _INT64) for one in results]
         return results
 
-    def _call(self, inputs: Inputs, output_count: int = 0) -> tuple[jax.Array, ...]:
-        try:
-            return super()._call(inputs, output_count)
-        except DependsOnValues:
-            outputs = self._call_measured(inputs)
-            if outputs is None:
-                raise
-            return outputs
-
-    def _call_measured(self, inputs: Inputs) -> tuple[jax.Array, ...] | None:
-        """Computes the results for their sizes, and then with these; None inside of a program."""
-        if any(isinstance(array, jax.core.Tracer) for array in inputs.arrays):
-            return None
-        if self._sizes is None:
-            self._sizes = Operator(for_task(self._model, SIZES))
-        with jax.enable_x64(True) if hasattr(jax, "enable_x64") else _x64():
-            (table,) = self._sizes._call(inputs)
-        if isinstance(table, jax.core.Tracer):  # constants inside of jax.jit
-            return None
-        sizes = read_sizes(np.asarray(table).tolist())
-        told = [(shape, _DTYPES[number]) for number, shape in sizes]
-        outputs = check_outputs(self.__name__, told)
-        return self._program(inputs.types, [struct(*one, None) for one in outputs])(*inputs.arrays)
-
     def __reduce__(self) -> tuple[Any, ...]:
         model = self._model
         name = model.name if "." in model.name else f"{model.name}.default"
         return make_operator, (name, model.grad, self._out, self._vmap_method, model.attributes)
-
-
-def _x64() -> Any:
-    from jax.experimental import enable_x64  # before jax 0.8
-
-    return enable_x64()

@@ -72,8 +72,8 @@ HOST = Host(
     takes_gradient=lambda grad: False,
     gradients="the name of a gradient kernel or a tuple of such names",
     results="out",
-    depends_on_values="call it outside of jax.jit and jax.grad, or give out, the largest that its "
-    "results can be",
+    at_once="call it outside of jax.jit and jax.grad",
+    largest="out, the largest that its results can be",
     padded_gradient="compute it outside of jax.grad",
     factory="make its result with jax.numpy or jax.random",
 )

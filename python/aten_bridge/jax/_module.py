@@ -13,7 +13,8 @@ import numpy as np
 from aten_bridge._text import did_you_mean
 from aten_bridge.jax._host import HOST
 from aten_bridge.jax._operator import Kernel, conjugate, forward_mode_text, is_forward_mode
-from aten_bridge.program._kernel import program_kernel
+from aten_bridge.jax._unsized import Unsized
+from aten_bridge.program._kernel import evaluation_kernel, program_kernel
 from aten_bridge.program._programs import ModuleInModes, ModulePrograms, Weight
 from aten_bridge.program._trees import flatten_source, input_fault, unflatten_source
 
@@ -34,7 +35,7 @@ def _step(programs: ModulePrograms) -> Callable[..., tuple[jax.Array, ...]]:
     """The forward program, whose gradient the backward one computes."""
     training, is_random = programs.training, programs.is_random
     if training is None:
-        return _tuple_of(Kernel(program_kernel(HOST, programs.evaluation, None, is_random)))
+        return _tuple_of(Unsized(evaluation_kernel(HOST, programs.evaluation, is_random)))
     forward = _tuple_of(Kernel(program_kernel(HOST, training.forward, None, is_random)))
     backward = _tuple_of(Kernel(program_kernel(HOST, training.backward)))
     count = programs.result_count

@@ -16,9 +16,9 @@ from mindspore.common.generator import default_generator
 from aten_bridge._text import format_value
 from aten_bridge.mindspore._gradient import run_source
 from aten_bridge.mindspore._host import HOST, execution_mode
-from aten_bridge.mindspore._operator import Kernel
 from aten_bridge.mindspore._step import make_step
-from aten_bridge.program._kernel import program_kernel
+from aten_bridge.mindspore._unsized import Unsized
+from aten_bridge.program._kernel import evaluation_kernel
 from aten_bridge.program._programs import ModuleInModes, ModulePrograms, Weight
 from aten_bridge.program._trees import flatten_source, input_fault, unflatten_source
 
@@ -53,7 +53,7 @@ def _make_run(programs: ModulePrograms) -> Callable:
     if is_random:
         programs = programs.seeded(*_SEED)
     if programs.training is None:
-        kernel = Kernel(program_kernel(HOST, programs.evaluation))
+        kernel = Unsized(evaluation_kernel(HOST, programs.evaluation))
     else:
         kernel = make_step(programs)
     gives_tuple = kernel._model.description.gives_tuple

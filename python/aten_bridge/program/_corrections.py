@@ -106,13 +106,24 @@ def refuse_hidden_writes(graph: fx.Graph) -> None:
 _LSTM_LAYERS = ("one_layer_lstm", "mkldnn_one_layer_lstm")
 
 
+# Their results after the first one are places and counts.
+_UNIQUE = (
+    torch.ops.aten._unique2.default,
+    torch.ops.aten.unique_dim.default,
+    torch.ops.aten.unique_consecutive.default,
+)
+
+
 @contextlib.contextmanager
 def correcting_shapes() -> Iterator[None]:
-    """Gives the last states of an LSTM their shape: without data they have one dimension more.
+    """Gives results of PyTorch's operators without data the shapes and dtypes of those with data.
 
-    PyTorch's decompositions squeeze another dimension than its kernel does.
+    The last states of an LSTM have one dimension more there: PyTorch's decompositions squeeze
+    another dimension than its kernel does. Places and counts of torch.unique have the dtype of
+    the values.
     """
     from torch._decomp import decompositions
+    from torch._subclasses import fake_impls
 
     def corrected(own: Callable[..., Any]) -> Callable[..., Any]:
         def run_layer(inp: Any, hidden: Sequence[Any], *args: Any, **keywords: Any) -> Any:
@@ -123,6 +134,15 @@ def correcting_shapes() -> Iterator[None]:
 
         return run_layer
 
+    def with_integers(own: Callable[..., Any]) -> Callable[..., Any]:
+        def run(*args: Any, **keywords: Any) -> Any:
+            values, *others = own(*args, **keywords)
+            return values, *(other.to(torch.int64) for other in others)
+
+        return run
+
+    implementations = getattr(fake_impls, "op_implementations_dict", {})
+    uniques = {one: implementations[one] for one in _UNIQUE if one in implementations}
     owns = {
         name: getattr(decompositions, name)
         for name in _LSTM_LAYERS
@@ -130,8 +150,10 @@ def correcting_shapes() -> Iterator[None]:
     }
     for name, own in owns.items():
         setattr(decompositions, name, corrected(own))
+    implementations.update({one: with_integers(own) for one, own in uniques.items()})
     try:
         yield
     finally:
+        implementations.update(uniques)
         for name, own in owns.items():
             setattr(decompositions, name, own)

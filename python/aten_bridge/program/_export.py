@@ -27,7 +27,14 @@ from aten_bridge.program._corrections import (
     refusing_own_gradients,
 )
 from aten_bridge.program._programs import ModuleInModes, ModulePrograms, Training, Weight
-from aten_bridge.program._text import bare_symbols, is_number, memory_order, write_program
+from aten_bridge.program._text import (
+    bare_symbols,
+    is_number,
+    memory_order,
+    tensors_of,
+    unbacked_symbols,
+    write_program,
+)
 from aten_bridge.program._trees import (
     TENSOR,
     NotExportable,
@@ -338,8 +345,11 @@ def _programs(exported: ExportedProgram, saves: Sequence[bool]) -> list[ModulePr
         inputs=inputs,
         results=tree_of(out_spec, iter(leaves)),
     )
+    has_gradient = not any(unbacked_symbols(tensors_of(node)) for node in calls)
     trace = functools.cache(
         lambda one: trace_training(exported.graph_module, needs, changed, write, saves=one)
+        if has_gradient
+        else None
     )
     always = is_random or bool(changed)
     return [programs._replace(training=trace(one or always)) for one in saves]

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from aten_bridge import _introspection
 from aten_bridge._codec import Strings, operator_text
 from aten_bridge._function import Host
-from aten_bridge._introspection import text_function
+from aten_bridge._introspection import DependsOnValues, text_function
 from aten_bridge._kernel import KernelModel
 from aten_bridge._library import Library
-from aten_bridge._operators import TextFunction, operators_library
+from aten_bridge._operators import Task, TextFunction, operators_library
 
 _NAME = "aten_bridge::program"  # kProgramName of plugin/operators/program_kernel.h
 
@@ -43,6 +43,34 @@ class ProgramFunction(TextFunction):
         )
 
 
+class EvaluationFunction(ProgramFunction):
+    """A program that has no gradient, and results whose sizes may depend on values."""
+
+    def __init__(self, library: Library, host: Host, text: str, is_random: bool):
+        super().__init__(library, text, is_random, part="")
+        self._host, self._text = host, text
+
+    def for_task(self, task: Task, attributes: Mapping[str, Any]) -> ProgramFunction:
+        """The same program's kernel for another task: that of the sizes of its results."""
+        has_side_effect = self.description.has_side_effect
+        return ProgramFunction(self.library, self._text, has_side_effect, task.text())
+
+    def infer(
+        self, texts: Sequence[str], shapes: Sequence[Sequence[int] | None], marshalled: str
+    ) -> list[tuple[str, list[int]]]:
+        """As that of Function; raises DependsOnValues where nobody can know."""
+        try:
+            return super().infer(texts, shapes, marshalled)
+        except DependsOnValues as error:
+            raise DependsOnValues(f"{error}; {self._host.at_once}") from None
+
+    def missing_gradient(self, is_gradient: bool) -> str:
+        return (
+            f"{self.name}: expected a module with gradients, got one of which PyTorch has none, or "
+            "whose sizes depend on values; differentiate without it"
+        )
+
+
 def check_program(text: str) -> None:
     """Raises ValueError with what is wrong with the text of a program."""
     ProgramFunction(operators_library(), text, is_random=False, part="")
@@ -57,3 +85,9 @@ def program_kernel(
     """
     function = ProgramFunction(operators_library(), text, is_random, part)
     return KernelModel(function, host, {}, grad)
+
+
+def evaluation_kernel(host: Host, text: str, is_random: bool = False) -> KernelModel:
+    """One that has no gradient. Raises ValueError as `program_kernel` does."""
+    function = EvaluationFunction(operators_library(), host, text, is_random)
+    return KernelModel(function, host, {})

@@ -10,6 +10,7 @@ from typing import Any
 import sympy
 import torch
 from torch import fx
+from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 
 from aten_bridge.program._guards import guard_text
 from aten_bridge.program._trees import NotExportable
@@ -38,6 +39,21 @@ _FUNCTIONS = {
     "ceiling": "ceil",
     "OpaqueUnaryFn_sqrt": "sqrt",
 }
+
+_RELATIONS = {
+    "Equality": "==",
+    "Unequality": "!=",
+    "LessThan": "<=",
+    "GreaterThan": ">=",
+    "StrictLessThan": "<",
+    "StrictGreaterThan": ">",
+}
+
+_ASSERTIONS = (
+    torch.ops.aten._assert_scalar.default,
+    torch.ops.aten.sym_constrain_range.default,
+    torch.ops.aten.sym_constrain_range_for_size.default,
+)
 
 _WORDS = {
     torch.strided: "strided",
@@ -74,6 +90,18 @@ def bare_symbols(value: torch.Tensor) -> set[str]:
         for size in value.shape
         if not isinstance(size, int) and size.node.expr.is_Symbol
     }
+
+
+def tensors_of(node: fx.Node) -> list[torch.Tensor]:
+    """The results of a call."""
+    value = node.meta.get("val")
+    values = value if isinstance(value, (list, tuple)) else [value]
+    return [each for each in values if isinstance(each, torch.Tensor)]
+
+
+def unbacked_symbols(values: Iterable[torch.Tensor]) -> set[str]:
+    """Symbols of sizes that depend on values, not on sizes of inputs."""
+    return {symbol.name for value in values for symbol in free_unbacked_symbols(value)}
 
 
 def _dtype(dtype: torch.dtype) -> str:
@@ -167,6 +195,9 @@ class ProgramWriter:
         if node.target is operator.getitem or is_number(node):
             return
         target = node.target
+        if target in _ASSERTIONS:
+            self._add_assertion(node.args[0])
+            return
         if not isinstance(target, torch._ops.OpOverload):
             raise NotExportable(
                 "expected operators of PyTorch's dispatcher, and sizes that follow from those of "
@@ -175,20 +206,45 @@ class ProgramWriter:
         name = target.name().removesuffix(".default")
         arguments = [*map(self._argument, node.args)]
         arguments += [f"{key}={self._argument(value)}" for key, value in node.kwargs.items()]
-        self._calls.append(f"{self._results(node)} = {name}({', '.join(arguments)})")
+        names = self._results(node)
+        listed = ", ".join(names)
+        unpacks = names != [f"%{node.name}"] and len(target._schema.returns) == 1
+        self._calls.append(
+            f"{f'({listed})' if unpacks else listed} = {name}({', '.join(arguments)})"
+        )
+        for name, value in zip(names, tensors_of(node), strict=False):
+            if name != "_":
+                self._add_sizes(name, value)
 
-    def _results(self, node: fx.Node) -> str:
-        returns = node.target._schema.returns
+    def _results(self, node: fx.Node) -> list[str]:
         value = node.meta.get("val")
         if not isinstance(value, (list, tuple)):
-            return f"%{node.name}"
+            return [f"%{node.name}"]
         names = ["_"] * len(value)
         for user in node.users:
             if user.target is not operator.getitem:
-                return f"%{node.name}"  # the whole list
+                return [f"%{node.name}"]  # the whole list
             names[user.args[1]] = f"%{user.name}"
-        listed = ", ".join(names)
-        return f"({listed})" if len(returns) == 1 else listed
+        return names
+
+    def _add_sizes(self, name: str, value: torch.Tensor) -> None:
+        """Those of a result that depend on values."""
+        for dim, size in enumerate(value.shape):
+            symbol = self._size(size)
+            if symbol in unbacked_symbols([value]) - self._bare:
+                self._bare.add(symbol)
+                self._calls.append(f"size {symbol} {name} {dim}")
+
+    def _add_assertion(self, value: Any) -> None:
+        """What PyTorch knows of sizes that depend on values; bounds are those of symbols."""
+        condition = value.meta["val"].node.expr if isinstance(value, fx.Node) else value
+        relation = _RELATIONS.get(type(condition).__name__)
+        if relation is None:
+            return  # a range, or true
+        left, right = condition.args
+        if not (left.is_Symbol and right.is_Integer):
+            self._symbols |= {symbol.name for symbol in condition.free_symbols}
+            self._guards.append(f"guard {_expression(left)} {relation} {_expression(right)}")
 
     def text(self) -> str:
         lines = [_HEADER]
@@ -207,7 +263,9 @@ def _bound(value: Any) -> int | str:
 
 def is_number(node: fx.Node) -> bool:
     """Whether a node's value is a size, or computed of such."""
-    return isinstance(node.meta.get("val"), (torch.SymInt, torch.SymFloat, int, float))
+    return isinstance(
+        node.meta.get("val"), (torch.SymInt, torch.SymFloat, torch.SymBool, int, float)
+    )
 
 
 def memory_order(value: torch.Tensor) -> list[int] | None:
@@ -255,7 +313,7 @@ def write_program(
         writer.add_guard(guard, sources or {})
     if unbound := writer.unbound():
         raise NotExportable(
-            f"expected sizes that follow from those of the inputs, got {sorted(unbound)}, which "
-            "depend on values"
+            "expected sizes that follow from those of the inputs or are those of results, got "
+            f"{sorted(unbound)}, which are numbers that the module reads"
         )
     return writer.text()

@@ -1,0 +1,61 @@
+"""Functions whose results may have sizes that depend on values."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import numpy as np
+
+from aten_bridge._introspection import DependsOnValues
+from aten_bridge._kernel import KernelModel
+from aten_bridge._operators import SIZES, for_task, read_sizes
+from aten_bridge.jax._host import DTYPES
+from aten_bridge.jax._inputs import Inputs
+from aten_bridge.jax._operator import Kernel
+from aten_bridge.jax._outputs import check_outputs
+from aten_bridge.jax._varying import struct
+
+_DTYPES = list(DTYPES.values())  # in the order of the bridge's numbers
+
+
+class Unsized(Kernel):
+    """A function over a kernel that computes its results for their sizes where nobody knows them.
+
+    The kernel is one of the library of operators: it has a task for that.
+    """
+
+    def __init__(self, model: KernelModel, *args: Any, **kwargs: Any):
+        """The arguments are those of `Kernel`."""
+        super().__init__(model, *args, **kwargs)
+        self._sizes: Unsized | None = None
+
+    def _call(self, inputs: Inputs, output_count: int = 0) -> tuple[jax.Array, ...]:
+        try:
+            return super()._call(inputs, output_count)
+        except DependsOnValues:
+            outputs = self._call_measured(inputs)
+            if outputs is None:
+                raise
+            return outputs
+
+    def _call_measured(self, inputs: Inputs) -> tuple[jax.Array, ...] | None:
+        """Computes the results for their sizes, and then with these; None inside of a program."""
+        if any(isinstance(array, jax.core.Tracer) for array in inputs.arrays):
+            return None
+        if self._sizes is None:
+            self._sizes = type(self)(for_task(self._model, SIZES))
+        with jax.enable_x64(True) if hasattr(jax, "enable_x64") else _x64():
+            (table,) = self._sizes._call(inputs)
+        if isinstance(table, jax.core.Tracer):  # constants inside of jax.jit
+            return None
+        sizes = read_sizes(np.asarray(table).tolist())
+        told = [(shape, _DTYPES[number]) for number, shape in sizes]
+        outputs = check_outputs(self.__name__, told)
+        return self._program(inputs.types, [struct(*one, None) for one in outputs])(*inputs.arrays)
+
+
+def _x64() -> Any:
+    from jax.experimental import enable_x64  # before jax 0.8
+
+    return enable_x64()

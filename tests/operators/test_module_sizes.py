@@ -1,0 +1,226 @@
+"""Modules whose sizes depend on values, as those of detection do."""
+
+import re
+import subprocess
+import sys
+
+import mindspore as ms
+import numpy as np
+import pytest
+import torch
+
+from aten_bridge.mindspore import module
+from aten_bridge.mindspore._host import HOST
+from aten_bridge.mindspore._unsized import Unsized
+from aten_bridge.program import NotExportable, save
+from aten_bridge.program._export import export_module
+from aten_bridge.program._kernel import evaluation_kernel
+
+
+class Kept(torch.nn.Module):
+    """What is above zero, in pairs, and places."""
+
+    def __init__(self):
+        super().__init__()
+        self.scale = torch.nn.Parameter(torch.tensor(1.5))
+
+    def forward(self, x, y):
+        kept = x[x > 0]
+        torch._check(kept.shape[0] % 2 == 0)
+        pairs = kept.view(-1, 2) * self.scale
+        return {"pairs": pairs.sum(1), "places": torch.nonzero(y), "all": torch.cat([kept, y])}
+
+
+X, Y = torch.tensor([1.0, -2, 3, 4, 5]), torch.tensor([0.0, 1])
+TEXT = """aten_bridge program 1
+symbol u0 0 5
+symbol u1 0 2
+guard mod(u0, 2) == 0
+guard u0 == mul(2, floordiv(u0, 2))
+input %p_scale float32 []
+input %x float32 [5]
+input %y float32 [2]
+%gt = aten::gt.Scalar(%x, 0)
+%index = aten::index.Tensor(%x, [%gt])
+size u0 %index 0
+%view = aten::reshape(%index, [-1, 2])
+%mul = aten::mul.Tensor(%view, %p_scale)
+%sum = aten::sum.dim_IntList(%mul, [1])
+%nonzero = aten::nonzero(%y)
+size u1 %nonzero 0
+%cat = aten::cat([%index, %y])
+output %sum float32 [floordiv(u0, 2)]
+output %nonzero int64 [u1, 1]
+output %cat float32 [add(2, u0)]
+"""
+DEPENDS = (
+    "AtenProgram: expected a module whose results have sizes that follow from those of its inputs, "
+    "got one whose sizes depend on values; call it outside of a graph"
+)
+
+
+def to_mindspore(tensor):
+    return ms.Tensor(tensor.detach().numpy().copy())
+
+
+@pytest.fixture(scope="module")
+def cell():
+    return module(Kept(), (X, Y))
+
+
+def test_the_text_says_where_sizes_come_from():
+    text = export_module(Kept(), (X, Y)).evaluation.evaluation
+    assert re.sub(r"%(mul|sum)_\d+", r"%\1", text) == TEXT
+
+
+@pytest.mark.parametrize("trains", [True, False], ids=["training", "evaluation"])
+@pytest.mark.parametrize(
+    "x", [[1, -2, 3, 4, 5], [1, 2, -3, -4, -5], [-1, -2, -3, 0, 0]], ids=["4", "2", "0"]
+)
+def test_results_are_pytorchs(pynative, cell, x, trains):
+    x = torch.tensor(x, dtype=torch.float32)
+    cell.set_train(trains)
+    results, expected = cell(to_mindspore(x), to_mindspore(Y)), Kept()(x, Y)
+    assert list(results) == list(expected)
+    for name, known in expected.items():
+        assert np.array_equal(results[name].asnumpy(), known.detach().numpy()), name
+
+
+def test_what_torch_checks_is_checked(pynative, cell):
+    with pytest.raises((ValueError, RuntimeError)) as error:
+        cell(to_mindspore(torch.tensor([1.0, 2, 3, -4, -5])), to_mindspore(Y))["all"].asnumpy()
+    assert (
+        "AtenProgram: expected sizes with mod(u0, 2) == 0, for which the module was exported, got "
+        "u0 = 3\n"
+    ) in str(error.value)
+
+
+def test_a_graph_is_refused(cpu, cell):
+    before = ms.get_context("mode")
+    ms.set_context(mode=ms.GRAPH_MODE)
+    with pytest.raises(ValueError, match="AtenProgram") as error:
+        cell(to_mindspore(X), to_mindspore(Y))
+    ms.set_context(mode=before)
+    assert str(error.value).partition("\n")[0] == DEPENDS
+
+
+def test_it_has_no_gradient(pynative, cell):
+    def loss_of(x):
+        return cell(x, to_mindspore(Y))["pairs"].sum()
+
+    with pytest.raises(ValueError, match="AtenProgram") as error:
+        ms.grad(loss_of)(to_mindspore(X))
+    assert str(error.value).partition("\n")[0] == (
+        "AtenProgram: expected a module with gradients, got one of which PyTorch has none, or "
+        "whose sizes depend on values; differentiate without it"
+    )
+
+
+def test_results_of_known_sizes_are_those_of_any_module(mode):
+    class Total(torch.nn.Module):
+        def forward(self, x):
+            return x[x > 0].sum() * x
+
+    result = module(Total(), (X,))(to_mindspore(X))
+    assert np.array_equal(result.asnumpy(), Total()(X).numpy())
+
+
+def test_places_and_counts_are_integers(pynative):
+    """PyTorch 2.11 has the dtype of the values for them where there are no data."""
+
+    class Unique(torch.nn.Module):
+        def forward(self, x):
+            values, places, counts = torch.unique(x, return_inverse=True, return_counts=True)
+            return values, places + 1, counts
+
+    x = torch.tensor([3.0, 1, 3, 3, 2])
+    cell = module(Unique(), (x,))
+    for given in (x, torch.tensor([1.0, 1, 1, 1, 1])):
+        for result, known in zip(cell(to_mindspore(given)), Unique()(given), strict=True):
+            assert str(result.dtype).lower() == str(known.dtype).removeprefix("torch.")
+            assert np.array_equal(result.asnumpy(), known.numpy())
+
+
+def test_a_number_that_is_read_is_refused():
+    class Reads(torch.nn.Module):
+        def forward(self, x, n):
+            return x[: n.item()].sum()
+
+    class Clamped(torch.nn.Module):
+        def forward(self, x, n):
+            return x * n.item()
+
+    with pytest.raises(NotExportable) as error:
+        module(Clamped(), (X, torch.tensor(2)))
+    assert str(error.value) == (
+        "expected sizes that follow from those of the inputs or are those of results, got ['u0'], "
+        "which are numbers that the module reads"
+    )
+
+
+RUN = """
+import sys
+import numpy as np
+import mindspore as ms
+from aten_bridge.mindspore import module
+ms.set_context(mode=ms.PYNATIVE_MODE)
+cell = module(sys.argv[1])
+results = cell(ms.Tensor(np.array([1, -2, 3, 4, 5], np.float32)), ms.Tensor(np.ones(2, np.float32)))
+assert "torch" not in sys.modules
+print({name: result.asnumpy().tolist() for name, result in results.items()})
+"""
+
+
+def test_a_file_of_one_runs_without_pytorch(tmp_path):
+    save(Kept(), tmp_path / "kept", (X, Y))
+    done = subprocess.run(
+        [sys.executable, "-c", RUN, tmp_path / "kept"], capture_output=True, text=True, check=False
+    )
+    assert done.stdout.splitlines()[-1:] == [
+        "{'pairs': [6.0, 13.5], 'places': [[0], [1]], 'all': [1.0, 3.0, 4.0, 5.0, 1.0, 1.0]}"
+    ], done.stderr
+
+
+# ===--- texts ---===
+
+
+@pytest.mark.parametrize(
+    ("line", "other", "text"),
+    [
+        ("size u0 %index 0", "size u2 %index 0",
+         "line 11 of the program: expected a symbol that no line before has a size for, got 'u2'"),
+        ("size u1 %nonzero 0", "size u0 %nonzero 0",
+         "line 16 of the program: expected a symbol that no line before has a size for, got 'u0'"),
+        ("size u0 %index 0", "size u0 %gt 0",
+         "line 10 of the program: expected sizes of its results after it, got one of '%gt'"),
+        ("size u0 %index 0", "size u0 %index -1",
+         "line 11 of the program: expected the number of a dimension after the value"),
+        ("size u0 %index 0", "size u0 %index 99",
+         "line 11 of the program: expected the number of a dimension after the value"),
+        ("size u0 %index 0", "size u0 %index",
+         "line 11 of the program: expected the number of a dimension after the value"),
+        ("[-1, 2]", "[u1, 2]",
+         "line 12 of the program: expected sizes that lines before have, got one that comes later"),
+    ],
+)  # fmt: skip
+def test_a_faulty_line_is_named(line, other, text):
+    with pytest.raises(ValueError, match="AtenProgram: ") as error:
+        evaluation_kernel(HOST, TEXT.replace(line, other))
+    assert str(error.value) == f"AtenProgram: {text}"
+
+
+@pytest.mark.parametrize(
+    ("line", "other", "text"),
+    [
+        ("symbol u0 0 5", "symbol u0 5 -",
+         "AtenProgram: u0: expected a size from 5 on, for which the module was exported, got 4"),
+        ("size u0 %index 0", "size u0 %index 1",
+         "AtenProgram: line 10 of the program: expected a result with a dimension 1, got float32 "
+         "[4]"),
+    ],
+)  # fmt: skip
+def test_sizes_that_do_not_fit_are_refused(pynative, line, other, text):
+    program = Unsized(evaluation_kernel(HOST, TEXT.replace(line, other)))
+    with pytest.raises((ValueError, RuntimeError)) as error:
+        program(ms.Tensor(1.0), to_mindspore(X), to_mindspore(Y))[0].asnumpy()
+    assert f"{text}\n" in f"{error.value}\n"
