@@ -32,6 +32,7 @@ aten_bridge_add_part(site REQUIREMENTS tools/site/requirements.txt)
 aten_bridge_add_part(programs REQUIREMENTS tests/third_party_models/requirements.txt
   PACKAGES diffusers mindone torchvision transformers TARGETS extensions module_proof)
 
+add_subdirectory(tests/aarch64)
 add_subdirectory(tests/matrix)
 add_subdirectory(tests/operators)
 add_subdirectory(tests/packages)

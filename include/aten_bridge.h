@@ -22,6 +22,7 @@
 #ifndef ATEN_BRIDGE_H_
 #define ATEN_BRIDGE_H_
 
+#include <aten_bridge/core/arithmetic.h>
 #include <aten_bridge/core/attributes.h>
 #include <aten_bridge/core/config.h>
 #include <aten_bridge/core/dtypes.h>

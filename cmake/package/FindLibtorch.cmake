@@ -50,10 +50,10 @@ if(NOT Libtorch_ROOT_DIR)
 endif()
 
 find_path(Libtorch_INCLUDE_DIR ATen/core/Tensor.h
-  PATHS ${Libtorch_ROOT_DIR}/include NO_DEFAULT_PATH NO_CACHE)
+  PATHS ${Libtorch_ROOT_DIR}/include NO_DEFAULT_PATH NO_CMAKE_FIND_ROOT_PATH NO_CACHE)
 foreach(_library c10 torch_cpu)
   find_library(Libtorch_${_library}_LIBRARY ${_library}
-    PATHS ${Libtorch_ROOT_DIR}/lib NO_DEFAULT_PATH NO_CACHE)
+    PATHS ${Libtorch_ROOT_DIR}/lib NO_DEFAULT_PATH NO_CMAKE_FIND_ROOT_PATH NO_CACHE)
 endforeach()
 
 if(Libtorch_INCLUDE_DIR AND Libtorch_c10_LIBRARY)
@@ -120,7 +120,7 @@ endif()
 # CUDA: which of its versions, says the library's need of libcudart.
 foreach(_library c10_cuda torch_cuda)
   find_library(Libtorch_${_library}_LIBRARY ${_library}
-    PATHS ${Libtorch_ROOT_DIR}/lib NO_DEFAULT_PATH NO_CACHE)
+    PATHS ${Libtorch_ROOT_DIR}/lib NO_DEFAULT_PATH NO_CMAKE_FIND_ROOT_PATH NO_CACHE)
 endforeach()
 set(_libtorch_cuda_major)
 if(Libtorch_FOUND AND Libtorch_c10_cuda_LIBRARY AND Libtorch_torch_cuda_LIBRARY)
@@ -134,7 +134,7 @@ if(_libtorch_cuda_major AND NOT TARGET ${Libtorch_TARGETS}::cuda)
   find_file(Libtorch_cudart_LIBRARY NAMES ${_libtorch_cudart}
     PATHS ${Libtorch_ROOT_DIR}/../nvidia/cu${_libtorch_cuda_major}/lib
       ${Libtorch_ROOT_DIR}/../nvidia/cuda_runtime/lib ${Libtorch_ROOT_DIR}/lib
-    NO_DEFAULT_PATH NO_CACHE)
+    NO_DEFAULT_PATH NO_CMAKE_FIND_ROOT_PATH NO_CACHE)
   add_library(${Libtorch_TARGETS}::cuda INTERFACE IMPORTED)
   set_property(TARGET ${Libtorch_TARGETS}::cuda PROPERTY LIBTORCH_CUDA_MAJOR "${_libtorch_cuda_major}")
   # libtorch_cuda has the operators, which nobody calls by name: --as-needed would drop it.

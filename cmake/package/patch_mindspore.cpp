@@ -57,11 +57,12 @@ struct StorageInfo {
 struct DeviceAddress;
 struct KernelMod;
 
-// Only the places of three members of a KernelTensor are known; its own functions do the rest.
-constexpr std::size_t kSizeOfKernelTensor = 392;
+// Only the places of three members of a KernelTensor are known; its own functions do the rest. It
+// has a mutex, of 40 bytes on x86-64 and 48 on AArch64.
+constexpr std::size_t kSizeOfKernelTensor = 352 + sizeof(std::mutex);
 constexpr std::size_t kDeviceAddress = 200;
 constexpr std::size_t kTypeId = 240;
-constexpr std::size_t kStorageInfo = 376;
+constexpr std::size_t kStorageInfo = 336 + sizeof(std::mutex);
 constexpr std::size_t kSizeOfDeviceAddress = 128;
 struct alignas(std::max_align_t) KernelTensor {
   template <class T>
@@ -153,7 +154,7 @@ std::shared_ptr<DeviceAddress> address_of(void* data, std::size_t bytes) {
     Object(const Object&) = delete;
     Object& operator=(const Object&) = delete;
     ~Object() { mindspore.destroy_address(this); }
-    std::byte object[kSizeOfDeviceAddress];
+    std::byte object[2 * kSizeOfDeviceAddress];  // another MindSpore's may be larger
   };
   auto object = std::make_shared<Object>(data, bytes);
   return {object, reinterpret_cast<DeviceAddress*>(object->object)};
@@ -164,7 +165,8 @@ bool has_known_layout() {
   constexpr int kFloat32 = 43;
   const auto address = address_of(nullptr, 8);
   const auto storage = std::make_shared<StorageInfo>();
-  KernelTensor tensor{};
+  KernelTensor tensors[2] = {};  // another MindSpore's may be larger than one of these
+  KernelTensor& tensor = tensors[0];
   mindspore.make(&tensor, address, storage, kFloat32, {2}, nullptr);
   const bool known = tensor.member<std::shared_ptr<DeviceAddress>>(kDeviceAddress) == address &&
                      tensor.storage() == storage && tensor.type_id() == kFloat32 &&
@@ -315,6 +317,8 @@ bool launch_own(KernelMod* kernel, const KernelTensors& inputs, const KernelTens
 constexpr auto kAbsoluteAddress = R_X86_64_64;
 #elif defined(__aarch64__)
 constexpr auto kAbsoluteAddress = R_AARCH64_ABS64;
+#else
+#error "PATCH_MINDSPORE knows the relocations of x86-64 and AArch64 only."
 #endif
 
 std::uintptr_t page_size() { return static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE)); }

@@ -100,13 +100,13 @@ const KernelBase& find_kernel(const std::string& text, int inputs) {
 }
 
 const KernelBase& find_kernel(OperatorInstance& instance, int operands) {
-  const KernelBase* last = instance.kernel.load(std::memory_order_relaxed);
+  const KernelBase* last = instance.kernel.load(std::memory_order_acquire);
   const detail::KernelDescriptor& info = last->info;
   if (info.is_gradient || info.list_begin >= 0 || info.inputs + info.outputs == operands) {
     return *last;
   }
   last = &find_kernel(instance.text, std::max(operands, info.outputs) - info.outputs);
-  instance.kernel.store(last, std::memory_order_relaxed);
+  instance.kernel.store(last, std::memory_order_release);
   return *last;
 }
 

@@ -17,7 +17,7 @@
 #include <variant>
 #include <vector>
 
-#include "arithmetic.h"
+#include "../unit/arithmetic.h"
 #include "device.h"
 #include "operand.h"
 #include "operator.h"
@@ -462,7 +462,7 @@ void call(Operator& of, const std::vector<Operand>& inputs, Expected expected, F
   fuzz::scene() = std::string(kernel.name) + " of " + as_json(inputs) + " to " + as_json(outputs) +
                   ", fault " + std::to_string(static_cast<int>(fault)) + " of slot " +
                   std::to_string(at) + (is_captured ? ", captured" : "");
-  const fuzz::Arithmetic before;
+  const ThreadArithmetic before;
   std::optional<std::string> error;
   try {
     fuzz::Memory& memory = descriptions();
@@ -483,7 +483,7 @@ void call(Operator& of, const std::vector<Operand>& inputs, Expected expected, F
       }
     }
   }
-  if (before != fuzz::Arithmetic()) {
+  if (before != ThreadArithmetic()) {
     fuzz::fail("the thread computes in another way after", kernel.name);
   }
   const bool has_run = !is_captured || fuzz::device::end_capture(stream);

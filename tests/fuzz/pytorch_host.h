@@ -25,7 +25,7 @@
 #include <utility>
 #include <vector>
 
-#include "arithmetic.h"
+#include "../unit/arithmetic.h"
 #include "memory.h"
 #include "operand.h"
 
@@ -209,7 +209,7 @@ inline void add_tensors(const c10::IValue& value, Tensors& tensors) {
 
 /// How this thread is set.
 struct ThreadState {
-  Arithmetic arithmetic;
+  ThreadArithmetic arithmetic;
   bool has_grad_mode = c10::AutogradState::get_tls_state().get_grad_mode();
   bool has_inference_mode = c10::AutogradState::get_tls_state().get_inference_mode();
   c10::impl::LocalDispatchKeySet keys = c10::impl::tls_local_dispatch_key_set();

@@ -99,7 +99,7 @@ def _cache(tmp_path_factory):
 @pytest.fixture(scope="session")
 def kept(_cache):
     """What the cache has of a version 99.0: this PyTorch, with another number in its headers."""
-    folder = cache_dir() / "pytorch/99.0"
+    folder = cache_dir() / f"pytorch/99.0-{os.uname().machine}"
     (folder / "lib").mkdir(parents=True)
     for path in (cache_dir(), folder.parent):
         path.chmod(0o700)

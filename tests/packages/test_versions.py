@@ -279,7 +279,7 @@ def test_what_building_for_a_version_needs_is_downloaded_once(tmp_path):
         "PIP_NO_INDEX": "1",
         "PIP_FIND_LINKS": str(tmp_path),
     }
-    folder = cache / "pytorch/98.1"
+    folder = cache / f"pytorch/98.1-{os.uname().machine}"
     downloaded = (
         f"aten_bridge: PyTorch 98.1: downloaded 2 MB, kept 0 MB of headers and names in {folder}\n"
     )
@@ -291,7 +291,7 @@ def test_what_building_for_a_version_needs_is_downloaded_once(tmp_path):
     kept = {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
     headers = "include/ATen/core/Tensor.h"
     assert kept == {headers, "version.py", "lib/libc10.so", "lib/libtorch_cpu.so", "build_only"}
-    assert {path.name for path in folder.parent.iterdir()} == {"98.1", "98.1.lock"}
+    assert {path.name for path in folder.parent.iterdir()} == {folder.name, f"{folder.name}.lock"}
 
     # The copy can be linked, not loaded.
     library = folder / "lib/libtorch_cpu.so"

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <malloc.h>
 
+#include <cfenv>
 #include <cfloat>
 #include <cmath>
 #include <cstddef>
@@ -15,6 +16,7 @@
 #include <vector>
 
 #include "abi/abi.h"
+#include "arithmetic.h"
 
 #ifdef C10_MACROS_EXPORT_H_
 #error "The core must not include PyTorch."
@@ -390,6 +392,55 @@ TEST_F(CallFrameTest, NullDtypeIsAnError) {
   dtypes[0] = nullptr;
   EXPECT_EQ(fault_of_first(),
             Failure(Status::kDtype, "Op: input 0: expected a dtype, got null with shape [2, 3]"));
+}
+
+//===--- arithmetic ---===//
+
+using aten_bridge::detail::Arithmetic;
+
+// Whether this thread computes with denormal numbers, and does not take them for zeros.
+bool denormals_are_kept() {
+  volatile float smallest = FLT_TRUE_MIN;
+  return smallest * 1.0F != 0.0F;
+}
+
+TEST(ArithmeticTest, RestoresRoundingAndTheTreatmentOfDenormalNumbers) {
+  for (const bool flushes : {false, true}) {
+    const ThreadArithmetic before;
+    before.set(flushes);
+    const ThreadArithmetic wanted;
+    const Arithmetic arithmetic;
+    before.set(!flushes);
+    std::fesetround(FE_UPWARD);
+    const ThreadArithmetic changed;
+    arithmetic.restore();
+    const ThreadArithmetic restored;
+    before.set(/*flushes=*/false);
+    EXPECT_TRUE(changed != wanted);
+    EXPECT_TRUE(restored == wanted);
+  }
+}
+
+TEST(ArithmeticTest, WhatHasHappenedStays) {
+  const Arithmetic arithmetic;
+  std::fesetround(FE_UPWARD);
+  std::feclearexcept(FE_ALL_EXCEPT);
+  std::feraiseexcept(FE_DIVBYZERO);
+  const int happened = std::fetestexcept(FE_ALL_EXCEPT);  // nothing in valgrind
+  arithmetic.restore();
+  EXPECT_EQ(std::fetestexcept(FE_ALL_EXCEPT), happened);
+  std::feclearexcept(FE_ALL_EXCEPT);
+}
+
+TEST(ArithmeticTest, DenormalNumbersAreKeptWhereTheyWereTakenForZeros) {
+  const ThreadArithmetic before;
+  before.set(/*flushes=*/true);
+  Arithmetic::keep_denormals();
+  const bool are_kept = denormals_are_kept();
+  const ThreadArithmetic after;
+  before.set(/*flushes=*/false);
+  EXPECT_TRUE(are_kept);
+  EXPECT_TRUE(after == before);
 }
 
 //===--- attributes ---===//

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "arithmetic.h"
 #include "jax_frame.h"
 
 namespace {
@@ -39,20 +40,18 @@ TEST(JaxTest, CallsAKernelOnTheHostsMemory) {
 }
 
 TEST(JaxTest, KeepsDenormalNumbersWhereTheThreadTakesThemForZeros) {
-#ifdef __SSE__
-  const unsigned int before = __builtin_ia32_stmxcsr();
-  __builtin_ia32_ldmxcsr(before | 0x8040);
-  const unsigned int flushes = __builtin_ia32_stmxcsr() & 0x8040U;  // 0 in valgrind
+  const ThreadArithmetic before;
+  before.set(/*flushes=*/true);
+  const ThreadArithmetic flushing;  // like the one before in valgrind
   Floats x = {-1e-40F, 1e-40F};
   Floats y = {0, 0};
   const std::string error =
       Frame("LeakyRelu").input(x).output(y).scalar("negative_slope", xla::kFloat64, 0.5).run();
-  const unsigned int after = __builtin_ia32_stmxcsr();
-  __builtin_ia32_ldmxcsr(before);
+  const ThreadArithmetic after;
+  before.set(/*flushes=*/false);
   EXPECT_EQ(error, "");
   EXPECT_EQ(y, (Floats{-5e-41F, 1e-40F}));
-  EXPECT_EQ(after & 0x8040U, flushes);
-#endif
+  EXPECT_TRUE(after == flushing);
 }
 
 TEST(JaxTest, AStateThatKeepsItsInputIsRefused) {

@@ -9,11 +9,10 @@
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <gtest/gtest.h>
 
-#include <cfenv>
-#include <limits>
 #include <string>
 #include <vector>
 
+#include "arithmetic.h"
 #include "libraries.h"
 
 namespace {
@@ -102,12 +101,6 @@ TEST(ScopeTest, AutocastOfTheCallerIsLeft) {
   EXPECT_FALSE(excluded);
 }
 
-// Whether the processor computes with denormal numbers, instead of taking them for zero.
-bool denormals_are_kept() {
-  volatile float smallest = std::numeric_limits<float>::denorm_min();
-  return smallest * 1.0F != 0.0F;
-}
-
 // Autograd's, of this thread.
 std::vector<bool> modes() {
   const c10::AutogradState& state = c10::AutogradState::get_tls_state();
@@ -123,16 +116,12 @@ TEST_P(RestoringTest, StateAfterTheCallIsThatBefore) {
     const std::vector<bool> modes_before = modes();
     const int threads = at::get_num_threads();
     auto keys = c10::impl::tls_local_dispatch_key_set();  // raw_repr() was not const in PyTorch 2.1
-    const bool denormals = denormals_are_kept();
-    const int rounding = std::fegetround();
+    const ThreadArithmetic arithmetic;
     const std::string error =
         kernel(GetParam()).input<float>({1}, {1}).output<float>({1}).run_here().error();
     const std::string name = GetParam();
     EXPECT_EQ(error.empty(), name == "Copy" || name == "ChangeState") << error;
-#ifdef __SSE__
-    EXPECT_EQ(denormals_are_kept(), denormals);
-    EXPECT_EQ(std::fegetround(), rounding);
-#endif
+    EXPECT_TRUE(ThreadArithmetic() == arithmetic);
     EXPECT_EQ(modes(), modes_before);
     EXPECT_EQ(at::get_num_threads(), threads);
     EXPECT_EQ(c10::impl::tls_local_dispatch_key_set().included_.raw_repr(),

@@ -6,11 +6,11 @@
 #define ATEN_BRIDGE_TENSORS_SCOPE_H_
 
 #include <ATen/Parallel.h>
+#include <aten_bridge/core/arithmetic.h>
 #include <aten_bridge/tensors/torch.h>
 #include <c10/core/AutogradState.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 
-#include <cstdint>
 #include <optional>
 
 #pragma GCC visibility push(hidden)
@@ -20,9 +20,9 @@ namespace aten_bridge::detail {
 /// Around the body of a kernel. Inside, operators run below autograd (no graph, 2 dispatches fewer
 /// for each operator) or, where the kernel `records` one, as in a thread of its own; without
 /// autocast and not in inference mode, whatever the calling thread had set. Afterwards autograd's
-/// modes, dispatch keys, thread count and, on x86-64, rounding and the treatment of denormals are
-/// the thread's own again, also where the kernel changed them or threw. Settings of the whole
-/// process are left as they are: other threads may be at them.
+/// modes, dispatch keys, thread count and, on x86-64 and AArch64, rounding and the treatment of
+/// denormals are the thread's own again, also where the kernel changed them or threw. Settings of
+/// the whole process are left as they are: other threads may be at them.
 class KernelScope {
  public:
   [[gnu::always_inline]] explicit KernelScope(bool records = false) {
@@ -48,16 +48,7 @@ class KernelScope {
     if (at::get_num_threads() != thread_count_) {
       at::set_num_threads(thread_count_);
     }
-#ifdef __SSE__
-    constexpr unsigned int kFlags = 0x3f;  // what happened, not how to compute
-    const unsigned int mxcsr = __builtin_ia32_stmxcsr();
-    if (((mxcsr ^ mxcsr_) & ~kFlags) != 0) {
-      __builtin_ia32_ldmxcsr((mxcsr & kFlags) | (mxcsr_ & ~kFlags));
-    }
-    if (read_x87() != x87_) {
-      __asm__ volatile("fldcw %0" : : "m"(x87_));
-    }
-#endif
+    arithmetic_.restore();
   }
 
   KernelScope(const KernelScope&) = delete;
@@ -93,17 +84,7 @@ class KernelScope {
     whole_before_.reset();
   }
 
-#ifdef __SSE__
-  // The rounding of long double, which fesetround() and fegetround() are about too.
-  static std::uint16_t read_x87() {
-    std::uint16_t word = 0;
-    __asm__ volatile("fnstcw %0" : "=m"(word));
-    return word;
-  }
-
-  unsigned int mxcsr_ = __builtin_ia32_stmxcsr();  // flush-to-zero, denormals-are-zero, rounding
-  std::uint16_t x87_ = read_x87();
-#endif
+  Arithmetic arithmetic_;                                               // when the body begins
   c10::AutogradState& autograd_ = c10::AutogradState::get_tls_state();  // the thread's own
   Modes before_ = {autograd_.get_grad_mode(), autograd_.get_inference_mode(),
                    autograd_.get_fw_grad_mode(), autograd_.get_multithreading_enabled(),

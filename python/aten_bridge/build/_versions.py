@@ -71,10 +71,10 @@ def find(version: str) -> str:
     if here and version_beside(os.path.join(here, "lib/libtorch_cpu.so")) == version:
         return here
     kept = private_in(private(cache_dir()), "pytorch")
-    folder = kept / version
+    folder = kept / f"{version}-{os.uname().machine}"  # machines may share the user's home
     try:
         if not _is_whole(folder, version):
-            with locked(kept / f"{version}.lock"):
+            with locked(kept / f"{folder.name}.lock"):
                 if not _is_whole(folder, version):
                     _download(version, folder)
     except FileNotFoundError:
@@ -100,9 +100,9 @@ def _download(version: str, folder: Path) -> None:
             f"PyTorch {version}: expected pip, which downloads it, got none in this environment; "
             "python -m ensurepip"
         )
-    for left in folder.parent.glob(f"{version}.*/"):  # a download was ended
+    for left in folder.parent.glob(f"{folder.name}.*/"):  # a download was ended
         shutil.rmtree(left, ignore_errors=True)
-    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f"{version}.") as name:
+    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f"{folder.name}.") as name:
         below = Path(name)
         command = [
             *(sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check"),

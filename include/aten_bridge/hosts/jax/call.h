@@ -8,6 +8,7 @@
 #include <aten_bridge/call/failure.h>
 #include <aten_bridge/call/host.h>
 #include <aten_bridge/call/run.h>
+#include <aten_bridge/core/arithmetic.h>
 #include <aten_bridge/hosts/jax/instances.h>
 #include <aten_bridge/hosts/jax/jax.h>
 
@@ -98,13 +99,7 @@ class JaxCall : public HostCallDefaults {
   /// XLA's threads take denormal numbers for zeros (jaxlib 0.6 and 0.10): results are bitwise
   /// equal in all hosts. KernelScope restores what was set.
   static void invoke(const KernelBase& kernel, const Arguments& arguments) {
-#ifdef __SSE__
-    constexpr unsigned int kFlushes = 0x8040;  // flush to zero, denormals are zeros
-    const unsigned int mxcsr = __builtin_ia32_stmxcsr();
-    if ((mxcsr & kFlushes) != 0) {
-      __builtin_ia32_ldmxcsr(mxcsr & ~kFlushes);
-    }
-#endif
+    Arithmetic::keep_denormals();
     kernel.invoke(arguments);
   }
 
