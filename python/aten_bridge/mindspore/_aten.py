@@ -9,12 +9,13 @@ import mindspore as ms
 from mindspore.ops.primitive import jit_context
 
 from aten_bridge import _operators
+from aten_bridge._function import is_function
 from aten_bridge._introspection import DependsOnValues
 from aten_bridge._kernel import KernelModel
 from aten_bridge._operators import CALL, PADDED, SIZES, OperatorFunction, for_task
 from aten_bridge.mindspore._caller import make_results
 from aten_bridge.mindspore._host import DTYPES, HOST, TENSOR_TYPES, execution_mode
-from aten_bridge.mindspore._infer import Outcome, is_function, make_outcome
+from aten_bridge.mindspore._infer import Outcome, make_outcome
 from aten_bridge.mindspore._inputs import Inputs, read_call, read_infer, with_plain_numbers
 from aten_bridge.mindspore._operator import Kernel
 

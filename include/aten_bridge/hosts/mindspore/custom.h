@@ -131,5 +131,7 @@ struct Inferred {
           Name##InferType(std::vector<int> types, void* extra) {                                   \
             return ATEN_BRIDGE_INFERRED(Name)::types(aten_bridge_kernel_##Name, types, extra);     \
           })
+#define ATEN_BRIDGE_ENTRY_POINTS_MINDSPORE_CUSTOM(Name) \
+  "" #Name " " #Name "Init " #Name "InferShape " #Name "InferType "
 
 #endif  // ATEN_BRIDGE_HOSTS_MINDSPORE_CUSTOM_H_
