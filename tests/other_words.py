@@ -1,4 +1,4 @@
-"""A pytest plugin for libraries that were built with -DATEN_BRIDGE_OTHER_WORDS.
+"""A pytest plugin for libraries that were built with -DATEN_BRIDGE_OTHER_WORDS=ON.
 
 Such libraries say everything by other words, so that what decides by a text goes wrong. With the
 plugin, texts of errors are equal to all others; what the tests say of anything else has to hold.
@@ -103,9 +103,9 @@ def _raises_anything_said(*expected, match=None, **options):
 
 def pytest_configure():
     cache = pathlib.Path(os.environ.get("ATEN_BRIDGE_BUILD_DIR", ""), "CMakeCache.txt")
-    if not cache.is_file() or "-DATEN_BRIDGE_OTHER_WORDS" not in cache.read_text():
+    if not cache.is_file() or "\nATEN_BRIDGE_OTHER_WORDS:BOOL=ON\n" not in cache.read_text():
         raise pytest.UsageError(
-            "Set ATEN_BRIDGE_BUILD_DIR to a build with -DCMAKE_CXX_FLAGS=-DATEN_BRIDGE_OTHER_WORDS."
+            "Set ATEN_BRIDGE_BUILD_DIR to a build with -DATEN_BRIDGE_OTHER_WORDS=ON."
         )
     pytest.raises = _raises_anything_said
 
