@@ -62,7 +62,7 @@ class Step(Kernel):
         return _caller.make_step(
             self._model,
             written=[len(programs.parameters) + names.index(n) for n in programs.changed_buffers],
-            has_several_outputs=self._model.description.has_several_outputs,
+            gives_tuple=self._model.description.has_several_outputs,
             inputs=training.inputs,
             tangents=[i - changed for i in training.tangents],
             gradients=training.gradients,
