@@ -33,6 +33,17 @@ aten_bridge_add_part(programs REQUIREMENTS tests/third_party_models/requirements
   PACKAGES diffusers mindone torchvision transformers TARGETS extensions module_proof)
 
 add_subdirectory(tests/aarch64)
+# The suites in Python once more, where no text of the bridge says what it says elsewhere.
+set(words ${PROJECT_BINARY_DIR}/other_words)
+add_custom_target(other_words
+  COMMAND ${CMAKE_COMMAND} --preset test -B ${words} -G ${CMAKE_GENERATOR}
+    -DCMAKE_CXX_COMPILER=${CMAKE_CXX_COMPILER} -DATEN_BRIDGE_OTHER_WORDS=ON
+    -DATEN_BRIDGE_MAKE_ENVIRONMENT=OFF -DPython3_EXECUTABLE=${Python3_EXECUTABLE}
+  COMMAND ${CMAKE_COMMAND} --build ${words} --parallel 4
+  COMMAND ${CMAKE_CTEST_COMMAND} --test-dir ${words} --label-regex ^test$ --exclude-regex ^build$
+    --output-on-failure --parallel 2
+  WORKING_DIRECTORY ${PROJECT_SOURCE_DIR} USES_TERMINAL VERBATIM)
+
 add_subdirectory(tests/matrix)
 add_subdirectory(tests/operators)
 add_subdirectory(tests/packages)

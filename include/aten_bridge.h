@@ -108,15 +108,18 @@
 #ifndef ATEN_BRIDGE_HOST
 #ifdef ATEN_BRIDGE_MINDSPORE_PLUGIN
 #define ATEN_BRIDGE_HOST ::aten_bridge::detail::MindSporePlugin
-#define ATEN_BRIDGE_HOST_NAME "MINDSPORE_PLUGIN"
+#define ATEN_BRIDGE_HOST_NAME "MINDSPORE_PLUGIN "
 #define ATEN_BRIDGE_ENTRY ATEN_BRIDGE_ENTRY_MINDSPORE_PLUGIN
+#define ATEN_BRIDGE_ENTRY_POINTS ATEN_BRIDGE_ENTRY_POINTS_MINDSPORE_PLUGIN
 #else
 #define ATEN_BRIDGE_HOST ::aten_bridge::detail::MindSporeCustom
-#define ATEN_BRIDGE_HOST_NAME "MINDSPORE"
+#define ATEN_BRIDGE_HOST_NAME "MINDSPORE "
 #define ATEN_BRIDGE_ENTRY ATEN_BRIDGE_ENTRY_MINDSPORE_CUSTOM
+#define ATEN_BRIDGE_ENTRY_POINTS ATEN_BRIDGE_ENTRY_POINTS_MINDSPORE_CUSTOM
 #endif
 #else
-#define ATEN_BRIDGE_HOST_NAME "OTHER"
+#define ATEN_BRIDGE_HOST_NAME "OTHER "
+#define ATEN_BRIDGE_ENTRY_POINTS(Name) ""  // a host of the source's own knows
 #endif
 
 #ifdef ATEN_BRIDGE_ERRORS_RETURN
@@ -258,7 +261,8 @@ constexpr auto export_kernel(const char* /*operator_name*/, ErrorMode /*error_mo
 #define ATEN_BRIDGE_ENTRY_BESIDE(Name)
 #endif
 #define ATEN_BRIDGE_ENTRY_OF(HOST, bit, Name) ATEN_BRIDGE_ENTRY_##HOST(Name)
-#define ATEN_BRIDGE_NAME_OF(HOST, bit, argument) " " #HOST
+#define ATEN_BRIDGE_NAME_OF(HOST, bit, argument) #HOST " "
+#define ATEN_BRIDGE_ENTRY_POINTS_OF(HOST, bit, Name) ATEN_BRIDGE_ENTRY_POINTS_##HOST(Name)
 #define ATEN_BRIDGE_EXPORT_AS(Name, is_gradient, ...)                                           \
   /* Bound before `Name` is declared, which may also be the name of the function. */            \
   static const auto aten_bridge_kernel_##Name =                                                 \
@@ -267,7 +271,9 @@ constexpr auto export_kernel(const char* /*operator_name*/, ErrorMode /*error_mo
   ATEN_BRIDGE_ENTRY(Name)                                                                       \
   ATEN_BRIDGE_HOSTS(ATEN_BRIDGE_ENTRY_OF, Name)                                                 \
   ATEN_BRIDGE_ENTRY_BESIDE(Name)                                                                \
-  ATEN_BRIDGE_ENTRY_TABLE(Name, ATEN_BRIDGE_HOST_NAME ATEN_BRIDGE_HOSTS(ATEN_BRIDGE_NAME_OF, )) \
+  ATEN_BRIDGE_ENTRY_TABLE(Name, ATEN_BRIDGE_HOST_NAME ATEN_BRIDGE_HOSTS(ATEN_BRIDGE_NAME_OF, ), \
+                          ATEN_BRIDGE_ENTRY_POINTS(Name)                                        \
+                              ATEN_BRIDGE_HOSTS(ATEN_BRIDGE_ENTRY_POINTS_OF, Name))             \
   static_assert(true, "") /* takes the semicolon */
 
 #pragma GCC visibility pop

@@ -1,4 +1,4 @@
-"""A pytest plugin for libraries that were built with -DATEN_BRIDGE_OTHER_WORDS.
+"""A pytest plugin for libraries that were built with -DATEN_BRIDGE_OTHER_WORDS=ON.
 
 Such libraries say everything by other words, so that what decides by a text goes wrong. With the
 plugin, texts of errors are equal to all others; what the tests say of anything else has to hold.
@@ -67,8 +67,11 @@ _ABOUT_TEXTS = {
     "test_a_library_for_another_pytorch_registers_nothing",
     "test_a_program_with_an_operator_in_python_ends",
     "test_a_second_library_with_the_same_operators",
+    "test_an_error_is_raised_by_its_line_in_a_program_that_the_module_runs",
+    "test_an_error_is_raised_later_and_says_how_to_see_its_line",
     "test_another_pytorch_is_not_imported",
     "test_library_of_another_pytorch",
+    "test_load_library_says_what_it_leaves_out",
     "test_return_mode_gives_the_host_a_code_and_standard_error_the_text",
     "test_the_table_is_that_of_the_library",
     "test_what_only_a_replaced_library_had",
@@ -103,9 +106,9 @@ def _raises_anything_said(*expected, match=None, **options):
 
 def pytest_configure():
     cache = pathlib.Path(os.environ.get("ATEN_BRIDGE_BUILD_DIR", ""), "CMakeCache.txt")
-    if not cache.is_file() or "-DATEN_BRIDGE_OTHER_WORDS" not in cache.read_text():
+    if not cache.is_file() or "\nATEN_BRIDGE_OTHER_WORDS:BOOL=ON\n" not in cache.read_text():
         raise pytest.UsageError(
-            "Set ATEN_BRIDGE_BUILD_DIR to a build with -DCMAKE_CXX_FLAGS=-DATEN_BRIDGE_OTHER_WORDS."
+            "Set ATEN_BRIDGE_BUILD_DIR to a build with -DATEN_BRIDGE_OTHER_WORDS=ON."
         )
     pytest.raises = _raises_anything_said
 

@@ -252,8 +252,8 @@ extern "C" ATEN_BRIDGE_PUBLIC const char* aten_bridge_operator_describe(const ch
   using namespace aten_bridge::operators;
   try {
     *status = 0;
-    return keep_answer(
-        aten_bridge::detail::description(find_kernel(text), CpuDevice::kType, "MINDSPORE JAX"));
+    return keep_answer(aten_bridge::detail::description(find_kernel(text), CpuDevice::kType,
+                                                        "MINDSPORE JAX ", ""));
   } catch (...) {
     return fail(status);
   }

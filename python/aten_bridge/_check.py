@@ -11,7 +11,12 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from aten_bridge._function import open_kernel
-from aten_bridge._introspection import Description, describe_library, kernel_names
+from aten_bridge._introspection import (
+    Description,
+    LibraryDescription,
+    describe_library,
+    kernel_names,
+)
 from aten_bridge._library import needed_libraries, newest_versions, open_library
 from aten_bridge._pytorch import folder_for, library_file, library_files, series
 from aten_bridge._text import or_list
@@ -141,17 +146,20 @@ def _open(path: str) -> _Opened:
         library = open_library(path)
     except OSError as error:
         return _Opened.fault("cannot be opened: " + str(error).removeprefix(f"{path}: "))
+    lines: list[str] = []
     try:
         described = describe_library(library)
+        lines += _built_with(described)
         names = kernel_names(library)
         for name in described.kernels:
             open_kernel(library, name)
     except ImportError as error:
-        return _Opened.fault("cannot be called: " + str(error).removeprefix(f"{path}:").lstrip())
+        fault = "  cannot be called: " + str(error).removeprefix(f"{path}:").lstrip()
+        return _Opened([*lines, fault], False, False)
     answer = described.register_with_pytorch(replace=False) or ([], "")
     operators = {kernel: operator for operator, kernel, *_ in answer[0]}
     faults = [f"  in PyTorch: {fault}" for fault in answer[1].splitlines()]
-    lines = list(faults)
+    lines += faults
     if not described.kernels:
         lines.append("  no kernel that was exported with ATEN_BRIDGE_EXPORT")
         if names:
@@ -164,11 +172,22 @@ def _open(path: str) -> _Opened:
         hosts += ", and JAX" if "JAX" in description.hosts else ""
         device = "CUDA" if description.device == "cuda" else "the CPU"
         lines.append(f"  {name}, on {device}, in {hosts}")
+        if description.entry_points:
+            lines.append(f"    C functions {', '.join(description.entry_points)}")
         lines += [f"    {line}" for line in _operands(description)]
         if is_custom:
             has_gradient = f"{name}Grad" in described.kernels
             lines += [f"    {line}" for line in _results(name, description, has_gradient)]
     return _Opened(lines, is_usable=not faults)
+
+
+def _built_with(described: LibraryDescription) -> Iterator[str]:
+    if described.table is not None:
+        abi = "new" if described.cxx11_abi else "old"
+        yield (
+            f"  built with aten_bridge {described.version}, PyTorch {described.pytorch} and the "
+            f"{abi} C++ ABI"
+        )
 
 
 def _operands(description: Description) -> Iterator[str]:

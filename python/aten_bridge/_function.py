@@ -23,6 +23,10 @@ from aten_bridge._library import Library
 from aten_bridge._text import did_you_mean, or_list
 
 
+def is_function(value: Any) -> bool:
+    return callable(value) and not isinstance(value, type)  # as numpy.float32 is
+
+
 class Host(NamedTuple):
     """What kernels have to know of the host that calls them."""
 

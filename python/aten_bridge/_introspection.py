@@ -17,7 +17,7 @@ from aten_bridge._codec import AttributeType
 from aten_bridge._library import Library, exported_functions, import_pytorch
 from aten_bridge._text import as_text, format_value
 
-_INTERFACE = 4  # kPythonInterface of hosts/introspection/introspection.h
+_INTERFACE = 5  # kPythonInterface of hosts/introspection/introspection.h
 _ATTRIBUTES_ALONE = -1  # kAttributesAlone of the same
 EXACT = "aten_bridge_exact"  # kExactAttribute of hosts/introspection/answers.h
 
@@ -57,6 +57,10 @@ def _is_rows(value: Any, *types: type) -> bool:
     return isinstance(value, list) and all(
         isinstance(row, list) and [type(element) for element in row] == [*types] for row in value
     )
+
+
+def _is_names(value: Any) -> bool:
+    return isinstance(value, list) and all(type(name) is str for name in value)
 
 
 _SCALARS = (
@@ -126,6 +130,7 @@ class Description(NamedTuple):
     has_side_effect: bool = False  # each call has to be made
     changes_state: bool = False  # a state that one call leaves to the next
     hosts: frozenset[str] = frozenset()  # as aten_bridge_add_kernel() calls them
+    entry_points: tuple[str, ...] = ()  # the C functions that these look up
 
     @classmethod
     def read(cls, fields: Any) -> Description:
@@ -134,7 +139,8 @@ class Description(NamedTuple):
             isinstance(fields, dict)
             and all(type(fields.get(name)) is type_ for name, type_ in _SCALARS)
             and fields["outputs"] >= 0
-            and _is_rows([fields.get("hosts")], *[str] * len(fields.get("hosts") or ()))
+            and _is_names(fields.get("hosts"))
+            and _is_names(fields.get("entry_points"))
             and _is_rows(fields.get("inputs"), str, int, bool)
             and _is_rows(fields.get("attributes"), str, int, str, bool)
         ):
@@ -160,6 +166,7 @@ class Description(NamedTuple):
             has_side_effect=fields["side_effect"],
             changes_state=fields.get("changes_state") is not False and fields["side_effect"],
             hosts=frozenset(fields["hosts"]),
+            entry_points=tuple(fields["entry_points"]),
         )
 
     @property
@@ -168,8 +175,8 @@ class Description(NamedTuple):
         return next((i for i, one in enumerate(self.inputs) if one.kind == InputKind.TENSORS), None)
 
     @property
-    def gives_tuple(self) -> bool:
-        """Whether MindSpore sees the outputs as a tuple."""
+    def has_several_outputs(self) -> bool:
+        """Whether a call returns a tuple, also of the one gradient of a list."""
         return self.outputs > 1 or (self.is_gradient and self.list_index is not None)
 
     @property
@@ -186,6 +193,7 @@ class LibraryDescription(NamedTuple):
 
     kernels: Mapping[str, Description] = {}
     pytorch: str = ""  # the version that it was built with, such as "2.11"
+    cxx11_abi: bool = True  # whether with libstdc++'s new C++ ABI, _GLIBCXX_USE_CXX11_ABI=1
     fault: str = ""  # why it does not fit the PyTorch of the process
     table: _Table | None = None  # None: it has no kernels but C functions
 
@@ -195,15 +203,23 @@ class LibraryDescription(NamedTuple):
         try:
             fields = json.loads((text or b"").decode(errors="surrogateescape"))
             kernels = {one["name"]: Description.read(one) for one in fields["kernels"]}
-            pytorch, fault = fields["pytorch"], fields["fault"]
-            if not (isinstance(pytorch, str) and isinstance(fault, str)):
+            pytorch, cxx11_abi, fault = (fields[one] for one in ("pytorch", "cxx11_abi", "fault"))
+            if [*map(type, (pytorch, cxx11_abi, fault))] != [str, bool, str]:
                 raise TypeError
         except (ValueError, TypeError, KeyError, RecursionError):
             raise ImportError(
                 f"{path}: expected a library that describes its kernels, got the description "
                 f"{format_value(text)}; {_REBUILD}"
             ) from None
-        return cls(kernels, pytorch, as_text(os.fsencode(fault)), table)
+        return cls(kernels, pytorch, cxx11_abi, as_text(os.fsencode(fault)), table)
+
+    @property
+    def version(self) -> str:
+        """The version of aten_bridge whose header it was built with, for people.
+
+        What has to fit is the interface: two versions that have the same work together.
+        """
+        return as_text(self.table.version or b"")
 
     def infer(self, name: str) -> Any:
         """What answers questions about a kernel."""

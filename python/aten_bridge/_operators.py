@@ -214,11 +214,10 @@ def _fits(value: Any, type_: AttributeType) -> bool:
 class TextFunction(Function):
     """A kernel of the library of operators: one text names it, with its attributes."""
 
-    # MindSpore 2.10 has other hooks for one result than for several.
-    symbols = ("AtenOperator", "AtenOperators")
+    kernels = ("AtenOperator", "AtenOperators")  # the library's: of one result, and of several
 
     def __init__(self, library: Library, name: str, description: Description):
-        symbol = self.symbols[description.gives_tuple]
+        symbol = self.kernels[description.has_several_outputs]
         infer = text_function(library, "aten_bridge_operator_infer")
         super().__init__(library, name, name, symbol, description, infer)
 

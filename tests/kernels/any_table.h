@@ -3,7 +3,7 @@
 #include "../unit/table.h"
 
 #ifndef INTERFACE
-#define INTERFACE 4
+#define INTERFACE 5
 #endif
 #ifndef ANSWER
 #define ANSWER ""

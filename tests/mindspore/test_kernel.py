@@ -722,9 +722,11 @@ def test_name_that_the_library_does_not_have(cpu, tmp_path):
     )
 
 
+ORIGIN = '"pytorch": "", "cxx11_abi": true, "fault": ""'
 TABLE = pathlib.Path(__file__).parents[1] / "kernels/any_table.h"
 KERNEL = (
-    '{"name": "Op", "hosts": ["MINDSPORE"], "device": "cpu", "inputs": [["", 0, false]], '
+    '{"name": "Op", "hosts": ["MINDSPORE"], "entry_points": ["Op"], "device": "cpu", '
+    '"inputs": [["", 0, false]], '
     '"outputs": 1, "meta": true, "gradient": false, "side_effect": false'
 )
 
@@ -740,7 +742,7 @@ extern "C" int Op() {{ return 0; }}
 
 def described(kernel):
     """The same with one kernel."""
-    return table(f'R"({{"pytorch": "", "fault": "", "kernels": [{kernel}]}})"')
+    return table(f'R"({{{ORIGIN}, "kernels": [{kernel}]}})"')
 
 
 @pytest.mark.parametrize("name", ["CopyInit", "LeakyReluInferShape", "LeakyReluInferType"])
@@ -810,7 +812,7 @@ def test_attribute_of_a_c_function_whose_name_is_taken(cpu):
     )
 
 
-WITHOUT_ATTRIBUTES = f'{{"pytorch": "", "fault": "", "kernels": [{KERNEL}'
+WITHOUT_ATTRIBUTES = f'{{{ORIGIN}, "kernels": [{KERNEL}'
 
 
 @pytest.mark.parametrize(
@@ -821,11 +823,24 @@ WITHOUT_ATTRIBUTES = f'{{"pytorch": "", "fault": "", "kernels": [{KERNEL}'
         WITHOUT_ATTRIBUTES + ', "attributes": [["a"]]}]}',
         WITHOUT_ATTRIBUTES.replace("MINDSPORE", "") + ', "attributes": [["a", 99, "b", true]]}]}',
         WITHOUT_ATTRIBUTES.replace("0, false", "4, false") + ', "attributes": []}]}',
+        WITHOUT_ATTRIBUTES.replace('["Op"]', "[3]") + ', "attributes": []}]}',
+        WITHOUT_ATTRIBUTES.replace("true, ", "1, ", 1) + ', "attributes": []}]}',
         "{}",
         "\xff",
         None,
     ],
-    ids=["no JSON", "no attributes", "rows", "type", "kind", "no kernels", "not UTF-8", "null"],
+    ids=[
+        "no JSON",
+        "no attributes",
+        "rows",
+        "type",
+        "kind",
+        "names",
+        "ABI",
+        "no kernels",
+        "not UTF-8",
+        "null",
+    ],
 )
 def test_library_that_does_not_describe_itself(cpu, tmp_path, description):
     shown = None if description is None else description.encode("latin1")
@@ -845,7 +860,7 @@ OLDER = 'extern "C" { int Op() { return 0; } const char* aten_bridge_last_error(
     [
         (OLDER + ' const char* OpDescribe() { return ""; } }', "an older one"),
         ("#define INTERFACE 2\n#define DESCRIPTION nullptr", "2 of aten_bridge 0.0.9"),
-        ("#define INTERFACE 5\n#define DESCRIPTION nullptr", "5 of aten_bridge 0.0.9"),
+        ("#define INTERFACE 6\n#define DESCRIPTION nullptr", "6 of aten_bridge 0.0.9"),
         ('extern "C" void* aten_bridge_library() { return nullptr; }', "None"),
     ],
     ids=["without a table", "older", "newer", "null"],
@@ -855,7 +870,7 @@ def test_library_of_another_interface(cpu, tmp_path, source, got):
         source += f'\n#include "{TABLE}"\nextern "C" int Op() {{ return 0; }}'
     library = compiled(tmp_path, source)
     assert error_text(ImportError, lambda: typed("Op", library)) == (
-        f"{library}: expected a library of interface 4, got {got}; build it again with the "
+        f"{library}: expected a library of interface 5, got {got}; build it again with the "
         "aten_bridge.h that this Python module came with, or use the module that came with the "
         "library's"
     )

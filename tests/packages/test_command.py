@@ -11,6 +11,8 @@ LEAKY_RELU = SOURCE / "examples/leaky_relu/leaky_relu.cpp"
 TABLE = SOURCE / "tests/kernels/any_table.h"
 PYTHONPATH = {"PYTHONPATH": str(SOURCE / "python")}
 OLDEST_SYSTEM = r"  needs (?:glibc|GLIBCXX|CXXABI) .*, or newer\n"
+PYTORCH = ".".join(torch.__version__.split(".")[:2])
+ABI = "new" if torch.compiled_with_cxx11_abi() else "old"
 LIBRARIES = pathlib.Path(torch.__file__).resolve().parent / "lib"
 
 
@@ -32,13 +34,19 @@ def test_build_and_check(tmp_path):
         f"{library}\n"
         f"  needs libtorch_cpu.so: {LIBRARIES}/libtorch_cpu.so\n"
         f"  needs libc10.so: {LIBRARIES}/libc10.so\n"
+        f"  built with aten_bridge 0.1.0, PyTorch {PYTORCH} and the {ABI} C++ ABI\n"
         "  LeakyRelu, on the CPU, in MindSpore, and PyTorch as torch.ops.my_ops.leaky_relu\n"
+        "    C functions LeakyRelu, LeakyReluInit, LeakyReluInferShape, LeakyReluInferType\n"
         "    inputs      tensor\n"
         "    attributes  negative_slope: a float, such as 1.0 (has a default)\n"
         "    outputs     1\n"
         "    gradient    none\n"
     )
     assert command("check", library) == about
+    (functions,) = re.findall("C functions (.*)", about)
+    exported = run("nm", "--dynamic", "--defined-only", library).stdout.split()[2::3]
+    own = {name for name in exported if not name.startswith("aten_bridge_")}
+    assert {*functions.split(", ")} == own
 
     # Without PyTorch where it was.
     moved = tmp_path / "moved.so"
@@ -94,7 +102,7 @@ def test_check_of_other_libraries(tmp_path):
     run("c++", "-shared", "-fPIC", tmp_path / "newer.cpp", "-o", newer)
     assert command("check", newer, status=1) == (
         f"{newer}\n"
-        "  cannot be called: expected a library of interface 4, got 7 of aten_bridge 0.0.9; build "
+        "  cannot be called: expected a library of interface 5, got 7 of aten_bridge 0.0.9; build "
         "it again with the aten_bridge.h that this Python module came with, or use the module that "
         "came with the library's\n"
     )
@@ -103,6 +111,69 @@ def test_check_of_other_libraries(tmp_path):
     run("c++", "-shared", "-fPIC", tmp_path / "ends.cpp", "-o", ends)
     assert command("check", ends, status=1) == (
         f"{ends}\n  cannot be opened: the process that opened it was ended by signal 4\n"
+    )
+
+
+KERNEL = (
+    '{"name": "Op", "hosts": ["MINDSPORE", "JAX"], "entry_points": ["Op", "OpInit", "OpJax"], '
+    '"device": "cpu", "inputs": [], "outputs": 1, "meta": true, "gradient": false, '
+    '"side_effect": false, "attributes": []}'
+)
+
+
+def described(folder, fault):
+    """A library with a table, and what the command tells of it."""
+    description = '{"pytorch": "2.99", "cxx11_abi": false, '
+    description += f'"fault": "{fault}", "kernels": [{KERNEL}]}}'
+    source = f'#define DESCRIPTION R"({description})"\n#include "{TABLE}"\n'
+    (folder / "table.cpp").write_text(source + 'extern "C" int Op() { return 0; }\n')
+    library = folder / "table.so"
+    run("c++", "-shared", "-fPIC", folder / "table.cpp", "-o", library)
+    return f"{library}\n", command("check", library, status=int(fault != ""))
+
+
+BUILT_WITH = "  built with aten_bridge 0.0.9, PyTorch 2.99 and the old C++ ABI\n"
+
+
+def test_a_library_of_another_version_and_this_interface_can_be_called(tmp_path):
+    """What has to fit is the interface; the version is for people."""
+    library, shown = described(tmp_path, fault="")
+    assert shown == library + BUILT_WITH + (
+        "  Op, on the CPU, in MindSpore, and JAX\n"
+        "    C functions Op, OpInit, OpJax\n"
+        "    inputs      none\n"
+        "    outputs     1\n"
+        "    gradient    none\n"
+    )
+
+
+def test_what_a_library_was_built_with_is_told_where_it_cannot_be_called(tmp_path):
+    library, shown = described(tmp_path, fault="expected PyTorch 2.99.x")
+    assert shown == library + BUILT_WITH + "  cannot be called: Op: expected PyTorch 2.99.x\n"
+
+
+def test_check_of_a_library_of_another_abi_than_pytorch(tmp_path):
+    source = tmp_path / "copy.cpp"
+    source.write_text(
+        "#include <aten_bridge.h>\n"
+        "ATEN_BRIDGE_EXPORT(Copy, [](const at::Tensor& x, at::Tensor& y) { y.copy_(x); });\n"
+    )
+    library = tmp_path / "copy.so"
+    include = ["-I", SOURCE / "include", "-isystem", LIBRARIES.parent / "include"]
+    run(
+        *("c++", "-std=c++17", "-shared", "-fPIC", *include),
+        f"-D_GLIBCXX_USE_CXX11_ABI={int(ABI == 'old')}",
+        *(source, "-o", library, f"-L{LIBRARIES}", f"-Wl,-rpath,{LIBRARIES}"),
+        *("-lc10", "-ltorch_cpu"),
+    )
+    shown = command("check", library, status=1)
+    assert re.sub(r"_ZN3c10\w+", "(a function of c10)", shown) == (
+        f"{library}\n"
+        f"  needs libc10.so: {LIBRARIES}/libc10.so\n"
+        f"  needs libtorch_cpu.so: {LIBRARIES}/libtorch_cpu.so\n"
+        "  cannot be opened: expected the symbol (a function of c10), which the library needs, got "
+        "no library that has it; build with the PyTorch that the program imports, and link all "
+        "libraries that the kernel uses\n"
     )
 
 

@@ -85,8 +85,9 @@ def test_names_in_a_library_with_other_headers(folder, changes, end):
 # ===--- descriptions ---===
 
 DESCRIPTION = (
-    '{"name": "Op", "hosts": ["MINDSPORE"], "device": "cpu", "inputs": [["x", 0, false], '
-    '["", 2, true]], "outputs": 1, "meta": true, "gradient": false, "side_effect": false, '
+    '{"name": "Op", "hosts": ["MINDSPORE"], "entry_points": ["Op"], "device": "cpu", '
+    '"inputs": [["x", 0, false], ["", 2, true]], "outputs": 1, "meta": true, '
+    '"gradient": false, "side_effect": false, '
     '"attributes": [["negative_slope", 2, "a float, such as 1.0", false]]}'
 )
 json_values = st.recursive(
@@ -117,7 +118,7 @@ def mutated(text):
 
 def of_library(kernel):
     """What a library of this kernel says."""
-    return f'{{"pytorch": "2.11", "fault": "", "kernels": [{kernel}]}}'.encode()
+    return f'{{"pytorch": "2.11", "cxx11_abi": true, "fault": "", "kernels": [{kernel}]}}'.encode()
 
 
 def with_other_fields(fields):
@@ -151,7 +152,7 @@ def test_description(text):
         assert all(isinstance(one.name, str) for one in description.inputs)
         assert description.outputs >= 0
         assert set(description.attribute_names) == description.attributes.keys()
-        assert isinstance(description.gives_tuple, bool)
+        assert isinstance(description.has_several_outputs, bool)
 
 
 # ===--- the command line of mint ---===

@@ -17,6 +17,7 @@ def cache_dir() -> Path:
 
     It may be removed at any time when nobody builds.
     """
+    # platformdirs 4.14 would be a dependency for one line of this.
     named, caches = map(os.environ.get, ("ATEN_BRIDGE_CACHE_DIR", "XDG_CACHE_HOME"))
     try:
         if named:
@@ -88,6 +89,7 @@ def locked(path: Path) -> Iterator[int]:
     Who has the file's number, as the compilers that are started with it, keeps the lock: one whose
     Python was killed goes on alone. A process that was forked meanwhile does not keep it.
     """
+    # filelock 4.3 keeps the number to itself, and compilers could not have it.
     with path.open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         try:

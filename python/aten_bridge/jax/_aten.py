@@ -40,7 +40,7 @@ class Operator(Unsized):
         self._padded: Operator | None = None  # this one, where `out` is the largest
         self._is_decided = self._out is None or model.function.task != CALL  # see _decide
         # Those of gradients too, which a program of jax.export may call before one is made here.
-        self._handlers = [target_of(model.function, one) for one in OperatorFunction.symbols]
+        self._handlers = [target_of(model.function, one) for one in OperatorFunction.kernels]
 
     @property
     def targets(self) -> tuple[str, ...]:

@@ -26,7 +26,7 @@ def _to_jax(weight: Weight) -> jax.Array:
 
 
 def _tuple_of(kernel: Kernel) -> Callable[..., tuple[jax.Array, ...]]:
-    if kernel._model.description.gives_tuple:
+    if kernel._model.description.has_several_outputs:
         return kernel
     return lambda *arrays: (kernel(*arrays),)
 

@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from aten_bridge._function import is_function
 from aten_bridge._kernel import KernelModel
 from aten_bridge._text import format_value, or_list
 from aten_bridge.jax._host import DTYPES, HOST, NONE, for_xla
@@ -146,7 +147,7 @@ class Kernel:
         outputs = kernel._call(inputs._replace(arrays=arrays))
         if shardings:
             outputs = spread_alike(outputs, shardings)
-        return outputs if kernel._model.description.gives_tuple else outputs[0]
+        return outputs if kernel._model.description.has_several_outputs else outputs[0]
 
     def _for_call(self, inputs: Inputs) -> Kernel:
         """What computes a call with these inputs."""
@@ -189,7 +190,7 @@ class Kernel:
     def _given(self, inputs: Inputs) -> list[Any]:
         """What `out` says."""
         out = self._out
-        if callable(out) and not isinstance(out, type):
+        if is_function(out):
             structs = (jax.ShapeDtypeStruct(a.shape, a.dtype) for a in inputs.arrays)
             out = out(*(None if text == "none" else next(structs) for text in inputs.texts))
         outs = list(out) if isinstance(out, tuple | list) and out else [out]

@@ -8,10 +8,10 @@ from typing import Any
 import mindspore as ms
 
 from aten_bridge import _operators
+from aten_bridge._function import is_function
 from aten_bridge._kernel import KernelModel
 from aten_bridge._operators import CALL, PADDED, OperatorFunction, for_task
 from aten_bridge.mindspore._host import HOST
-from aten_bridge.mindspore._infer import is_function
 from aten_bridge.mindspore._inputs import Inputs, read_call, read_infer, with_plain_numbers
 from aten_bridge.mindspore._operator import Kernel
 from aten_bridge.mindspore._unsized import Unsized

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import mindspore as ms
 from mindspore.common.dtype import TensorType, Type
 
+from aten_bridge._function import is_function
 from aten_bridge._kernel import KernelModel
 from aten_bridge._text import format_value
 from aten_bridge.mindspore._host import NAMES, OTHERS
@@ -94,10 +95,6 @@ def check_given(name: str, out_shape: Any, out_dtype: Any) -> None:
     """Raises TypeError or ValueError where they are wrong, whatever the inputs are."""
     if not (is_function(out_shape) or is_function(out_dtype)):
         _given(name, out_shape, out_dtype)
-
-
-def is_function(value: Any) -> bool:
-    return callable(value) and not isinstance(value, type)  # as numpy.float32 is
 
 
 def given_outcome(

@@ -56,7 +56,7 @@ def _make_run(programs: ModulePrograms) -> Callable:
         kernel = Unsized(evaluation_kernel(HOST, programs.evaluation))
     else:
         kernel = make_step(programs)
-    gives_tuple = kernel._model.description.gives_tuple
+    has_several_outputs = kernel._model.description.has_several_outputs
     constants = tuple(map(_to_mindspore, programs.constants))
     names = list(programs.buffers)
     changed = tuple(names.index(name) for name in programs.changed_buffers)
@@ -65,7 +65,7 @@ def _make_run(programs: ModulePrograms) -> Callable:
     def run(weights, buffers, inputs):
         seed = default_generator._step(_STEP) if is_random else ()
         results = kernel(*weights, *buffers, *constants, *inputs, *seed)
-        if not gives_tuple:
+        if not has_several_outputs:
             results = (results,)
         for i, place in enumerate(changed):
             if results[i] is not None:

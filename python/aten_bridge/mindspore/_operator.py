@@ -15,6 +15,7 @@ from mindspore import ops
 from mindspore.ops.primitive import jit_context
 from mindspore.ops.signature import make_sig
 
+from aten_bridge._function import is_function
 from aten_bridge._inputs import is_tensor
 from aten_bridge._kernel import KernelModel
 from aten_bridge.mindspore._caller import make_caller, make_gradient
@@ -27,7 +28,6 @@ from aten_bridge.mindspore._infer import (
     check_out,
     check_static,
     given_outcome,
-    is_function,
     make_outcome,
 )
 from aten_bridge.mindspore._inputs import (
@@ -102,7 +102,7 @@ class Kernel(ops.Custom):
             self._set(_COUNTED, True)  # check_inputs does so
         if description is not None and self._given_out is None:
             self._set("reg_op_name", function.symbol)  # without it, MindSpore calls no hook
-            self._set("multi_output", description.gives_tuple)
+            self._set("multi_output", description.has_several_outputs)
         if description is not None and description.device == "cpu":
             self._run_on_cpu()
         if model.has_side_effect:
@@ -289,7 +289,7 @@ class Kernel(ops.Custom):
             # What a function returns may change, but the inputs are all of the key.
             self._set(_OUTPUTS, outcome.outputs_text)
         if outcome.is_dynamic:
-            if not isinstance(outcome.shape, tuple) and self._model.description.gives_tuple:
+            if not isinstance(outcome.shape, tuple) and self._model.description.has_several_outputs:
                 raise ValueError(
                     f"{self._model.name}: expected a tuple of two tensors or more where sizes "
                     "are not known when the graph is compiled, got one tensor; call the operator "

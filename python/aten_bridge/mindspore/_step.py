@@ -62,7 +62,7 @@ class Step(Kernel):
         return _caller.make_step(
             self._model,
             written=[len(programs.parameters) + names.index(n) for n in programs.changed_buffers],
-            gives_tuple=self._model.description.gives_tuple,
+            gives_tuple=self._model.description.has_several_outputs,
             inputs=training.inputs,
             tangents=[i - changed for i in training.tangents],
             gradients=training.gradients,
@@ -81,12 +81,12 @@ class Step(Kernel):
         return self._caller.add_step(args, dtypes[:results], shapes[:results], self._native_step)
 
 
-def _make_bprop(training: Training, gives_tuple: bool, input_count: int) -> Any:
+def _make_bprop(training: Training, has_several_outputs: bool, input_count: int) -> Any:
     """What MindSpore differentiates the forward program with, where the native caller does not."""
     inputs = [f"a{i}" for i in range(input_count)]
     arguments = [inputs[i] for i in training.inputs]
-    arguments += [f"out[{i}]" if gives_tuple else "out" for i in training.outputs]
-    arguments += [f"dout[{i}]" if gives_tuple else "dout" for i in training.tangents]
+    arguments += [f"out[{i}]" if has_several_outputs else "out" for i in training.outputs]
+    arguments += [f"dout[{i}]" if has_several_outputs else "dout" for i in training.tangents]
     gradients = [f"zeros_like({name})" for name in inputs]
     for place, i in enumerate(training.gradients):
         gradients[i] = f"gradients[{place}]" if len(training.gradients) > 1 else "gradients"
@@ -102,5 +102,5 @@ def make_step(programs: ModulePrograms) -> Step:
     """The operator of a module that has a gradient."""
     training = programs.training
     model = program_kernel(HOST, training.forward)
-    bprop = _make_bprop(training, model.description.gives_tuple, programs.input_count)
+    bprop = _make_bprop(training, model.description.has_several_outputs, programs.input_count)
     return Step(program_kernel(HOST, training.forward, bprop))._set_programs(programs)

@@ -17,6 +17,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -174,16 +175,27 @@ class AttributesAsJson final : public AttributeVisitor {
   return input.kind == ParameterKind::kTensorList ? InputKind::kTensors : InputKind::kTensor;
 }
 
+/// Appends names, with a space behind each, to JSON as a list.
+[[gnu::cold]] inline void append_names(std::string& json, std::string_view names) {
+  json += '[';
+  for (std::size_t end = 0; !names.empty(); names.remove_prefix(end + 1)) {
+    end = names.find(' ');
+    json.append(json.back() == '[' ? "\"" : ", \"").append(names.substr(0, end)) += '"';
+  }
+  json += ']';
+}
+
 [[gnu::cold]] ATEN_BRIDGE_INLINE std::string description(const KernelBase& kernel,
-                                                         at::DeviceType device, const char* hosts) {
+                                                         at::DeviceType device, const char* hosts,
+                                                         const char* entry_points) {
   const KernelDescriptor& info = kernel.info;
   std::string text = "{\"name\": ";
   append_json(text, info.operator_name);
-  text += R"(, "hosts": [")";
-  for (; *hosts != '\0'; ++hosts) {
-    text.append(*hosts == ' ' ? R"(", ")" : std::string(1, *hosts));
-  }
-  text += join({R"("], "device": ")", device == at::kCPU ? "cpu" : "cuda", R"(", "inputs": [)"});
+  text += ", \"hosts\": ";
+  append_names(text, hosts);
+  text += ", \"entry_points\": ";
+  append_names(text, entry_points);
+  text += join({R"(, "device": ")", device == at::kCPU ? "cpu" : "cuda", R"(", "inputs": [)"});
   for (int i = 0; i < info.inputs; ++i) {
     const ParameterInfo& binding = info.bindings[i];
     const OperandCheck* check = find_check(info, Role::kInput, i);
@@ -275,7 +287,7 @@ inline bool is_asked = false;
   json += ", \"kernels\": [";
   for (const TableEntry* entry = first_entry; entry != nullptr; entry = entry->next) {
     json.append(entry == first_entry ? "" : ", ")
-        .append(description(entry->kernel, entry->device, entry->hosts));
+        .append(description(entry->kernel, entry->device, entry->hosts, entry->entry_points));
   }
   return keep_answer(json + "]}");
 }
@@ -331,11 +343,13 @@ inline const LibraryTable* (*exported_table)() = nullptr;
 [[gnu::cold]] ATEN_BRIDGE_INLINE TableEntry::TableEntry(const KernelBase& kernel_of_entry,
                                                         at::DeviceType device_of_kernel,
                                                         const HostMessages& messages_of_host,
-                                                        const char* hosts_of_kernel) noexcept
+                                                        const char* hosts_of_kernel,
+                                                        const char* names_of_functions) noexcept
     : kernel(kernel_of_entry),
       device(device_of_kernel),
       messages(messages_of_host),
-      hosts(hosts_of_kernel) {
+      hosts(hosts_of_kernel),
+      entry_points(names_of_functions) {
   exported_table = &aten_bridge_library;
   *end_of_entries = this;
   end_of_entries = &next;

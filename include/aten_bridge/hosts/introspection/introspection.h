@@ -20,7 +20,7 @@
 namespace aten_bridge::detail {
 
 /// The version of the structures below and of the JSON: the module refuses another one.
-constexpr int kPythonInterface = 4;
+constexpr int kPythonInterface = 5;
 
 /// One input: a tensor, None, or a number. The module declares the same structures.
 struct PythonInput {
@@ -95,25 +95,29 @@ struct LibraryTable {
 /// A kernel of the table, which it adds itself to.
 class TableEntry {
  public:
-  /// `hosts` are names of the list in AtenBridgeAddKernel.cmake, with spaces between them.
+  /// `hosts` are names of the list in AtenBridgeAddKernel.cmake, `entry_points` the C functions
+  /// that they look up: with a space behind each.
   ATEN_BRIDGE_INLINE TableEntry(const KernelBase& kernel, at::DeviceType device,
-                                const HostMessages& messages, const char* hosts) noexcept;
+                                const HostMessages& messages, const char* hosts,
+                                const char* entry_points) noexcept;
 
   const KernelBase& kernel;
   const at::DeviceType device;
   const HostMessages& messages;
   const char* const hosts;
+  const char* const entry_points;
   TableEntry* next = nullptr;
 };
 
-/// What a kernel is, in JSON: {"name": "LeakyRelu", "hosts": ["MINDSPORE"], "device": "cpu",
-/// "inputs": [["x", 0, false], ...], "outputs": 1, "meta": true, "gradient": false, "side_effect":
-/// false, "attributes": [["negative_slope", 2, "a float", false], ...]}. An input has its name from
-/// its check or "", its InputKind and whether it may be None, an attribute the number of its type,
-/// what errors call that, and whether the operator must set it. Behind a side effect stands whether
-/// it is a state that calls change: "changes_state": true.
+/// What a kernel is, in JSON: {"name": "LeakyRelu", "hosts": ["MINDSPORE"], "entry_points":
+/// ["LeakyRelu", "LeakyReluInit", ...], "device": "cpu", "inputs": [["x", 0, false], ...],
+/// "outputs": 1, "meta": true, "gradient": false, "side_effect": false, "attributes":
+/// [["negative_slope", 2, "a float", false], ...]}. An input has its name from its check or "", its
+/// InputKind and whether it may be None, an attribute the number of its type, what errors call
+/// that, and whether the operator must set it. Behind a side effect stands whether it is a state
+/// that calls change: "changes_state": true.
 ATEN_BRIDGE_INLINE std::string description(const KernelBase& kernel, at::DeviceType device,
-                                           const char* hosts);
+                                           const char* hosts, const char* entry_points);
 
 /// The outputs in JSON, [["float32", [2, -1]], ...], or, where `*status` is not kOk, the text of an
 /// error; of kAttributesAlone inputs what is wrong with attributes, [["slope", "expected ..."],
@@ -129,9 +133,9 @@ ATEN_BRIDGE_INLINE const char* infer_for_python(const KernelBase& kernel,
 #pragma GCC visibility pop
 
 /// An entry of the library's table.
-#define ATEN_BRIDGE_ENTRY_TABLE(Name, hosts)                                                     \
+#define ATEN_BRIDGE_ENTRY_TABLE(Name, hosts, entry_points)                                       \
   static const ::aten_bridge::detail::TableEntry aten_bridge_entry_##Name(                       \
       aten_bridge_kernel_##Name, aten_bridge_kernel_##Name.kDevice, ATEN_BRIDGE_HOST::kMessages, \
-      hosts);
+      hosts, entry_points);
 
 #endif  // ATEN_BRIDGE_HOSTS_INTROSPECTION_INTROSPECTION_H_

@@ -49,5 +49,6 @@ xla::Error* call_from_jax(const char* operator_name, FindForJax* find, JaxKernel
         #Name, nullptr, &aten_bridge_of_jax_##Name,                                        \
         static_cast<const ::aten_bridge::detail::xla::CallFrame*>(frame));                 \
   }
+#define ATEN_BRIDGE_ENTRY_POINTS_JAX(Name) #Name "Jax "
 
 #endif  // ATEN_BRIDGE_HOSTS_JAX_JAX_H_

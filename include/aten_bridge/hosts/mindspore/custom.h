@@ -118,5 +118,7 @@ auto as_returned(std::vector<T> outputs) {
         return ATEN_BRIDGE_AS_RETURNED(Name)(                                                     \
             ::aten_bridge::detail::infer_types(aten_bridge_kernel_##Name, types, extra));         \
       })
+#define ATEN_BRIDGE_ENTRY_POINTS_MINDSPORE_CUSTOM(Name) \
+  "" #Name " " #Name "Init " #Name "InferShape " #Name "InferType "
 
 #endif  // ATEN_BRIDGE_HOSTS_MINDSPORE_CUSTOM_H_

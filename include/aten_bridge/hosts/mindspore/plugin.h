@@ -241,6 +241,7 @@ inline bool add_plugin_operator(const KernelBase& kernel) {
   ATEN_BRIDGE_ENTRY_MINDSPORE_CALL(Name)                           \
   [[maybe_unused]] static const bool aten_bridge_is_added_##Name = \
       ::aten_bridge::detail::add_plugin_operator(aten_bridge_kernel_##Name);
+#define ATEN_BRIDGE_ENTRY_POINTS_MINDSPORE_PLUGIN(Name) #Name " "
 
 #ifdef ATEN_BRIDGE_MINDSPORE_PLUGIN
 // What MindSpore asks a plugin when it opens it: the operators that it has kernels for, and those

@@ -8,6 +8,7 @@
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/zeros.h>
+#include <aten_bridge/hosts/pytorch/errors.h>
 #include <aten_bridge/hosts/pytorch/operator.h>
 #include <aten_bridge/interface/differentiate.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
@@ -75,11 +76,12 @@ class PyTorchNode final : public torch::autograd::Node {
     const std::lock_guard<std::mutex> lock(mutex_);
     const PyTorchOperator* gradient = operator_.gradient();
     if (gradient == nullptr) {
-      TORCH_CHECK(false, operator_.info().operator_name,
-                  ": expected a gradient kernel in the library, got none; add ",
-                  "ATEN_BRIDGE_EXPORT_GRAD(", operator_.info().operator_name,
-                  "Grad, function, options...), write one by hand under that name, or give the ",
-                  "kernel aten_bridge::composite() if PyTorch's operators are all of its body");
+      raise_in_pytorch(
+          {operator_.info().operator_name,
+           ": expected a gradient kernel in the library, got none; add ATEN_BRIDGE_EXPORT_GRAD(",
+           operator_.info().operator_name,
+           "Grad, function, options...), write one by hand under that name, or give the ",
+           "kernel aten_bridge::composite() if PyTorch's operators are all of its body"});
     }
     TORCH_CHECK(!is_released_, torch::autograd::ERR_BACKWARD_TWICE);
     c10::Stack stack;
@@ -97,9 +99,12 @@ class PyTorchNode final : public torch::autograd::Node {
         results.push_back(std::move(result).toTensor());
       }
     }
-    TORCH_CHECK(results.size() == num_outputs(), gradient->info().operator_name, ": expected ",
-                count_text(static_cast<int64_t>(num_outputs()), "output"), ", one for each tensor ",
-                "among the inputs of ", operator_.info().operator_name, ", got ", results.size());
+    if (results.size() != num_outputs()) {
+      raise_in_pytorch({gradient->info().operator_name, ": expected ",
+                        count_text(static_cast<int64_t>(num_outputs()), "output"),
+                        ", one for each tensor among the inputs of ",
+                        operator_.info().operator_name, ", got ", results.size()});
+    }
     for (std::size_t i = 0; i < results.size(); ++i) {
       if (!task_should_compute_output(i)) {
         results[i] = at::Tensor();
@@ -146,11 +151,12 @@ class PyTorchNode final : public torch::autograd::Node {
   void put_gradients(const PyTorchOperator& gradient,
                      const torch::autograd::variable_list& gradients, c10::Stack& stack) {
     const std::size_t inputs = operator_.inputs();
-    TORCH_CHECK(gradient.inputs() == inputs + gradients.size(), gradient.info().operator_name,
-                ": expected the inputs of ", operator_.info().operator_name,
-                " and a gradient for each of its outputs, ",
-                count_text(static_cast<int64_t>(inputs + gradients.size()), "input"), ", got ",
-                gradient.inputs());
+    if (gradient.inputs() != inputs + gradients.size()) {
+      raise_in_pytorch({gradient.info().operator_name, ": expected the inputs of ",
+                        operator_.info().operator_name, " and a gradient for each of its outputs, ",
+                        count_text(static_cast<int64_t>(inputs + gradients.size()), "input"),
+                        ", got ", gradient.inputs()});
+    }
     for (std::size_t i = 0; i < gradients.size(); ++i) {
       if (gradients[i].defined()) {
         stack.emplace_back(gradients[i]);
@@ -168,10 +174,11 @@ class PyTorchNode final : public torch::autograd::Node {
       const auto same =
           std::find_if(operator_.attributes.begin(), operator_.attributes.end(),
                        [&](const SchemaAttribute& a) { return a.name == attribute.name; });
-      TORCH_CHECK(same != operator_.attributes.end() || !attribute.is_required,
-                  gradient.info().operator_name, ": expected attributes that ",
-                  operator_.info().operator_name, " has too, or a default, got '", attribute.name,
-                  "' without one");
+      if (same == operator_.attributes.end() && attribute.is_required) {
+        raise_in_pytorch({gradient.info().operator_name, ": expected attributes that ",
+                          operator_.info().operator_name, " has too, or a default, got '",
+                          attribute.name, "' without one"});
+      }
       const auto index =
           operator_.inputs() + static_cast<std::size_t>(same - operator_.attributes.begin());
       stack.push_back(same == operator_.attributes.end() ? attribute.fallback : arguments_[index]);
@@ -215,9 +222,11 @@ class PyTorchAutograd final : public c10::OperatorKernel {
     NodePointer node;
     Tensors outs;  // kept here, since the stack drops them
     if (is_out_) {
-      TORCH_CHECK(!records, operator_.info().operator_name,
-                  ": expected tensors that need no gradient where out is given, got one that ",
-                  "requires it; call the operator without out");
+      if (records) {
+        raise_in_pytorch({operator_.info().operator_name,
+                          ": expected tensors that need no gradient where out is given, got one ",
+                          "that requires it; call the operator without out"});
+      }
       for (std::size_t i = count - operator_.outputs(); i < count; ++i) {
         outs.push_back(arguments[i].toTensor());
       }
@@ -259,11 +268,13 @@ class PyTorchAutograd final : public c10::OperatorKernel {
   void check_forward_mode(const c10::IValue* arguments, std::size_t count) const {
     const bool has_tangent = any_tensor(
         arguments, count, [](const at::Tensor& t) { return t._fw_grad(/*level=*/0).defined(); });
-    TORCH_CHECK_NOT_IMPLEMENTED(!has_tangent, operator_.info().operator_name,
-                                ": expected tensors without tangents, since a gradient kernel has ",
-                                "no forward mode, got one with; give the kernel ",
-                                "aten_bridge::composite() if PyTorch's operators are all of its ",
-                                "body");
+    if (has_tangent) {
+      raise_in_pytorch<c10::NotImplementedError>(
+          {operator_.info().operator_name,
+           ": expected tensors without tangents, since a gradient kernel has no forward mode, got ",
+           "one with; give the kernel aten_bridge::composite() if PyTorch's operators are all of ",
+           "its body"});
+    }
   }
 
   static PyTorchNode& of(const NodePointer& node) { return static_cast<PyTorchNode&>(*node); }

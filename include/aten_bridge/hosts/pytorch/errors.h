@@ -10,6 +10,7 @@
 #include <c10/util/Exception.h>
 
 #include <cstdint>
+#include <initializer_list>
 
 #pragma GCC visibility push(hidden)
 
@@ -42,6 +43,14 @@ inline constexpr HostMessages kPyTorchMessages = {
   } catch (...) {
     throw c10::Error(here, failure.text);
   }
+}
+
+/// Raises the parts in PyTorch, one after the other, as TORCH_CHECK does.
+template <class Exception = c10::Error>
+[[noreturn, gnu::cold, gnu::noinline]] inline void raise_in_pytorch(
+    std::initializer_list<Part> parts) {
+  throw Exception({__func__, __FILE__, static_cast<std::uint32_t>(__LINE__)},
+                  for_people(as_utf8(join(parts))));
 }
 
 }  // namespace aten_bridge::detail

@@ -45,5 +45,6 @@ struct RegisterWithPyTorch {
 #define ATEN_BRIDGE_ENTRY_PYTORCH(Name)                                                  \
   static const ::aten_bridge::detail::RegisterWithPyTorch aten_bridge_of_pytorch_##Name( \
       aten_bridge_kernel_##Name, ATEN_BRIDGE_NAMESPACE);
+#define ATEN_BRIDGE_ENTRY_POINTS_PYTORCH(Name) ""  // registered by name
 
 #endif  // ATEN_BRIDGE_HOSTS_PYTORCH_PYTORCH_H_
