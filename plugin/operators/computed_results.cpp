@@ -50,6 +50,11 @@ void tell_sizes(const Arguments& arguments, at::TensorList results) {
       detail::raise(Status::kDtype, {arguments.kernel->operator_name, ": expected ",
                                      detail::dtype_names(), ", got ", detail::tensor_text(value)});
     }
+    if (value.dim() > detail::kMaxNdim) {
+      detail::raise(Status::kShape,
+                    {arguments.kernel->operator_name, ": expected results of at most ",
+                     detail::kMaxNdim, " dimensions, got ", detail::tensor_text(value)});
+    }
     row[0] = static_cast<int64_t>(dtype);
     row[1] = value.dim();
     std::copy(value.sizes().begin(), value.sizes().end(), row + 2);

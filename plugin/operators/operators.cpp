@@ -148,42 +148,43 @@ const char* fail(int* status) {
 
 }  // namespace aten_bridge::operators
 
-#define ATEN_BRIDGE_OPERATOR_ENTRY(Name, kSeveral)                                                 \
-  extern "C" ATEN_BRIDGE_PUBLIC int Name(int nparam, void** params, int* ndims, int64_t** shapes,  \
-                                         const char** dtypes, void* stream, void* extra) {         \
-    using namespace aten_bridge::operators;                                                        \
-    const auto find = [&]() -> const KernelBase& { return kernel_of_call(extra, nparam); };        \
-    return with_kernel(find, [&](const KernelBase& kernel) {                                       \
-      return aten_bridge::detail::run<CpuDevice, MindSporeCustom>(                                 \
-          kernel, &call_sites, nparam, params, ndims, shapes, dtypes, stream, extra);              \
-    });                                                                                            \
-  }                                                                                                \
-  extern "C" ATEN_BRIDGE_PUBLIC int Name##Init(int* ndims, int64_t** shapes, const char** dtypes,  \
-                                               void* extra) {                                      \
-    return aten_bridge::operators::init(ndims, shapes, dtypes, extra);                             \
-  }                                                                                                \
-  extern "C" ATEN_BRIDGE_PUBLIC void* Name##Jax(const void* call) {                                \
-    using namespace aten_bridge::operators;                                                        \
-    return aten_bridge::detail::call_from_jax<CpuDevice>(                                          \
-        "AtenOperator", &find_for_jax, nullptr,                                                    \
-        static_cast<const aten_bridge::detail::xla::CallFrame*>(call));                            \
-  }                                                                                                \
-  ATEN_BRIDGE_RETURNS_CLASSES(                                                                     \
-      extern "C" ATEN_BRIDGE_PUBLIC aten_bridge::detail::Inferred<kSeveral>::Sizes                 \
-          Name##InferShape(int* ndims, int64_t** shapes, void* extra) {                            \
-            using namespace aten_bridge::operators;                                                \
-            const auto find = [&]() -> const KernelBase& { return kernel_of_hook(extra); };        \
-            return with_kernel(find, [&](const KernelBase& kernel) {                               \
-              return aten_bridge::detail::Inferred<kSeveral>::sizes(kernel, ndims, shapes, extra); \
-            });                                                                                    \
-          } extern "C" ATEN_BRIDGE_PUBLIC aten_bridge::detail::Inferred<kSeveral>::Types           \
-              Name##InferType(std::vector<int> types, void* extra) {                               \
-                using namespace aten_bridge::operators;                                            \
-                const auto find = [&]() -> const KernelBase& { return kernel_of_hook(extra); };    \
-                return with_kernel(find, [&](const KernelBase& kernel) {                           \
-                  return aten_bridge::detail::Inferred<kSeveral>::types(kernel, types, extra);     \
-                });                                                                                \
-              })
+#define ATEN_BRIDGE_OPERATOR_ENTRY(Name, kSeveral)                                                \
+  extern "C" ATEN_BRIDGE_PUBLIC int Name(int nparam, void** params, int* ndims, int64_t** shapes, \
+                                         const char** dtypes, void* stream, void* extra) {        \
+    using namespace aten_bridge::operators;                                                       \
+    const auto find = [&]() -> const KernelBase& { return kernel_of_call(extra, nparam); };       \
+    return with_kernel(find, [&](const KernelBase& kernel) {                                      \
+      return aten_bridge::detail::run<CpuDevice, MindSporeCustom>(                                \
+          kernel, &call_sites, nparam, params, ndims, shapes, dtypes, stream, extra);             \
+    });                                                                                           \
+  }                                                                                               \
+  extern "C" ATEN_BRIDGE_PUBLIC int Name##Init(int* ndims, int64_t** shapes, const char** dtypes, \
+                                               void* extra) {                                     \
+    return aten_bridge::operators::init(ndims, shapes, dtypes, extra);                            \
+  }                                                                                               \
+  extern "C" ATEN_BRIDGE_PUBLIC void* Name##Jax(const void* call) {                               \
+    using namespace aten_bridge::operators;                                                       \
+    return aten_bridge::detail::call_from_jax<CpuDevice>(                                         \
+        "AtenOperator", &find_for_jax, nullptr,                                                   \
+        static_cast<const aten_bridge::detail::xla::CallFrame*>(call));                           \
+  }                                                                                               \
+  ATEN_BRIDGE_RETURNS_CLASSES(                                                                    \
+      extern "C" ATEN_BRIDGE_PUBLIC auto Name##InferShape(int* ndims, int64_t** shapes,           \
+                                                          void* extra) {                          \
+        using namespace aten_bridge::operators;                                                   \
+        const auto find = [&]() -> const KernelBase& { return kernel_of_hook(extra); };           \
+        return with_kernel(find, [&](const KernelBase& kernel) {                                  \
+          return aten_bridge::detail::as_returned<kSeveral>(                                      \
+              aten_bridge::detail::infer_sizes(kernel, ndims, shapes, extra));                    \
+        });                                                                                       \
+      } extern "C" ATEN_BRIDGE_PUBLIC auto Name##InferType(std::vector<int> types, void* extra) { \
+        using namespace aten_bridge::operators;                                                   \
+        const auto find = [&]() -> const KernelBase& { return kernel_of_hook(extra); };           \
+        return with_kernel(find, [&](const KernelBase& kernel) {                                  \
+          return aten_bridge::detail::as_returned<kSeveral>(                                      \
+              aten_bridge::detail::infer_types(kernel, types, extra));                            \
+        });                                                                                       \
+      })
 
 ATEN_BRIDGE_OPERATOR_ENTRY(AtenOperator, false)
 ATEN_BRIDGE_OPERATOR_ENTRY(AtenOperators, true)

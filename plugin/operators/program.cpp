@@ -243,6 +243,9 @@ void keep_wanted(ProgramText& program, const std::vector<std::size_t>& wanted) {
     if (call->sizes.empty() && std::none_of(call->results.begin(), call->results.end(), is_read)) {
       continue;
     }
+    for (const MeasuredSize& size : call->sizes) {
+      read.insert(size.value);
+    }
     mask_results(*call, read);
     for (const Literal& argument : call->arguments) {
       add_values(argument, read);
@@ -265,10 +268,7 @@ class Program::Builder {
 
   void build() {
     program_.symbols_ = text_.symbols;
-    is_known_.assign(text_.symbols.size(), -1);
-    for (std::size_t i = 0; i < text_.symbols.size(); ++i) {
-      is_known_[i] = text_.symbols[i].is_measured ? -1 : 0;
-    }
+    know_inputs();
     program_.guards_ = std::move(text_.guards);
     for (const Form& input : text_.inputs) {
       add_value(0, input.value, /*is_list=*/false);
@@ -278,10 +278,11 @@ class Program::Builder {
       add_node(call);
     }
     for (const Form& output : text_.outputs) {
-      for (const Expression& size : output.sizes) {
-        check_known(0, size);
-      }
+      check_known(0, output.sizes);
       program_.results_.push_back(find_value(0, output.value, /*is_list=*/false));
+    }
+    for (const Guard& guard : program_.guards_) {
+      check_known(0, {guard.left, guard.right});
     }
     program_.outputs_ = std::move(text_.outputs);
     program_.value_count_ = is_list_.size();
@@ -289,6 +290,21 @@ class Program::Builder {
   }
 
  private:
+  /// Symbols that are a whole size of an input are known from the begin on.
+  void know_inputs() {
+    is_known_.assign(text_.symbols.size(), -1);
+    for (const Form& input : text_.inputs) {
+      for (const Expression& size : input.sizes) {
+        if (size.function == Expression::Function::kSymbol) {
+          is_known_[static_cast<std::size_t>(size.symbol)] = 0;
+        }
+      }
+    }
+    for (const Form& input : text_.inputs) {
+      check_known(0, input.sizes);
+    }
+  }
+
   std::size_t add_value(int line, const std::string& name, bool is_list) {
     const auto [place, is_new] = names_.emplace(name, is_list_.size());
     if (!is_new) {
@@ -351,6 +367,9 @@ class Program::Builder {
         raise_in_line(call.line, join({"expected sizes of its results after it, got one of '%",
                                        size.value, "'"}));
       }
+      if (is_known_[static_cast<std::size_t>(size.symbol)] == 0) {
+        raise_in_line(call.line, "expected sizes after it that no input has, got one of an input");
+      }
       node.sizes.push_back({static_cast<std::size_t>(size.symbol),
                             find_value(call.line, size.value, /*is_list=*/false), size.dim});
       is_known_[node.sizes.back().symbol] = 0;
@@ -358,10 +377,12 @@ class Program::Builder {
     program_.nodes_.push_back(std::move(node));
   }
 
-  /// Refuses a size before the line that tells it.
-  void check_known(int line, const Expression& number) const {
-    if (!number.is_known(is_known_)) {
-      raise_in_line(line, "expected sizes that lines before have, got one that comes later");
+  /// Refuses symbols that nothing before has told.
+  void check_known(int line, const std::vector<Expression>& numbers) const {
+    for (const Expression& number : numbers) {
+      if (!number.is_known(is_known_)) {
+        raise_in_line(line, "expected sizes that lines before have, got one that they do not have");
+      }
     }
   }
 
@@ -496,7 +517,7 @@ class Program::Builder {
   }
 
   Source number(int line, const Literal& literal, Type type) const {
-    check_known(line, literal.number);
+    check_known(line, {literal.number});
     Source source;
     source.form = Source::Form::kNumber;
     source.type = type;
@@ -656,7 +677,7 @@ void Program::measure(const Node& node, const std::vector<c10::IValue>& values,
   Report report("AtenProgram");
   for (const Size& size : node.sizes) {
     const at::Tensor& tensor = values[size.value].toTensor();
-    if (size.dim >= tensor.dim()) {
+    if (!tensor.defined() || size.dim >= tensor.dim()) {
       raise(Status::kShape, {"AtenProgram: line ", node.line, " of the program: expected a result ",
                              "with a dimension ", size.dim, ", got ", detail::tensor_text(tensor)});
     }

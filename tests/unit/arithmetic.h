@@ -30,6 +30,8 @@ class ThreadArithmetic {
            environment_.__control_word == other.environment_.__control_word;
 #elif defined(__aarch64__)
     return environment_.__fpcr == other.environment_.__fpcr;
+#else
+    return true;
 #endif
   }
   bool operator!=(const ThreadArithmetic& other) const { return !(*this == other); }

@@ -178,8 +178,8 @@ class AttributesAsJson final : public AttributeVisitor {
 /// Appends names, with a space behind each, to JSON as a list.
 [[gnu::cold]] inline void append_names(std::string& json, std::string_view names) {
   json += '[';
-  for (std::size_t end = 0; !names.empty(); names.remove_prefix(end + 1)) {
-    end = names.find(' ');
+  for (std::size_t end = 0; !names.empty(); names.remove_prefix(std::min(end + 1, names.size()))) {
+    end = std::min(names.find(' '), names.size());
     json.append(json.back() == '[' ? "\"" : ", \"").append(names.substr(0, end)) += '"';
   }
   json += ']';
