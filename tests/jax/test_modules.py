@@ -296,3 +296,21 @@ def test_sizes_may_depend_on_values():
         "AtenProgram: expected a module whose results have sizes that follow from those of its "
         "inputs, got one whose sizes depend on values; call it outside of jax.jit and jax.grad"
     )
+
+
+def test_sizes_that_depend_on_random_numbers_are_those_of_a_key():
+    class Draws(nn.Module):
+        def forward(self, x):
+            return x[torch.rand(x.shape[0]) > 0.5]
+
+    x = torch.arange(64.0)
+    apply, variables = module(Draws(), (x,))
+    torch.manual_seed(7)
+    result = apply(variables, jnp.asarray(x.numpy()), rng=jax.random.key(7))
+    assert np.array_equal(result, Draws()(x).numpy())
+    with pytest.raises(ValueError, match="AtenProgram: ") as error:
+        apply(variables, jnp.asarray(x.numpy()))
+    assert str(error.value) == (
+        "AtenProgram: expected results that are the same when they are computed twice, once for "
+        "their sizes, got those of a call with an effect; a module takes rng"
+    )

@@ -8,6 +8,8 @@ import mindspore as ms
 import numpy as np
 import pytest
 import torch
+from torch.export import Dim
+from torch.fx.experimental.symbolic_shapes import sym_or
 
 from aten_bridge.mindspore import module
 from aten_bridge.mindspore._host import HOST
@@ -95,12 +97,10 @@ def test_what_torch_checks_is_checked(pynative, cell):
     ) in str(error.value)
 
 
-def test_a_graph_is_refused(cpu, cell):
-    before = ms.get_context("mode")
-    ms.set_context(mode=ms.GRAPH_MODE)
+@pytest.mark.parametrize("mode", ["graph"], indirect=True)
+def test_a_graph_is_refused(mode, cell):
     with pytest.raises(ValueError, match="AtenProgram") as error:
         cell(to_mindspore(X), to_mindspore(Y))
-    ms.set_context(mode=before)
     assert str(error.value).partition("\n")[0] == DEPENDS
 
 
@@ -141,21 +141,120 @@ def test_places_and_counts_are_integers(pynative):
             assert np.array_equal(result.asnumpy(), known.numpy())
 
 
-def test_a_number_that_is_read_is_refused():
-    class Reads(torch.nn.Module):
-        def forward(self, x, n):
-            return x[: n.item()].sum()
+class Clamps(torch.nn.Module):
+    def forward(self, x, n):
+        return x * n.item()
 
-    class Clamped(torch.nn.Module):
-        def forward(self, x, n):
-            return x * n.item()
 
+class Slices(torch.nn.Module):
+    def forward(self, x, n):
+        count = n.item()
+        torch._check(count >= 0)
+        torch._check(count <= x.shape[0])
+        return x[:count]
+
+
+class Checks(torch.nn.Module):
+    def forward(self, x, n):
+        torch._check(n.item() > 0)
+        return x * 2
+
+
+@pytest.mark.parametrize("kind", [Clamps, Slices, Checks])
+def test_a_number_that_is_read_is_refused(kind):
     with pytest.raises(NotExportable) as error:
-        module(Clamped(), (X, torch.tensor(2)))
-    assert str(error.value) == (
+        module(kind(), (X, torch.tensor(2)))
+    assert re.sub(r"u\d", "u0", str(error.value)) == (
         "expected sizes that follow from those of the inputs or are those of results, got ['u0'], "
         "which are numbers that the module reads"
     )
+
+
+class MeanOfKept(torch.nn.Module):
+    """PyTorch takes the size of one result for that of an input, or of another result."""
+
+    def forward(self, x, y):
+        kept, others = x[x > 0], x[x < 3]
+        torch._check(kept.shape[0] == y.shape[0])
+        torch._check(others.shape[0] == kept.shape[0])
+        return kept.sum() / kept.shape[0] + others.sum() / others.shape[0]
+
+
+class FourKept(torch.nn.Module):
+    def forward(self, x, y):
+        kept = x[x > 0]
+        torch._check(kept.shape[0] == 4)
+        return kept + y.sum()
+
+
+@pytest.mark.parametrize("kind", [MeanOfKept, FourKept])
+@pytest.mark.parametrize("is_dynamic", [True, False], ids=["dynamic", "static"])
+def test_sizes_that_pytorch_takes_for_others_are_checked(pynative, kind, is_dynamic):
+    x, y = torch.tensor([1.0, 2, 3, 4, -1, -2]), torch.tensor([1.0, 1, 1, 1])
+    shapes = ({0: Dim.AUTO}, {0: Dim.AUTO}) if is_dynamic else None
+    cell = module(kind(), (x, y), dynamic_shapes=shapes)
+    for other in (x, torch.tensor([2.0, 1, 3, 5, 0, -7])):
+        result = cell(to_mindspore(other), to_mindspore(y))
+        assert np.array_equal(result.asnumpy(), kind()(other, y).numpy())
+    with pytest.raises((ValueError, RuntimeError)) as error:
+        cell(to_mindspore(torch.tensor([1.0, 2, 5, -4, -1, -2])), to_mindspore(y)).asnumpy()
+    assert re.search(
+        r"AtenProgram: expected sizes with u\d == \w+, for which the module was exported, got ",
+        str(error.value),
+    )
+
+
+class Either(torch.nn.Module):
+    def forward(self, x):
+        kept = x[x > 0]
+        torch._check(sym_or(kept.shape[0] == 4, kept.shape[0] == 2))
+        return kept
+
+
+def test_a_check_of_several_is_refused():
+    with pytest.raises(NotExportable) as error:
+        module(Either(), (X,))
+    assert str(error.value) == (
+        "expected torch._check() of one comparison of sizes, got Eq(u0, 2) | Eq(u0, 4); write one "
+        "torch._check() for each"
+    )
+
+
+def test_random_numbers_and_buffers_are_of_one_call(pynative):
+    class Draws(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.norm = torch.nn.BatchNorm1d(2)
+
+        def forward(self, x):
+            x = self.norm(x)
+            return x[torch.rand(x.shape[0]) > 0.5]
+
+    x = torch.randn(32, 2)
+    cell, network = module(Draws(), (x,)), Draws()
+    cell.set_train()
+    ms.manual_seed(5)
+    torch.manual_seed(5)
+    result, known = cell(to_mindspore(x)), network(x)
+    assert np.allclose(result.asnumpy(), known.detach().numpy(), 1e-5, 1e-6)
+    for buffer, expected in zip(cell.buffers_of_module, network.buffers(), strict=True):
+        assert np.allclose(buffer.asnumpy(), expected.numpy(), 1e-5)
+
+
+def test_a_check_is_no_bound(pynative):
+    class Checks(torch.nn.Module):
+        def forward(self, x):
+            places = torch.nonzero(x)
+            torch._check(places.shape[0] != 3)
+            return places
+
+    cell = module(Checks(), (torch.tensor([1, 2, 0, 0]),))
+    assert cell(ms.Tensor([1, 2, 0, 0])).shape == (2, 1)
+    with pytest.raises((ValueError, RuntimeError)) as error:
+        cell(ms.Tensor([1, 2, 3, 0])).asnumpy()
+    assert (
+        "AtenProgram: expected sizes with u0 != 3, for which the module was exported, got u0 = 3\n"
+    ) in f"{error.value}\n"
 
 
 RUN = """
@@ -199,8 +298,17 @@ def test_a_file_of_one_runs_without_pytorch(tmp_path):
          "line 11 of the program: expected the number of a dimension after the value"),
         ("size u0 %index 0", "size u0 %index",
          "line 11 of the program: expected the number of a dimension after the value"),
+        ("size u0 %index 0", "",
+         "line 0 of the program: expected sizes that lines before have, got one that they do not "
+         "have"),
+        ("input %x float32 [5]", "input %x float32 [u0]",
+         "line 10 of the program: expected sizes after it that no input has, got one of an input"),
+        ("input %x float32 [5]", "input %x float32 [add(u0, 3)]",
+         "line 0 of the program: expected sizes that lines before have, got one that they do not "
+         "have"),
         ("[-1, 2]", "[u1, 2]",
-         "line 12 of the program: expected sizes that lines before have, got one that comes later"),
+         "line 12 of the program: expected sizes that lines before have, got one that they do not "
+         "have"),
     ],
 )  # fmt: skip
 def test_a_faulty_line_is_named(line, other, text):

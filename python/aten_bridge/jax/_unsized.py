@@ -43,6 +43,12 @@ class Unsized(Kernel):
         """Computes the results for their sizes, and then with these; None inside of a program."""
         if any(isinstance(array, jax.core.Tracer) for array in inputs.arrays):
             return None
+        if self._model.has_side_effect:  # another draw, say, of other sizes
+            raise ValueError(
+                f"{self._model.name}: expected results that are the same when they are computed "
+                "twice, once for their sizes, got those of a call with an effect; a module takes "
+                "rng"
+            )
         if self._sizes is None:
             self._sizes = type(self)(for_task(self._model, SIZES))
         with jax.enable_x64(True) if hasattr(jax, "enable_x64") else _x64():

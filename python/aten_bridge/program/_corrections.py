@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import operator
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NoReturn
 
@@ -114,8 +115,18 @@ _UNIQUE = (
 )
 
 
+_lock = threading.RLock()
+
+
 @contextlib.contextmanager
 def correcting_shapes() -> Iterator[None]:
+    """Corrects PyTorch's functions without data, for one thread at a time."""
+    with _lock, _corrected_shapes():
+        yield
+
+
+@contextlib.contextmanager
+def _corrected_shapes() -> Iterator[None]:
     """Gives results of PyTorch's operators without data the shapes and dtypes of those with data.
 
     The last states of an LSTM have one dimension more there: PyTorch's decompositions squeeze

@@ -49,8 +49,7 @@ _RELATIONS = {
     "StrictGreaterThan": ">",
 }
 
-_ASSERTIONS = (
-    torch.ops.aten._assert_scalar.default,
+_RANGES = (
     torch.ops.aten.sym_constrain_range.default,
     torch.ops.aten.sym_constrain_range_for_size.default,
 )
@@ -101,7 +100,18 @@ def tensors_of(node: fx.Node) -> list[torch.Tensor]:
 
 def unbacked_symbols(values: Iterable[torch.Tensor]) -> set[str]:
     """Symbols of sizes that depend on values, not on sizes of inputs."""
-    return {symbol.name for value in values for symbol in free_unbacked_symbols(value)}
+    return {
+        symbol.name
+        for value in values
+        for size in value.shape
+        if not isinstance(size, int)
+        for symbol in free_unbacked_symbols([size.node.expr, _own_expression(size)])
+    }
+
+
+def _own_expression(size: torch.SymInt) -> Any:
+    """Before what PyTorch knows to be equal stands for it (private to PyTorch, 2.9 to 2.15)."""
+    return size.node._expr
 
 
 def _dtype(dtype: torch.dtype) -> str:
@@ -165,9 +175,13 @@ class ProgramWriter:
         if line is not None and line not in self._guards:
             self._guards.append(line)
 
-    def unbound(self) -> set[str]:
-        """Symbols that are no size of an input."""
-        return self._symbols - self._bare
+    def check_symbols(self) -> None:
+        """Raises NotExportable for symbols that are no size of an input or of a result so far."""
+        if unbound := self._symbols - self._bare:
+            raise NotExportable(
+                "expected sizes that follow from those of the inputs or are those of results, got "
+                f"{sorted(unbound)}, which are numbers that the module reads"
+            )
 
     def _argument(self, value: Any) -> str:
         if isinstance(value, fx.Node):
@@ -195,9 +209,11 @@ class ProgramWriter:
         if node.target is operator.getitem or is_number(node):
             return
         target = node.target
-        if target in _ASSERTIONS:
+        if target is torch.ops.aten._assert_scalar.default:
             self._add_assertion(node.args[0])
             return
+        if target in _RANGES:
+            return  # symbols have them
         if not isinstance(target, torch._ops.OpOverload):
             raise NotExportable(
                 "expected operators of PyTorch's dispatcher, and sizes that follow from those of "
@@ -206,14 +222,22 @@ class ProgramWriter:
         name = target.name().removesuffix(".default")
         arguments = [*map(self._argument, node.args)]
         arguments += [f"{key}={self._argument(value)}" for key, value in node.kwargs.items()]
+        self.check_symbols()
         names = self._results(node)
         listed = ", ".join(names)
-        unpacks = names != [f"%{node.name}"] and len(target._schema.returns) == 1
+        is_several = isinstance(node.meta.get("val"), (list, tuple))
+        is_list = is_several and names == [f"%{node.name}"]
+        unpacks = is_several and not is_list and len(target._schema.returns) == 1
         self._calls.append(
             f"{f'({listed})' if unpacks else listed} = {name}({', '.join(arguments)})"
         )
-        for name, value in zip(names, tensors_of(node), strict=False):
-            if name != "_":
+        if is_list:
+            self._refuse_sizes(node)
+            return
+        value = node.meta.get("val")
+        values = value if isinstance(value, (list, tuple)) else [value]
+        for name, value in zip(names, values, strict=True):
+            if name != "_" and isinstance(value, torch.Tensor):
                 self._add_sizes(name, value)
 
     def _results(self, node: fx.Node) -> list[str]:
@@ -230,20 +254,46 @@ class ProgramWriter:
     def _add_sizes(self, name: str, value: torch.Tensor) -> None:
         """Those of a result that depend on values."""
         for dim, size in enumerate(value.shape):
-            symbol = self._size(size)
-            if symbol in unbacked_symbols([value]) - self._bare:
-                self._bare.add(symbol)
-                self._calls.append(f"size {symbol} {name} {dim}")
+            if isinstance(size, int):
+                continue
+            known, own = size.node.expr, _own_expression(size)
+            # Where PyTorch takes one size for another, or for a number, that has to be so.
+            symbol = known if self._is_unmeasured(known) else own
+            if self._is_unmeasured(symbol):
+                self._symbols.add(symbol.name)
+                self._bare |= {one.name for one in (symbol, own) if one.is_Symbol}
+                self._calls.append(f"size {symbol.name} {name} {dim}")
+                if symbol is not known:
+                    self._symbols |= {one.name for one in known.free_symbols}
+                    self._guards.append(f"guard {symbol.name} == {_expression(known)}")
+
+    def _is_unmeasured(self, expression: Any) -> bool:
+        is_unbacked = expression.is_Symbol and bool(free_unbacked_symbols(expression))
+        return is_unbacked and expression.name not in self._bare
+
+    def _refuse_sizes(self, node: fx.Node) -> None:
+        """Those of a list that depend on values."""
+        if unknown := unbacked_symbols(tensors_of(node)) - self._bare:
+            raise NotExportable(
+                f"expected sizes that follow from those of the inputs or are those of results, got "
+                f"{sorted(unknown)}, which are sizes in the list of {node.target}"
+            )
 
     def _add_assertion(self, value: Any) -> None:
-        """What PyTorch knows of sizes that depend on values; bounds are those of symbols."""
-        condition = value.meta["val"].node.expr if isinstance(value, fx.Node) else value
+        """A condition on sizes that depend on values; bounds of a symbol are in its line."""
+        value = value.meta["val"] if isinstance(value, fx.Node) else value
+        condition = value.node.expr if isinstance(value, torch.SymBool) else sympy.sympify(value)
+        self._symbols |= {symbol.name for symbol in condition.free_symbols}
+        if condition == sympy.true:
+            return
         relation = _RELATIONS.get(type(condition).__name__)
         if relation is None:
-            return  # a range, or true
+            raise NotExportable(
+                f"expected torch._check() of one comparison of sizes, got {condition}; write one "
+                "torch._check() for each"
+            )
         left, right = condition.args
-        if not (left.is_Symbol and right.is_Integer):
-            self._symbols |= {symbol.name for symbol in condition.free_symbols}
+        if relation in ("==", "!=") or not (left.is_Symbol and right.is_Integer):
             self._guards.append(f"guard {_expression(left)} {relation} {_expression(right)}")
 
     def text(self) -> str:
@@ -258,7 +308,7 @@ class ProgramWriter:
 
 
 def _bound(value: Any) -> int | str:
-    return int(value) if value.is_Integer else "-"
+    return int(value) if value.is_Integer and abs(value) < 2**63 else "-"
 
 
 def is_number(node: fx.Node) -> bool:
@@ -311,9 +361,5 @@ def write_program(
         writer.add_stored_output(node.name, node.meta["val"])
     for guard in guards:
         writer.add_guard(guard, sources or {})
-    if unbound := writer.unbound():
-        raise NotExportable(
-            "expected sizes that follow from those of the inputs or are those of results, got "
-            f"{sorted(unbound)}, which are numbers that the module reads"
-        )
+    writer.check_symbols()
     return writer.text()
