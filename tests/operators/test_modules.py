@@ -538,9 +538,9 @@ class Clamps(nn.Module):
         return x * self.weight
 
 
-class Selects(nn.Module):
+class Branches(nn.Module):
     def forward(self, x):
-        return x[x > 0].sum()
+        return torch.cond(x.sum() > 0, lambda x: x.sin(), lambda x: x.cos(), (x,))
 
 
 class Sizes(nn.Module):
@@ -569,9 +569,9 @@ class Sizes(nn.Module):
             "'weight'; make it a buffer, or change it outside of the module",
         ),
         (
-            Selects,
+            Branches,
             "expected operators of PyTorch's dispatcher, and sizes that follow from those of the "
-            "inputs, got ge() of Python's",
+            "inputs, got cond() of Python's",
         ),
         (Sizes, "expected results that are tensors, got a size; leave it out"),
     ],
