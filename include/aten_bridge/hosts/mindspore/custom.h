@@ -80,7 +80,8 @@ auto as_returned(std::vector<T> outputs) {
   if constexpr (kSeveral) {
     return outputs;
   } else {
-    return T(std::move(outputs.front()));
+    T output(std::move(outputs.front()));
+    return output;
   }
 }
 
