@@ -6,7 +6,7 @@
 #include <sstream>
 #include <string>
 
-#include "../../cmake/package/patch_mindspore.cpp"
+#include "../../cmake/package/patch_mindspore.cpp"  // NOLINT(bugprone-suspicious-include)
 
 namespace {
 
