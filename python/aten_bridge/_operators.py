@@ -231,6 +231,17 @@ class TextFunction(Function):
             self._infer, marshalled.encode(), inputs, count
         )
 
+    _instead_of_sizes = ""  # what to do where the sizes of the results depend on values
+
+    def infer(
+        self, texts: Sequence[str], shapes: Sequence[Sequence[int] | None], marshalled: str
+    ) -> list[tuple[str, list[int]]]:
+        """As that of Function; raises DependsOnValues where nobody can know."""
+        try:
+            return super().infer(texts, shapes, marshalled)
+        except DependsOnValues as error:
+            raise DependsOnValues(f"{error}{self._instead_of_sizes}") from None
+
     def carried(self, attributes: dict[str, Any]) -> dict[str, Any]:
         return {_ATTRIBUTE: self.marshal(attributes)}
 
@@ -252,16 +263,9 @@ class OperatorFunction(TextFunction):
         """The same operator's kernel for another task."""
         return open_operator(self.library, self.overload, self.host, attributes, task)
 
-    def infer(
-        self, texts: Sequence[str], shapes: Sequence[Sequence[int] | None], marshalled: str
-    ) -> list[tuple[str, list[int]]]:
-        """As that of Function; raises DependsOnValues where nobody can know."""
-        try:
-            return super().infer(texts, shapes, marshalled)
-        except DependsOnValues as error:
-            raise DependsOnValues(
-                f"{error}; {self.host.at_once}, or give {self.host.largest}"
-            ) from None
+    @property
+    def _instead_of_sizes(self) -> str:
+        return f"; {self.host.at_once}, or give {self.host.largest}"
 
     @property
     def _instead_of_pytorch(self) -> str:

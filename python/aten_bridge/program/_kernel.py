@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from aten_bridge import _introspection
 from aten_bridge._codec import Strings, operator_text
 from aten_bridge._function import Host
-from aten_bridge._introspection import DependsOnValues, text_function
+from aten_bridge._introspection import text_function
 from aten_bridge._kernel import KernelModel
 from aten_bridge._library import Library
 from aten_bridge._operators import Task, TextFunction, operators_library
@@ -55,14 +55,9 @@ class EvaluationFunction(ProgramFunction):
         has_side_effect = self.description.has_side_effect
         return ProgramFunction(self.library, self._text, has_side_effect, task.text())
 
-    def infer(
-        self, texts: Sequence[str], shapes: Sequence[Sequence[int] | None], marshalled: str
-    ) -> list[tuple[str, list[int]]]:
-        """As that of Function; raises DependsOnValues where nobody can know."""
-        try:
-            return super().infer(texts, shapes, marshalled)
-        except DependsOnValues as error:
-            raise DependsOnValues(f"{error}; {self._host.at_once}") from None
+    @property
+    def _instead_of_sizes(self) -> str:
+        return f"; {self._host.at_once}"
 
     def missing_gradient(self, is_gradient: bool) -> str:
         return (

@@ -91,11 +91,15 @@ def bare_symbols(value: torch.Tensor) -> set[str]:
     }
 
 
-def tensors_of(node: fx.Node) -> list[torch.Tensor]:
-    """The results of a call."""
+def _values_of(node: fx.Node) -> Sequence[Any]:
+    """The results of a call, or the elements of its list."""
     value = node.meta.get("val")
-    values = value if isinstance(value, (list, tuple)) else [value]
-    return [each for each in values if isinstance(each, torch.Tensor)]
+    return value if isinstance(value, (list, tuple)) else [value]
+
+
+def tensors_of(node: fx.Node) -> list[torch.Tensor]:
+    """Those that are tensors."""
+    return [each for each in _values_of(node) if isinstance(each, torch.Tensor)]
 
 
 def unbacked_symbols(values: Iterable[torch.Tensor]) -> set[str]:
@@ -110,7 +114,7 @@ def unbacked_symbols(values: Iterable[torch.Tensor]) -> set[str]:
 
 
 def _own_expression(size: torch.SymInt) -> Any:
-    """Before what PyTorch knows to be equal stands for it (private to PyTorch, 2.9 to 2.15)."""
+    """Before what PyTorch knows to be equal stands for it (private to PyTorch; 2.11)."""
     return size.node._expr
 
 
@@ -234,9 +238,7 @@ class ProgramWriter:
         if is_list:
             self._refuse_sizes(node)
             return
-        value = node.meta.get("val")
-        values = value if isinstance(value, (list, tuple)) else [value]
-        for name, value in zip(names, values, strict=True):
+        for name, value in zip(names, _values_of(node), strict=True):
             if name != "_" and isinstance(value, torch.Tensor):
                 self._add_sizes(name, value)
 
