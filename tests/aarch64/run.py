@@ -24,9 +24,7 @@ PLATFORM = "aarch64-manylinux_2_28"
 # With its glibc, 2.31, a wheel needs no newer one than manylinux_2_28 has.
 OLD_SUITE = "bullseye"
 CAPTURED = {"capture_output": True, "text": True}
-STEPS = (
-    *("build_all", "unit_tests", "unit_tests_with_pages_of_64_kib", "pytorch", "jax", "wheel"),
-)
+STEPS = ("build_all", "unit_tests", "unit_tests_with_pages_of_64_kib", "pytorch", "jax", "wheel")
 
 
 def run(*command, **more):
@@ -247,9 +245,9 @@ def old_glibc(folder):
 
 def check_library(library):
     """What keeps a library from being loaded late, or where pages are large."""
-    dynamic = run("readelf", "-d", library, capture_output=True, text=True).stdout
+    dynamic = run("readelf", "-d", library, **CAPTURED).stdout
     assert "STATIC_TLS" not in dynamic, library
-    headers = run("readelf", "-lW", library, capture_output=True, text=True).stdout
+    headers = run("readelf", "-lW", library, **CAPTURED).stdout
     loads = re.findall(r"^ +LOAD .* (0x\w+)$", headers, re.M)
     assert set(loads) == {"0x10000"}, (library, loads)
 
