@@ -142,6 +142,8 @@ struct Exported {
 
   operator const KernelBase&() const { return kernel; }  // NOLINT(*-explicit-*)
 
+  static constexpr bool is_data_dependent() { return K::kTraits.is_data_dependent; }
+
   /// A call of the host, or of one beside it.
   template <class H = HostCall, class... HostArgument>
   typename H::Result call(HostArgument... host_arguments) const {
@@ -153,6 +155,12 @@ struct Exported {
     } else {
       return run<Device, H>(kernel, call_sites, host_arguments...);
     }
+  }
+
+  /// The same of this kernel in another form (call/computed_results.h).
+  template <class H = HostCall, class... HostArgument>
+  typename H::Result call_form(const KernelBase& form, HostArgument... host_arguments) const {
+    return run<Device, H>(form, call_sites, host_arguments...);
   }
 
   /// The thread's, of all kernels of this type, which take operands of the same kinds.

@@ -4,10 +4,10 @@
 
 #include "operator_kernels.h"
 
-#include "computed_results.h"
 #include "operator_shapes.h"
 
 #include <ATen/ops/zeros_like.h>
+#include <aten_bridge/call/computed_results.h>
 #include <aten_bridge/call/lent_memory.h>
 #include <aten_bridge/tensors/exceptions.h>
 
@@ -198,11 +198,11 @@ class SizesKernel final : public OperatorKernelBase<KernelBase> {
   void invoke(const Arguments& arguments) const override {
     const DropsSeenByPython drops(arguments);
     const Tensors results = operator_.call(arguments);
-    tell_sizes(arguments, {results.data(), results.size()});
+    detail::tell_sizes(arguments, defined({results.data(), results.size()}));
   }
 
   Tensors infer(const Arguments& /*arguments*/) const override {
-    return {table_of_sizes(operator_.schema().results)};
+    return {detail::table_of_sizes(operator_.schema().results)};
   }
 };
 
@@ -216,43 +216,12 @@ class CountedKernel final : public OperatorKernelBase<KernelBase> {
 
   void invoke(const Arguments& arguments) const override {
     const DropsSeenByPython drops(arguments);
-    Report report(info.operator_name);
     const Tensors results = operator_.call(arguments);
-    const int count = static_cast<int>(results.size());
-    for (int i = 0; i < count; ++i) {
-      const at::Tensor result = defined(results[static_cast<std::size_t>(i)]);
-      const Operand& output = arguments.output(i);
-      const Operand& sizes = arguments.output(count + i);
-      const bool fits =
-          result.scalar_type() == output.view.scalar_type() && result.dim() == output.view.dim() &&
-          std::equal(result.sizes().begin(), result.sizes().end(), output.view.sizes().begin(),
-                     [](int64_t a, int64_t b) { return a <= b; });
-      if (!fits) {
-        report.add(Status::kOutput,
-                   {output.name.text(), ": expected ", output.desc.text(), " or less of it, as ",
-                    arguments.messages->results, " say, got ", detail::tensor_text(result)});
-        continue;
-      }
-      if (sizes.view.scalar_type() != at::kLong || sizes.view.numel() != result.dim()) {
-        report.add(Status::kOutput, {sizes.name.text(), ": expected int64 [", result.dim(),
-                                     "] for the sizes of a result, got ", sizes.desc.text()});
-        continue;
-      }
-      const bool is_shared = detail::overlaps_outputs(arguments, result);
-      const at::Tensor values = is_shared ? result.clone() : result;
-      at::Tensor begin = output.view;
-      begin.zero_();
-      for (int64_t d = 0; d < result.dim(); ++d) {
-        begin = begin.narrow(d, 0, result.size(d));
-      }
-      begin.copy_(values);
-      std::copy(result.sizes().begin(), result.sizes().end(), sizes.view.data_ptr<int64_t>());
-    }
-    report.raise_if_failed();
+    detail::write_padded(arguments, defined({results.data(), results.size()}));
   }
 
   Tensors infer(const Arguments& /*arguments*/) const override {
-    raise(Status::kValues, {operator_.schema().name, kDependsOnValues});
+    raise(Status::kValues, {operator_.schema().name, detail::kDependsOnValues});
   }
 };
 

@@ -88,7 +88,7 @@ bool is_atens(const Operator& op) { return op.schema().name.rfind("aten::", 0) =
 /// zeros, of which other shapes come if they depend on values. One of them may be refused.
 Tensors infer_by_running(const Operator& op, const Arguments& metas) {
   if (!is_atens(op)) {
-    raise(Status::kValues, {op.schema().name, kDependsOnValues});
+    raise(Status::kValues, {op.schema().name, detail::kDependsOnValues});
   }
   const KeptGenerator generator;
   std::optional<Tensors> of_zeros;
@@ -109,7 +109,7 @@ Tensors infer_by_running(const Operator& op, const Arguments& metas) {
            kImportPyTorch});
   }
   if (of_zeros.has_value() && !have_same_shapes(*of_zeros, of_ones)) {
-    raise(Status::kValues, {op.schema().name, kDependsOnValues});
+    raise(Status::kValues, {op.schema().name, detail::kDependsOnValues});
   }
   return of_ones;
 }
@@ -171,7 +171,7 @@ Tensors infer_results(const Operator& op, const Arguments& metas) {
       throw;
     }
     if (op.is_data_dependent()) {  // with these inputs: aten::index is so with masks alone
-      raise(Status::kValues, {op.schema().name, kDependsOnValues});
+      raise(Status::kValues, {op.schema().name, detail::kDependsOnValues});
     }
     results = infer_by_running(op, metas);
   }

@@ -11,12 +11,6 @@
 
 namespace aten_bridge::operators {
 
-// For errors with Status::kValues. What to do differs between hosts: aten_bridge._operators adds
-// it.
-inline constexpr const char* kDependsOnValues =
-    ": expected an operator whose results have sizes that follow from those of its inputs, got one "
-    "whose sizes depend on values";
-
 /// The results of a call with meta tensors, as meta tensors or as others of the same sizes and
 /// dtypes. Throws `Error` where the sizes depend on values, or where a result is not dense.
 Tensors infer_results(const Operator& op, const Arguments& metas);

@@ -105,6 +105,15 @@ at::Tensor defined(const at::Tensor& result) {
   return result.defined() ? result : at::empty({0}, at::kFloat);
 }
 
+std::vector<at::Tensor> defined(at::TensorList results) {
+  std::vector<at::Tensor> tensors;
+  tensors.reserve(results.size());
+  for (const at::Tensor& result : results) {
+    tensors.push_back(defined(result));
+  }
+  return tensors;
+}
+
 std::uint64_t dispatcher_epoch() noexcept {
   return deregistrations.load(std::memory_order_acquire);
 }

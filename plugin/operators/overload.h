@@ -44,6 +44,7 @@ using detail::Tensors;
 
 /// What gradients, and questions before sizes are known, get instead of an undefined result.
 at::Tensor defined(const at::Tensor& result);
+std::vector<at::Tensor> defined(at::TensorList results);
 
 /// How often operators were taken away from the dispatcher: what is kept of one holds while this
 /// stays.

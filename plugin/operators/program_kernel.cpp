@@ -4,9 +4,10 @@
 
 #include "program_kernel.h"
 
-#include "computed_results.h"
 #include "overload.h"
 #include "program.h"
+
+#include <aten_bridge/call/computed_results.h>
 
 #include <algorithm>
 #include <iterator>
@@ -113,14 +114,14 @@ class ProgramKernel final : public KernelBase {
       keep(*arguments.list, results);
     }
     if (part_.kind == Part::Kind::kSizes) {
-      tell_sizes(arguments, results);
+      detail::tell_sizes(arguments, defined(results));
       return;
     }
     arguments.results->take(arguments, results.data(), info.outputs);
   }
   Tensors infer(const Arguments& arguments) const override {
     if (part_.kind == Part::Kind::kSizes) {
-      return {table_of_sizes(program_.result_count())};
+      return {detail::table_of_sizes(program_.result_count())};
     }
     const std::vector<at::Tensor> results = program_.infer(*arguments.list);
     return {results.begin(), results.begin() + info.outputs};

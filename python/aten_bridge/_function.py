@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -13,6 +14,7 @@ from aten_bridge._codec import AttributeConversionError, AttributeConverter, Mar
 from aten_bridge._introspection import (
     EXACT,
     Attribute,
+    DependsOnValues,
     Description,
     InputKind,
     Parameter,
@@ -25,6 +27,30 @@ from aten_bridge._text import did_you_mean, or_list
 
 def is_function(value: Any) -> bool:
     return callable(value) and not isinstance(value, type)  # as numpy.float32 is
+
+
+class Task(NamedTuple):
+    """What a kernel computes; see find_kernel() of plugin/operators."""
+
+    results: str = "values"  # "sizes": their sizes; "padded": the largest, with the true sizes
+    order: int = 0  # the order of the gradient; 0: the operator's results
+    input_count: int | None = None  # the operator's, where it is a gradient
+
+    def gradient(self, input_count: int) -> Task | None:
+        """That of PyTorch's autograd."""
+        if self.results != "values":
+            return None
+        count = input_count if self.input_count is None else self.input_count
+        return Task(order=self.order + 1, input_count=count)
+
+    def text(self) -> str:
+        """As operator_text.h and call/computed_results.h have it."""
+        if self.results != "values":
+            return {"sizes": "sizes", "padded": "counted"}[self.results]
+        return f"{self.order}/{self.input_count}" if self.order else "0"
+
+
+CALL, SIZES, PADDED = Task(), Task("sizes"), Task("padded")
 
 
 class Host(NamedTuple):
@@ -48,6 +74,16 @@ class Host(NamedTuple):
         """The attributes that have a value, as values of Python's where there are such."""
         plain = self.converter.plain
         return {name: plain(value) for name, value in attributes.items() if value is not None}
+
+
+# Of call/computed_results.h: kFormAttribute, and the numbers of a row of sizes.
+_FORM = "aten_bridge_form"
+_SIZES_COLUMNS = 66
+
+
+def read_sizes(table: Sequence[Sequence[int]]) -> list[tuple[int, list[int]]]:
+    """For each result the place of its dtype in the bridge's list, and its sizes."""
+    return [(row[0] - 1, row[2 : 2 + row[1]]) for row in table]
 
 
 # What hosts call beside a kernel itself: to call it as a kernel would end the process.
@@ -83,6 +119,8 @@ class Function:
     """A kernel as its library has it."""
 
     maker = "kernel"  # the Python function that makes operators of it
+    has_padded_gradient = False  # whether a gradient that is named is also that of padded results
+    task = CALL
     schema = ""  # PyTorch's, where it is one of its operators
     _instead_of_pytorch = ""  # what else may be done where PyTorch's Python part is missing
 
@@ -219,11 +257,22 @@ class Function:
     def infer(
         self, texts: Sequence[str], shapes: Sequence[Sequence[int] | None], marshalled: Any
     ) -> list[tuple[str, list[int]]]:
-        """The dtype and shape of each output. Raises ValueError with the bridge's text."""
+        """The dtype and shape of each output. Raises ValueError with the bridge's text.
+
+        That is DependsOnValues where nobody can know them.
+        """
         try:
             return _introspection.infer_outputs(self._question(marshalled), texts, shapes)
+        except DependsOnValues:  # once all that is wrong with the inputs has been said
+            if self.task != SIZES:
+                raise
+            return [("int64", [self._result_count, _SIZES_COLUMNS])]
         except _introspection.NeedsPyTorch as error:
             raise ValueError(f"{error}{self._instead_of_pytorch}") from None
+
+    def instead_of_sizes(self, host: Host) -> str:
+        """What to do where the sizes of the results depend on values."""
+        return f"; {host.at_once}, or give {host.largest}"
 
     def _question(self, marshalled: Any) -> _introspection.Question:
         return lambda inputs, count: _introspection.ask(
@@ -239,7 +288,17 @@ class Function:
 
     def carried(self, attributes: dict[str, Any]) -> dict[str, Any]:
         """What a host carries to the kernel."""
-        return attributes
+        return attributes if self.task == CALL else {**attributes, _FORM: self.task.text()}
+
+    def for_task(self, task: Task, attributes: Mapping[str, Any]) -> Function:
+        """The same kernel for another task. Its library has these where sizes depend on values."""
+        count = self.description.outputs
+        function = copy.copy(self)
+        function.task, function._result_count = task, count
+        function.description = self.description._replace(
+            outputs=1 if task == SIZES else 2 * count, has_meta=task == SIZES
+        )
+        return function
 
     @property
     def known_attributes(self) -> Mapping[str, Attribute]:

@@ -129,6 +129,7 @@ class Description(NamedTuple):
     attributes: dict[str, Attribute]
     has_side_effect: bool = False  # each call has to be made
     changes_state: bool = False  # a state that one call leaves to the next
+    is_data_dependent: bool = False  # the sizes of the results depend on values
     hosts: frozenset[str] = frozenset()  # as aten_bridge_add_kernel() calls them
     entry_points: tuple[str, ...] = ()  # the C functions that these look up
 
@@ -165,6 +166,7 @@ class Description(NamedTuple):
             attributes=read_attributes(attributes),
             has_side_effect=fields["side_effect"],
             changes_state=fields.get("changes_state") is not False and fields["side_effect"],
+            is_data_dependent=fields.get("data_dependent") is True,
             hosts=frozenset(fields["hosts"]),
             entry_points=tuple(fields["entry_points"]),
         )

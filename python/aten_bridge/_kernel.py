@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from aten_bridge._function import Function, Host
+from aten_bridge._function import PADDED, Function, Host, Task
 from aten_bridge._inputs import Fault, is_tensor
 from aten_bridge._introspection import DependsOnValues
 from aten_bridge._text import as_switch, format_value, or_list
@@ -64,11 +64,38 @@ class KernelModel:
             self.function, self.host, attributes, self.grad, self.given_effect, self.forward
         )
 
+    def for_task(self, task: Task) -> KernelModel:
+        """The same for another task; where its results are differentiated, with the gradient."""
+        function = self.function.for_task(task, self.attributes)
+        grad = self.grad if task == PADDED and function.has_padded_gradient else None
+        return KernelModel(function, self.host, self.attributes, grad, self.given_effect)
+
+    def check_measurable(self) -> None:
+        """Raises ValueError unless two calls have results of the same sizes."""
+        if self.has_side_effect:  # another draw, say
+            is_told = self.is_data_dependent
+            raise ValueError(
+                f"{self.name}: expected results that are the same when they are computed twice, "
+                "once for their sizes, got those of a call with an effect; "
+                + (f"give {self.host.largest}" if is_told else "a module takes rng")
+            )
+
     # ===--- inputs and outputs ---===
 
     @property
     def has_meta(self) -> bool:
         return self.description is not None and self.description.has_meta
+
+    @property
+    def is_data_dependent(self) -> bool:
+        """Whether the kernel says that the sizes of its results depend on values."""
+        return self.description is not None and self.description.is_data_dependent
+
+    @property
+    def needs_shapes(self) -> bool:
+        """Whether nothing tells the shapes of its results, before a call or after it."""
+        is_known = self.has_meta or self.forward is not None
+        return not (is_known or (self.is_data_dependent and self.function.task != PADDED))
 
     def check_inputs(self, texts: Sequence[str]) -> None:
         """Raises TypeError with all that is wrong with the inputs of a call."""
@@ -95,7 +122,11 @@ class KernelModel:
         not tell, its outputs are like the tensors among that one's inputs.
         """
         if self.has_meta or self.forward is None:
-            return self.function.infer(texts, shapes, self.marshalled)
+            try:
+                return self.function.infer(texts, shapes, self.marshalled)
+            except DependsOnValues as error:
+                cure = self.function.instead_of_sizes(self.host)
+                raise DependsOnValues(f"{error}{cure}") from None
         mask = self.forward._has_gradient(texts[: len(texts) - forward_outputs], self)
         return [
             ("float32", [0]) if shape is None else (text, shape)
@@ -157,6 +188,12 @@ class KernelModel:
 
     def missing_gradient(self) -> str:
         """What to say where there is no gradient, and one is asked for."""
+        if self.function.task == PADDED:
+            return (
+                f"{self.name}: expected an operator whose results are as large as their values "
+                "say where a network is differentiated, got one that was told the largest; "
+                + self.host.padded_gradient
+            )
         return self.function.missing_gradient(is_gradient=self.forward is not None)
 
     def gradient_mask(self, texts: Sequence[str], gradient: KernelModel | None) -> list[bool]:

@@ -9,10 +9,9 @@ from typing import Any, NamedTuple
 
 from aten_bridge import _introspection
 from aten_bridge._codec import AttributeType, Strings, operator_text
-from aten_bridge._function import Function, Host
+from aten_bridge._function import CALL, PADDED, Function, Host, Task
 from aten_bridge._introspection import (
     Attribute,
-    DependsOnValues,
     Description,
     Parameter,
     missing_attributes,
@@ -26,30 +25,6 @@ from aten_bridge._text import closest, did_you_mean, format_value, or_list
 
 _ATTRIBUTE = "aten_bridge_operator"  # kOperatorAttribute of plugin/operators/operator_text.h
 _NAME = "aten_bridge_operators.so"
-
-
-class Task(NamedTuple):
-    """What an operator's kernel computes; see find_kernel() of plugin/operators."""
-
-    results: str = "values"  # "sizes": their sizes; "padded": the largest, with the true sizes
-    order: int = 0  # the order of the gradient; 0: the operator's results
-    input_count: int | None = None  # the operator's, where it is a gradient
-
-    def gradient(self, input_count: int) -> Task | None:
-        """That of PyTorch's autograd."""
-        if self.results != "values":
-            return None
-        count = input_count if self.input_count is None else self.input_count
-        return Task(order=self.order + 1, input_count=count)
-
-    def text(self) -> str:
-        """As operator_text.h has it."""
-        if self.results != "values":
-            return {"sizes": "sizes", "padded": "counted"}[self.results]
-        return f"{self.order}/{self.input_count}" if self.order else "0"
-
-
-CALL, SIZES, PADDED = Task(), Task("sizes"), Task("padded")
 
 
 class UnknownOperator(AttributeError):
@@ -231,17 +206,6 @@ class TextFunction(Function):
             self._infer, marshalled.encode(), inputs, count
         )
 
-    _instead_of_sizes = ""  # what to do where the sizes of the results depend on values
-
-    def infer(
-        self, texts: Sequence[str], shapes: Sequence[Sequence[int] | None], marshalled: str
-    ) -> list[tuple[str, list[int]]]:
-        """As that of Function; raises DependsOnValues where nobody can know."""
-        try:
-            return super().infer(texts, shapes, marshalled)
-        except DependsOnValues as error:
-            raise DependsOnValues(f"{error}{self._instead_of_sizes}") from None
-
     def carried(self, attributes: dict[str, Any]) -> dict[str, Any]:
         return {_ATTRIBUTE: self.marshal(attributes)}
 
@@ -250,6 +214,7 @@ class OperatorFunction(TextFunction):
     """An operator, or its gradient, as a kernel."""
 
     maker = "operator"
+    has_padded_gradient = True
 
     def __init__(
         self, library: Library, overload: Overload, host: Host, task: Task, description: Description
@@ -262,10 +227,6 @@ class OperatorFunction(TextFunction):
     def for_task(self, task: Task, attributes: Mapping[str, Any]) -> OperatorFunction:
         """The same operator's kernel for another task."""
         return open_operator(self.library, self.overload, self.host, attributes, task)
-
-    @property
-    def _instead_of_sizes(self) -> str:
-        return f"; {self.host.at_once}, or give {self.host.largest}"
 
     @property
     def _instead_of_pytorch(self) -> str:
@@ -331,15 +292,6 @@ class OperatorFunction(TextFunction):
         task = self.task.gradient(input_count)
         return None if task is None else self.for_task(task, attributes)
 
-    def missing_gradient(self, is_gradient: bool) -> str:
-        if self.task != PADDED:
-            return super().missing_gradient(is_gradient)
-        return (
-            f"{self.name}: expected an operator whose results are as large as their values say "
-            "where a network is differentiated, got one that was told the largest; "
-            + self.host.padded_gradient
-        )
-
 
 def open_operator(
     library: Library, overload: Overload, host: Host, attributes: Mapping[str, Any], task: Task
@@ -366,15 +318,3 @@ def make_kernel(
     task = PADDED if overload.depends_on_values and is_told else CALL
     function = open_operator(library, overload, host, attributes, task)
     return KernelModel(function, host, attributes, grad)
-
-
-def for_task(kernel: KernelModel, task: Task) -> KernelModel:
-    """An operator's, or a program's, kernel for another task; its gradient is that of the same."""
-    function = kernel.function.for_task(task, kernel.attributes)
-    grad = kernel.grad if task == PADDED else None
-    return KernelModel(function, kernel.host, kernel.attributes, grad)
-
-
-def read_sizes(table: Sequence[Sequence[int]]) -> list[tuple[int, list[int]]]:
-    """For each result the place of its dtype in the bridge's list, and its sizes."""
-    return [(row[0] - 1, row[2 : 2 + row[1]]) for row in table]

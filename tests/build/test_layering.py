@@ -28,8 +28,8 @@ LAYERS = {
 # Files for operators by name, from below: each includes those before it.
 OPERATORS = [
     *("operator_text", "operator_schema", "overload", "generator", "operator_shapes"),
-    *("computed_results", "operator_kernels"),
-    *("program_text", "process_memory", "program", "program_kernel", "kernel_cache", "operators"),
+    *("operator_kernels", "program_text", "process_memory", "program", "program_kernel"),
+    *("kernel_cache", "operators"),
 ]
 # Sources that include headers of the bridge's own, besides <aten_bridge.h>.
 SOURCES = [*(SOURCE / "plugin").rglob("*.[ch]*"), *(SOURCE / "cmake").rglob("*.cpp")]

@@ -52,11 +52,11 @@ inline const void* first_element(const at::Tensor& tensor) {
   return separate;
 }
 
-/// Writes what a kernel returns into the memory that a host has allocated for its outputs; of a
-/// kernel whose sizes depend on data, into the begin of it, and tells the sizes.
+/// Writes what a kernel returns into the memory that a host has allocated for its outputs, or into
+/// the begin of it, and tells the sizes.
 class WriteResults final : public ResultPolicy {
  public:
-  /// `sizes`, if not null, get those of each result of a data-dependent kernel.
+  /// `sizes`, if not null, get those of each result, for which there is room for the largest.
   explicit constexpr WriteResults(std::vector<std::vector<int64_t>>* sizes = nullptr)
       : ResultPolicy(/*host_has_memory=*/true), sizes_(sizes) {}
 
@@ -69,7 +69,7 @@ class WriteResults final : public ResultPolicy {
       }
       overlaps = overlaps || overlaps_outputs(arguments, results[i]);
     }
-    if (overlaps || arguments.kernel->is_data_dependent) {
+    if (overlaps || sizes_ != nullptr) {
       write_with_care(arguments, results, count);
       return;
     }
@@ -79,21 +79,21 @@ class WriteResults final : public ResultPolicy {
   }
 
  private:
-  static bool has_form(const KernelDescriptor& kernel, const Operand& output,
-                       const at::Tensor& result) {
+  bool has_form(const KernelDescriptor& kernel, const Operand& output,
+                const at::Tensor& result) const {
     if (!result.defined()) {
       return kernel.is_gradient;
     }
     return result.scalar_type() == output.view.scalar_type() &&
-           (kernel.is_data_dependent ? result.numel() <= output.desc.numel
-                                     : result.sizes() == output.view.sizes());
+           (sizes_ != nullptr ? result.numel() <= output.desc.numel
+                              : result.sizes() == output.view.sizes());
   }
   static bool is_there(const Operand& output, const at::Tensor& result) {
     return !result.defined() || result.device() == output.view.device();
   }
 
-  [[noreturn, gnu::cold, gnu::noinline]] static void refuse(const Arguments& arguments,
-                                                            const at::Tensor* results, int count) {
+  [[noreturn, gnu::cold, gnu::noinline]] void refuse(const Arguments& arguments,
+                                                     const at::Tensor* results, int count) const {
     const KernelDescriptor& kernel = *arguments.kernel;
     Report report(kernel.operator_name);
     for (int i = 0; i < count; ++i) {
@@ -101,7 +101,7 @@ class WriteResults final : public ResultPolicy {
       if (!has_form(kernel, output, results[i])) {
         report.add(Status::kOutput,
                    {output.name.text(), ": expected ", output.desc.text(),
-                    kernel.is_data_dependent ? " or less of it, got " : as_allocated(arguments),
+                    sizes_ != nullptr ? " or less of it, got " : as_allocated(arguments),
                     tensor_text(results[i]), " from the kernel"});
       } else if (!is_there(output, results[i])) {
         report.add(Status::kDevice,
@@ -127,16 +127,14 @@ class WriteResults final : public ResultPolicy {
     for (int i = 0; i < count; ++i) {
       const at::Tensor& result = separate[static_cast<std::size_t>(i)];
       const at::Tensor& output = arguments.output(i).view;
-      if (!arguments.kernel->is_data_dependent) {
+      if (sizes_ == nullptr) {
         if (!result.defined() || !is_in_place(output, result)) {
           write(output, result);
         }
         continue;
       }
       output.flatten().slice(0, 0, result.numel()).copy_(result.flatten());
-      if (sizes_ != nullptr) {
-        sizes_->push_back(result.sizes().vec());
-      }
+      sizes_->push_back(result.sizes().vec());
     }
   }
 

@@ -126,9 +126,10 @@ Instance* find_instance(const KernelBase& kernel, const HostCall& host,
 
 /// How results reach a host that has memory for them.
 template <class HostCall>
-decltype(auto) results_of([[maybe_unused]] HostCall& host) {
+decltype(auto) results_of([[maybe_unused]] const KernelDescriptor& kernel,
+                          [[maybe_unused]] HostCall& host) {
   if constexpr (HostCall::kSizesAfterRun) {
-    return WriteResults(host.result_sizes());
+    return WriteResults(kernel.is_data_dependent ? host.result_sizes() : nullptr);
   } else {
     return write_results();
   }
@@ -138,7 +139,7 @@ decltype(auto) results_of([[maybe_unused]] HostCall& host) {
 template <class Device, class HostCall>
 [[gnu::always_inline]] inline void invoke(const KernelBase& kernel, const Device& device,
                                           HostCall& host, Arguments& arguments) {
-  const auto& results = results_of(host);
+  const auto& results = results_of(kernel.info, host);
   arguments.results = &results;
   if (kernel.info.workspaces > 0) {
     invoke_with_workspaces(kernel, device, host, arguments);

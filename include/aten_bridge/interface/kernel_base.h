@@ -29,6 +29,11 @@ struct HostMessages {
 
 namespace aten_bridge::detail {
 
+/// For errors with Status::kValues. What to do differs between hosts, which add it.
+inline constexpr const char* kDependsOnValues =
+    ": expected an operator whose results have sizes that follow from those of its inputs, got one "
+    "whose sizes depend on values";
+
 /// What a kernel's author says of its operator, for hosts that have operators of their own names,
 /// transformations and devices.
 struct OperatorOptions {

@@ -73,6 +73,7 @@ class GradientKernel final : public GradientBase {
     facts.lists_outputs = kHasList;
     facts.has_meta = true;
     facts.is_gradient = true;
+    facts.is_data_dependent = false;
     facts.records = true;
     facts.returns_results = true;
     facts.is_own_meta = false;

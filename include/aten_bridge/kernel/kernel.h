@@ -88,6 +88,9 @@ class Kernel final : public KernelBase {
   static_assert(kResults == 0 || kOutputs == kResults,
                 "aten_bridge: a kernel either writes its at::Tensor& parameters or returns its "
                 "results, not both.");
+  static_assert(!kDataDependent || (kResults > 0 && std::tuple_size_v<MetaTuple> == 0),
+                "aten_bridge: a kernel with aten_bridge::data_dependent() returns its results, and "
+                "has no meta function: nobody knows their sizes before it has run.");
   static_assert(ParameterPackType::count(ParameterKind::kTensorList) <= 1,
                 "aten_bridge: a kernel has at most one at::TensorList: nothing says where one ends "
                 "and the next begins.");
@@ -191,6 +194,8 @@ class Kernel final : public KernelBase {
       }
     } else if constexpr (std::tuple_size_v<MetaTuple> != 0) {
       return infer_by(std::get<0>(meta_).function, arguments);
+    } else if constexpr (kDataDependent) {
+      raise(Status::kValues, {info.operator_name, kDependsOnValues});
     } else {
       raise(Status::kShape,
             {info.operator_name, ": expected ", arguments.messages->results,

@@ -34,7 +34,8 @@ if jax.__version_info__ < (0, 6):
     )
 
 from aten_bridge.jax._aten import Operator, make_operator
-from aten_bridge.jax._operator import Kernel, open_model
+from aten_bridge.jax._operator import Kernel
+from aten_bridge.jax._unsized import make_kernel
 
 if TYPE_CHECKING:
     import torch
@@ -102,8 +103,8 @@ def kernel(
             be used, or shapes and dtypes are not given where the kernel has no meta function.
 
     """
-    model = open_model(path_and_name, attributes, grad, has_side_effect)
-    return Kernel(model, out, vmap_method, input_output_aliases)
+    made_of = (path_and_name, attributes, grad, has_side_effect)
+    return make_kernel(*made_of, out, vmap_method, input_output_aliases)
 
 
 def operator(

@@ -5,23 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import jax
-
+from aten_bridge._function import CALL, PADDED
 from aten_bridge._kernel import KernelModel
-from aten_bridge._operators import (
-    CALL,
-    PADDED,
-    OperatorFunction,
-    for_task,
-    make_kernel,
-)
-from aten_bridge.jax._host import DTYPES, HOST
+from aten_bridge._operators import OperatorFunction, make_kernel
+from aten_bridge.jax._host import HOST
 from aten_bridge.jax._inputs import Inputs
 from aten_bridge.jax._operator import Kernel
 from aten_bridge.jax._targets import target_of
 from aten_bridge.jax._unsized import Unsized
-
-_INT64 = DTYPES["int64"]
 
 
 def make_operator(
@@ -73,18 +64,9 @@ class Operator(Unsized):
         """
         is_padded = self._model.depends_on_values(inputs.texts, inputs.shapes)
         if is_padded:
-            padded = for_task(self._model, PADDED)
+            padded = self._model.for_task(PADDED)
             self._padded = Operator(padded, self._out, self._vmap_method)
         self._is_decided = is_padded is not None
-
-    # ===--- sizes that depend on values ---===
-
-    def _given(self, inputs: Inputs) -> list[Any]:
-        """For one that was told the largest results, their sizes follow them."""
-        results = super()._given(inputs)
-        if self._model.function.task == PADDED:
-            results += [jax.ShapeDtypeStruct((len(one.shape),), _INT64) for one in results]
-        return results
 
     def __reduce__(self) -> tuple[Any, ...]:
         model = self._model

@@ -106,7 +106,7 @@ class Kernel:
                 "ATEN_BRIDGE_EXPORT, got a C function, or a kernel over a CallFrame, of "
                 "MindSpore's interface"
             )
-        if out is None and model.forward is None and not model.has_meta:
+        if out is None and model.needs_shapes:
             raise ValueError(
                 f"{model.name}: expected out, or a kernel with a meta function, got neither; give "
                 "kernel() out=, a jax.ShapeDtypeStruct or a function that returns one, or export "
@@ -291,10 +291,13 @@ class Kernel:
     def __hash__(self) -> int:
         return hash(self._key)
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def _made_of(self) -> tuple[Any, ...]:
         model = self._model
         made_of = (model.function.full_name, model.attributes, model.grad, model.given_effect)
-        return _made_again, (*made_of, self._out, self._vmap_method, self._aliases)
+        return *made_of, self._out, self._vmap_method, self._aliases
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _made_again, self._made_of()
 
     def __repr__(self) -> str:
         return repr(self._model)

@@ -2,27 +2,44 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import jax
 import numpy as np
 
+from aten_bridge._function import PADDED, SIZES, read_sizes
 from aten_bridge._introspection import DependsOnValues
 from aten_bridge._kernel import KernelModel
-from aten_bridge._operators import SIZES, for_task, read_sizes
 from aten_bridge.jax._host import DTYPES
 from aten_bridge.jax._inputs import Inputs
-from aten_bridge.jax._operator import Kernel
+from aten_bridge.jax._operator import Kernel, open_model
 from aten_bridge.jax._outputs import check_outputs
 from aten_bridge.jax._varying import struct
 
 _DTYPES = list(DTYPES.values())  # in the order of the bridge's numbers
+_INT64 = DTYPES["int64"]
+
+
+def make_kernel(
+    path_and_name: Any,
+    attributes: Mapping[str, Any],
+    grad: Any,
+    has_side_effect: bool | None,
+    out: Any,
+    *options: Any,
+) -> Kernel:
+    """Makes what `kernel` returns. The options are those of `Kernel`."""
+    model = open_model(path_and_name, attributes, grad, has_side_effect)
+    if not model.is_data_dependent:
+        return Kernel(model, out, *options)
+    return Unsized(model if out is None else model.for_task(PADDED), out, *options)
 
 
 class Unsized(Kernel):
     """A function over a kernel that computes its results for their sizes where nobody knows them.
 
-    The kernel is one of the library of operators: it has a task for that.
+    It is one with `data_dependent()`, or of the library of operators: it has a task for that.
     """
 
     def __init__(self, model: KernelModel, *args: Any, **kwargs: Any):
@@ -43,14 +60,9 @@ class Unsized(Kernel):
         """Computes the results for their sizes, and then with these; None inside of a program."""
         if any(isinstance(array, jax.core.Tracer) for array in inputs.arrays):
             return None
-        if self._model.has_side_effect:  # another draw, say, of other sizes
-            raise ValueError(
-                f"{self._model.name}: expected results that are the same when they are computed "
-                "twice, once for their sizes, got those of a call with an effect; a module takes "
-                "rng"
-            )
+        self._model.check_measurable()
         if self._sizes is None:
-            self._sizes = type(self)(for_task(self._model, SIZES))
+            self._sizes = type(self)(self._model.for_task(SIZES))
         with jax.enable_x64(True) if hasattr(jax, "enable_x64") else _x64():
             (table,) = self._sizes._call(inputs)
         if isinstance(table, jax.core.Tracer):  # constants inside of jax.jit
@@ -59,6 +71,16 @@ class Unsized(Kernel):
         told = [(shape, _DTYPES[number]) for number, shape in sizes]
         outputs = check_outputs(self.__name__, told)
         return self._program(inputs.types, [struct(*one, None) for one in outputs])(*inputs.arrays)
+
+    def _given(self, inputs: Inputs) -> list[Any]:
+        """For one that was told the largest results, their sizes follow them."""
+        results = super()._given(inputs)
+        if self._model.function.task == PADDED:
+            results += [jax.ShapeDtypeStruct((len(one.shape),), _INT64) for one in results]
+        return results
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return make_kernel, self._made_of()
 
 
 def _x64() -> Any:

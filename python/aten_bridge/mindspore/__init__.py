@@ -24,6 +24,7 @@ from aten_bridge.mindspore._aten import Operator, make_operator
 from aten_bridge.mindspore._caller import NativeCaller, native_caller
 from aten_bridge.mindspore._host import HOST
 from aten_bridge.mindspore._operator import Kernel
+from aten_bridge.mindspore._unsized import make_kernel
 
 if TYPE_CHECKING:
     import torch
@@ -92,7 +93,7 @@ def kernel(
     function = HOST.open_function(path_and_name)
     checked = function.check_attributes(attributes, HOST)
     model = KernelModel(function, HOST, checked, grad, has_side_effect)
-    return Kernel(model, out_shape, out_dtype)
+    return make_kernel(model, out_shape, out_dtype)
 
 
 def operator(

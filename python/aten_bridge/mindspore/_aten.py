@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
-import mindspore as ms
-
 from aten_bridge import _operators
-from aten_bridge._function import is_function
+from aten_bridge._function import CALL, PADDED
 from aten_bridge._kernel import KernelModel
-from aten_bridge._operators import CALL, PADDED, OperatorFunction, for_task
+from aten_bridge._operators import OperatorFunction
 from aten_bridge.mindspore._host import HOST
 from aten_bridge.mindspore._inputs import Inputs, read_call, read_infer, with_plain_numbers
 from aten_bridge.mindspore._operator import Kernel
-from aten_bridge.mindspore._unsized import Unsized
+from aten_bridge.mindspore._unsized import Unsized, with_sizes
 
 
 def make_operator(
@@ -26,25 +23,8 @@ def make_operator(
     is_told = out_shape is not None and out_dtype is not None
     model = _operators.make_kernel(HOST, name, grad, attributes, is_told)
     if model.function.task == PADDED:
-        out_shape, out_dtype = _with_sizes(out_shape, out_dtype)
+        out_shape, out_dtype = with_sizes(out_shape, out_dtype)
     return Operator(model, out_shape, out_dtype)
-
-
-def _with_sizes(out_shape: Any, out_dtype: Any) -> tuple[Callable, Callable]:
-    """Functions as `ops.Custom` has them, for the results and, after them, for each its sizes."""
-
-    def shapes(*inputs: Any) -> tuple[tuple[int, ...], ...]:
-        given = out_shape(*inputs) if callable(out_shape) else out_shape
-        several = any(isinstance(element, tuple | list) for element in given)
-        results = tuple(given) if several else (given,)
-        return (*results, *((len(result),) for result in results))
-
-    def dtypes(*inputs: Any) -> tuple[Any, ...]:
-        given = out_dtype(*inputs) if is_function(out_dtype) else out_dtype
-        results = tuple(given) if isinstance(given, tuple | list) else (given,)
-        return (*results, *(ms.int64 for _ in results))
-
-    return shapes, dtypes
 
 
 class Operator(Unsized):
@@ -79,8 +59,8 @@ class Operator(Unsized):
             return
         is_padded = self._model.depends_on_values(inputs.texts, inputs.shapes)
         if is_padded:
-            self._given_out = _with_sizes(*self._given_out)
-            self._replace(for_task(self._model, PADDED))
+            self._given_out = with_sizes(*self._given_out)
+            self._replace(self._model.for_task(PADDED))
         self._is_decided = is_padded is not None
 
     def __infer__(self, *args: dict[str, Any]) -> dict[str, Any]:

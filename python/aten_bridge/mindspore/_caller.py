@@ -147,14 +147,14 @@ def make_gradient(operator: Any, layout: Any, reads_results: bool) -> Any:
 
 
 def make_results(model: KernelModel, dtypes: list[str]) -> Any:
-    """How the caller reaches results of an operator that have sizes once they are computed.
+    """How the caller reaches results that have sizes once they are computed.
 
     `dtypes` are in the order of the library's numbers.
     """
     library = model.function.library
     return _open()[1].ResultsOfLibrary(
         *(
-            _address(library.function(f"aten_bridge_operator_{name}_results"))
+            _address(library.function(f"aten_bridge_{name}_results"))
             for name in ("set", "copy", "free")
         ),
         dtypes,

@@ -34,7 +34,7 @@ def check_out(model: KernelModel, out_shape: Any, out_dtype: Any) -> None:
             f"{model.name}: expected out_shape and out_dtype together, got {given} alone; "
             f"give {missing} too, or neither for a kernel with a meta function"
         )
-    if out_shape is None and model.forward is None and not model.has_meta:
+    if out_shape is None and model.needs_shapes:
         raise ValueError(
             f"{model.name}: expected out_shape and out_dtype, or a kernel with a meta "
             "function, got neither; give both to kernel(), or export the kernel with "

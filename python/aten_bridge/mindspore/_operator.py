@@ -101,7 +101,8 @@ class Kernel(ops.Custom):
         if description is not None and not description.is_raw:
             self._set(_COUNTED, True)  # check_inputs does so
         if description is not None and self._given_out is None:
-            self._set("reg_op_name", function.symbol)  # without it, MindSpore calls no hook
+            if not description.is_data_dependent:  # of which no hook knows sizes
+                self._set("reg_op_name", function.symbol)  # without it, MindSpore calls no hook
             self._set("multi_output", description.has_several_outputs)
         if description is not None and description.device == "cpu":
             self._run_on_cpu()
@@ -317,7 +318,7 @@ class Kernel(ops.Custom):
         outcome = self._outcomes.get(key)
         if outcome is None:
             check_inputs(self._model, inputs)
-            if not self._model.has_meta:
+            if self._model.forward is not None and not self._model.has_meta:
                 check_static(self._model.name, inputs)
             outputs = self._model.infer(inputs.texts, inputs.shapes, self._forward_outputs)
             outcome = make_outcome(

@@ -2,27 +2,56 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import mindspore as ms
 from mindspore.ops.primitive import jit_context
 
+from aten_bridge._function import PADDED, SIZES, is_function, read_sizes
 from aten_bridge._introspection import DependsOnValues
 from aten_bridge._kernel import KernelModel
-from aten_bridge._operators import SIZES, for_task, read_sizes
 from aten_bridge.mindspore._caller import make_results
 from aten_bridge.mindspore._host import DTYPES, TENSOR_TYPES, execution_mode
-from aten_bridge.mindspore._infer import Outcome, make_outcome
+from aten_bridge.mindspore._infer import Outcome, check_out, make_outcome
 from aten_bridge.mindspore._inputs import Inputs, read_call, with_plain_numbers
 from aten_bridge.mindspore._operator import Kernel
 
 _DTYPE_NAMES = list(DTYPES)  # in the order of the bridge's numbers
 
 
+def make_kernel(model: KernelModel, out_shape: Any, out_dtype: Any) -> Kernel:
+    """Makes what `kernel` returns."""
+    if not model.is_data_dependent:
+        return Kernel(model, out_shape, out_dtype)
+    check_out(model, out_shape, out_dtype)
+    if out_shape is not None:
+        model = model.for_task(PADDED)
+        out_shape, out_dtype = with_sizes(out_shape, out_dtype)
+    return Unsized(model, out_shape, out_dtype)
+
+
+def with_sizes(out_shape: Any, out_dtype: Any) -> tuple[Callable, Callable]:
+    """Functions as `ops.Custom` has them, for the results and, after them, for each its sizes."""
+
+    def shapes(*inputs: Any) -> tuple[tuple[int, ...], ...]:
+        given = out_shape(*inputs) if callable(out_shape) else out_shape
+        several = any(isinstance(element, tuple | list) for element in given)
+        results = tuple(given) if several else (given,)
+        return (*results, *((len(result),) for result in results))
+
+    def dtypes(*inputs: Any) -> tuple[Any, ...]:
+        given = out_dtype(*inputs) if is_function(out_dtype) else out_dtype
+        results = tuple(given) if isinstance(given, tuple | list) else (given,)
+        return (*results, *(ms.int64 for _ in results))
+
+    return shapes, dtypes
+
+
 class Unsized(Kernel):
     """An operator over a kernel that computes its results for their sizes where nobody knows them.
 
-    The kernel is one of the library of operators: it has a task for that.
+    It is one with `data_dependent()`, or of the library of operators: it has a task for that.
     """
 
     def __init__(self, model: KernelModel, *args: Any, **kwargs: Any):
@@ -51,6 +80,8 @@ class Unsized(Kernel):
             result = operator._function(*args)
             if result is not NotImplemented:
                 return result
+        if self._model.is_data_dependent:
+            self._model.check_measurable()
         operator._measured = inputs[:2], operator._measure(inputs, args)
         try:
             return super(Unsized, operator)._call(args)
@@ -60,7 +91,7 @@ class Unsized(Kernel):
     def _of_sizes(self) -> Unsized:
         """The operator that tells the sizes of results, for which it computes them."""
         if self._sizes is None:
-            self._sizes = type(self)(for_task(self._model, SIZES))
+            self._sizes = type(self)(self._model.for_task(SIZES))
         return self._sizes
 
     def _add_unsized(self, inputs: Inputs, args: Any) -> bool:

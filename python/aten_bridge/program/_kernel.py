@@ -8,11 +8,11 @@ from typing import Any
 
 from aten_bridge import _introspection
 from aten_bridge._codec import Strings, operator_text
-from aten_bridge._function import Host
+from aten_bridge._function import Host, Task
 from aten_bridge._introspection import text_function
 from aten_bridge._kernel import KernelModel
 from aten_bridge._library import Library
-from aten_bridge._operators import Task, TextFunction, operators_library
+from aten_bridge._operators import TextFunction, operators_library
 
 _NAME = "aten_bridge::program"  # kProgramName of plugin/operators/program_kernel.h
 
@@ -36,6 +36,9 @@ class ProgramFunction(TextFunction):
     def marshal(self, attributes: Mapping[str, Any], is_exact: bool = True) -> str:
         return self._marshalled
 
+    def instead_of_sizes(self, host: Host) -> str:
+        return ""
+
     def missing_gradient(self, is_gradient: bool) -> str:
         return (
             f"{self.name}: expected a module to be differentiated once, got the gradient of its "
@@ -46,18 +49,17 @@ class ProgramFunction(TextFunction):
 class EvaluationFunction(ProgramFunction):
     """A program that has no gradient, and results whose sizes may depend on values."""
 
-    def __init__(self, library: Library, host: Host, text: str, is_random: bool):
+    def __init__(self, library: Library, text: str, is_random: bool):
         super().__init__(library, text, is_random, part="")
-        self._host, self._text = host, text
+        self._text = text
 
     def for_task(self, task: Task, attributes: Mapping[str, Any]) -> ProgramFunction:
         """The same program's kernel for another task: that of the sizes of its results."""
         has_side_effect = self.description.has_side_effect
         return ProgramFunction(self.library, self._text, has_side_effect, task.text())
 
-    @property
-    def _instead_of_sizes(self) -> str:
-        return f"; {self._host.at_once}"
+    def instead_of_sizes(self, host: Host) -> str:
+        return f"; {host.at_once}"
 
     def missing_gradient(self, is_gradient: bool) -> str:
         return (
@@ -84,5 +86,5 @@ def program_kernel(
 
 def evaluation_kernel(host: Host, text: str, is_random: bool = False) -> KernelModel:
     """One that has no gradient. Raises ValueError as `program_kernel` does."""
-    function = EvaluationFunction(operators_library(), host, text, is_random)
+    function = EvaluationFunction(operators_library(), text, is_random)
     return KernelModel(function, host, {})

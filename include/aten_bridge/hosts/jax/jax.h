@@ -7,10 +7,13 @@
 #ifndef ATEN_BRIDGE_HOSTS_JAX_JAX_H_
 #define ATEN_BRIDGE_HOSTS_JAX_JAX_H_
 
+#include <aten_bridge/call/computed_results.h>
 #include <aten_bridge/hosts/jax/abi.h>
+#include <aten_bridge/hosts/jax/attributes.h>
 #include <aten_bridge/interface/kernel_base.h>
 
 #include <atomic>
+#include <type_traits>
 
 #pragma GCC visibility push(hidden)
 
@@ -35,6 +38,27 @@ template <class Device>
 xla::Error* call_from_jax(const char* operator_name, FindForJax* find, JaxKernel* kernel,
                           const xla::CallFrame* frame) noexcept;
 
+/// Finds a kernel whose results have sizes that depend on values in the form that a call wants.
+template <const auto& kExported>
+JaxKernel& find_form(const xla::CallFrame& frame) {
+  static constexpr auto kCallSites = &std::decay_t<decltype(kExported)>::call_sites;
+  static JaxKernel values{&kExported.kernel, kCallSites, kExported.kDevice};
+  static JaxKernel sizes{&in_form<kExported>(ResultForm::kSizes), kCallSites, kExported.kDevice};
+  static JaxKernel padded{&in_form<kExported>(ResultForm::kPadded), kCallSites, kExported.kDevice};
+  const ResultForm form = result_form(JaxAttributes(frame.attributes));
+  return form == ResultForm::kSizes ? sizes : form == ResultForm::kPadded ? padded : values;
+}
+
+/// That function where there is more than one form.
+template <const auto& kExported>
+constexpr FindForJax* find_for_jax() {
+  if constexpr (kExported.is_data_dependent()) {
+    return &find_form<kExported>;
+  } else {
+    return nullptr;
+  }
+}
+
 }  // namespace aten_bridge::detail
 
 #pragma GCC visibility pop
@@ -46,7 +70,8 @@ xla::Error* call_from_jax(const char* operator_name, FindForJax* find, JaxKernel
       aten_bridge_kernel_##Name.kDevice};                                                  \
   extern "C" ATEN_BRIDGE_PUBLIC void* Name##Jax(const void* frame) {                       \
     return ::aten_bridge::detail::call_from_jax<ATEN_BRIDGE_DEVICE>(                       \
-        #Name, nullptr, &aten_bridge_of_jax_##Name,                                        \
+        #Name, ::aten_bridge::detail::find_for_jax<aten_bridge_kernel_##Name>(),           \
+        &aten_bridge_of_jax_##Name,                                                        \
         static_cast<const ::aten_bridge::detail::xla::CallFrame*>(frame));                 \
   }
 #define ATEN_BRIDGE_ENTRY_POINTS_JAX(Name) #Name "Jax "

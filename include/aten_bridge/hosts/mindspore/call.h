@@ -84,11 +84,11 @@ class MindSporeCall : public CallFrame, public HostCallDefaults {
 
 #pragma GCC visibility pop
 
-/// The kernel's C function.
-#define ATEN_BRIDGE_ENTRY_MINDSPORE_CALL(Name)                                                    \
+/// The kernel's C function, which calls `function`.
+#define ATEN_BRIDGE_ENTRY_MINDSPORE_CALL(Name, function)                                          \
   extern "C" ATEN_BRIDGE_PUBLIC int Name(int nparam, void** params, int* ndims, int64_t** shapes, \
                                          const char** dtypes, void* stream, void* extra) {        \
-    return aten_bridge_kernel_##Name.call(nparam, params, ndims, shapes, dtypes, stream, extra);  \
+    return function(nparam, params, ndims, shapes, dtypes, stream, extra);                        \
   }
 
 #endif  // ATEN_BRIDGE_HOSTS_MINDSPORE_CALL_H_

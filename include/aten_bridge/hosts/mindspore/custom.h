@@ -6,6 +6,7 @@
 #ifndef ATEN_BRIDGE_HOSTS_MINDSPORE_CUSTOM_H_
 #define ATEN_BRIDGE_HOSTS_MINDSPORE_CUSTOM_H_
 
+#include <aten_bridge/call/computed_results.h>
 #include <aten_bridge/hosts/mindspore/abi.h>
 #include <aten_bridge/hosts/mindspore/call.h>
 #include <aten_bridge/hosts/mindspore/raw.h>
@@ -33,9 +34,6 @@ class MindSporeCustom : public MindSporeCall {
                   "aten_bridge: only bool, int64_t, double, at::Scalar and std::optional of these "
                   "are read from an input; a parameter of another type takes an attribute: add "
                   "aten_bridge::attr(\"name\") for it.");
-    static_assert(!K::kTraits.is_data_dependent,
-                  "aten_bridge: aten_bridge::data_dependent() is for kernels of a plugin that "
-                  "return their results.");
   };
 
   using MindSporeCall::MindSporeCall;
@@ -57,6 +55,20 @@ class MindSporeCustom : public MindSporeCall {
                : static_cast<Instance*>(static_cast<AotExtra*>(extra())->kernel_data);
   }
 };
+
+/// A call of ops.Custom. Where the sizes of the results depend on values, it says in which form it
+/// wants them.
+template <const auto& kExported>
+[[gnu::always_inline]] inline int call_custom(int nparam, void** params, int* ndims,
+                                              int64_t** shapes, const char** dtypes, void* stream,
+                                              void* extra) {
+  if constexpr (kExported.is_data_dependent()) {
+    return kExported.call_form(in_form<kExported>(result_form(MindSporeAttributes(extra))), nparam,
+                               params, ndims, shapes, dtypes, stream, extra);
+  } else {
+    return kExported.call(nparam, params, ndims, shapes, dtypes, stream, extra);
+  }
+}
 
 /// An error leaves a hook as a std::runtime_error whatever the kernel's `ErrorMode`: there is no
 /// code to return, and hosts with infer hooks catch.
@@ -105,7 +117,8 @@ auto as_returned(std::vector<T> outputs) {
 
 /// The kernel's C function, and MindSpore's hooks.
 #define ATEN_BRIDGE_ENTRY_MINDSPORE_CUSTOM(Name)                                                  \
-  ATEN_BRIDGE_ENTRY_MINDSPORE_CALL(Name)                                                          \
+  ATEN_BRIDGE_ENTRY_MINDSPORE_CALL(Name,                                                          \
+                                   ::aten_bridge::detail::call_custom<aten_bridge_kernel_##Name>) \
   extern "C" ATEN_BRIDGE_PUBLIC int Name##Init(int* ndims, int64_t** shapes, const char** dtypes, \
                                                void* extra) {                                     \
     return ::aten_bridge::detail::init(aten_bridge_kernel_##Name, ndims, shapes, dtypes, extra);  \

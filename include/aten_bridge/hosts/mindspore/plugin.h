@@ -41,9 +41,6 @@ class MindSporePlugin : public MindSporeCall {
 
   template <class K>
   struct Requirements {
-    static_assert(!K::kTraits.is_data_dependent || K::kTraits.returns_results,
-                  "aten_bridge: aten_bridge::data_dependent() is for kernels of a plugin that "
-                  "return their results.");
     static_assert(!K::kTraits.has_instance,
                   "aten_bridge: a kernel of a plugin takes all its parameters from inputs: it has "
                   "no attributes and no state.");
@@ -237,9 +234,9 @@ inline bool add_plugin_operator(const KernelBase& kernel) {
 #pragma GCC visibility pop
 
 /// The kernel's C function.
-#define ATEN_BRIDGE_ENTRY_MINDSPORE_PLUGIN(Name)                   \
-  ATEN_BRIDGE_ENTRY_MINDSPORE_CALL(Name)                           \
-  [[maybe_unused]] static const bool aten_bridge_is_added_##Name = \
+#define ATEN_BRIDGE_ENTRY_MINDSPORE_PLUGIN(Name)                         \
+  ATEN_BRIDGE_ENTRY_MINDSPORE_CALL(Name, aten_bridge_kernel_##Name.call) \
+  [[maybe_unused]] static const bool aten_bridge_is_added_##Name =       \
       ::aten_bridge::detail::add_plugin_operator(aten_bridge_kernel_##Name);
 #define ATEN_BRIDGE_ENTRY_POINTS_MINDSPORE_PLUGIN(Name) #Name " "
 

@@ -179,6 +179,9 @@ class PyTorchRegistry {
 #if TORCH_VERSION_MAJOR > 2 || TORCH_VERSION_MINOR >= 2
     tags.push_back(at::Tag::pt2_compliant_tag);
 #endif
+    if (info.is_data_dependent) {
+      tags.push_back(at::Tag::dynamic_output_shape);
+    }
     if (info.has_side_effect()) {  // no other tag keeps a call where its result is not used
       tags.push_back(at::Tag::nondeterministic_seeded);
     }

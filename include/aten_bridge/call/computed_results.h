@@ -1,0 +1,294 @@
+// Results whose sizes are known once they are computed, for hosts that allocate them before that.
+//
+// Such a host calls a kernel in another form: it asks for the sizes alone, and then calls again,
+// with memory of these sizes, or copies the results that the first call has left; or it has memory
+// for the largest results, and is told their sizes.
+//
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef ATEN_BRIDGE_CALL_COMPUTED_RESULTS_H_
+#define ATEN_BRIDGE_CALL_COMPUTED_RESULTS_H_
+
+#include <ATen/ops/from_blob.h>
+#include <aten_bridge/interface/kernel_base.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#pragma GCC visibility push(hidden)
+
+namespace aten_bridge::detail {
+
+/// What a call gives its host.
+enum class ResultForm : std::uint8_t { kValues, kSizes, kPadded };
+
+/// The attribute by which a host asks for another form than the values: "sizes" or "counted".
+inline constexpr const char* kFormAttribute = "aten_bridge_form";
+
+[[gnu::cold]] inline ResultForm result_form(const Attributes& attributes) {
+  std::string form;
+  if (!attributes.has(kFormAttribute) || !attributes.get(kFormAttribute, form)) {
+    return ResultForm::kValues;
+  }
+  return form == "sizes"     ? ResultForm::kSizes
+         : form == "counted" ? ResultForm::kPadded
+                             : ResultForm::kValues;
+}
+
+using ComputedResults = std::vector<at::Tensor>;
+
+/// Where this thread's next results are left; null: nowhere.
+inline thread_local void** place_of_results = nullptr;
+
+}  // namespace aten_bridge::detail
+
+#pragma GCC visibility pop
+
+/// Where this thread's next calls that tell sizes leave their results; null: nowhere. Libraries
+/// with a kernel that can be called so have these functions.
+extern "C" __attribute__((visibility("protected"))) inline void aten_bridge_set_results(
+    void** place) {
+  aten_bridge::detail::place_of_results = place;
+}
+
+/// Copies them into memory of the sizes and dtypes that the kernel has told, row-major.
+extern "C" __attribute__((visibility("protected"))) inline void aten_bridge_copy_results(
+    const void* results, void* const* outputs) {
+  for (const at::Tensor& value :
+       *static_cast<const aten_bridge::detail::ComputedResults*>(results)) {
+    if (value.numel() > 0) {
+      at::from_blob(*outputs, value.sizes(), value.scalar_type()).copy_(value);
+    }
+    ++outputs;
+  }
+}
+
+extern "C" __attribute__((visibility("protected"))) inline void aten_bridge_free_results(
+    void* results) {
+  delete static_cast<aten_bridge::detail::ComputedResults*>(results);
+}
+
+#pragma GCC visibility push(hidden)
+
+namespace aten_bridge::detail {
+
+/// Refers to these functions, which a library has where something in it does.
+struct ResultFunctions {
+  void (*set)(void** place);
+  void (*copy)(const void* results, void* const* outputs);
+  void (*free)(void* results);
+};
+inline ResultFunctions exported_results = {};
+
+/// Whether a value is in an input's memory, which is the host's.
+[[gnu::cold]] inline bool is_of_host(const Arguments& arguments, const at::Tensor& value) {
+  const auto shares = [&](const at::Tensor& input) {
+    return input.defined() && value.is_alias_of(input);
+  };
+  return std::any_of(arguments.operands, arguments.operands + arguments.inputs,
+                     [&](const Operand& input) { return shares(input.view); }) ||
+         (arguments.list != nullptr &&
+          std::any_of(arguments.list->begin(), arguments.list->end(), shares));
+}
+
+inline constexpr int64_t kSizesColumns = 2 + kMaxNdim;
+
+/// Gives the host a row [dtype, rank, sizes...] of int64 for each of the results, and leaves the
+/// results where aten_bridge_set_results() says. Throws `Error` for a dtype that hosts do not have.
+[[gnu::cold, gnu::noinline]] inline void tell_sizes(const Arguments& arguments,
+                                                    at::TensorList results) {
+  exported_results = {&aten_bridge_set_results, &aten_bridge_copy_results,
+                      &aten_bridge_free_results};
+  const auto count = static_cast<int64_t>(results.size());
+  std::vector<int64_t> rows(results.size() * static_cast<std::size_t>(kSizesColumns));
+  int64_t* row = rows.data();
+  auto computed = std::make_unique<ComputedResults>();
+  for (const at::Tensor& result : results) {
+    const DType dtype = result.defined() ? dtype_of(result.scalar_type()) : DType::kNone;
+    if (dtype == DType::kNone) {
+      raise(Status::kDtype, {arguments.kernel->operator_name, ": expected ", dtype_names(),
+                             ", got ", tensor_text(result)});
+    }
+    if (result.dim() > kMaxNdim) {
+      raise(Status::kShape, {arguments.kernel->operator_name, ": expected results of at most ",
+                             kMaxNdim, " dimensions, got ", tensor_text(result)});
+    }
+    row[0] = static_cast<int64_t>(dtype);
+    row[1] = result.dim();
+    std::copy(result.sizes().begin(), result.sizes().end(), row + 2);
+    row += kSizesColumns;
+    if (place_of_results != nullptr) {
+      const at::Tensor value = result.detach();
+      computed->push_back(is_of_host(arguments, value) ? value.clone() : value);
+    }
+  }
+  at::Tensor table = at::from_blob(rows.data(), {count, kSizesColumns}, at::kLong)
+                         .to(arguments.output(0).view.device());
+  arguments.results->take(arguments, &table, 1);
+  if (place_of_results != nullptr) {
+    *place_of_results = computed.release();
+  }
+}
+
+/// These rows as a meta tensor.
+[[gnu::cold]] inline at::Tensor table_of_sizes(int64_t results) {
+  return make_meta({results, kSizesColumns}, at::kLong);
+}
+
+/// Writes results to the begin of the first outputs, which are the largest that there can be and
+/// end with zeros, and the sizes of each to one of the others.
+[[gnu::cold, gnu::noinline]] inline void write_padded(const Arguments& arguments,
+                                                      at::TensorList results) {
+  Report report(arguments.kernel->operator_name);
+  const int count = static_cast<int>(results.size());
+  for (int i = 0; i < count; ++i) {
+    const at::Tensor& result = results[static_cast<std::size_t>(i)];
+    const Operand& output = arguments.output(i);
+    const Operand& sizes = arguments.output(count + i);
+    const bool fits =
+        result.defined() && result.scalar_type() == output.view.scalar_type() &&
+        result.dim() == output.view.dim() &&
+        std::equal(result.sizes().begin(), result.sizes().end(), output.view.sizes().begin(),
+                   [](int64_t a, int64_t b) { return a <= b; });
+    if (!fits) {
+      report.add(Status::kOutput,
+                 {output.name.text(), ": expected ", output.desc.text(), " or less of it, as ",
+                  arguments.messages->results, " say, got ", tensor_text(result)});
+      continue;
+    }
+    if (sizes.view.scalar_type() != at::kLong || sizes.view.numel() != result.dim()) {
+      report.add(Status::kOutput, {sizes.name.text(), ": expected int64 [", result.dim(),
+                                   "] for the sizes of a result, got ", sizes.desc.text()});
+      continue;
+    }
+    const at::Tensor values = overlaps_outputs(arguments, result) ? result.clone() : result;
+    at::Tensor begin = output.view;
+    begin.zero_();
+    for (int64_t d = 0; d < result.dim(); ++d) {
+      begin = begin.narrow(d, 0, result.size(d));
+    }
+    begin.copy_(values.detach());
+    std::vector<int64_t> row = result.sizes().vec();
+    sizes.view.copy_(at::from_blob(row.data(), {result.dim()}, at::kLong));
+  }
+  report.raise_if_failed();
+}
+
+/// Gives a host what it asked for instead of the results.
+using GiveResults = void (*)(const Arguments& arguments, at::TensorList results);
+
+/// Throws what the checks of a kernel's outputs say of its results.
+[[gnu::cold, gnu::noinline]] inline void check_computed(const KernelDescriptor& kernel,
+                                                        at::TensorList results) {
+  Report report(kernel.operator_name);
+  CheckRun checks(report);
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    const at::Tensor& result = results[i];
+    const int index = static_cast<int>(i);
+    const OperandCheck* check = find_check(kernel, Role::kOutput, index);
+    if (check != nullptr && result.defined()) {
+      checks(*check, operand_name(check, Role::kOutput, index),
+             {nullptr, result.sizes().data(), static_cast<int>(result.dim()), result.numel(),
+              dtype_of(result.scalar_type())});
+    }
+  }
+  report.raise_if_failed();
+}
+
+/// A data-dependent kernel in another form. `Base` is KernelBase: where no kernel has another form
+/// there is no such class, for calls of which g++ would prepare.
+template <class Base>
+class ComputedKernel final : public Base {
+ public:
+  ComputedKernel(const Base& kernel, GiveResults give, int outputs)
+      : Base(kernel.info), kernel_(kernel), give_(give) {
+    KernelDescriptor& info = this->info;
+    for (int i = 0; i < info.check_count; ++i) {
+      if (info.checks[i].role() == Role::kInput) {
+        checks_.push_back(info.checks[i]);
+      }
+    }
+    info.checks = checks_.data();
+    info.check_count = static_cast<int>(checks_.size());
+    info.outputs = outputs;
+    info.is_data_dependent = false;
+  }
+  ComputedKernel(const ComputedKernel&) = delete;
+  ComputedKernel& operator=(const ComputedKernel&) = delete;
+
+  void invoke(const Arguments& arguments) const override {
+    Arguments of_kernel;
+    of_kernel.operands = arguments.operands;
+    of_kernel.inputs = arguments.inputs;
+    of_kernel.list_begin = arguments.list_begin;
+    of_kernel.list_size = arguments.list_size;
+    of_kernel.list = arguments.list;
+    of_kernel.instance = arguments.instance;
+    of_kernel.workspaces = arguments.workspaces;
+    of_kernel.kernel = &kernel_.info;
+    of_kernel.messages = arguments.messages;
+    of_kernel.stream = arguments.stream;
+    of_kernel.around_state = arguments.around_state;
+    const Policy policy(give_, arguments);
+    of_kernel.results = &policy;
+    kernel_.invoke(of_kernel);
+  }
+  std::unique_ptr<Instance> make_instance(const Attributes& attributes,
+                                          Report& report) const override {
+    return kernel_.make_instance(attributes, report);
+  }
+  Tensors infer(const Arguments& arguments) const override { return kernel_.infer(arguments); }
+  void measure_workspaces(const Arguments& arguments, int64_t* elements,
+                          ElementLayout* layouts) const override {
+    kernel_.measure_workspaces(arguments, elements, layouts);
+  }
+  void visit_attributes(AttributeVisitor& visitor) const override {
+    kernel_.visit_attributes(visitor);
+  }
+
+ private:
+  class Policy final : public ResultPolicy {
+   public:
+    Policy(GiveResults give, const Arguments& arguments)
+        : ResultPolicy(/*host_has_memory=*/false), give_(give), arguments_(arguments) {}
+
+    void take(const Arguments& of_kernel, at::Tensor* results, int count) const override {
+      const at::TensorList computed(results, static_cast<std::size_t>(count));
+      check_computed(*of_kernel.kernel, computed);
+      give_(arguments_, computed);
+    }
+
+   private:
+    GiveResults give_;
+    const Arguments& arguments_;
+  };
+
+  const Base& kernel_;
+  GiveResults give_;
+  std::vector<OperandCheck> checks_;
+};
+
+/// An exported kernel in a form. It lives as long as the library.
+template <const auto& kExported>
+const KernelBase& in_form(ResultForm form) {
+  const KernelBase& kernel = kExported;
+  if (form == ResultForm::kSizes) {
+    static const ComputedKernel<KernelBase> sizes(kernel, &tell_sizes, 1);
+    return sizes;
+  }
+  if (form == ResultForm::kPadded) {
+    static const ComputedKernel<KernelBase> padded(kernel, &write_padded, 2 * kernel.info.outputs);
+    return padded;
+  }
+  return kernel;
+}
+
+}  // namespace aten_bridge::detail
+
+#pragma GCC visibility pop
+
+#endif  // ATEN_BRIDGE_CALL_COMPUTED_RESULTS_H_

@@ -1,0 +1,62 @@
+// Kernels whose results have sizes that depend on values.
+#include <ATen/ops/cat.h>
+#include <ATen/ops/empty_like.h>
+#include <ATen/ops/zeros_like.h>
+#include <aten_bridge.h>
+
+#include <tuple>
+
+at::Tensor positives(const at::Tensor& x) { return x.masked_select(x.gt(0)); }
+ATEN_BRIDGE_EXPORT(Positives, positives, aten_bridge::data_dependent());
+ATEN_BRIDGE_EXPORT_GRAD(PositivesGrad, positives, aten_bridge::data_dependent());
+ATEN_BRIDGE_EXPORT_GRAD(PositivesGradGrad, aten_bridge::gradient(positives),
+                        aten_bridge::data_dependent());
+
+// A second one of the same type.
+at::Tensor negatives(const at::Tensor& x) { return x.masked_select(x.lt(0)); }
+ATEN_BRIDGE_EXPORT(Negatives, negatives, aten_bridge::data_dependent());
+
+std::tuple<at::Tensor, at::Tensor> above(const at::Tensor& x, double threshold) {
+  const at::Tensor mask = x.gt(threshold);
+  return {x.masked_select(mask), mask.nonzero()};
+}
+ATEN_BRIDGE_EXPORT(Above, above, aten_bridge::data_dependent(),
+                   aten_bridge::attr("threshold", 0.0));
+
+at::Tensor above_grad(const at::Tensor& x, const at::Tensor& values, const at::Tensor& /*places*/,
+                      double threshold) {
+  return at::zeros_like(x).masked_scatter(x.gt(threshold), values);
+}
+ATEN_BRIDGE_EXPORT(AboveGrad, above_grad, aten_bridge::attr("threshold", 0.0),
+                   aten_bridge::meta([](const at::Tensor& x) { return at::empty_like(x); }));
+
+// A part of its input's memory, of as many elements as the input's first one says.
+at::Tensor first(const at::Tensor& x) { return x.narrow(0, 0, x[0].item<int64_t>()); }
+ATEN_BRIDGE_EXPORT(First, first, aten_bridge::data_dependent(), aten_bridge::input("x").rank(1),
+                   aten_bridge::output("begin").sizes(3));
+
+at::Tensor positives_of_all(at::TensorList list, int64_t times) {
+  return positives(at::cat(list)).repeat({times});
+}
+ATEN_BRIDGE_EXPORT(PositivesOfAll, positives_of_all, aten_bridge::data_dependent());
+
+class Shifted {
+ public:
+  explicit Shifted(double shift) : shift_(shift) {}
+  at::Tensor operator()(const at::Tensor& x) const { return positives(x.add(shift_)); }
+
+ private:
+  double shift_;
+};
+ATEN_BRIDGE_EXPORT(Shifted, aten_bridge::state<Shifted(double)>(), aten_bridge::attr("shift"),
+                   aten_bridge::data_dependent());
+
+// One element more in each call.
+class Growing {
+ public:
+  at::Tensor operator()(const at::Tensor& x) { return x.narrow(0, 0, ++calls_); }
+
+ private:
+  int64_t calls_ = 0;
+};
+ATEN_BRIDGE_EXPORT(Growing, aten_bridge::state<Growing()>(), aten_bridge::data_dependent());
