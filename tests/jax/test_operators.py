@@ -93,8 +93,8 @@ def test_results_whose_sizes_depend_on_values(wide):
         jax.jit(operator("aten::nonzero"))(jnp.asarray(x > 0))
     assert str(error.value) == (
         "aten::nonzero: expected an operator whose results have sizes that follow from those of "
-        "its inputs, got one whose sizes depend on values; call it outside of jax.jit and "
-        "jax.grad, or give out, the largest that its results can be"
+        "its inputs, got one whose sizes depend on values; call it outside of jax.jit, or give "
+        "out, the largest that its results can be"
     )
     mask = jnp.asarray(x > 0)  # a constant of the program
     with pytest.raises(ValueError, match="aten::nonzero") as of_constant:
@@ -128,8 +128,8 @@ def test_the_largest_of_an_operator_of_another_library(kind, mine, wide):
     assert operator("bridge_jax_sizes::keep")(x).tolist() == [1, 3]
     assert said(ValueError, lambda: jax.jit(operator("bridge_jax_sizes::keep"))(x)) == (
         "bridge_jax_sizes::keep: expected an operator whose results have sizes that follow from "
-        "those of its inputs, got one whose sizes depend on values; call it outside of jax.jit "
-        "and jax.grad, or give out, the largest that its results can be"
+        "those of its inputs, got one whose sizes depend on values; call it outside of jax.jit, "
+        "or give out, the largest that its results can be"
     )
     larger = operator("bridge_jax_sizes::keep", out=jax.ShapeDtypeStruct((3,), jnp.float32))
     for one in (larger, jax.jit(larger), copy.deepcopy(larger)):
@@ -139,8 +139,8 @@ def test_the_largest_of_an_operator_of_another_library(kind, mine, wide):
     assert (result.tolist(), sizes.tolist()) == ([[1, 3, 0], [2, 0, 0]], [[2], [1]])
     assert said(ValueError, lambda: jax.grad(lambda x: larger(x)[0].sum())(x)) == (
         "bridge_jax_sizes::keep: expected an operator whose results are as large as their values "
-        "say where a network is differentiated, got one that was told the largest; compute it "
-        "outside of jax.grad"
+        "say where a network is differentiated, got one that was told the largest; leave that "
+        "out, outside of jax.jit"
     )
     checks = [export.DisabledSafetyCheck.custom_call(name) for name in larger.targets]
     result, sizes = export.export(jax.jit(larger), disabled_checks=checks)(x).call(x)
@@ -355,8 +355,8 @@ def test_advice_is_about_jax(wide, my):
     )
     assert said(ValueError, lambda: jax.grad(lambda x: few(x, x > 2)[0].sum())(x32)) == (
         "aten::masked_select: expected an operator whose results are as large as their values say "
-        "where a network is differentiated, got one that was told the largest; compute it outside "
-        "of jax.grad"
+        "where a network is differentiated, got one that was told the largest; leave that out, "
+        "outside of jax.jit"
     )
     # A number that is not known before the call.
     assert my("FirstOf")(x, 2).tolist() == [1, 2]

@@ -72,9 +72,9 @@ HOST = Host(
     takes_gradient=lambda grad: False,
     gradients="the name of a gradient kernel or a tuple of such names",
     results="out",
-    at_once="call it outside of jax.jit and jax.grad",
+    at_once="call it outside of jax.jit",
     largest="out, the largest that its results can be",
-    padded_gradient="compute it outside of jax.grad",
+    padded_gradient="leave that out, outside of jax.jit",
     factory="make its result with jax.numpy or jax.random",
 )
 

@@ -169,6 +169,11 @@ class Kernel:
             ]
             program = self._program(inputs.types, outputs)
             self._programs.add(key, program)
+        return self._in_reverse_mode(program, arrays)
+
+    def _in_reverse_mode(
+        self, program: Program, arrays: Sequence[jax.Array]
+    ) -> tuple[jax.Array, ...]:
         try:
             return program(*arrays)
         except TypeError as error:

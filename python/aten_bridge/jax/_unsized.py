@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import jax
@@ -50,23 +50,40 @@ class Unsized(Kernel):
     def _call(self, inputs: Inputs, output_count: int = 0) -> tuple[jax.Array, ...]:
         try:
             return super()._call(inputs, output_count)
-        except DependsOnValues:
-            outputs = self._call_measured(inputs)
-            if outputs is None:
-                raise
-            return outputs
+        except DependsOnValues as error:
+            if any(isinstance(array, jax.core.Tracer) for array in inputs.arrays):
+                return self._call_differentiable(inputs, error)
+            return self._call_measured(inputs, error)
 
-    def _call_measured(self, inputs: Inputs) -> tuple[jax.Array, ...] | None:
-        """Computes the results for their sizes, and then with these; None inside of a program."""
-        if any(isinstance(array, jax.core.Tracer) for array in inputs.arrays):
-            return None
+    def _call_differentiable(self, inputs: Inputs, error: DependsOnValues) -> tuple[jax.Array, ...]:
+        """The same where gradients are asked for outside of a program, which have the values."""
+
+        @jax.custom_vjp
+        def differentiable(*arrays: jax.Array) -> tuple[jax.Array, ...]:
+            if any(isinstance(array, jax.core.Tracer) for array in arrays):
+                raise error
+            return self._call_measured(inputs._replace(arrays=arrays), error)
+
+        def forward(*arrays: jax.Array) -> tuple[Any, Any]:
+            outputs = differentiable(*arrays)
+            return outputs, (outputs, arrays)
+
+        def backward(kept: tuple[Any, Any], cotangents: Sequence[Any]) -> tuple[Any, ...]:
+            outputs, arrays = kept
+            return self._backward(inputs.types, outputs, arrays, cotangents)
+
+        differentiable.defvjp(forward, backward)
+        return self._in_reverse_mode(differentiable, inputs.arrays)
+
+    def _call_measured(self, inputs: Inputs, error: DependsOnValues) -> tuple[jax.Array, ...]:
+        """Computes the results for their sizes, and then with these; not inside of a program."""
         self._model.check_measurable()
         if self._sizes is None:
             self._sizes = type(self)(self._model.for_task(SIZES))
         with jax.enable_x64(True) if hasattr(jax, "enable_x64") else _x64():
             (table,) = self._sizes._call(inputs)
         if isinstance(table, jax.core.Tracer):  # constants inside of jax.jit
-            return None
+            raise error
         sizes = read_sizes(np.asarray(table).tolist())
         told = [(shape, _DTYPES[number]) for number, shape in sizes]
         outputs = check_outputs(self.__name__, told)
