@@ -230,8 +230,8 @@ constexpr auto export_kernel(const char* /*operator_name*/, ErrorMode /*error_mo
 /// such a kernel does to its outputs is not checked.
 ///
 /// Options: aten_bridge::attr, aten_bridge::meta, aten_bridge::workspace, aten_bridge::input,
-/// aten_bridge::output and aten_bridge::autograd; for PyTorch also aten_bridge::name,
-/// aten_bridge::composite, aten_bridge::private_use and aten_bridge::autocast.
+/// aten_bridge::output, aten_bridge::data_dependent and aten_bridge::autograd; for PyTorch also
+/// aten_bridge::name, aten_bridge::composite, aten_bridge::private_use and aten_bridge::autocast.
 ///
 /// Where ATEN_BRIDGE_PYTORCH is defined, the kernel is also the operator
 /// torch.ops.<ATEN_BRIDGE_NAMESPACE>.<name in snake_case>: see docs/pytorch.md. Where
@@ -241,7 +241,7 @@ constexpr auto export_kernel(const char* /*operator_name*/, ErrorMode /*error_mo
 /// `Name`, and takes the parameters of that operator in their order: tensors, which may have
 /// strides and an offset, numbers, and also lists (at::IntArrayRef, std::vector<double>),
 /// std::optional of these, and dtypes (at::ScalarType). One without outputs writes its first input
-/// in place. There are no attributes and no state; aten_bridge::data_dependent is an option more.
+/// in place. There are no attributes and no state.
 ///
 /// At namespace scope, once for each `Name` of a library. A call that fails throws a
 /// std::runtime_error, or, where ATEN_BRIDGE_ERRORS_RETURN is defined before the header is

@@ -76,7 +76,7 @@ class Host(NamedTuple):
         return {name: plain(value) for name, value in attributes.items() if value is not None}
 
 
-# Of call/computed_results.h: kFormAttribute, and the numbers of a row of sizes.
+# kFormAttribute of call/computed_results.h, and how many numbers a row of sizes has.
 _FORM = "aten_bridge_form"
 _SIZES_COLUMNS = 66
 

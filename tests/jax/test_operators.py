@@ -96,6 +96,9 @@ def test_results_whose_sizes_depend_on_values(wide):
         "its inputs, got one whose sizes depend on values; call it outside of jax.jit, or give "
         "out, the largest that its results can be"
     )
+    select = operator("aten::masked_select")
+    gradient = jax.grad(lambda a: (select(a, jnp.asarray(x > 0)) ** 2).sum())(jnp.asarray(x))
+    np.testing.assert_array_equal(gradient, 2 * np.maximum(x, 0))
     mask = jnp.asarray(x > 0)  # a constant of the program
     with pytest.raises(ValueError, match="aten::nonzero") as of_constant:
         jax.jit(lambda y: y + operator("aten::nonzero")(mask).sum())(1.0)

@@ -6,9 +6,11 @@
 
 #include <tuple>
 
+// [positives]
 at::Tensor positives(const at::Tensor& x) { return x.masked_select(x.gt(0)); }
 ATEN_BRIDGE_EXPORT(Positives, positives, aten_bridge::data_dependent());
 ATEN_BRIDGE_EXPORT_GRAD(PositivesGrad, positives, aten_bridge::data_dependent());
+// [/positives]
 ATEN_BRIDGE_EXPORT_GRAD(PositivesGradGrad, aten_bridge::gradient(positives),
                         aten_bridge::data_dependent());
 

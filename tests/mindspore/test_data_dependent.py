@@ -41,6 +41,22 @@ def said(run):
     return str(error.value).splitlines()[0]
 
 
+def test_the_sample_of_the_guide(pynative):
+    library, x = UNSIZED, ms.Tensor(X)
+    # [call]
+    positives = kernel(f"{library}:Positives", grad="PositivesGrad")
+    y = positives(x)  # as many elements as x has above 0
+    dx = ms.grad(lambda x: positives(x).sum())(x)
+
+    largest = kernel(f"{library}:Positives", out_shape=(5,), out_dtype=ms.float32)
+    padded, sizes = largest(x)  # padded[: sizes[0]], with zeros after them; also in a graph
+    # [/call]
+    assert_same(y, floats(1, 3, 5))
+    assert_same(dx, floats(1, 0, 1, 0, 1))
+    assert_same(padded, floats(1, 3, 5, 0, 0))
+    assert sizes.asnumpy().tolist() == [3]
+
+
 def test_results_have_the_sizes_that_their_values_say(mode):
     positives, negatives = unsized("Positives"), unsized("Negatives")  # kernels of one type
     x = ms.Tensor(X)

@@ -55,9 +55,12 @@ def test_pytorch_knows_that_they_do(unsized, x):
     with pytest.raises(torch._subclasses.fake_tensor.DynamicOutputShapeException):
         torch.export.export(Positives(), (x,))
 
+    # [fake]
     @torch.library.register_fake("bridge_unsized::negatives")
     def _(x):
         return x.new_empty([torch.library.get_ctx().new_dynamic_size()])
+
+    # [/fake]
 
     exported = torch.export.export(Positives(), (x,)).module()
     assert exported(x).tolist() == [-2, -4]

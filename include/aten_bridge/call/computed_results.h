@@ -76,14 +76,6 @@ extern "C" __attribute__((visibility("protected"))) inline void aten_bridge_free
 
 namespace aten_bridge::detail {
 
-/// Refers to these functions, which a library has where something in it does.
-struct ResultFunctions {
-  void (*set)(void** place);
-  void (*copy)(const void* results, void* const* outputs);
-  void (*free)(void* results);
-};
-inline ResultFunctions exported_results = {};
-
 /// Whether a value is in an input's memory, which is the host's.
 [[gnu::cold]] inline bool is_of_host(const Arguments& arguments, const at::Tensor& value) {
   const auto shares = [&](const at::Tensor& input) {
@@ -101,8 +93,11 @@ inline constexpr int64_t kSizesColumns = 2 + kMaxNdim;
 /// results where aten_bridge_set_results() says. Throws `Error` for a dtype that hosts do not have.
 [[gnu::cold, gnu::noinline]] inline void tell_sizes(const Arguments& arguments,
                                                     at::TensorList results) {
-  exported_results = {&aten_bridge_set_results, &aten_bridge_copy_results,
-                      &aten_bridge_free_results};
+  // A library has the functions to which something in it refers.
+  asm volatile(""
+               :
+               : "r"(&aten_bridge_set_results), "r"(&aten_bridge_copy_results),
+                 "r"(&aten_bridge_free_results));
   const auto count = static_cast<int64_t>(results.size());
   std::vector<int64_t> rows(results.size() * static_cast<std::size_t>(kSizesColumns));
   int64_t* row = rows.data();
@@ -272,17 +267,18 @@ class ComputedKernel final : public Base {
   std::vector<OperandCheck> checks_;
 };
 
-/// An exported kernel in a form. It lives as long as the library.
+/// An exported kernel in a form. Those that are made are never destroyed: hosts end in any order.
 template <const auto& kExported>
 const KernelBase& in_form(ResultForm form) {
   const KernelBase& kernel = kExported;
   if (form == ResultForm::kSizes) {
-    static const ComputedKernel<KernelBase> sizes(kernel, &tell_sizes, 1);
-    return sizes;
+    static const auto* const sizes = new ComputedKernel<KernelBase>(kernel, &tell_sizes, 1);
+    return *sizes;
   }
   if (form == ResultForm::kPadded) {
-    static const ComputedKernel<KernelBase> padded(kernel, &write_padded, 2 * kernel.info.outputs);
-    return padded;
+    static const auto* const padded =
+        new ComputedKernel<KernelBase>(kernel, &write_padded, 2 * kernel.info.outputs);
+    return *padded;
   }
   return kernel;
 }

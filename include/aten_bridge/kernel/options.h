@@ -195,8 +195,9 @@ constexpr detail::MetaSelf meta() { return {}; }
 /// for gradients. Without it they run below autograd.
 constexpr detail::Autograd autograd() { return {}; }
 
-/// Option, of kernels of a plugin: the sizes of the results depend on the values of the inputs, as
-/// those of nonzero do. The function returns its results; the host has room for the largest.
+/// Option: the sizes of the results depend on the values of the inputs, as those of nonzero do. The
+/// function returns its results, and has no meta function. A host that needs sizes first calls it
+/// for them (call/computed_results.h), or has room for the largest.
 constexpr detail::DataDependent data_dependent() { return {}; }
 
 /// Option: what PyTorch calls the operator, instead of the kernel's name in snake_case. Other

@@ -70,7 +70,9 @@ def kernel(
             output, and gives one gradient for each tensor among the inputs. It gets those of the
             attributes that it knows, and, without a meta function, has outputs like the inputs.
         out: For a kernel without a meta function, what it returns: a `jax.ShapeDtypeStruct`, a
-            tuple of these, or a function of the inputs' that returns such.
+            tuple of these, or a function of the inputs' that returns such. Of a kernel with
+            `data_dependent()`, which outside of `jax.jit` needs none, the largest: the sizes
+            follow, as for `operator`.
         vmap_method: What `jax.vmap` does, as in `jax.ffi.ffi_call`: "sequential" calls the kernel
             once for each example, which is always right; "expand_dims" and "broadcast_all" call it
             once, with a dimension more in front of the inputs and outputs.

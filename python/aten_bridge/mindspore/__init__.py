@@ -64,7 +64,8 @@ def kernel(
             attributes that it knows, and, without a meta function, has outputs like the inputs.
         out_shape: The shape of the output, or a function of the inputs' shapes, as in
             `ops.Custom`; a tuple of shapes for several outputs. For kernels without a meta
-            function, together with `out_dtype`.
+            function, together with `out_dtype`. Of a kernel with `data_dependent()`, which
+            outside of a graph needs none, the largest: the sizes follow, as for `operator`.
         out_dtype: The dtype of the output, or a function of the inputs' dtypes.
         has_side_effect: Whether a call does more than to compute its results from its inputs: it
             draws random numbers, prints, or counts. Then graphs make each call, also one whose

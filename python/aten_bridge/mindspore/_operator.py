@@ -101,7 +101,7 @@ class Kernel(ops.Custom):
         if description is not None and not description.is_raw:
             self._set(_COUNTED, True)  # check_inputs does so
         if description is not None and self._given_out is None:
-            if not description.is_data_dependent:  # of which no hook knows sizes
+            if not description.is_data_dependent:  # whose sizes no hook knows
                 self._set("reg_op_name", function.symbol)  # without it, MindSpore calls no hook
             self._set("multi_output", description.has_several_outputs)
         if description is not None and description.device == "cpu":

@@ -1,0 +1,6 @@
+// expect: aten_bridge: a kernel with aten_bridge::data_dependent() returns its results, and has no
+// meta function: nobody knows their sizes before it has run.
+#include <aten_bridge.h>
+
+at::Tensor kernel(const at::Tensor& x);
+ATEN_BRIDGE_EXPORT(Kernel, kernel, aten_bridge::data_dependent(), aten_bridge::meta());

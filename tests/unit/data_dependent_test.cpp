@@ -1,0 +1,182 @@
+// Kernels whose results have sizes that depend on values, in each form in which hosts call them.
+#include <aten_bridge/testing.h>
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "jax_frame.h"
+#include "table.h"
+
+namespace {
+
+using aten_bridge::testing::Call;
+using aten_bridge::testing::Result;
+
+using Ints = std::vector<int64_t>;
+using jax_frame::Floats;
+
+constexpr int64_t kColumns = 66;  // dtype, rank, and as many sizes as a tensor can have
+constexpr int64_t kFloat32 = 12;  // the bridge's numbers of dtypes
+constexpr int64_t kInt64 = 9;
+
+void* library() {
+  static void* const opened = dlopen(TEST_UNSIZED, RTLD_LAZY | RTLD_LOCAL);
+  return opened;
+}
+
+Call unsized(const std::string& name) {
+  static const aten_bridge::testing::Library opened(TEST_UNSIZED);
+  return opened.call(name);
+}
+
+Call in_form(const std::string& name, const std::string& form, const Floats& x) {
+  Call call = unsized(name);
+  call.attribute("aten_bridge_form", form);
+  call.input<float>({static_cast<int64_t>(x.size())}, x);
+  return call;
+}
+
+/// The first numbers of a row.
+Ints row(const Result& result, int64_t index, std::size_t count) {
+  const Ints all = result.output<int64_t>(0);
+  const auto begin = all.begin() + index * kColumns;
+  return {begin, begin + static_cast<std::ptrdiff_t>(count)};
+}
+
+/// The library's functions for results that are left by a call for their sizes.
+struct Results {
+  template <class F>
+  static F* function(const char* name) {
+    return reinterpret_cast<F*>(dlsym(library(), name));
+  }
+
+  void (*set)(void**) = function<void(void**)>("aten_bridge_set_results");
+  void (*copy)(const void*, void* const*) =
+      function<void(const void*, void* const*)>("aten_bridge_copy_results");
+  void (*free)(void*) = function<void(void*)>("aten_bridge_free_results");
+};
+
+TEST(DataDependentTest, TheValuesHaveMemoryOfTheirSizes) {
+  for (int times = 0; times < 2; ++times) {
+    Call call = unsized("Positives");
+    call.input<float>({3}, {1, -2, 3}).output<float>({2});
+    EXPECT_EQ(call.run().output<float>(0), (Floats{1, 3}));
+  }
+  for (const int64_t size : {1, 3}) {  // also where there is more
+    Call call = unsized("Positives");
+    call.input<float>({3}, {1, -2, 3}).output<float>({size});
+    EXPECT_EQ(call.run().error(),
+              "Positives: output 0: expected float32 [" + std::to_string(size) +
+                  "] as out_shape and out_dtype or the meta function say, got float32 [2] from the "
+                  "kernel");
+  }
+}
+
+TEST(DataDependentTest, TheSizesAreARowForEachResult) {
+  const Result one = in_form("Positives", "sizes", {1, -2, 3}).output<int64_t>({1, kColumns}).run();
+  EXPECT_EQ(row(one, 0, 4), (Ints{kFloat32, 1, 2, 0}));
+  const Result two = in_form("Above", "sizes", {1, -2, 3}).output<int64_t>({2, kColumns}).run();
+  EXPECT_EQ(row(two, 0, 4), (Ints{kFloat32, 1, 2, 0}));
+  EXPECT_EQ(row(two, 1, 5), (Ints{kInt64, 2, 2, 1, 0}));
+  const Result other =  // a kernel of the same type
+      in_form("Negatives", "sizes", {1, -2, 3}).output<int64_t>({1, kColumns}).run();
+  EXPECT_EQ(row(other, 0, 3), (Ints{kFloat32, 1, 1}));
+}
+
+TEST(DataDependentTest, ACallForSizesMayLeaveTheResults) {
+  const Results results;
+  void* kept = nullptr;
+  results.set(&kept);
+  const Result sizes = in_form("First", "sizes", {3, 1, 2, 4}).output<int64_t>({1, kColumns}).run();
+  results.set(nullptr);
+  ASSERT_EQ(row(sizes, 0, 3), (Ints{kFloat32, 1, 3}));
+  ASSERT_NE(kept, nullptr);
+  Floats copied(3);
+  void* memory[] = {copied.data()};
+  results.copy(kept, memory);  // the kernel's result was a view of an input that is gone
+  EXPECT_EQ(copied, (Floats{3, 1, 2}));
+  results.free(kept);
+
+  kept = nullptr;
+  EXPECT_TRUE(in_form("First", "sizes", {3, 1, 2}).output<int64_t>({1, kColumns}).run().ok());
+  EXPECT_EQ(kept, nullptr);
+}
+
+TEST(DataDependentTest, TheLargestBeginWithTheResults) {
+  const Result padded = in_form("Above", "counted", {1, -2, 3})
+                            .output<float>({3})
+                            .output<int64_t>({3, 1})
+                            .output<int64_t>({1})
+                            .output<int64_t>({2})
+                            .run();
+  EXPECT_EQ(padded.output<float>(0), (Floats{1, 3, 0}));
+  EXPECT_EQ(padded.output<int64_t>(1), (Ints{0, 2, 0}));
+  EXPECT_EQ(padded.output<int64_t>(2), (Ints{2}));
+  EXPECT_EQ(padded.output<int64_t>(3), (Ints{2, 1}));
+  EXPECT_EQ(in_form("Positives", "counted", {1, 2, 3})
+                .output<float>({2})
+                .output<int64_t>({2})
+                .run()
+                .error(),
+            "Positives: output 0: expected float32 [2] or less of it, as out_shape and out_dtype "
+            "say, got float32 [3]");
+  EXPECT_EQ(in_form("Positives", "counted", {1, 2, 3})
+                .output<float>({3})
+                .output<int64_t>({2})
+                .run()
+                .error(),
+            "Positives: output 1: expected int64 [1] for the sizes of a result, got int64 [2]");
+}
+
+TEST(DataDependentTest, ChecksAreThoseOfTheInputsAndTheResults) {
+  EXPECT_EQ(in_form("First", "sizes", {2, 1}).output<int64_t>({1, kColumns}).run().error(),
+            "First: output 0 'begin': expected sizes [3], got float32 [2]");
+  Call call = unsized("First");
+  call.attribute("aten_bridge_form", std::string("sizes"));
+  call.input<float>({1, 1}, {1}).output<int64_t>({1, kColumns});
+  EXPECT_EQ(call.run().error(), "First: input 0 'x': expected rank 1, got float32 [1, 1]");
+}
+
+TEST(DataDependentTest, XlaAsksInTheSameWay) {
+  Floats x = {1, -2, 3};
+  Floats y(2);
+  Ints table(kColumns);
+  Ints sizes(1);
+  Floats padded(3, -1);
+  for (int times = 0; times < 2; ++times) {
+    jax_frame::Frame of_values(library(), "Positives");
+    EXPECT_EQ(of_values.input(x).output(y).run(), "");
+    EXPECT_EQ(y, (Floats{1, 3}));
+    jax_frame::Frame of_sizes(library(), "Positives");
+    of_sizes.text("aten_bridge_form", "sizes").input(x);
+    EXPECT_EQ(of_sizes.output(table.data(), {1, kColumns}, jax_frame::xla::kInt64).run(), "");
+    EXPECT_EQ(table[2], 2);
+    jax_frame::Frame of_largest(library(), "Positives");
+    of_largest.text("aten_bridge_form", "counted").input(x).output(padded);
+    EXPECT_EQ(of_largest.output(sizes.data(), {1}, jax_frame::xla::kInt64).run(), "");
+    EXPECT_EQ(padded, (Floats{1, 3, 0}));
+  }
+}
+
+TEST(DataDependentTest, TheTableSaysSo) {
+  using GetTable = const LibraryTable*();
+  const LibraryTable& table = *Results::function<GetTable>("aten_bridge_library")();
+  const auto description = [&](const std::string& name) {
+    return table.description(table.number_of(name));
+  };
+  const std::string said = "\"meta\": false, \"data_dependent\": true, \"gradient\": false";
+  EXPECT_NE(description("Positives").find(said), std::string::npos) << description("Positives");
+  EXPECT_EQ(description("PositivesGrad").find("data_dependent"), std::string::npos);
+  const int64_t size = 3;
+  const PythonInput input{"float32", 1, &size};
+  int status = 0;
+  EXPECT_STREQ(table.infer(table.number_of("Positives"), &input, 1, nullptr, 0, &status),
+               "Positives: expected an operator whose results have sizes that follow from those of "
+               "its inputs, got one whose sizes depend on values");
+  EXPECT_EQ(status, 13);
+}
+
+}  // namespace
