@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from aten_bridge._codec import AttributeType, attribute_type, operator_text
-from aten_bridge._operators import CALL, PADDED, SIZES
+from aten_bridge._function import CALL, PADDED, SIZES
 
 
 @pytest.mark.parametrize(
