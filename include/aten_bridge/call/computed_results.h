@@ -270,7 +270,8 @@ class ComputedKernel final : public Base {
 /// An exported kernel in a form. Those that are made are never destroyed: hosts end in any order.
 template <const auto& kExported>
 const KernelBase& in_form(ResultForm form) {
-  const KernelBase& kernel = kExported;
+  // Without `.kernel`, nvcc 13.0 would take `auto` for KernelBase.
+  const KernelBase& kernel = kExported.kernel;
   if (form == ResultForm::kSizes) {
     static const auto* const sizes = new ComputedKernel<KernelBase>(kernel, &tell_sizes, 1);
     return *sizes;
