@@ -97,7 +97,7 @@ def _weight(tensor: torch.Tensor, trains: bool = False) -> Weight:
 
 
 @correcting_shapes()
-def _programs(exported: ExportedProgram, saves: Sequence[bool]) -> list[ModulePrograms]:
+def _programs(exported: ExportedProgram, saves: Sequence[bool], order: int) -> list[ModulePrograms]:
     """The programs of what torch.export made, for each of `saves`: whether those of a step do."""
     keep_from_gradients(exported.graph)
     exported.graph_module.recompile()
@@ -178,49 +178,57 @@ def _programs(exported: ExportedProgram, saves: Sequence[bool]) -> list[ModulePr
         results=tree_of(out_spec, iter(leaves)),
     )
     has_gradient = not any(unbacked_symbols(tensors_of(node)) for node in calls)
+    always = is_random or bool(changed)
     trace = functools.cache(
-        lambda one: trace_training(exported.graph_module, needs, changed, write, saves=one)
+        lambda one: trace_training(
+            exported.graph_module, needs, changed, write, saves=one, order=1 if always else order
+        )
         if has_gradient
         else None
     )
-    always = is_random or bool(changed)
     return [programs._replace(training=trace(one or always)) for one in saves]
 
 
 @correcting_shapes()
-def _export(module: nn.Module, example_inputs: Sequence[Any], shapes: Any) -> ModulePrograms:
+def _export(
+    module: nn.Module, example_inputs: Sequence[Any], shapes: Any, order: int
+) -> ModulePrograms:
     """The programs of a module in the mode in which it is."""
     with refusing_own_gradients():
         exported = torch.export.export(module, tuple(example_inputs), dynamic_shapes=shapes)
-    (programs,) = _programs(exported, [module.training])
+    (programs,) = _programs(exported, [module.training], order)
     return programs
 
 
 def export_module(
-    module: nn.Module, example_inputs: Sequence[Any], dynamic_shapes: Any = None
+    module: nn.Module, example_inputs: Sequence[Any], dynamic_shapes: Any = None, order: int = 1
 ) -> ModuleInModes:
     """The programs of a module in evaluation and in training mode, in which it stays as it was.
+
+    `order` is how often they can be differentiated.
 
     Raises what torch.export raises, and NotExportable.
     """
     modes = [(one, one.training) for one in module.modules()]
     trains = module.training
     # As it is, with parts that may be in the other mode; then all of it in the other mode.
-    own = _export(module, example_inputs, dynamic_shapes)
+    own = _export(module, example_inputs, dynamic_shapes, order)
     try:
         module.train(not trains)
-        other = _export(module, example_inputs, dynamic_shapes)
+        other = _export(module, example_inputs, dynamic_shapes, order)
     finally:
         for one, was_training in modes:
             one.training = was_training
     return ModuleInModes(*((other, own) if trains else (own, other)), trains)
 
 
-def split_exported(exported: ExportedProgram) -> ModuleInModes:
+def split_exported(exported: ExportedProgram, order: int = 1) -> ModuleInModes:
     """The programs of an exported program, which is in one mode: it is the same in both.
+
+    `order` is how often they can be differentiated.
 
     Raises NotExportable.
     """
-    evaluation, training = _programs(exported, [False, True])
+    evaluation, training = _programs(exported, [False, True], order)
     is_training = evaluation.is_random or bool(evaluation.changed_buffers)
     return ModuleInModes(evaluation, training, is_training)
