@@ -131,7 +131,7 @@ class _Joint(NamedTuple):
     """The graph of a gradient with its own gradient."""
 
     graph: fx.Graph
-    operand_count: int  # of the gradient's inputs
+    operand_count: int  # how many inputs the gradient has
     gradients: list[fx.Node | None]  # for each of them
 
     def calls(self) -> list[fx.Node]:
