@@ -306,6 +306,42 @@ def test_gradients_of_gradients_of_complex_numbers_are_jaxs():
     assert np.allclose(actual, second(lambda x: x * x * x)(x), rtol=1e-5)
 
 
+class Experts(nn.Module):
+    """A mixture of experts: sizes inside depend on values."""
+
+    def __init__(self):
+        super().__init__()
+        self.gate = nn.Linear(4, 2)
+        self.experts = nn.ModuleList(nn.Linear(4, 4) for _ in range(2))
+
+    def forward(self, x):
+        chosen = self.gate(x).argmax(-1)
+        result = torch.zeros_like(x)
+        for i, expert in enumerate(self.experts):
+            (rows,) = torch.where(chosen == i)
+            result = result.index_add(0, rows, expert(x[rows]).tanh())
+        return result
+
+
+@pytest.mark.parametrize("transform", [jax.jit, lambda function: function], ids=["jit", "eager"])
+def test_sizes_inside_may_depend_on_values(transform):
+    torch.manual_seed(8)
+    network = Experts()
+    apply, variables = module(network, (torch.randn(6, 4),))
+    x = torch.randn(6, 4, requires_grad=True)
+    (network(x) ** 2).sum().backward()
+
+    def loss_of(params, x):
+        return (apply({**variables, "params": params}, x) ** 2).sum()
+
+    given = jnp.asarray(x.detach().numpy())
+    of_params, of_x = transform(jax.grad(loss_of, (0, 1)))(variables["params"], given)
+    assert_near(of_x, x.grad, 1e-4)
+    for name, parameter in network.named_parameters():
+        if parameter.grad is not None:
+            assert_near(of_params[name], parameter.grad, 1e-4)
+
+
 def test_arrays_of_numpy_are_taken(made):
     apply, variables = made
     x, bias = np.ones((6, 3, 10)), np.ones(4)

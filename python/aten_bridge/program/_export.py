@@ -6,11 +6,13 @@ import functools
 import itertools
 import warnings
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import torch
 from torch import fx, nn
 from torch.export import ExportedProgram
+from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 
 from aten_bridge.program._corrections import (
     allow_other_strides,
@@ -21,9 +23,15 @@ from aten_bridge.program._corrections import (
     refuse_hidden_writes,
     refusing_own_gradients,
 )
-from aten_bridge.program._programs import ModuleInModes, ModulePrograms, Weight
+from aten_bridge.program._programs import ModuleInModes, ModulePrograms, Training, Weight
 from aten_bridge.program._text import is_number, tensors_of, unbacked_symbols, write_program
-from aten_bridge.program._training import calls_of, placeholders_of, results_of, trace_training
+from aten_bridge.program._training import (
+    calls_of,
+    is_random_node,
+    placeholders_of,
+    results_of,
+    trace_training,
+)
 from aten_bridge.program._trees import (
     TENSOR,
     NotExportable,
@@ -32,17 +40,6 @@ from aten_bridge.program._trees import (
     tensor_sources,
     tree_of,
 )
-
-
-def is_random_node(node: fx.Node) -> bool:
-    """Whether an operator draws numbers; attention without dropout is said to, and does not."""
-    if torch.Tag.nondeterministic_seeded not in getattr(node.target, "tags", ()):
-        return False
-    for place, argument in enumerate(node.target._schema.arguments):
-        if argument.name == "dropout_p":
-            given = node.args[place] if place < len(node.args) else argument.default_value
-            return node.kwargs.get(argument.name, given) != 0
-    return True
 
 
 def _keep_results(signature: Any, graph: fx.Graph) -> None:
@@ -177,15 +174,24 @@ def _programs(exported: ExportedProgram, saves: Sequence[bool], order: int) -> l
         inputs=inputs,
         results=tree_of(out_spec, iter(leaves)),
     )
-    has_gradient = not any(unbacked_symbols(tensors_of(node)) for node in calls)
     always = is_random or bool(changed)
-    trace = functools.cache(
-        lambda one: trace_training(
-            exported.graph_module, needs, changed, write, saves=one, order=1 if always else order
-        )
-        if has_gradient
-        else None
-    )
+    measures = any(unbacked_symbols(tensors_of(node)) for node in calls)
+
+    refused = (GuardOnDataDependentSymNode, NotExportable) if measures else ()
+
+    @functools.cache
+    def trace(saves: bool) -> Training | None:
+        if unbacked_symbols(node.meta["val"] for node in tensors):
+            return None
+        order_of_mode = 1 if always else order
+        with suppress(*refused), warnings.catch_warnings():
+            if measures:  # PyTorch warns of what it raises
+                warnings.filterwarnings("ignore", category=UserWarning, module="torch.autograd")
+            return trace_training(
+                exported.graph_module, needs, changed, write, saves, order_of_mode
+            )
+        return None
+
     return [programs._replace(training=trace(one or always)) for one in saves]
 
 

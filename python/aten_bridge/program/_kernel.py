@@ -62,8 +62,9 @@ class EvaluationFunction(ProgramFunction):
 
     def missing_gradient(self, is_gradient: bool) -> str:
         return (
-            f"{self.name}: expected a module with gradients, got one of which PyTorch has none, or "
-            "whose sizes depend on values; differentiate without it"
+            f"{self.name}: expected a module with gradients, got one whose results, or random "
+            "numbers, have sizes that depend on values, or that PyTorch does not differentiate; "
+            "differentiate without it"
         )
 
 

@@ -15,7 +15,14 @@ from torch import fx
 
 from aten_bridge.program._corrections import allow_other_strides
 from aten_bridge.program._programs import Derivative, Training
-from aten_bridge.program._text import bare_symbols, is_number, memory_order
+from aten_bridge.program._text import (
+    bare_symbols,
+    is_number,
+    is_unbacked,
+    memory_order,
+    tensors_of,
+    unbacked_symbols,
+)
 from aten_bridge.program._trees import NotExportable
 
 Function = Callable[..., Sequence[torch.Tensor]]
@@ -42,6 +49,17 @@ def is_view(node: fx.Node) -> bool:
         return False
     alias = schema.arguments[0].alias_info
     return alias is not None and not alias.is_write
+
+
+def is_random_node(node: fx.Node) -> bool:
+    """Whether an operator draws numbers; attention without dropout is said to, and does not."""
+    if torch.Tag.nondeterministic_seeded not in getattr(node.target, "tags", ()):
+        return False
+    for place, argument in enumerate(node.target._schema.arguments):
+        if argument.name == "dropout_p":
+            given = node.args[place] if place < len(node.args) else argument.default_value
+            return node.kwargs.get(argument.name, given) != 0
+    return True
 
 
 def _trace(function: Function, arguments: Sequence[torch.Tensor], names: Iterable[str]) -> fx.Graph:
@@ -71,7 +89,7 @@ def trace_training(
     saves: bool,
     order: int = 1,
 ) -> Training | None:
-    """The two programs of a step; None where no input has a gradient.
+    """The two programs of a step; None where no input has a gradient, or none can be computed.
 
     Where the forward one `saves` nothing, the backward one computes what it needs again. `changed`
     are the names of inputs that are not the same any more when the backward one runs. `order` is
@@ -105,6 +123,8 @@ def trace_training(
         )
     needed = set().union(*(one.read_places(len(inputs)) for one in higher))
     training = _split(graph, has_gradient, len(needs), changed, write, saves, needed)
+    if training is None:
+        return None
     places = [*training.inputs, *range(len(inputs), len(inputs) + len(training.tangents))]
     derivatives = []
     for one in higher:
@@ -208,8 +228,11 @@ def _split(
     write: Writer,
     saves: bool,
     needed: Set[int],
-) -> Training:
-    """`needed` are the places of inputs that the gradient of the backward program reads."""
+) -> Training | None:
+    """None where there is no gradient.
+
+    `needed` are the places of inputs that the gradient of the backward program reads.
+    """
     placeholders = placeholders_of(graph)
     primals, tangents = placeholders[:input_count], placeholders[input_count:]
     results = [_without_clone(result) for result in results_of(graph)[: len(has_gradient)]]
@@ -223,17 +246,25 @@ def _split(
     todo = list(found)  # what the backward program needs
     while todo:
         node = todo.pop()
-        if node in backward or is_number(node):
+        if node in backward:
+            continue
+        if is_number(node):
+            if is_unbacked(node):
+                todo += node.all_input_nodes  # those that tell it
             continue
         backward.add(node)
         if node.op == "placeholder":
             is_saved = node.name in changed
         else:
             is_saved = saves and node in forward and not _is_repeated(node)
+        is_saved = is_saved and not unbacked_symbols(tensors_of(node))  # hosts have no memory
         if is_saved:
             saved[node] = None
         else:
             todo += node.all_input_nodes
+
+    if any(map(is_random_node, backward - saved.keys())):
+        return None  # it would draw other numbers
 
     # A result lies row-major in the host's memory.
     kept = [node for node in saved if node not in results or memory_order(node.meta["val"])]
