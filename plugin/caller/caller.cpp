@@ -265,6 +265,32 @@ struct Signature {
 
 // ===--- steps ---===
 
+/// A reference to an object of Python's, which any thread may drop.
+class Reference {
+ public:
+  Reference() = default;
+  explicit Reference(py::object object) : object_(object.release().ptr()) {}
+  Reference(const Reference&) = delete;
+  Reference& operator=(const Reference&) = delete;
+  Reference(Reference&& other) noexcept : object_(std::exchange(other.object_, nullptr)) {}
+  Reference& operator=(Reference&& other) noexcept {
+    std::swap(object_, other.object_);
+    return *this;
+  }
+  ~Reference() {
+    if (object_ != nullptr && Py_IsInitialized() != 0) {
+      const py::gil_scoped_acquire acquired;
+      Py_DECREF(object_);
+    }
+  }
+
+  bool is_none() const { return object_ == nullptr || object_ == Py_None; }
+  py::object get() const { return py::reinterpret_borrow<py::object>(object_); }
+
+ private:
+  PyObject* object_ = nullptr;
+};
+
 bool is_recording_gradients() { return mindspore::pynative::GradState::Get().RequiresGrad(); }
 
 class Caller;
@@ -281,7 +307,8 @@ struct Step {
   std::size_t weight_count = 0;        // inputs before the module's own
   std::shared_ptr<Caller> of_weights;  // computes the gradients of weights alone
   std::shared_ptr<Caller> of_all;
-  std::string no_gradient;  // what is said where a gradient of these gradients is asked for
+  Reference differentiate_again;  // Python's, for gradients of these gradients; None: has none
+  std::string no_gradient;        // what is said there
 
   /// How many of the gradients are those of weights.
   std::size_t weight_gradients() const {
@@ -663,31 +690,6 @@ bool may_need_gradient(const TensorPtr& tensor) { return tensor->auto_grad_meta_
 
 // ===--- gradients ---===
 
-/// A reference to an object of Python's, which any thread may drop.
-class Reference {
- public:
-  Reference() = default;
-  explicit Reference(py::object object) : object_(object.release().ptr()) {}
-  Reference(const Reference&) = delete;
-  Reference& operator=(const Reference&) = delete;
-  Reference(Reference&& other) noexcept : object_(std::exchange(other.object_, nullptr)) {}
-  Reference& operator=(Reference&& other) noexcept {
-    std::swap(object_, other.object_);
-    return *this;
-  }
-  ~Reference() {
-    if (object_ != nullptr && Py_IsInitialized() != 0) {
-      const py::gil_scoped_acquire acquired;
-      Py_DECREF(object_);
-    }
-  }
-
-  py::object get() const { return py::reinterpret_borrow<py::object>(object_); }
-
- private:
-  PyObject* object_ = nullptr;
-};
-
 /// How calls of an operator are differentiated whose arguments are laid out in one way. Python
 /// makes it; `layout` is for Python.
 struct Gradient {
@@ -742,6 +744,10 @@ struct CppFunctionNode<KernelCall> : public BackwardNode {
       input->set_need_pipeline_sync(true);  // as MindSpore's Function has it (2.10)
     }
     TensorPtrList saved = step == nullptr ? inputs : chosen(inputs, step->inputs);
+    if (step != nullptr && step->differentiate_again.is_none()) {
+      // For the error alone that such a gradient is: it may depend on these by what is kept.
+      saved.insert(saved.end(), differentiable.begin(), differentiable.end());
+    }
     if (gradient != nullptr && gradient->reads_results) {
       saved.insert(saved.end(), outputs.begin(), outputs.end());
     }
@@ -775,25 +781,30 @@ struct CppFunctionNode<KernelCall> : public BackwardNode {
   ValuePtrList ask_python(const TensorPtrList& saved, const TensorPtrList& gradients) const;
 };
 
-/// The gradients of a step, whose own gradient does not exist.
+/// The gradients of a step, which Python differentiates where a module was made for that.
 template <>
 struct CppFunctionNode<StepGradient> : public BackwardNode {
-  CppFunctionNode(std::shared_ptr<const ::Step> step_of_call, std::size_t outputs)
-      : BackwardNode("StepGradient", outputs), step(std::move(step_of_call)) {}
+  CppFunctionNode(std::shared_ptr<::Signature> signature_of_call, std::size_t outputs)
+      : BackwardNode("StepGradient", outputs), forward(std::move(signature_of_call)) {}
 
-  ValuePtrList CallBackward(const ValuePtrList& /*values*/) override {
-    const py::gil_scoped_acquire acquired;
-    throw py::value_error(step->no_gradient);
+  /// A value for each operand of the backward program.
+  ValuePtrList CallBackward(const ValuePtrList& values) override;
+
+  void Release() override {
+    context.to_save_.clear();
+    context.saved_tensors_.clear();
   }
 
-  /// `edges` lead to what the gradients depend on beside these inputs.
-  void record(const EdgeList& edges, const TensorPtrList& inputs, TensorPtrList& outputs) {
-    set_next_edges(edges);
+  /// `inputs` are all that the gradients depend on.
+  void record(const TensorPtrList& inputs, TensorPtrList& outputs) {
     context.node_ = weak_from_this();
+    if (!forward->step->differentiate_again.is_none()) {
+      context.SaveForBackward(inputs);
+    }
     CppFunctionDoGrad(&context, inputs, &outputs);
   }
 
-  std::shared_ptr<const ::Step> step;
+  std::shared_ptr<::Signature> forward;  // that of the step's forward program
   AutogradContext context;
 };
 
@@ -1270,10 +1281,39 @@ TensorPtrList Node::result_gradients(const ValuePtrList& values,
   return GradPreProcess(some, results, /*materialize_grads=*/true, name_);
 }
 
+ValuePtrList CppFunctionNode<StepGradient>::CallBackward(const ValuePtrList& values) {
+  const py::gil_scoped_acquire acquired;
+  const ::Step& step = *forward->step;
+  if (step.differentiate_again.is_none()) {
+    throw py::value_error(step.no_gradient);
+  }
+  ValuePtrList all(values);
+  all.resize(step.gradients.size(), kNone);  // those of weights alone may have been computed
+  abstract::AbstractBasePtrList abstracts;
+  for (const std::size_t input : step.gradients) {
+    abstracts.push_back(std::make_shared<abstract::AbstractTensor>(
+        TypeIdToType(type_of_name(forward->dtypes[input])), forward->sizes[input]));
+  }
+  TensorPtrList operands = context.GetSavedTensors();
+  const TensorPtrList gradients = GradPreProcess(all, abstracts, /*materialize_grads=*/true, name_);
+  operands.insert(operands.end(), gradients.begin(), gradients.end());
+  py::list given;
+  for (const TensorPtr& operand : operands) {
+    given.append(py::reinterpret_steal<py::object>(tensor::PackTensor(operand)));
+  }
+  ValuePtrList found;
+  for (const py::handle one : py::list(step.differentiate_again.get()(given))) {
+    found.push_back(one.is_none() ? kNone : ValuePtr(tensor::ConvertPyObjectToTensor(one.ptr())));
+  }
+  return found;
+}
+
 /// A value for each input of the forward program that has a gradient.
 ValuePtrList Node::differentiate_step(const ValuePtrList& values) {
   const ::Step& step = *signature->step;
-  TensorPtrList operands = context.GetSavedTensors();
+  const TensorPtrList saved = context.GetSavedTensors();
+  const auto first_other = saved.begin() + static_cast<std::ptrdiff_t>(step.inputs.size());
+  TensorPtrList operands(saved.begin(), first_other);
   const TensorPtrList tangents = result_gradients(values, step.tangents);
   operands.insert(operands.end(), tangents.begin(), tangents.end());
   const std::size_t of_weights = step.weight_gradients();
@@ -1288,8 +1328,8 @@ ValuePtrList Node::differentiate_step(const ValuePtrList& values) {
   const std::size_t count = needs_all ? step.gradients.size() : of_weights;
   TensorPtrList found = caller.differentiate_step(*signature, count, operands, kept);
   if (is_recording_gradients()) {
-    Create<CppFunctionNode<StepGradient>>(signature->step, count)
-        ->record(next_edges(), operands, found);
+    operands.insert(operands.end(), first_other, saved.end());
+    Create<CppFunctionNode<StepGradient>>(signature, count)->record(operands, found);
   }
   ValuePtrList results(found.begin(), found.end());
   results.resize(step.gradients.size(), kNone);
@@ -1400,6 +1440,11 @@ PYBIND11_MODULE(aten_bridge_caller, m) {
       .def_readwrite("weight_count", &Step::weight_count)
       .def_readwrite("of_weights", &Step::of_weights)
       .def_readwrite("of_all", &Step::of_all)
+      .def_property(
+          "differentiate_again", [](const Step& self) { return self.differentiate_again.get(); },
+          [](Step& self, py::object function) {
+            self.differentiate_again = Reference(std::move(function));
+          })
       .def_readwrite("no_gradient", &Step::no_gradient);
   py::class_<Caller, std::shared_ptr<Caller>>(m, "Caller")
       .def(py::init<std::uintptr_t, std::uintptr_t, std::string, std::string, const py::dict&,

@@ -250,9 +250,96 @@ def test_other_derivatives_are_refused_in_words(made):
     with pytest.raises(ValueError, match="AtenProgram: ") as error:
         jax.grad(lambda x: jax.grad(total_of)(x).sum())(x)
     assert str(error.value) == (
-        "AtenProgram: expected a module to be differentiated once, got the gradient of its "
-        "gradient, which has none; write that part in the host's own functions"
+        "AtenProgram: expected gradients of the order that the module was made with, got one of a "
+        "higher order; make it with gradient_order=2, or more; in a mode that draws random numbers "
+        "or changes buffers 1 is the highest"
     )
+
+
+def test_gradients_of_gradients():
+    torch.manual_seed(3)
+    network = nn.Sequential(nn.Linear(3, 8), nn.Tanh(), nn.LayerNorm(8), nn.Linear(8, 1))
+    shapes = ({0: Dim("batch")},)
+    apply, variables = module(
+        network, (torch.randn(4, 3),), dynamic_shapes=shapes, gradient_order=3
+    )
+    x = torch.randn(5, 3, requires_grad=True)
+    (inner,) = torch.autograd.grad(network(x).sum(), x, create_graph=True)
+    expected = torch.autograd.grad((inner**2).sum(), [x, network[0].weight], create_graph=True)
+    (third,) = torch.autograd.grad((expected[0] ** 2).sum(), x)
+    params, given = variables["params"], jnp.asarray(x.detach().numpy())
+
+    def apply_once(params, x, trains):
+        results = apply({**variables, "params": params}, x, train=trains)
+        return (results[0] if trains else results).sum()
+
+    for trains in (False, True):
+
+        def penalty(params, x, trains=trains):
+            return (jax.grad(apply_once, 1)(params, x, trains) ** 2).sum()
+
+        for transform in (jax.jit, lambda function: function):
+            of_params, of_x = transform(jax.grad(penalty, (0, 1)))(params, given)
+            assert_near(of_x, expected[0], 1e-4)
+            assert_near(of_params["0.weight"], expected[1], 1e-4)
+            square = transform(lambda x, run=penalty: (jax.grad(run, 1)(params, x) ** 2).sum())
+            assert_near(jax.grad(square)(given), third, 1e-4)
+        with pytest.raises(ValueError, match="AtenProgram: expected gradients of the order"):
+            jax.grad(lambda x, run=square: (jax.grad(run)(x) ** 2).sum())(given)
+
+
+def test_gradients_of_gradients_of_complex_numbers_are_jaxs():
+    class Cube(nn.Module):
+        def forward(self, x):
+            return x * x * x
+
+    apply, variables = module(Cube(), (torch.ones(2, dtype=torch.complex64),), gradient_order=2)
+    x = jnp.array([3 - 1j, -4 + 2j], dtype=jnp.complex64)
+
+    def second(cube):
+        def total(x):
+            return (cube(x) * (1 + 2j)).real.sum()
+
+        return jax.grad(lambda x: (jax.grad(total)(x) * (2 - 1j)).imag.sum())
+
+    actual = second(lambda x: apply(variables, x))(x)
+    assert np.allclose(actual, second(lambda x: x * x * x)(x), rtol=1e-5)
+
+
+class Experts(nn.Module):
+    """A mixture of experts: sizes inside depend on values."""
+
+    def __init__(self):
+        super().__init__()
+        self.gate = nn.Linear(4, 2)
+        self.experts = nn.ModuleList(nn.Linear(4, 4) for _ in range(2))
+
+    def forward(self, x):
+        chosen = self.gate(x).argmax(-1)
+        result = torch.zeros_like(x)
+        for i, expert in enumerate(self.experts):
+            (rows,) = torch.where(chosen == i)
+            result = result.index_add(0, rows, expert(x[rows]).tanh())
+        return result
+
+
+@pytest.mark.parametrize("transform", [jax.jit, lambda function: function], ids=["jit", "eager"])
+def test_sizes_inside_may_depend_on_values(transform):
+    torch.manual_seed(8)
+    network = Experts()
+    apply, variables = module(network, (torch.randn(6, 4),))
+    x = torch.randn(6, 4, requires_grad=True)
+    (network(x) ** 2).sum().backward()
+
+    def loss_of(params, x):
+        return (apply({**variables, "params": params}, x) ** 2).sum()
+
+    given = jnp.asarray(x.detach().numpy())
+    of_params, of_x = transform(jax.grad(loss_of, (0, 1)))(variables["params"], given)
+    assert_near(of_x, x.grad, 1e-4)
+    for name, parameter in network.named_parameters():
+        if parameter.grad is not None:
+            assert_near(of_params[name], parameter.grad, 1e-4)
 
 
 def test_arrays_of_numpy_are_taken(made):

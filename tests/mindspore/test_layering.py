@@ -25,6 +25,7 @@ LAYERS = [
     "aten_bridge.program._guards",
     "aten_bridge.program._text",
     "aten_bridge.program._corrections",
+    "aten_bridge.program._training",
     "aten_bridge.program._export",
     "aten_bridge.program._kernel",
     "aten_bridge.program._file",

@@ -28,8 +28,9 @@ from aten_bridge.program._kernel import program_kernel
 IS_BLOCKING = os.environ.get("ATEN_BRIDGE_TEST_BLOCKING") == "1"
 pytestmark = pytest.mark.usefixtures("pynative")
 NO_GRADIENT = (
-    "AtenProgram: expected a module to be differentiated once, got the gradient of its gradient, "
-    "which has none; write that part in the host's own functions"
+    "AtenProgram: expected gradients of the order that the module was made with, got one of a "
+    "higher order; make it with gradient_order=2, or more; in a mode that draws random numbers or "
+    "changes buffers 1 is the highest"
 )
 
 

@@ -97,6 +97,16 @@ def test_attributes_of_every_kind(my):
     )
 
 
+@pytest.mark.parametrize("number", [-1, 72, 262, 2**40])
+def test_an_int_that_is_no_dtype(my, number):
+    with pytest.raises(RuntimeError) as error:
+        my.describe(torch.zeros(1), type=number)  # PyTorch takes any int for a dtype
+    assert str(error.value).partition("\n")[0] == (
+        "Describe: attribute 'type': expected the name of a dtype, such as \"float32\", got the "
+        f"int {number}"
+    )
+
+
 def test_attributes_that_may_be_none(my):
     x = torch.zeros(1)
     kinds = {  # what is given, and what the kernel says of it

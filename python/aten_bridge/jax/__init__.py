@@ -161,6 +161,7 @@ def module(
     example_inputs: Sequence[Any] | None = None,
     *,
     dynamic_shapes: Any = None,
+    gradient_order: int = 1,
 ) -> tuple[Callable[..., Any], dict[str, dict[str, jax.Array]]]:
     """Makes a function of a whole PyTorch module, and its weights.
 
@@ -179,13 +180,14 @@ def module(
         example_inputs: Its arguments: tensors, and tuples, lists and dicts of such. Calls take the
             same with arrays, of the same dtypes and, but for `dynamic_shapes`, shapes.
         dynamic_shapes: Which sizes may change from call to call, as in `torch.export.export`.
+        gradient_order: How often the module can be differentiated: 2 for a gradient of a gradient.
+            In a mode that draws random numbers or changes buffers it can be only once.
 
     Returns:
         `apply(variables, *inputs, train=False, rng=None)`, and `variables`: a dict with "params"
         and "buffers", each a dict of arrays under PyTorch's names. With `train=True` a call
         returns the results and the buffers that are new, such as running means, with the others.
         Random numbers follow from `rng`, a key of `jax.random`, or come from PyTorch's generator.
-        The gradient of its gradient is not there.
 
     Raises:
         aten_bridge.program.NotExportable: A program cannot say what the module does.
@@ -196,4 +198,4 @@ def module(
     from aten_bridge.jax._module import make_module
     from aten_bridge.program._source import open_source
 
-    return make_module(open_source(source, example_inputs, dynamic_shapes))
+    return make_module(open_source(source, example_inputs, dynamic_shapes, gradient_order))

@@ -15,7 +15,13 @@ from aten_bridge.jax._host import HOST
 from aten_bridge.jax._operator import Kernel, conjugate, forward_mode_text, is_forward_mode
 from aten_bridge.jax._unsized import Unsized
 from aten_bridge.program._kernel import evaluation_kernel, program_kernel
-from aten_bridge.program._programs import ModuleInModes, ModulePrograms, Weight
+from aten_bridge.program._programs import (
+    GradientProgram,
+    ModuleInModes,
+    ModulePrograms,
+    Training,
+    Weight,
+)
 from aten_bridge.program._trees import flatten_source, input_fault, unflatten_source
 
 
@@ -31,23 +37,55 @@ def _tuple_of(kernel: Kernel) -> Callable[..., tuple[jax.Array, ...]]:
     return lambda *arrays: (kernel(*arrays),)
 
 
+def _backward(training: Training) -> Callable[..., tuple[jax.Array, ...]]:
+    """The backward program, with its derivatives."""
+    made = None
+    for one in reversed(training.gradient_programs()):
+        kernel = _tuple_of(Kernel(program_kernel(HOST, one.program)))
+        made = kernel if made is None else _with_derivative(kernel, one, made)
+    return made
+
+
+def _with_derivative(
+    kernel: Callable[..., tuple[jax.Array, ...]],
+    program: GradientProgram,
+    derivative: Callable[..., tuple[jax.Array, ...]],
+) -> Callable[..., tuple[jax.Array, ...]]:
+    @jax.custom_vjp
+    def compute(*arrays: jax.Array) -> tuple[jax.Array, ...]:
+        return tuple(kernel(*arrays))
+
+    def record(*arrays: jax.Array) -> Any:
+        return compute(*arrays), arrays
+
+    def differentiate(arrays: tuple[jax.Array, ...], douts: Sequence[jax.Array]) -> tuple[Any, ...]:
+        found = derivative(*(arrays[i] for i in program.operands), *map(conjugate, douts))
+        gradients: list[Any] = [None] * program.input_count  # None: zeros
+        for gradient, i in zip(map(conjugate, found), program.gradients, strict=True):
+            gradients[i] = gradient
+        return tuple(gradients)
+
+    compute.defvjp(record, differentiate)
+    return compute
+
+
 def _step(programs: ModulePrograms) -> Callable[..., tuple[jax.Array, ...]]:
     """The forward program, whose gradient the backward one computes."""
     training, is_random = programs.training, programs.is_random
     if training is None:
         return _tuple_of(Unsized(evaluation_kernel(HOST, programs.evaluation, is_random)))
     forward = _tuple_of(Kernel(program_kernel(HOST, training.forward, None, is_random)))
-    backward = _tuple_of(Kernel(program_kernel(HOST, training.backward)))
+    backward = _backward(training)
     count = programs.result_count
 
     @jax.custom_vjp
-    def step(*arrays: jax.Array) -> tuple[jax.Array, ...]:
-        return forward(*arrays)[:count]
+    def run(*arrays: jax.Array) -> tuple[jax.Array, ...]:
+        return tuple(forward(*arrays))
 
     def record(*arrays: jax.Array) -> Any:
-        results = forward(*arrays)
+        results = run(*arrays)
         kept = [results[i] for i in training.outputs]
-        return results[:count], ([arrays[i] for i in training.inputs], kept)
+        return results, ([arrays[i] for i in training.inputs], kept)
 
     def differentiate(residuals: Any, douts: Sequence[jax.Array]) -> tuple[Any, ...]:
         inputs, kept = residuals
@@ -59,8 +97,8 @@ def _step(programs: ModulePrograms) -> Callable[..., tuple[jax.Array, ...]]:
             gradients[i] = gradient
         return tuple(gradients)
 
-    step.defvjp(record, differentiate)
-    return step
+    run.defvjp(record, differentiate)
+    return lambda *arrays: run(*arrays)[:count]
 
 
 def _is_array(value: Any) -> bool:

@@ -149,6 +149,7 @@ def module(
     example_inputs: Sequence[Any] | None = None,
     *,
     dynamic_shapes: Any = None,
+    gradient_order: int = 1,
     copy: bool = True,
 ) -> Module:
     """Makes a cell of a whole PyTorch module, with its weights and gradients.
@@ -168,6 +169,8 @@ def module(
         example_inputs: Its arguments: tensors, and tuples, lists and dicts of such. Calls take the
             same with MindSpore's tensors, of the same dtypes and, but for `dynamic_shapes`, shapes.
         dynamic_shapes: Which sizes may change from call to call, as in `torch.export.export`.
+        gradient_order: How often the module can be differentiated: 2 for a gradient of a gradient.
+            In a mode that draws random numbers or changes buffers it can be only once.
         copy: Whether weights and buffers are copies. Otherwise the module's own move into the
             memory of the cell's parameters: what an optimizer of either changes, both have, until
             one gets other memory, as from `set_data`, `ms.load_param_into_net` and PyTorch's
@@ -177,8 +180,7 @@ def module(
     Returns:
         The cell. Its parameters have PyTorch's names; buffers, such as running means, are
         parameters that do not train, and a call in training mode changes them as in PyTorch.
-        Results are as the module's, with tuples for lists and dicts for other classes. The
-        gradient of its gradient is not there.
+        Results are as the module's, with tuples for lists and dicts for other classes.
 
     Raises:
         aten_bridge.program.NotExportable: A program cannot say what the module does.
@@ -192,7 +194,7 @@ def module(
 
     if not copy:
         check_shareable(source)
-    made = make_module(open_source(source, example_inputs, dynamic_shapes))
+    made = make_module(open_source(source, example_inputs, dynamic_shapes, gradient_order))
     if not copy:
         share_weights(source, made)
     return made

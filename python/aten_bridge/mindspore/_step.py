@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
+import mindspore as ms
 from mindspore import ops
 
 from aten_bridge.mindspore import _caller
@@ -67,6 +68,7 @@ class Step(Kernel):
             tangents=[i - changed for i in training.tangents],
             gradients=training.gradients,
             weight_count=programs.weight_count,
+            differentiate_again=_differentiate_again(training),
             no_gradient=self._model.missing_gradient(),
             of_all=self._caller_of(training.backward, part),
             of_weights=self._caller_of(training.backward, f"{part} {wanted}") if wanted else None,
@@ -81,21 +83,72 @@ class Step(Kernel):
         return self._caller.add_step(args, dtypes[:results], shapes[:results], self._native_step)
 
 
-def _make_bprop(training: Training, has_several_outputs: bool, input_count: int) -> Any:
-    """What MindSpore differentiates the forward program with, where the native caller does not."""
+def _bprop(
+    operator: Kernel, input_count: int, arguments: Sequence[str], gradients: Sequence[int]
+) -> Any:
+    """A `bprop` for so many inputs, `a0` and so on, that calls an operator with the arguments.
+
+    The operator's results are the gradients of the inputs at `gradients`.
+    """
     inputs = [f"a{i}" for i in range(input_count)]
-    arguments = [inputs[i] for i in training.inputs]
-    arguments += [f"out[{i}]" if has_several_outputs else "out" for i in training.outputs]
-    arguments += [f"dout[{i}]" if has_several_outputs else "dout" for i in training.tangents]
-    gradients = [f"zeros_like({name})" for name in inputs]
-    for place, i in enumerate(training.gradients):
-        gradients[i] = f"gradients[{place}]" if len(training.gradients) > 1 else "gradients"
+    entries = [f"zeros_like({name})" for name in inputs]
+    for entry, i in zip(_parts("gradients", range(len(gradients))), gradients, strict=True):
+        entries[i] = entry
     make = bprop_maker(
         "".join(f"{name}, " for name in inputs),
         ", ".join(arguments),
-        "".join(f"{gradient}, " for gradient in gradients),
+        "".join(f"{entry}, " for entry in entries),
     )
-    return make(Kernel(program_kernel(HOST, training.backward)), ops.zeros_like)
+    return make(operator, ops.zeros_like)
+
+
+def _parts(name: str, places: Sequence[int], has_several: bool | None = None) -> list[str]:
+    """Some of an operator's outputs, which are a tuple where it has several."""
+    has_several = len(places) > 1 if has_several is None else has_several
+    return [f"{name}[{i}]" if has_several else name for i in places]
+
+
+def _gradient_operators(training: Training) -> list[Kernel]:
+    """Those of the backward program and of its derivatives, each of which is the one before's."""
+    made: list[Kernel] = []
+    for one in reversed(training.gradient_programs()):
+        bprop = None
+        if made:
+            arguments = [f"a{i}" for i in one.operands] + _parts("dout", range(one.output_count))
+            bprop = _bprop(made[0], one.input_count, arguments, one.gradients)
+        made.insert(0, Kernel(program_kernel(HOST, one.program, bprop)))
+    return made
+
+
+def _differentiate_again(training: Training) -> Callable | None:
+    """What the native caller asks for gradients of gradients; None: there are none.
+
+    It takes operands of the backward program and gradients of its results, and returns a gradient
+    for each of the operands that has one, else None.
+    """
+    if not training.derivatives:
+        return None
+    _, derivative, *_ = _gradient_operators(training)
+    operand_count = len(training.inputs) + len(training.tangents)
+
+    def differentiate(operands: Sequence[ms.Tensor]) -> list[Any]:
+        results = derivative(*operands)
+        gradients: list[Any] = [None] * operand_count
+        given = results if isinstance(results, tuple) else (results,)
+        for i, gradient in zip(training.derivatives[0].gradients, given, strict=True):
+            gradients[i] = gradient
+        return gradients
+
+    return differentiate
+
+
+def _make_bprop(training: Training, has_several_outputs: bool, input_count: int) -> Any:
+    """What MindSpore differentiates the forward program with, where the native caller does not."""
+    arguments = [f"a{i}" for i in training.inputs]
+    arguments += _parts("out", training.outputs, has_several_outputs)
+    arguments += _parts("dout", training.tangents, has_several_outputs)
+    backward, *_ = _gradient_operators(training)
+    return _bprop(backward, input_count, arguments, training.gradients)
 
 
 def make_step(programs: ModulePrograms) -> Step:

@@ -19,7 +19,13 @@ from typing import Any
 import numpy as np
 
 from aten_bridge.program._kernel import check_program
-from aten_bridge.program._programs import ModuleInModes, ModulePrograms, Training, Weight
+from aten_bridge.program._programs import (
+    Derivative,
+    ModuleInModes,
+    ModulePrograms,
+    Training,
+    Weight,
+)
 from aten_bridge.program._trees import NotExportable, check_tree
 
 _KEY, _VERSION = "aten_bridge", "module 1"
@@ -136,6 +142,7 @@ def write_module(modes: ModuleInModes, path: Path) -> None:
             tensors[name] = one
             names.append(name)
         training, described_training = programs.training, None
+        derivatives: list[list[int]] = []
         metadata[mode] = programs.evaluation
         if training is not None:
             metadata[f"{mode}.forward"] = training.forward
@@ -143,6 +150,9 @@ def write_module(modes: ModuleInModes, path: Path) -> None:
             described_training = [
                 training.inputs, training.outputs, training.tangents, training.gradients
             ]  # fmt: skip
+            for order, derivative in enumerate(training.derivatives, start=2):
+                metadata[f"{mode}.derivative{order}"] = derivative.program
+                derivatives.append(derivative.gradients)
         described[mode] = {
             "constants": names,
             "changed_buffers": programs.changed_buffers,
@@ -150,6 +160,7 @@ def write_module(modes: ModuleInModes, path: Path) -> None:
             "inputs": programs.inputs,
             "results": programs.results,
             "training": described_training,
+            "derivatives": derivatives,
         }
     write_tensors(path, tensors, {**metadata, "module": json.dumps(described)})
 
@@ -205,8 +216,18 @@ def _read(tensors: Mapping[str, Weight], metadata: Mapping[str, str]) -> ModuleI
         _expect(described["inputs"][0] == "sequence", "whose inputs are no sequence")
         training = described["training"]
         if training is not None:
+            inputs, outputs, tangents, gradients = map(_places, training)
             training = Training(
-                metadata[f"{mode}.forward"], metadata[f"{mode}.backward"], *map(_places, training)
+                metadata[f"{mode}.forward"],
+                metadata[f"{mode}.backward"],
+                inputs,
+                outputs,
+                tangents,
+                gradients,
+                tuple(
+                    Derivative(metadata[f"{mode}.derivative{order}"], _places(listed))
+                    for order, listed in enumerate(described.get("derivatives", []), start=2)
+                ),
             )
         programs = ModulePrograms(
             parameters=parameters,
@@ -239,7 +260,15 @@ def _forms(text: str, kind: str) -> list[str]:
 def _check(programs: ModulePrograms) -> None:
     """Whether the programs are those of the weights, of the trees, and of one another."""
     fault = "whose programs have other inputs and outputs than the module"
-    for text in (programs.evaluation, *(programs.training or ())[:2]):
+    training = programs.training
+    texts = [programs.evaluation]
+    if training is not None:
+        texts += [
+            training.forward,
+            training.backward,
+            *(one.program for one in training.derivatives),
+        ]
+    for text in texts:
         _expect("\nseed " not in text, fault)
         try:
             check_program(text)
@@ -251,7 +280,6 @@ def _check(programs: ModulePrograms) -> None:
     places = list(programs.buffers)
     for name, form in zip(programs.changed_buffers, outputs, strict=False):
         _expect(inputs[len(programs.parameters) + places.index(name)] == form, fault)
-    training = programs.training
     if training is None:
         return
     given, results = _forms(training.backward, "input"), _forms(training.backward, "output")
@@ -272,3 +300,15 @@ def _check(programs: ModulePrograms) -> None:
     for place, form in zip(training.gradients, results, strict=True):
         is_weight = place < len(programs.parameters)
         _expect(form == inputs[place] or not is_weight, fault)
+    count, outputs = len(training.inputs) + len(training.tangents), len(results)
+    for derivative in training.derivatives:
+        _expect(derivative.gradients == sorted(set(derivative.gradients)), fault)
+        _expect(all(0 <= place < count for place in derivative.gradients), fault)
+        count, outputs = count + outputs, len(derivative.gradients)
+    for one, derivative in zip(training.gradient_programs(), training.derivatives, strict=False):
+        before = _forms(one.program, "input")
+        operands = [before[i] for i in one.operands]
+        given = _forms(derivative.program, "input")
+        _expect(given == operands + _forms(one.program, "output"), fault)
+        found = _forms(derivative.program, "output")
+        _expect(found == [given[place] for place in derivative.gradients], fault)

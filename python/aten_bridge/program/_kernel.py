@@ -41,8 +41,9 @@ class ProgramFunction(TextFunction):
 
     def missing_gradient(self, is_gradient: bool) -> str:
         return (
-            f"{self.name}: expected a module to be differentiated once, got the gradient of its "
-            "gradient, which has none; write that part in the host's own functions"
+            f"{self.name}: expected gradients of the order that the module was made with, got "
+            "one of a higher order; make it with gradient_order=2, or more; in a mode that draws "
+            "random numbers or changes buffers 1 is the highest"
         )
 
 
@@ -63,8 +64,9 @@ class EvaluationFunction(ProgramFunction):
 
     def missing_gradient(self, is_gradient: bool) -> str:
         return (
-            f"{self.name}: expected a module with gradients, got one of which PyTorch has none, or "
-            "whose sizes depend on values; differentiate without it"
+            f"{self.name}: expected a module with gradients, got one whose results, or random "
+            "numbers, have sizes that depend on values, or that PyTorch does not differentiate; "
+            "differentiate without it"
         )
 
 

@@ -25,12 +25,34 @@ class Weight(NamedTuple):
         return (self.array.astype(np.uint32) << 16).view(np.float32)
 
 
+class Derivative(NamedTuple):
+    """The gradient of a backward program, or of another gradient.
+
+    Its inputs are those of that program, without what a forward program saved, and gradients of
+    that program's outputs. Its outputs are the gradients of the inputs `gradients`.
+    """
+
+    program: str
+    gradients: list[int]
+
+
+class GradientProgram(NamedTuple):
+    """A backward program or a derivative, and how the next derivative stands to it."""
+
+    program: str
+    input_count: int
+    operands: list[int]  # inputs that the next one has, before gradients of the outputs
+    output_count: int
+    gradients: list[int]  # inputs whose gradients the next one gives; none: there is no next one
+
+
 class Training(NamedTuple):
     """The programs of a training step.
 
     The forward program's outputs are those of the evaluation's and what it saves; the backward
     program's inputs are the forward program's inputs `inputs`, its outputs `outputs`, and gradients
-    of its outputs `tangents`. Its outputs are the gradients of the inputs `gradients`.
+    of its outputs `tangents`. Its outputs are the gradients of the inputs `gradients`. The first of
+    `derivatives` is that of the backward program, each other one that of the one before.
     """
 
     forward: str
@@ -39,6 +61,22 @@ class Training(NamedTuple):
     outputs: list[int]
     tangents: list[int]
     gradients: list[int]
+    derivatives: tuple[Derivative, ...] = ()
+
+    def gradient_programs(self) -> list[GradientProgram]:
+        """The backward program and the derivatives, each of which differentiates the one before."""
+        first, kept, last = map(len, (self.inputs, self.outputs, self.tangents))
+        operands = [*range(first), *range(first + kept, first + kept + last)]
+        input_count, found = first + kept + last, []
+        followers = [*self.derivatives, Derivative("", [])]
+        text, output_count = self.backward, len(self.gradients)
+        for derivative in followers:
+            by = [operands[i] for i in derivative.gradients]
+            found.append(GradientProgram(text, input_count, operands, output_count, by))
+            input_count = len(operands) + output_count
+            operands = list(range(input_count))
+            text, output_count = derivative.program, len(derivative.gradients)
+        return found
 
 
 class ModulePrograms(NamedTuple):
@@ -79,7 +117,11 @@ class ModulePrograms(NamedTuple):
         training = self.training
         if training is not None:
             training = training._replace(
-                forward=narrowed(training.forward), backward=narrowed(training.backward)
+                forward=narrowed(training.forward),
+                backward=narrowed(training.backward),
+                derivatives=tuple(
+                    one._replace(program=narrowed(one.program)) for one in training.derivatives
+                ),
             )
         return self._replace(evaluation=narrowed(self.evaluation), training=training)
 

@@ -21,12 +21,18 @@ def open_source(
     source: torch.nn.Module | torch.export.ExportedProgram | str | os.PathLike[str],
     example_inputs: Sequence[Any] | None = None,
     dynamic_shapes: Any = None,
+    gradient_order: int = 1,
 ) -> ModuleInModes:
     """The programs of a source. Only what PyTorch has to read imports it.
 
     Raises NotExportable, what torch.export raises, OSError, ValueError for a file that cannot be
     read, and TypeError for other sources.
     """
+    if type(gradient_order) is not int or gradient_order < 1:
+        raise ValueError(
+            "gradient_order: expected how often the module can be differentiated, 1 or more, got "
+            f"{format_value(gradient_order)}"
+        )
     is_path = isinstance(source, (str, os.PathLike))
     if is_path:
         path = Path(source)
@@ -34,6 +40,11 @@ def open_source(
             is_archive = file.read(len(_ZIP)) == _ZIP
         if not is_archive and path.suffix != ".pt2":
             _refuse_examples("a file", example_inputs, dynamic_shapes)
+            if gradient_order != 1:
+                raise TypeError(
+                    "expected no gradient_order with a file, got one; give it to "
+                    "aten_bridge.program.save"
+                )
             return read_module(path)
 
     import torch
@@ -46,7 +57,7 @@ def open_source(
                 "expected example_inputs, a tuple of the module's arguments, got none; give "
                 "tensors of the dtypes and shapes that calls have"
             )
-        return export_module(source, example_inputs, dynamic_shapes)
+        return export_module(source, example_inputs, dynamic_shapes, gradient_order)
     if is_path:
         source = _load(path)
     if not isinstance(source, torch.export.ExportedProgram):
@@ -55,7 +66,7 @@ def open_source(
             f"{format_value(source)}"
         )
     _refuse_examples("an exported program", example_inputs, dynamic_shapes)
-    return split_exported(source)
+    return split_exported(source, gradient_order)
 
 
 def _load(path: Path) -> torch.export.ExportedProgram:
@@ -86,6 +97,7 @@ def save(
     example_inputs: Sequence[Any] | None = None,
     *,
     dynamic_shapes: Any = None,
+    gradient_order: int = 1,
 ) -> None:
     """Writes a module, its programs and its weights, to a file.
 
@@ -101,6 +113,7 @@ def save(
         path: The file, which is replaced if it is there.
         example_inputs: The module's arguments, as for `aten_bridge.mindspore.module`.
         dynamic_shapes: Which sizes may change from call to call, as in `torch.export.export`.
+        gradient_order: How often it can be differentiated, as for `aten_bridge.mindspore.module`.
 
     Raises:
         aten_bridge.program.NotExportable: A program cannot say what the module does, or safetensors
@@ -108,4 +121,4 @@ def save(
         Exception: What torch.export.export raises.
 
     """
-    write_module(open_source(source, example_inputs, dynamic_shapes), Path(path))
+    write_module(open_source(source, example_inputs, dynamic_shapes, gradient_order), Path(path))

@@ -320,6 +320,14 @@ def is_number(node: fx.Node) -> bool:
     )
 
 
+def is_unbacked(number: fx.Node) -> bool:
+    """Whether a number is computed of sizes that depend on values."""
+    value = number.meta.get("val")
+    return isinstance(value, (torch.SymInt, torch.SymFloat, torch.SymBool)) and bool(
+        free_unbacked_symbols([value.node.expr, _own_expression(value)])
+    )
+
+
 def memory_order(value: torch.Tensor) -> list[int] | None:
     """The dimensions in the order of their strides; None where they are in order."""
     strides = [stride if isinstance(stride, int) else stride.node.hint for stride in value.stride()]

@@ -55,7 +55,11 @@ class StackAttributes final : public Attributes {
     }
     const c10::IValue& v = *given;
     if (declared == AttributeType::kDtype && type == AttributeType::kString && v.isInt()) {
-      *static_cast<std::string*>(value) = scalar_type_text(v.toScalarType());
+      const int64_t number = v.toInt();  // PyTorch takes any int for a dtype
+      if (number < 0 || number >= static_cast<int64_t>(at::ScalarType::NumOptions)) {
+        return false;
+      }
+      *static_cast<std::string*>(value) = scalar_type_text(static_cast<at::ScalarType>(number));
       return true;
     }
     return visit_attribute_type(type, value, [&](auto* to) {

@@ -1,0 +1,326 @@
+"""Training: the graph of a step as a forward and a backward program.
+
+What is private to PyTorch stands here and in _corrections.py: torch._functorch's
+aot_export_joint_simple, which traces a function and its gradient (PyTorch 2.9 to 2.13).
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterable, Sequence, Set
+from typing import Any, NamedTuple
+
+import torch
+from torch import fx
+
+from aten_bridge.program._corrections import allow_other_strides
+from aten_bridge.program._programs import Derivative, Training
+from aten_bridge.program._text import (
+    bare_symbols,
+    is_number,
+    is_unbacked,
+    memory_order,
+    tensors_of,
+    unbacked_symbols,
+)
+from aten_bridge.program._trees import NotExportable
+
+Function = Callable[..., Sequence[torch.Tensor]]
+Writer = Callable[..., str]  # write_program(), with what is the same for all of a module
+
+
+def placeholders_of(graph: fx.Graph) -> list[fx.Node]:
+    return [node for node in graph.nodes if node.op == "placeholder"]
+
+
+def results_of(graph: fx.Graph) -> Sequence[Any]:
+    (output,) = graph.find_nodes(op="output")
+    return output.args[0]
+
+
+def calls_of(graph: fx.Graph) -> list[fx.Node]:
+    return [node for node in graph.nodes if node.op == "call_function"]
+
+
+def is_view(node: fx.Node) -> bool:
+    """Whether an operator gives another view of its first argument's memory."""
+    schema = getattr(node.target, "_schema", None)
+    if schema is None or not schema.arguments or len(schema.returns) != 1:
+        return False
+    alias = schema.arguments[0].alias_info
+    return alias is not None and not alias.is_write
+
+
+def is_random_node(node: fx.Node) -> bool:
+    """Whether an operator draws numbers; attention without dropout is said to, and does not."""
+    if torch.Tag.nondeterministic_seeded not in getattr(node.target, "tags", ()):
+        return False
+    for place, argument in enumerate(node.target._schema.arguments):
+        if argument.name == "dropout_p":
+            given = node.args[place] if place < len(node.args) else argument.default_value
+            return node.kwargs.get(argument.name, given) != 0
+    return True
+
+
+def _trace(function: Function, arguments: Sequence[torch.Tensor], names: Iterable[str]) -> fx.Graph:
+    """A function with its gradient; errors tell inputs by their names."""
+    from torch._functorch.aot_autograd import aot_export_joint_simple
+
+    def run(*inputs: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        return tuple(result.clone() for result in function(*inputs))  # no views of inputs
+
+    graph = aot_export_joint_simple(run, tuple(arguments), trace_joint=True).graph
+    graph.eliminate_dead_code()
+    allow_other_strides(graph)
+    for node, name in zip(placeholders_of(graph), names, strict=False):
+        node._rename(name)
+    return graph
+
+
+def _differentiable(value: torch.Tensor, needs_gradient: bool = True) -> torch.Tensor:
+    return value.detach().requires_grad_(needs_gradient)
+
+
+def trace_training(
+    graph_module: fx.GraphModule,
+    needs: Sequence[bool],
+    changed: Set[str],
+    write: Writer,
+    saves: bool,
+    order: int = 1,
+) -> Training | None:
+    """The two programs of a step; None where no input has a gradient, or none can be computed.
+
+    Where the forward one `saves` nothing, the backward one computes what it needs again. `changed`
+    are the names of inputs that are not the same any more when the backward one runs. `order` is
+    how often a module can be differentiated; more than once with nothing that changes.
+    """
+    inputs = placeholders_of(graph_module.graph)
+    arguments = [
+        _differentiable(node.meta["val"], need) for node, need in zip(inputs, needs, strict=True)
+    ]
+    has_gradient: list[bool] = []
+
+    def run(*inputs: torch.Tensor) -> list[torch.Tensor]:
+        results = [one for one in graph_module(*inputs) if isinstance(one, torch.Tensor)]
+        has_gradient[:] = [result.requires_grad for result in results]
+        return results
+
+    graph = _trace(run, arguments, [node.name for node in inputs])
+    if not any(has_gradient):
+        return None
+
+    def run_differentiable(*inputs: torch.Tensor) -> list[torch.Tensor]:
+        return [result for result in run(*inputs) if result.requires_grad]
+
+    symbols = _symbols(inputs)
+    higher = _trace_derivatives(run_differentiable, arguments, graph, len(has_gradient), order)
+    if fixed := symbols - _symbols(inputs):
+        raise NotExportable(
+            f"expected sizes that may change in gradients of gradients too, got {sorted(fixed)}, "
+            "which PyTorch fixes in an operator's; leave out dynamic_shapes for these, or "
+            "gradient_order"
+        )
+    needed = set().union(*(one.read_places(len(inputs)) for one in higher))
+    training = _split(graph, has_gradient, len(needs), changed, write, saves, needed)
+    if training is None:
+        return None
+    places = [*training.inputs, *range(len(inputs), len(inputs) + len(training.tangents))]
+    derivatives = []
+    for one in higher:
+        derivatives.append(one.write(places, write))
+        places += range(one.operand_count, len(placeholders_of(one.graph)))
+    return training._replace(derivatives=tuple(derivatives))
+
+
+# ===--- gradients of gradients ---===
+
+
+def _symbols(inputs: Sequence[fx.Node]) -> set[str]:
+    """Those of the sizes of tensors, as long as PyTorch takes none of them for a number."""
+    return {
+        symbol.name
+        for node in inputs
+        for size in node.meta["val"].shape
+        if not isinstance(size, int)
+        for symbol in size.node.expr.free_symbols
+    }
+
+
+class _Joint(NamedTuple):
+    """The graph of a gradient with its own gradient."""
+
+    graph: fx.Graph
+    operand_count: int  # how many inputs the gradient has
+    gradients: list[fx.Node | None]  # for each of them
+
+    def calls(self) -> list[fx.Node]:
+        needed = _ancestors([one for one in self.gradients if one is not None])
+        return [node for node in calls_of(self.graph) if node in needed]
+
+    def read_places(self, count: int) -> set[int]:
+        """Those of the first inputs that its program reads, or differentiates by."""
+        called = self.calls()
+        return {
+            i
+            for i, node in enumerate(placeholders_of(self.graph)[:count])
+            if self.gradients[i] is not None or any(node in one.all_input_nodes for one in called)
+        }
+
+    def write(self, places: Sequence[int], write: Writer) -> Derivative:
+        """With the operands at such places, and the gradients of the results."""
+        placeholders = placeholders_of(self.graph)
+        inputs = [placeholders[i] for i in places] + placeholders[self.operand_count :]
+        found = [(i, self.gradients[place]) for i, place in enumerate(places)]
+        outputs = [gradient for _, gradient in found if gradient is not None]
+        program = write(inputs, self.calls(), outputs, guards=())
+        return Derivative(program, [i for i, gradient in found if gradient is not None])
+
+
+def _trace_derivatives(
+    function: Function,
+    arguments: Sequence[torch.Tensor],
+    graph: fx.Graph,
+    result_count: int,
+    order: int,
+) -> list[_Joint]:
+    """The graphs of gradients of gradients, from that of a function with its gradient."""
+    found = []
+    for _ in range(1, order):
+        places = [i for i, one in enumerate(results_of(graph)[result_count:]) if one is not None]
+        placeholders = placeholders_of(graph)
+        tangents = [_differentiable(node.meta["val"]) for node in placeholders[len(arguments) :]]
+        function = _gradient_of(function, len(arguments), places)
+        arguments = [*arguments, *tangents]
+        graph = _trace(function, arguments, [node.name for node in placeholders])
+        result_count = len(places)
+        gradients = list(results_of(graph)[result_count:])
+        found.append(_Joint(graph, len(arguments), gradients))
+    return found
+
+
+def _gradient_of(function: Function, count: int, places: Sequence[int]) -> Function:
+    """What computes gradients of a function by some of its arguments.
+
+    It takes the arguments, `count`, and the gradients of the results.
+    """
+
+    def run(*inputs: torch.Tensor) -> Sequence[torch.Tensor]:
+        with torch.enable_grad():
+            return torch.autograd.grad(
+                function(*inputs[:count]),
+                [inputs[i] for i in places],
+                inputs[count:],
+                create_graph=True,
+            )
+
+    return run
+
+
+# ===--- forward and backward ---===
+
+
+def _split(
+    graph: fx.Graph,
+    has_gradient: Sequence[bool],
+    input_count: int,
+    changed: Set[str],
+    write: Writer,
+    saves: bool,
+    needed: Set[int],
+) -> Training | None:
+    """None where there is no gradient.
+
+    `needed` are the places of inputs that the gradient of the backward program reads.
+    """
+    placeholders = placeholders_of(graph)
+    primals, tangents = placeholders[:input_count], placeholders[input_count:]
+    results = [_without_clone(result) for result in results_of(graph)[: len(has_gradient)]]
+    gradients = results_of(graph)[len(has_gradient) :]  # None for inputs that need none
+
+    forward = _ancestors(results)
+    saved: dict[fx.Node, None] = {}  # in order
+    backward: set[fx.Node] = set()
+
+    found = [gradient for gradient in gradients if gradient is not None]
+    todo = list(found)  # what the backward program needs
+    while todo:
+        node = todo.pop()
+        if node in backward:
+            continue
+        if is_number(node):
+            if is_unbacked(node):
+                todo += node.all_input_nodes  # those that tell it
+            continue
+        backward.add(node)
+        if node.op == "placeholder":
+            is_saved = node.name in changed
+        else:
+            is_saved = saves and node in forward and not _is_repeated(node)
+        is_saved = is_saved and not unbacked_symbols(tensors_of(node))  # hosts have no memory
+        if is_saved:
+            saved[node] = None
+        else:
+            todo += node.all_input_nodes
+
+    if any(map(is_random_node, backward - saved.keys())):
+        return None  # it would draw other numbers
+
+    # A result lies row-major in the host's memory.
+    kept = [node for node in saved if node not in results or memory_order(node.meta["val"])]
+    outputs = [*(None if node in kept else node for node in results), *kept]
+    read = backward - saved.keys()
+    of_primals = [i for i, node in enumerate(primals) if i in needed or node in read]
+    of_outputs = [i for i, node in enumerate(outputs) if node in saved and node not in outputs[:i]]
+    given = [primals[i] for i in of_primals] + list(saved) + tangents
+    bound = {symbol for node in given for symbol in bare_symbols(node.meta["val"])}
+    for i, primal in enumerate(primals):  # sizes that no other value tells
+        own = bare_symbols(primal.meta["val"])
+        if i not in of_primals and own - bound:
+            bound |= own
+            of_primals.append(i)
+    inputs = [primals[i] for i in of_primals] + [outputs[i] for i in of_outputs] + tangents
+    calls = [node for node in calls_of(graph) if node in backward and node not in saved]
+    return Training(
+        forward=write(
+            primals,
+            [n for n in calls_of(graph) if n in forward],
+            results,
+            stored_outputs=kept,
+        ),
+        backward=write(inputs, calls, found, guards=(), stored_inputs=kept),
+        inputs=of_primals,
+        outputs=of_outputs,
+        tangents=[i for i, has in enumerate(has_gradient) if has],
+        gradients=[
+            i
+            for i, gradient in zip(range(input_count), gradients, strict=True)
+            if gradient is not None
+        ],
+    )
+
+
+def _without_clone(node: fx.Node) -> fx.Node:
+    """The host copies results into its own memory."""
+    is_clone = node.target is torch.ops.aten.clone.default and len(node.args) == 1
+    return node.args[0] if is_clone and not node.kwargs else node
+
+
+def _is_repeated(node: fx.Node) -> bool:
+    """Whether the backward program computes a value again, and does not get it from the other."""
+    if node.target is operator.getitem:
+        return _is_repeated(node.args[0]) and is_view(node.args[0])
+    return is_view(node)
+
+
+def _ancestors(nodes: Sequence[fx.Node]) -> set[fx.Node]:
+    found: set[fx.Node] = set()
+    todo = list(nodes)
+    while todo:
+        node = todo.pop()
+        if node not in found:
+            found.add(node)
+            todo += node.all_input_nodes
+    # What is taken out of several is part of the call.
+    taken = [user for node in found for user in node.users if user.target is operator.getitem]
+    return found.union(taken)

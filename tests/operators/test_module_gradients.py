@@ -1,0 +1,280 @@
+"""Modules that can be differentiated more than once."""
+
+import re
+
+import mindspore as ms
+import numpy as np
+import pytest
+import torch
+from module_cases import assert_near
+from torch import nn
+from torch.export import Dim
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+from aten_bridge.mindspore import module, native_caller, operator
+from aten_bridge.program import NotExportable, save
+from aten_bridge.program._export import export_module
+
+TOO_HIGH = (
+    "AtenProgram: expected gradients of the order that the module was made with, got one of a "
+    "higher order; make it with gradient_order=2, or more; in a mode that draws random numbers or "
+    "changes buffers 1 is the highest"
+)
+
+
+class Attends(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.into = nn.Linear(3, 6)
+        self.out = nn.Linear(2, 1)
+
+    def forward(self, x):
+        q, k, v = self.into(x)[None, None].chunk(3, -1)
+        return self.out(nn.functional.scaled_dot_product_attention(q, k, v)[0, 0])
+
+
+class Embeds(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embedding = nn.Embedding(7, 3)
+        self.register_buffer("indices", torch.tensor([0, 3, 6, 3]))
+
+    def forward(self, x):
+        return (x @ self.embedding(self.indices).T).softmax(-1).log()
+
+
+def fields():
+    """A network of coordinates, as for differential equations."""
+    return nn.Sequential(nn.Linear(3, 8), nn.Tanh(), nn.LayerNorm(8), nn.Linear(8, 1))
+
+
+def critic():
+    return nn.Sequential(
+        nn.Unflatten(1, (1, 3)),
+        nn.Conv1d(1, 4, 3, padding=1),
+        nn.GroupNorm(2, 4),
+        nn.SiLU(),
+        nn.MaxPool1d(2),
+        nn.Flatten(),
+        nn.Linear(4, 2),
+    )
+
+
+NETWORKS = [fields, critic, Attends, Embeds]
+
+
+def made(network):
+    # PyTorch (2.11) cannot trace the gradient of these layers' gradients with sizes that change.
+    is_fixed = any(isinstance(one, nn.Conv1d | nn.BatchNorm1d) for one in network.modules())
+    shapes = None if is_fixed else ({0: Dim("batch")},)
+    with sdpa_kernel(SDPBackend.MATH):
+        return module(network, (torch.randn(5, 3),), dynamic_shapes=shapes, gradient_order=2)
+
+
+def penalty_of(network, x):
+    """PyTorch's: how far the gradients of the rows are from a length of one."""
+    with sdpa_kernel(SDPBackend.MATH):
+        (gradient,) = torch.autograd.grad(network(x).sum(), x, create_graph=True)
+    return ((gradient.square().sum(-1) - 1) ** 2).mean()
+
+
+def mindspore_penalty(cell):
+    def total(x):
+        return cell(x).sum()
+
+    differentiate = ms.grad(total)
+
+    def penalty(x):
+        gradient = differentiate(x)
+        return ((gradient.square().sum(-1) - 1) ** 2).mean()
+
+    return penalty
+
+
+def assert_zero(gradient):
+    assert not np.any(gradient.asnumpy())
+
+
+@pytest.mark.parametrize("trains", [False, True])
+@pytest.mark.parametrize("make", NETWORKS, ids=lambda make: make.__name__)
+def test_a_gradient_of_a_gradient(mode, make, trains):
+    torch.manual_seed(3)
+    network = make().train(trains)
+    cell = made(network).set_train(trains)
+    x = torch.randn(5, 3, requires_grad=True)
+    expected = penalty_of(network, x)
+    expected.backward()
+    given = ms.Tensor(x.detach().numpy())
+    penalty = mindspore_penalty(cell)
+    assert_near(penalty(given), expected, 1e-5)
+    assert_near(ms.grad(penalty)(given), x.grad, 1e-4)
+    if ms.get_context("mode") == ms.PYNATIVE_MODE and not native_caller():
+        return  # MindSpore's own gradient is wrong: see test_mindspore_leaves_weights_out
+    gradients = ms.grad(penalty, None, cell.trainable_params())(given)
+    for gradient, parameter in zip(gradients, network.parameters(), strict=True):
+        if parameter.grad is None:
+            assert_zero(gradient)
+        else:
+            assert_near(gradient, parameter.grad, 1e-4)
+
+
+def slope_squared_by_weight(function):
+    """The gradient, by a weight of ones, of the squared gradient of its product with a row."""
+    x = ms.Tensor(np.ones((1, 2), np.float32))
+    weight = ms.Parameter(ms.Tensor(np.ones((2, 1), np.float32)), name="weight")
+
+    def total(x):
+        return function(x, weight).sum()
+
+    differentiate = ms.grad(total)
+
+    def length(x):
+        return (differentiate(x) ** 2).sum()
+
+    (gradient,) = ms.grad(length, None, [weight])(x)
+    return gradient.asnumpy().ravel().tolist()
+
+
+def test_mindspore_leaves_weights_out(mode):
+    """MindSpore 2.10 in PyNative mode, of its own operators and of ops.Custom."""
+    is_graph = ms.get_context("mode") == ms.GRAPH_MODE
+    assert slope_squared_by_weight(ms.mint.matmul) == ([2, 2] if is_graph else [0, 0])
+    assert slope_squared_by_weight(ms.ops.MatMul()) == [2, 2]
+    is_right = is_graph or native_caller()
+    assert slope_squared_by_weight(operator("aten::mm")) == ([2, 2] if is_right else [0, 0])
+
+
+def test_third_derivatives(mode):
+    torch.manual_seed(3)
+    network = fields()
+    cell = module(network, (torch.randn(4, 3),), gradient_order=3)
+    x = torch.randn(4, 3)
+    function = lambda x: network(x).sum()  # noqa: E731
+
+    def first(x):
+        return cell(x).sum()
+
+    of_mindspore = first
+    for _ in range(3):
+        function, of_mindspore = summed(function), summed_gradient(of_mindspore)
+    given = x.requires_grad_()
+    assert_near(of_mindspore(ms.Tensor(x.detach().numpy())), function(given), 1e-4)
+
+    def once_more(x):
+        return of_mindspore(x)
+
+    with pytest.raises(ValueError, match="AtenProgram: ") as error:
+        ms.grad(once_more)(ms.Tensor(x.detach().numpy())).asnumpy()
+    assert str(error.value).partition("\n\n")[0] == TOO_HIGH
+
+
+def summed(function):
+    def total(x):
+        (gradient,) = torch.autograd.grad(function(x), x, create_graph=True)
+        return (gradient**2).sum()
+
+    return total
+
+
+def summed_gradient(function):
+    differentiate = ms.grad(function)
+
+    def total(x):
+        gradient = differentiate(x)
+        return (gradient**2).sum()
+
+    return total
+
+
+@pytest.mark.usefixtures("pynative")
+def test_a_mode_that_draws_or_changes_has_one_alone():
+    given = ms.Tensor(np.ones((5, 3), np.float32))
+    for layer in (nn.Dropout(0.5), nn.BatchNorm1d(3)):
+        network = nn.Sequential(layer, *fields())
+        penalty = mindspore_penalty(made(network.train()))
+        with pytest.raises(ValueError, match="AtenProgram: ") as error:
+            ms.grad(penalty)(given).asnumpy()
+        assert str(error.value).partition("\n\n")[0] == TOO_HIGH
+        x = torch.ones(5, 3, requires_grad=True)
+        penalty_of(network.eval(), x).backward()
+        assert_near(ms.grad(mindspore_penalty(made(network)))(given), x.grad, 1e-4)
+
+
+def test_gradients_of_weights_alone(mode):
+    """The inner gradient by weights alone, for which the native caller computes no others."""
+    torch.manual_seed(4)
+    network = fields()
+    cell = made(network)
+    x = torch.randn(4, 3, requires_grad=True)
+    inner = torch.autograd.grad(network(x).sum(), list(network.parameters()), create_graph=True)
+    total = sum((one**2).sum() for one in inner)
+    total.backward()
+
+    def forward(x):
+        return cell(x).sum()
+
+    differentiate = ms.grad(forward, None, cell.trainable_params())
+
+    def squares(x):
+        result = 0
+        for one in differentiate(x):
+            result = result + (one**2).sum()
+        return result
+
+    given = ms.Tensor(x.detach().numpy())
+    assert_near(squares(given), total, 1e-5)
+    assert_near(ms.grad(squares)(given), x.grad, 1e-4)
+
+
+def test_a_file_has_them(mode, tmp_path):
+    torch.manual_seed(5)
+    network = fields()
+    save(network, tmp_path / "fields", (torch.randn(4, 3),), gradient_order=2)
+    cell = module(tmp_path / "fields")
+    x = torch.randn(4, 3, requires_grad=True)
+    penalty_of(network, x).backward()
+    given = ms.Tensor(x.detach().numpy())
+    assert_near(ms.grad(mindspore_penalty(cell))(given), x.grad, 1e-4)
+
+
+def test_what_is_refused(tmp_path):
+    example = (torch.randn(4, 3),)
+    with pytest.raises(ValueError, match="gradient_order") as error:
+        module(fields(), example, gradient_order=0)
+    assert str(error.value) == (
+        "gradient_order: expected how often the module can be differentiated, 1 or more, got 0"
+    )
+    save(fields(), tmp_path / "fields", example)
+    with pytest.raises(TypeError) as error:
+        module(tmp_path / "fields", gradient_order=2)
+    assert str(error.value) == (
+        "expected no gradient_order with a file, got one; give it to aten_bridge.program.save"
+    )
+
+
+def test_sizes_that_pytorch_fixes():
+    network = nn.Sequential(nn.BatchNorm1d(3), *fields()).eval()
+    with pytest.raises(NotExportable) as error:
+        module(network, (torch.randn(5, 3),), dynamic_shapes=({0: Dim("n")},), gradient_order=2)
+    assert re.fullmatch(
+        r"expected sizes that may change in gradients of gradients too, got \['s\d+'\], which "
+        "PyTorch fixes in an operator's; leave out dynamic_shapes for these, or gradient_order",
+        str(error.value),
+    )
+
+
+def test_pytorch_says_which_operator_has_no_second_gradient():
+    with pytest.raises(RuntimeError) as error:
+        module(Attends(), (torch.randn(4, 3),), gradient_order=2)
+    assert str(error.value).startswith(
+        "derivative for aten::_scaled_dot_product_flash_attention_for_cpu_backward is not "
+        "implemented"
+    )
+
+
+def test_a_program_has_the_inputs_that_its_derivative_reads():
+    """A sum's gradient reads no weight, and that of its square does."""
+    training = export_module(nn.Linear(3, 1), (torch.randn(4, 3),), None, 2).training.training
+    assert training.inputs == [0, 2]
+    (derivative,) = training.derivatives
+    assert derivative.gradients == [0, 1, 2]
