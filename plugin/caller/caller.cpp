@@ -744,10 +744,6 @@ struct CppFunctionNode<KernelCall> : public BackwardNode {
       input->set_need_pipeline_sync(true);  // as MindSpore's Function has it (2.10)
     }
     TensorPtrList saved = step == nullptr ? inputs : chosen(inputs, step->inputs);
-    if (step != nullptr && step->differentiate_again.is_none()) {
-      // For the error alone that such a gradient is: it may depend on these by what is kept.
-      saved.insert(saved.end(), differentiable.begin(), differentiable.end());
-    }
     if (gradient != nullptr && gradient->reads_results) {
       saved.insert(saved.end(), outputs.begin(), outputs.end());
     }
@@ -795,13 +791,29 @@ struct CppFunctionNode<StepGradient> : public BackwardNode {
     context.saved_tensors_.clear();
   }
 
-  /// `inputs` are all that the gradients depend on.
-  void record(const TensorPtrList& inputs, TensorPtrList& outputs) {
+  /// `edges` lead to what the gradients depend on by what the library keeps.
+  void record(const EdgeList& edges, TensorPtrList inputs, TensorPtrList& outputs) {
     context.node_ = weak_from_this();
     if (!forward->step->differentiate_again.is_none()) {
       context.SaveForBackward(inputs);
+    } else {
+      for (const Edge& edge : edges) {
+        inputs.push_back(end_of(edge));
+      }
     }
     CppFunctionDoGrad(&context, inputs, &outputs);
+  }
+
+  /// A tensor without values that a node has computed.
+  static TensorPtr end_of(const Edge& edge) {
+    TensorPtr tensor = ms::Tensor(mindspore::kNumberTypeFloat32, ShapeVector{}).tensor();
+    if (edge.is_defined()) {
+      const auto data = std::make_shared<AutoGradMetaData>(edge.grad_node, InputType::kOpOutput);
+      data->set_requires_grad(true);
+      data->set_output_index(edge.input_index);
+      tensor->set_auto_grad_meta_data(data);
+    }
+    return tensor;
   }
 
   std::shared_ptr<::Signature> forward;  // that of the step's forward program
@@ -1311,9 +1323,7 @@ ValuePtrList CppFunctionNode<StepGradient>::CallBackward(const ValuePtrList& val
 /// A value for each input of the forward program that has a gradient.
 ValuePtrList Node::differentiate_step(const ValuePtrList& values) {
   const ::Step& step = *signature->step;
-  const TensorPtrList saved = context.GetSavedTensors();
-  const auto first_other = saved.begin() + static_cast<std::ptrdiff_t>(step.inputs.size());
-  TensorPtrList operands(saved.begin(), first_other);
+  TensorPtrList operands = context.GetSavedTensors();
   const TensorPtrList tangents = result_gradients(values, step.tangents);
   operands.insert(operands.end(), tangents.begin(), tangents.end());
   const std::size_t of_weights = step.weight_gradients();
@@ -1328,8 +1338,7 @@ ValuePtrList Node::differentiate_step(const ValuePtrList& values) {
   const std::size_t count = needs_all ? step.gradients.size() : of_weights;
   TensorPtrList found = caller.differentiate_step(*signature, count, operands, kept);
   if (is_recording_gradients()) {
-    operands.insert(operands.end(), first_other, saved.end());
-    Create<CppFunctionNode<StepGradient>>(signature, count)->record(operands, found);
+    Create<CppFunctionNode<StepGradient>>(signature, count)->record(next_edges(), operands, found);
   }
   ValuePtrList results(found.begin(), found.end());
   results.resize(step.gradients.size(), kNone);

@@ -1,6 +1,9 @@
 """Modules that can be differentiated more than once."""
 
+import os
 import re
+import subprocess
+import sys
 
 import mindspore as ms
 import numpy as np
@@ -89,6 +92,10 @@ def mindspore_penalty(cell):
         return ((gradient.square().sum(-1) - 1) ** 2).mean()
 
     return penalty
+
+
+def to_mindspore(tensor):
+    return ms.Tensor(tensor.detach().numpy().copy())
 
 
 def assert_zero(gradient):
@@ -224,6 +231,110 @@ def test_gradients_of_weights_alone(mode):
     given = ms.Tensor(x.detach().numpy())
     assert_near(squares(given), total, 1e-5)
     assert_near(ms.grad(squares)(given), x.grad, 1e-4)
+    if ms.get_context("mode") == ms.PYNATIVE_MODE and not native_caller():
+        return  # as above
+    gradients = ms.grad(squares, None, cell.trainable_params())(given)
+    for gradient, parameter in zip(gradients, network.parameters(), strict=True):
+        if parameter.grad is None:
+            assert_zero(gradient)
+        else:
+            assert_near(gradient, parameter.grad, 1e-4)
+
+
+def steps(x, w):
+    """Its gradient by x is zero."""
+    return torch.sign(x) * 2 + w**3
+
+
+def slopes(x, w):
+    """Its gradient has none by x."""
+    return nn.functional.leaky_relu(x, 0.2) * w.round() + torch.sign(x)
+
+
+def powers(x, w):
+    return (x * w) ** 3
+
+
+def flat(x, w):
+    return torch.sign(x) + torch.round(w)
+
+
+def combined(differentiate):
+    def total_of(x, w):
+        of_x, of_w = differentiate(x, w)
+        return (of_x * x + of_w**2 * w).sum()
+
+    return total_of
+
+
+class Function(nn.Module):
+    def __init__(self, function):
+        super().__init__()
+        self.function = function
+
+    def forward(self, x, w):
+        return self.function(x, w)
+
+
+@pytest.mark.parametrize("function", [steps, slopes, powers])
+def test_gradients_that_are_constants(mode, function, tmp_path):
+    """PyTorch differentiates none of these further, and its numbers are those of the others."""
+    example = (torch.randn(3),) * 2
+    save(Function(function), tmp_path / "function", example, gradient_order=4)
+    cell = module(tmp_path / "function")
+    x, w = (torch.tensor(values, requires_grad=True) for values in ([1.5, -2, 3], [0.7, 1.2, -2]))
+    given = to_mindspore(x), to_mindspore(w)
+
+    def total(x, w):
+        return cell(x, w).sum()
+
+    of_pytorch, of_mindspore = function(x, w).sum(), total
+    for _ in range(3):
+        expected = torch.autograd.grad(
+            of_pytorch, [x, w], create_graph=True, allow_unused=True, materialize_grads=True
+        )
+        differentiate = ms.grad(of_mindspore, (0, 1))
+        for gradient, one in zip(differentiate(*given), expected, strict=True):
+            assert_near(gradient, one, 1e-5)
+        of_mindspore = combined(differentiate)
+        of_pytorch = (expected[0] * x + expected[1] ** 2 * w).sum()
+
+
+def test_gradients_that_are_constants_alone(mode):
+    example = (torch.randn(3),) * 2
+    cell = module(Function(flat), example, gradient_order=3)
+
+    def total(x, w):
+        return cell(x, w).sum()
+
+    for gradient in ms.grad(total, (0, 1))(*map(to_mindspore, example)):
+        assert_zero(gradient)
+
+
+def test_without_the_native_caller_it_warns():
+    program = (
+        "import warnings, torch\n"
+        "from aten_bridge.mindspore import module\n"
+        "with warnings.catch_warnings(record=True) as caught:\n"
+        "    warnings.simplefilter('always')\n"
+        "    module(torch.nn.Linear(2, 1), (torch.ones(1, 2),))\n"
+        "    assert not [one for one in caught if 'native caller' in str(one.message)]\n"
+        "    module(torch.nn.Linear(2, 1), (torch.ones(1, 2),), gradient_order=2)\n"
+        "print([str(one.message) for one in caught if 'native caller' in str(one.message)])\n"
+    )
+    answer = subprocess.run(
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        env=os.environ | {"ATEN_BRIDGE_NATIVE_CALLER": "0"},
+        check=True,
+    )
+    text = (
+        "Module: expected the native caller for gradients of gradients in PyNative mode, got none "
+        "(the variable ATEN_BRIDGE_NATIVE_CALLER turns it off); MindSpore leaves out what depends "
+        "on weights there, and not in graphs"
+    )
+    assert answer.stdout.splitlines()[-1] == str([text])
 
 
 def test_a_file_has_them(mode, tmp_path):

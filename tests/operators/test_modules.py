@@ -731,3 +731,26 @@ def test_a_buffer_that_is_changed_in_secret_is_refused():
         "aten::instance_norm in training mode, whose running statistics torch.export does not "
         "record; make the layer with track_running_stats=False"
     )
+
+
+def test_one_tensor_as_two_examples(mode):
+    """torch.export has one input for both uses of a tensor (2.11)."""
+
+    class Difference(nn.Module):
+        def forward(self, x, pair):
+            return x - 2 * pair["y"] + 3 * pair["z"]
+
+    example = torch.ones(3)
+    cell = module(Difference(), (example, {"y": example, "z": example}))
+    x, y, z = (ms.Tensor(np.full(3, value, np.float32)) for value in (1, 10, 100))
+    assert cell(x, {"y": y, "z": z}).asnumpy().tolist() == [281] * 3
+
+
+def test_sizes_that_are_multiples_are_refused():
+    class Halves(nn.Module):
+        def forward(self, x):
+            first, second = x.chunk(2, 1)
+            return first * second
+
+    with pytest.raises(NotExportable, match="expected sizes that follow from those of the inputs"):
+        module(Halves(), (torch.ones(2, 8),), dynamic_shapes=({1: 2 * Dim("half", min=2)},))

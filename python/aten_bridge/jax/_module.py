@@ -59,10 +59,11 @@ def _with_derivative(
         return compute(*arrays), arrays
 
     def differentiate(arrays: tuple[jax.Array, ...], douts: Sequence[jax.Array]) -> tuple[Any, ...]:
-        found = derivative(*(arrays[i] for i in program.operands), *map(conjugate, douts))
+        given = [arrays[i] for i in program.operands]
+        given += [conjugate(douts[i]) for i in program.derivative.tangents]
         gradients: list[Any] = [None] * program.input_count  # None: zeros
-        for gradient, i in zip(map(conjugate, found), program.gradients, strict=True):
-            gradients[i] = gradient
+        for gradient, i in zip(derivative(*given), program.differentiated, strict=True):
+            gradients[i] = conjugate(gradient)
         return tuple(gradients)
 
     compute.defvjp(record, differentiate)
@@ -78,15 +79,6 @@ def _step(programs: ModulePrograms) -> Callable[..., tuple[jax.Array, ...]]:
     backward = _backward(training)
     count = programs.result_count
 
-    @jax.custom_vjp
-    def run(*arrays: jax.Array) -> tuple[jax.Array, ...]:
-        return tuple(forward(*arrays))
-
-    def record(*arrays: jax.Array) -> Any:
-        results = run(*arrays)
-        kept = [results[i] for i in training.outputs]
-        return results, ([arrays[i] for i in training.inputs], kept)
-
     def differentiate(residuals: Any, douts: Sequence[jax.Array]) -> tuple[Any, ...]:
         inputs, kept = residuals
         # PyTorch's gradients of complex numbers are the conjugates of JAX's.
@@ -97,8 +89,27 @@ def _step(programs: ModulePrograms) -> Callable[..., tuple[jax.Array, ...]]:
             gradients[i] = gradient
         return tuple(gradients)
 
+    @jax.custom_vjp
+    def run(*arrays: jax.Array) -> tuple[jax.Array, ...]:
+        """With what the backward program needs, for gradients of gradients."""
+        return tuple(forward(*arrays))
+
+    @jax.custom_vjp
+    def step(*arrays: jax.Array) -> tuple[jax.Array, ...]:
+        return tuple(forward(*arrays))[:count]
+
+    def record(*arrays: jax.Array) -> Any:
+        results = run(*arrays)
+        kept = [results[i] for i in training.outputs]
+        return results, ([arrays[i] for i in training.inputs], kept)
+
+    def record_step(*arrays: jax.Array) -> Any:
+        results, residuals = record(*arrays)
+        return results[:count], residuals  # JAX makes zeros as gradients of all that it gets
+
     run.defvjp(record, differentiate)
-    return lambda *arrays: run(*arrays)[:count]
+    step.defvjp(record_step, differentiate)
+    return step
 
 
 def _is_array(value: Any) -> bool:

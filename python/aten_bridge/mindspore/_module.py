@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 import sys
+import warnings
 import weakref
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,7 @@ from mindspore import nn, ops
 from mindspore.common.generator import default_generator
 
 from aten_bridge._text import format_value
+from aten_bridge.mindspore._caller import native_caller
 from aten_bridge.mindspore._gradient import run_source
 from aten_bridge.mindspore._host import HOST, execution_mode
 from aten_bridge.mindspore._step import make_step
@@ -156,7 +158,20 @@ with contextlib.suppress(ImportError, AttributeError):  # another version may ha
     importlib.import_module("mindspore.rewrite.common.namespace")._subtree_black_list.append(Module)
 
 
+def _warn_of_pynative(modes: ModuleInModes) -> None:
+    """MindSpore computes some gradients of gradients wrongly (2.10, see docs/mindspore.md)."""
+    trainings = [one.training for one in modes[:2] if one.training is not None]
+    if any(one.derivatives for one in trainings) and not native_caller():
+        warnings.warn(
+            "Module: expected the native caller for gradients of gradients in PyNative mode, got "
+            f"none ({native_caller().reason}); MindSpore leaves out what depends on weights there, "
+            "and not in graphs",
+            stacklevel=4,
+        )
+
+
 def make_module(modes: ModuleInModes) -> Module:
+    _warn_of_pynative(modes)
     made = Module(modes.evaluation, modes.training)
     made.set_train(modes.is_training)
     return made

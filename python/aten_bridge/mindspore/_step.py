@@ -25,14 +25,16 @@ class Step(Kernel):
     """
 
     _programs: ModulePrograms | None = None
+    _again: Callable | None = None  # what the native caller asks for gradients of gradients
     _native_step: Any = None
 
-    def _set_programs(self, programs: ModulePrograms) -> Step:
+    def _set_programs(self, programs: ModulePrograms, again: Callable | None) -> Step:
         self._programs = programs
+        self._again = again
         return self
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Step:
-        return super().__deepcopy__(memo)._set_programs(self._programs)
+        return super().__deepcopy__(memo)._set_programs(self._programs, self._again)
 
     # ===--- the native caller ---===
 
@@ -68,7 +70,7 @@ class Step(Kernel):
             tangents=[i - changed for i in training.tangents],
             gradients=training.gradients,
             weight_count=programs.weight_count,
-            differentiate_again=_differentiate_again(training),
+            differentiate_again=self._again,
             no_gradient=self._model.missing_gradient(),
             of_all=self._caller_of(training.backward, part),
             of_weights=self._caller_of(training.backward, f"{part} {wanted}") if wanted else None,
@@ -92,7 +94,9 @@ def _bprop(
     """
     inputs = [f"a{i}" for i in range(input_count)]
     entries = [f"zeros_like({name})" for name in inputs]
-    for entry, i in zip(_parts("gradients", range(len(gradients))), gradients, strict=True):
+    for entry, i in zip(
+        _parts("gradients", range(len(gradients)), len(gradients) > 1), gradients, strict=True
+    ):
         entries[i] = entry
     make = bprop_maker(
         "".join(f"{name}, " for name in inputs),
@@ -102,9 +106,8 @@ def _bprop(
     return make(operator, ops.zeros_like)
 
 
-def _parts(name: str, places: Sequence[int], has_several: bool | None = None) -> list[str]:
+def _parts(name: str, places: Sequence[int], has_several: bool) -> list[str]:
     """Some of an operator's outputs, which are a tuple where it has several."""
-    has_several = len(places) > 1 if has_several is None else has_several
     return [f"{name}[{i}]" if has_several else name for i in places]
 
 
@@ -113,14 +116,15 @@ def _gradient_operators(training: Training) -> list[Kernel]:
     made: list[Kernel] = []
     for one in reversed(training.gradient_programs()):
         bprop = None
-        if made:
-            arguments = [f"a{i}" for i in one.operands] + _parts("dout", range(one.output_count))
-            bprop = _bprop(made[0], one.input_count, arguments, one.gradients)
+        if one.derivative is not None:
+            arguments = [f"a{i}" for i in one.operands]
+            arguments += _parts("dout", one.derivative.tangents, one.output_count > 1)
+            bprop = _bprop(made[0], one.input_count, arguments, one.differentiated)
         made.insert(0, Kernel(program_kernel(HOST, one.program, bprop)))
     return made
 
 
-def _differentiate_again(training: Training) -> Callable | None:
+def _differentiate_again(operators: Sequence[Kernel], training: Training) -> Callable | None:
     """What the native caller asks for gradients of gradients; None: there are none.
 
     It takes operands of the backward program and gradients of its results, and returns a gradient
@@ -128,32 +132,36 @@ def _differentiate_again(training: Training) -> Callable | None:
     """
     if not training.derivatives:
         return None
-    _, derivative, *_ = _gradient_operators(training)
+    operator, derivative = operators[1], training.derivatives[0]
     operand_count = len(training.inputs) + len(training.tangents)
 
     def differentiate(operands: Sequence[ms.Tensor]) -> list[Any]:
-        results = derivative(*operands)
+        tangents = [operands[operand_count + i] for i in derivative.tangents]
+        results = operator(*operands[:operand_count], *tangents)
         gradients: list[Any] = [None] * operand_count
         given = results if isinstance(results, tuple) else (results,)
-        for i, gradient in zip(training.derivatives[0].gradients, given, strict=True):
+        for i, gradient in zip(derivative.gradients, given, strict=True):
             gradients[i] = gradient
         return gradients
 
     return differentiate
 
 
-def _make_bprop(training: Training, has_several_outputs: bool, input_count: int) -> Any:
+def _make_bprop(
+    backward: Kernel, training: Training, has_several_outputs: bool, input_count: int
+) -> Any:
     """What MindSpore differentiates the forward program with, where the native caller does not."""
     arguments = [f"a{i}" for i in training.inputs]
     arguments += _parts("out", training.outputs, has_several_outputs)
     arguments += _parts("dout", training.tangents, has_several_outputs)
-    backward, *_ = _gradient_operators(training)
     return _bprop(backward, input_count, arguments, training.gradients)
 
 
 def make_step(programs: ModulePrograms) -> Step:
     """The operator of a module that has a gradient."""
     training = programs.training
-    model = program_kernel(HOST, training.forward)
-    bprop = _make_bprop(training, model.description.has_several_outputs, programs.input_count)
-    return Step(program_kernel(HOST, training.forward, bprop))._set_programs(programs)
+    operators = _gradient_operators(training)
+    several = program_kernel(HOST, training.forward).description.has_several_outputs
+    bprop = _make_bprop(operators[0], training, several, programs.input_count)
+    step = Step(program_kernel(HOST, training.forward, bprop))
+    return step._set_programs(programs, _differentiate_again(operators, training))

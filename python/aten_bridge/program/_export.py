@@ -13,6 +13,7 @@ import torch
 from torch import fx, nn
 from torch.export import ExportedProgram
 from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
+from torch.utils._pytree import tree_map
 
 from aten_bridge.program._corrections import (
     allow_other_strides,
@@ -195,13 +196,29 @@ def _programs(exported: ExportedProgram, saves: Sequence[bool], order: int) -> l
     return [programs._replace(training=trace(one or always)) for one in saves]
 
 
+def _apart(example_inputs: Sequence[Any]) -> tuple[Any, ...]:
+    """The same with copies of tensors that are there again.
+
+    torch.export has one input for all uses of such a tensor (2.11).
+    """
+    seen: set[int] = set()
+
+    def apart(value: Any) -> Any:
+        if isinstance(value, torch.Tensor) and id(value) in seen:
+            return value.detach().clone().requires_grad_(value.requires_grad)
+        seen.add(id(value))
+        return value
+
+    return tree_map(apart, tuple(example_inputs))
+
+
 @correcting_shapes()
 def _export(
     module: nn.Module, example_inputs: Sequence[Any], shapes: Any, order: int
 ) -> ModulePrograms:
     """The programs of a module in the mode in which it is."""
     with refusing_own_gradients():
-        exported = torch.export.export(module, tuple(example_inputs), dynamic_shapes=shapes)
+        exported = torch.export.export(module, _apart(example_inputs), dynamic_shapes=shapes)
     (programs,) = _programs(exported, [module.training], order)
     return programs
 

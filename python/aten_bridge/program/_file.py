@@ -142,7 +142,7 @@ def write_module(modes: ModuleInModes, path: Path) -> None:
             tensors[name] = one
             names.append(name)
         training, described_training = programs.training, None
-        derivatives: list[list[int]] = []
+        derivatives: list[list[list[int]]] = []
         metadata[mode] = programs.evaluation
         if training is not None:
             metadata[f"{mode}.forward"] = training.forward
@@ -152,7 +152,7 @@ def write_module(modes: ModuleInModes, path: Path) -> None:
             ]  # fmt: skip
             for order, derivative in enumerate(training.derivatives, start=2):
                 metadata[f"{mode}.derivative{order}"] = derivative.program
-                derivatives.append(derivative.gradients)
+                derivatives.append([derivative.tangents, derivative.gradients])
         described[mode] = {
             "constants": names,
             "changed_buffers": programs.changed_buffers,
@@ -225,7 +225,7 @@ def _read(tensors: Mapping[str, Weight], metadata: Mapping[str, str]) -> ModuleI
                 tangents,
                 gradients,
                 tuple(
-                    Derivative(metadata[f"{mode}.derivative{order}"], _places(listed))
+                    Derivative(metadata[f"{mode}.derivative{order}"], *map(_places, listed))
                     for order, listed in enumerate(described.get("derivatives", []), start=2)
                 ),
             )
@@ -302,13 +302,15 @@ def _check(programs: ModulePrograms) -> None:
         _expect(form == inputs[place] or not is_weight, fault)
     count, outputs = len(training.inputs) + len(training.tangents), len(results)
     for derivative in training.derivatives:
-        _expect(derivative.gradients == sorted(set(derivative.gradients)), fault)
-        _expect(all(0 <= place < count for place in derivative.gradients), fault)
-        count, outputs = count + outputs, len(derivative.gradients)
-    for one, derivative in zip(training.gradient_programs(), training.derivatives, strict=False):
-        before = _forms(one.program, "input")
-        operands = [before[i] for i in one.operands]
-        given = _forms(derivative.program, "input")
-        _expect(given == operands + _forms(one.program, "output"), fault)
-        found = _forms(derivative.program, "output")
-        _expect(found == [given[place] for place in derivative.gradients], fault)
+        for places, limit in ((derivative.tangents, outputs), (derivative.gradients, count)):
+            _expect(places == sorted(set(places)), fault)
+            _expect(all(0 <= place < limit for place in places), fault)
+        count, outputs = count + len(derivative.tangents), len(derivative.gradients)
+    for one in training.gradient_programs():
+        if one.derivative is not None:
+            before, after = _forms(one.program, "input"), _forms(one.program, "output")
+            wanted = [before[i] for i in one.operands]
+            wanted += [after[i] for i in one.derivative.tangents]
+            _expect(_forms(one.derivative.program, "input") == wanted, fault)
+            found = _forms(one.derivative.program, "output")
+            _expect(found == [wanted[i] for i in one.derivative.gradients], fault)

@@ -29,10 +29,11 @@ class Derivative(NamedTuple):
     """The gradient of a backward program, or of another gradient.
 
     Its inputs are those of that program, without what a forward program saved, and gradients of
-    that program's outputs. Its outputs are the gradients of the inputs `gradients`.
+    that program's outputs `tangents`. Its outputs are the gradients of the inputs `gradients`.
     """
 
     program: str
+    tangents: list[int]
     gradients: list[int]
 
 
@@ -43,7 +44,14 @@ class GradientProgram(NamedTuple):
     input_count: int
     operands: list[int]  # inputs that the next one has, before gradients of the outputs
     output_count: int
-    gradients: list[int]  # inputs whose gradients the next one gives; none: there is no next one
+    derivative: Derivative | None
+
+    @property
+    def differentiated(self) -> list[int]:
+        """Inputs whose gradients the next one gives."""
+        return (
+            [] if self.derivative is None else [self.operands[i] for i in self.derivative.gradients]
+        )
 
 
 class Training(NamedTuple):
@@ -68,14 +76,13 @@ class Training(NamedTuple):
         first, kept, last = map(len, (self.inputs, self.outputs, self.tangents))
         operands = [*range(first), *range(first + kept, first + kept + last)]
         input_count, found = first + kept + last, []
-        followers = [*self.derivatives, Derivative("", [])]
-        text, output_count = self.backward, len(self.gradients)
-        for derivative in followers:
-            by = [operands[i] for i in derivative.gradients]
-            found.append(GradientProgram(text, input_count, operands, output_count, by))
-            input_count = len(operands) + output_count
-            operands = list(range(input_count))
-            text, output_count = derivative.program, len(derivative.gradients)
+        text, gradients = self.backward, self.gradients
+        for derivative in [*self.derivatives, None]:
+            found.append(GradientProgram(text, input_count, operands, len(gradients), derivative))
+            if derivative is not None:
+                input_count = len(operands) + len(derivative.tangents)
+                operands = list(range(input_count))
+                text, gradients = derivative.program, derivative.gradients
         return found
 
 

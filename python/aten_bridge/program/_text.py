@@ -127,7 +127,7 @@ class ProgramWriter:
 
     def __init__(self, ranges: Mapping[Any, Any]):
         """`ranges` are those of symbols, as PyTorch has them."""
-        self._ranges = {symbol.name: bounds for symbol, bounds in ranges.items()}
+        self._ranges = {one.name: bounds for one, bounds in ranges.items() if one.is_Symbol}
         self._guards: list[str] = []
         self._inputs: list[str] = []
         self._calls: list[str] = []

@@ -62,19 +62,25 @@ def is_random_node(node: fx.Node) -> bool:
     return True
 
 
-def _trace(function: Function, arguments: Sequence[torch.Tensor], names: Iterable[str]) -> fx.Graph:
-    """A function with its gradient; errors tell inputs by their names."""
+def _trace(
+    function: Function, arguments: Sequence[torch.Tensor], names: Iterable[str]
+) -> tuple[fx.Graph, list[bool]]:
+    """A function with its gradient, and which results have one; errors tell inputs by `names`."""
     from torch._functorch.aot_autograd import aot_export_joint_simple
 
+    has_gradient: list[bool] = []
+
     def run(*inputs: torch.Tensor) -> tuple[torch.Tensor, ...]:
-        return tuple(result.clone() for result in function(*inputs))  # no views of inputs
+        results = function(*inputs)
+        has_gradient[:] = [result.requires_grad for result in results]
+        return tuple(result.clone() for result in results)  # no views of inputs
 
     graph = aot_export_joint_simple(run, tuple(arguments), trace_joint=True).graph
     graph.eliminate_dead_code()
     allow_other_strides(graph)
     for node, name in zip(placeholders_of(graph), names, strict=False):
         node._rename(name)
-    return graph
+    return graph, has_gradient
 
 
 def _differentiable(value: torch.Tensor, needs_gradient: bool = True) -> torch.Tensor:
@@ -99,22 +105,15 @@ def trace_training(
     arguments = [
         _differentiable(node.meta["val"], need) for node, need in zip(inputs, needs, strict=True)
     ]
-    has_gradient: list[bool] = []
 
     def run(*inputs: torch.Tensor) -> list[torch.Tensor]:
-        results = [one for one in graph_module(*inputs) if isinstance(one, torch.Tensor)]
-        has_gradient[:] = [result.requires_grad for result in results]
-        return results
+        return [one for one in graph_module(*inputs) if isinstance(one, torch.Tensor)]
 
-    graph = _trace(run, arguments, [node.name for node in inputs])
+    graph, has_gradient = _trace(run, arguments, [node.name for node in inputs])
     if not any(has_gradient):
         return None
-
-    def run_differentiable(*inputs: torch.Tensor) -> list[torch.Tensor]:
-        return [result for result in run(*inputs) if result.requires_grad]
-
     symbols = _symbols(inputs)
-    higher = _trace_derivatives(run_differentiable, arguments, graph, len(has_gradient), order)
+    higher = _trace_derivatives(run, arguments, _Joint.read(graph, has_gradient), order)
     if fixed := symbols - _symbols(inputs):
         raise NotExportable(
             f"expected sizes that may change in gradients of gradients too, got {sorted(fixed)}, "
@@ -148,11 +147,21 @@ def _symbols(inputs: Sequence[fx.Node]) -> set[str]:
 
 
 class _Joint(NamedTuple):
-    """The graph of a gradient with its own gradient."""
+    """The graph of a function with its gradient."""
 
     graph: fx.Graph
-    operand_count: int  # how many inputs the gradient has
-    gradients: list[fx.Node | None]  # for each of them
+    operand_count: int  # how many inputs the function has
+    tangents: list[int]  # results that have a gradient
+    gradients: list[fx.Node | None]  # for each operand
+
+    @staticmethod
+    def read(graph: fx.Graph, has_gradient: Sequence[bool]) -> _Joint:
+        tangents = [i for i, has in enumerate(has_gradient) if has]
+        gradients = list(results_of(graph)[len(has_gradient) :])
+        return _Joint(graph, len(placeholders_of(graph)) - len(tangents), tangents, gradients)
+
+    def differentiated(self) -> list[int]:
+        return [i for i, gradient in enumerate(self.gradients) if gradient is not None]
 
     def calls(self) -> list[fx.Node]:
         needed = _ancestors([one for one in self.gradients if one is not None])
@@ -174,41 +183,42 @@ class _Joint(NamedTuple):
         found = [(i, self.gradients[place]) for i, place in enumerate(places)]
         outputs = [gradient for _, gradient in found if gradient is not None]
         program = write(inputs, self.calls(), outputs, guards=())
-        return Derivative(program, [i for i, gradient in found if gradient is not None])
+        return Derivative(
+            program, self.tangents, [i for i, gradient in found if gradient is not None]
+        )
 
 
 def _trace_derivatives(
-    function: Function,
-    arguments: Sequence[torch.Tensor],
-    graph: fx.Graph,
-    result_count: int,
-    order: int,
+    function: Function, arguments: Sequence[torch.Tensor], joint: _Joint, order: int
 ) -> list[_Joint]:
-    """The graphs of gradients of gradients, from that of a function with its gradient."""
+    """The graphs of gradients of gradients, as far as there are any."""
     found = []
     for _ in range(1, order):
-        places = [i for i, one in enumerate(results_of(graph)[result_count:]) if one is not None]
-        placeholders = placeholders_of(graph)
+        placeholders = placeholders_of(joint.graph)
         tangents = [_differentiable(node.meta["val"]) for node in placeholders[len(arguments) :]]
-        function = _gradient_of(function, len(arguments), places)
+        function = _gradient_of(function, len(arguments), joint.tangents, joint.differentiated())
         arguments = [*arguments, *tangents]
-        graph = _trace(function, arguments, [node.name for node in placeholders])
-        result_count = len(places)
-        gradients = list(results_of(graph)[result_count:])
-        found.append(_Joint(graph, len(arguments), gradients))
+        graph, has_gradient = _trace(function, arguments, [node.name for node in placeholders])
+        if not any(has_gradient):
+            break
+        joint = _Joint.read(graph, has_gradient)
+        found.append(joint)
     return found
 
 
-def _gradient_of(function: Function, count: int, places: Sequence[int]) -> Function:
-    """What computes gradients of a function by some of its arguments.
+def _gradient_of(
+    function: Function, count: int, results: Sequence[int], places: Sequence[int]
+) -> Function:
+    """What computes gradients of a function by the arguments at `places`.
 
-    It takes the arguments, `count`, and the gradients of the results.
+    It takes the arguments, `count`, and gradients of the function's results at `results`.
     """
 
     def run(*inputs: torch.Tensor) -> Sequence[torch.Tensor]:
         with torch.enable_grad():
+            values = function(*inputs[:count])
             return torch.autograd.grad(
-                function(*inputs[:count]),
+                [values[i] for i in results],
                 [inputs[i] for i in places],
                 inputs[count:],
                 create_graph=True,
