@@ -59,6 +59,7 @@ class AnyLines(list):
 
 # Tests that compare texts which come by another way than an exception.
 _ABOUT_TEXTS = {
+    "test_a_check_is_no_bound",
     "test_a_gradient_for_no_inputs_is_refused",
     "test_a_shape_that_nobody_tells",
     "test_a_state_that_keeps_its_input_is_refused",
@@ -73,7 +74,10 @@ _ABOUT_TEXTS = {
     "test_library_of_another_pytorch",
     "test_load_library_says_what_it_leaves_out",
     "test_return_mode_gives_the_host_a_code_and_standard_error_the_text",
+    "test_sizes_that_do_not_fit_are_refused",
+    "test_sizes_that_pytorch_takes_for_others_are_checked",
     "test_the_table_is_that_of_the_library",
+    "test_two_versions_in_one_process",
     "test_what_only_a_replaced_library_had",
 }
 # Functions of the suites that return the text of an error.
@@ -111,6 +115,7 @@ def pytest_configure():
             "Set ATEN_BRIDGE_BUILD_DIR to a build with -DATEN_BRIDGE_OTHER_WORDS=ON."
         )
     pytest.raises = _raises_anything_said
+    os.environ["PYTEST_PLUGINS"] = __name__  # of processes that a test starts
 
 
 def pytest_collection_modifyitems(items):
