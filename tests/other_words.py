@@ -71,6 +71,7 @@ _ABOUT_TEXTS = {
     "test_an_error_is_raised_by_its_line_in_a_program_that_the_module_runs",
     "test_an_error_is_raised_later_and_says_how_to_see_its_line",
     "test_another_pytorch_is_not_imported",
+    "test_errors_of_the_compiler_are_shown_as_they_are",
     "test_library_of_another_pytorch",
     "test_load_library_says_what_it_leaves_out",
     "test_return_mode_gives_the_host_a_code_and_standard_error_the_text",
