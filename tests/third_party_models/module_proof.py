@@ -116,6 +116,18 @@ def llama() -> tuple[Any, tuple[Any, ...]]:
     return takes(LlamaForCausalLM(config), "logits"), (ids(2, 7),)
 
 
+def olmoe() -> tuple[Any, tuple[Any, ...]]:
+    """A mixture of experts: how many words each one gets depends on values."""
+    from transformers import OlmoeConfig, OlmoeForCausalLM
+
+    config = OlmoeConfig(
+        vocab_size=99, hidden_size=32, intermediate_size=64, num_hidden_layers=2,
+        num_attention_heads=4, num_key_value_heads=2, num_experts=4, num_experts_per_tok=2,
+        use_cache=False,
+    )  # fmt: skip
+    return takes(OlmoeForCausalLM(config), "logits"), (ids(2, 7),)
+
+
 def t5() -> tuple[Any, tuple[Any, ...]]:
     from transformers import T5Config, T5ForConditionalGeneration
 
@@ -240,6 +252,7 @@ MODULES: dict[str, tuple[Callable[[], tuple[Any, tuple[Any, ...]]], str]] = {
     "BertModel": (bert, "transformers"),
     "GPT2LMHeadModel": (gpt2, "transformers"),
     "LlamaForCausalLM": (llama, "transformers"),
+    "OlmoeForCausalLM": (olmoe, "transformers"),
     "T5ForConditionalGeneration": (t5, "transformers"),
     "WhisperModel": (whisper, "transformers"),
     "ViTForImageClassification": (vit, "transformers"),
@@ -248,7 +261,7 @@ MODULES: dict[str, tuple[Callable[[], tuple[Any, tuple[Any, ...]]], str]] = {
     "graph network": (graph_network, "torch_scatter"),
     "detection head": (detection_head, "torchvision"),
 }
-# Sizes of theirs depend on values: they have no gradient.
+# Sizes of their results depend on values: they have no gradient.
 EVALUATED = ["detection head"]
 
 
