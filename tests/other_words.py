@@ -116,7 +116,7 @@ def pytest_configure():
             "Set ATEN_BRIDGE_BUILD_DIR to a build with -DATEN_BRIDGE_OTHER_WORDS=ON."
         )
     pytest.raises = _raises_anything_said
-    os.environ["PYTEST_PLUGINS"] = __name__  # of processes that a test starts
+    os.environ["PYTEST_PLUGINS"] = __name__  # for processes that a test starts
 
 
 def pytest_collection_modifyitems(items):
