@@ -147,9 +147,7 @@ struct Exported {
   /// A call of the host, or of one beside it.
   template <class H = HostCall, class... HostArgument>
   typename H::Result call(HostArgument... host_arguments) const {
-    check_host<H>();
-    static_assert(std::is_empty_v<typename H::template Requirements<K>>,
-                  "a host's Requirements are static_asserts alone");
+    check_kernel<H>();
     if constexpr (K::kTraits.is_raw) {
       return run_raw<Device, H>(kernel, host_arguments...);
     } else {
@@ -160,6 +158,7 @@ struct Exported {
   /// The same of this kernel in another form (call/computed_results.h).
   template <class H = HostCall, class... HostArgument>
   typename H::Result call_form(const KernelBase& form, HostArgument... host_arguments) const {
+    check_kernel<H>();
     return run<Device, H>(form, call_sites, host_arguments...);
   }
 
@@ -170,6 +169,14 @@ struct Exported {
   }
 
  private:
+  /// That the host is one, and can call such a kernel.
+  template <class H>
+  static constexpr void check_kernel() {
+    check_host<H>();
+    static_assert(std::is_empty_v<typename H::template Requirements<K>>,
+                  "a host's Requirements are static_asserts alone");
+  }
+
   [[gnu::cold, gnu::noinline]] static CallSiteCache* make_call_sites() {
     thread_local CallSiteCache kept;
     return &kept;

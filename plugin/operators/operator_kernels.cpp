@@ -193,7 +193,9 @@ class GradientKernel final : public OperatorKernelBase<detail::GradientBase> {
 /// The sizes of the results, which are computed for them.
 class SizesKernel final : public OperatorKernelBase<KernelBase> {
  public:
-  explicit SizesKernel(const Operator& op) : OperatorKernelBase(op, make_info(op, 1)) {}
+  explicit SizesKernel(const Operator& op) : OperatorKernelBase(op, make_info(op, 1)) {
+    info.outputs_are_sizes = true;
+  }
 
   void invoke(const Arguments& arguments) const override {
     const DropsSeenByPython drops(arguments);
@@ -207,9 +209,9 @@ class SizesKernel final : public OperatorKernelBase<KernelBase> {
 };
 
 /// The results in the begin of larger outputs, and their sizes.
-class CountedKernel final : public OperatorKernelBase<KernelBase> {
+class PaddedKernel final : public OperatorKernelBase<KernelBase> {
  public:
-  explicit CountedKernel(const Operator& op)
+  explicit PaddedKernel(const Operator& op)
       : OperatorKernelBase(op, make_info(op, 2 * op.schema().results)) {
     info.has_meta = false;
   }
@@ -232,7 +234,7 @@ class KernelsOfOverload final : public OperatorKernels {
         call_(operator_),
         gradient_(operator_, call_),
         sizes_(operator_),
-        counted_(operator_) {}
+        padded_(operator_) {}
   KernelsOfOverload(const KernelsOfOverload&) = delete;
   KernelsOfOverload& operator=(const KernelsOfOverload&) = delete;
 
@@ -240,8 +242,8 @@ class KernelsOfOverload final : public OperatorKernels {
     if (task == "sizes") {
       return &sizes_;
     }
-    if (task == "counted") {
-      return &counted_;
+    if (task == "padded") {
+      return &padded_;
     }
     constexpr int64_t kMostOrders = 16;
     char* end = nullptr;
@@ -265,7 +267,7 @@ class KernelsOfOverload final : public OperatorKernels {
   const CallKernel call_;
   const GradientKernel<CallKernel> gradient_;
   const SizesKernel sizes_;
-  const CountedKernel counted_;
+  const PaddedKernel padded_;
   std::vector<const GradientKernel<detail::GradientBase>*> higher_;
 };
 

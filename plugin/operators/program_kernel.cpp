@@ -88,7 +88,8 @@ class ProgramKernel final : public KernelBase {
  public:
   ProgramKernel(const std::string& text, const std::string& part)
       : KernelBase(make_info()), part_(part), program_(text, part_.wanted()) {
-    info.outputs = part_.kind == Part::Kind::kSizes ? 1 : program_.result_count();
+    info.outputs_are_sizes = part_.kind == Part::Kind::kSizes;
+    info.outputs = info.outputs_are_sizes ? 1 : program_.result_count();
     if (part_.kind == Part::Kind::kWhole || part_.kind == Part::Kind::kSizes) {
       return;
     }

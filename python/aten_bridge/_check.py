@@ -206,6 +206,8 @@ def _results(name: str, description: Description, has_gradient: bool) -> Iterato
         yield "outputs     a gradient for each tensor among the inputs of its kernel"
     elif description.has_meta:
         yield f"outputs     {description.outputs}"
+    elif description.is_data_dependent:
+        yield f"outputs     {description.outputs}, whose sizes depend on values"
     else:
         yield f"outputs     {description.outputs}, of which no meta function tells the shapes"
     if not name.endswith("Grad"):

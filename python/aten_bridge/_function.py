@@ -46,7 +46,7 @@ class Task(NamedTuple):
     def text(self) -> str:
         """As operator_text.h and call/computed_results.h have it."""
         if self.results != "values":
-            return {"sizes": "sizes", "padded": "counted"}[self.results]
+            return self.results
         return f"{self.order}/{self.input_count}" if self.order else "0"
 
 
@@ -121,6 +121,7 @@ class Function:
     maker = "kernel"  # the Python function that makes operators of it
     has_padded_gradient = False  # whether a gradient that is named is also that of padded results
     task = CALL
+    _result_count = 0  # those of the kernel itself, where this is another task
     schema = ""  # PyTorch's, where it is one of its operators
     _instead_of_pytorch = ""  # what else may be done where PyTorch's Python part is missing
 

@@ -17,7 +17,7 @@ from aten_bridge._codec import AttributeType
 from aten_bridge._library import Library, exported_functions, import_pytorch
 from aten_bridge._text import as_text, format_value
 
-_INTERFACE = 5  # kPythonInterface of hosts/introspection/introspection.h
+_INTERFACE = 6  # kPythonInterface of hosts/introspection/introspection.h
 _ATTRIBUTES_ALONE = -1  # kAttributesAlone of the same
 EXACT = "aten_bridge_exact"  # kExactAttribute of hosts/introspection/answers.h
 

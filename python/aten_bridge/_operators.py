@@ -65,6 +65,7 @@ def operators_library() -> Library:
             f"{path}: expected the library of PyTorch's operators by name, {_NAME}, got another; "
             "correct the variable ATEN_BRIDGE_OPERATORS"
         )
+    _introspection.describe_library(library)  # refuses one of another interface
     return library
 
 

@@ -50,7 +50,7 @@ const std::string kCat = list_text({"aten::cat", "0", "dim", "i0"});
 const std::string kSum = list_text({"aten::sum.dim_IntList", "0", "dim", "I1", "keepdim", "b0"});
 const std::string kAminmax = list_text({"aten::aminmax", "0"});
 const std::string kSizes = list_text({"aten::nonzero", "sizes"});
-const std::string kCounted = list_text({"aten::nonzero", "counted"});
+const std::string kPadded = list_text({"aten::nonzero", "padded"});
 const std::string kClamp =
     list_text({"aten::clamp", "0", "min", "i1", "max", "f4611686018427387904"});
 const std::string kStd =
@@ -134,7 +134,7 @@ std::string other_text(Choices& choices, std::string text) {
 void choose_other_text(Extra& extra, Choices& choices) {
   static const std::string* const kBases[] = {&kMulScalar, &kMulScalarGrad, &kAdd,   &kMulGrad,
                                               &kCat,       &kSum,           &kStd,   &kAminmax,
-                                              &kSizes,     &kCounted,       &kClamp, &kSoftmax};
+                                              &kSizes,     &kPadded,        &kClamp, &kSoftmax};
   const std::string text = other_text(choices, *choices.of(kBases));
   int status = -1;
   aten_bridge_operator_describe(text.c_str(), &status);
@@ -455,7 +455,7 @@ Expected expect_sizes(const Operands& inputs, const Operator& /*of*/) {
 }
 
 /// The same indices in the begin of room for all, and how many there are.
-Expected expect_counted(const Operands& inputs, const Operator& /*of*/) {
+Expected expect_padded(const Operands& inputs, const Operator& /*of*/) {
   const Operand& x = inputs[0];
   if (x.is_none || !is_known(x.type)) {
     return {};
@@ -507,7 +507,7 @@ const std::vector<KernelUnderTest>& kernels() {
       entry<kSeveral, kMulGrad>(choose<3>, expect_product_gradient, kHasMeta | kWritesAny, 2),
       entry<kSeveral, kMulGradGrad>(choose<5>, expect_second_gradient, kHasMeta | kWritesAny, 3),
       entry<kSeveral, kAminmax>(choose<1>, expect_extremes, kHasMeta | kWritesAny, 2),
-      entry<kSeveral, kCounted>(choose<1>, expect_counted, kPlain, 2),
+      entry<kSeveral, kPadded>(choose<1>, expect_padded, kPlain, 2),
       entry<kOne, kProgram>(choose_matrix, expect_program),
       entry<kSeveral, kSplitProgram>(choose_matrix, expect_columns, kHasMeta | kWritesAny, 2),
       entry<kOne, kOtherProgram>(choose_for_program, expect_anything, kPlain),

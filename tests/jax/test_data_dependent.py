@@ -13,8 +13,8 @@ from aten_bridge.jax import kernel
 VALUES = np.array([1, -2, 3, -4, 5], np.float32)
 DEPENDS = (
     "expected an operator whose results have sizes that follow from those of its inputs, got one "
-    "whose sizes depend on values; call it outside of jax.jit, or give out, the largest that its "
-    "results can be"
+    "whose sizes depend on values; call it outside of jax.jit, jax.vmap and jax.checkpoint, or "
+    "give out, the largest that its results can be"
 )
 LARGEST = jax.ShapeDtypeStruct((5,), jnp.float32)
 
@@ -113,6 +113,26 @@ def test_in_a_program_the_largest_is_told(unsized, x, wide):
         "network is differentiated, got one that was told the largest; leave that out, outside of "
         "jax.jit"
     )
+
+
+def test_examples_have_sizes_of_their_own(unsized, x, wide):
+    positives = unsized("Positives", grad="PositivesGrad")
+    assert said(lambda: jax.vmap(positives)(jnp.stack([x, -x]))) == f"Positives: {DEPENDS}"
+    total = jax.checkpoint(lambda x: positives(x).sum())
+    assert said(lambda: jax.grad(total)(x)) == f"Positives: {DEPENDS}"
+    values, sizes = jax.vmap(unsized("Positives", out=LARGEST))(jnp.stack([x, -x]))
+    assert values.tolist() == [[1, 3, 5, 0, 0], [2, 4, 0, 0, 0]]
+    assert sizes.tolist() == [[3], [2]]
+
+
+def test_donated(unsized, wide):
+    """The first result is written to the memory of the input, of which the second one is a part."""
+    out = (jax.ShapeDtypeStruct((4,), jnp.float32), jax.ShapeDtypeStruct((4,), jnp.float32))
+    with_rest = unsized("WithRest", out=out, input_output_aliases={0: 0})
+    donated = jnp.asarray([-1, 2, 3, -4], jnp.float32)
+    values, rest, *_ = jax.jit(with_rest, donate_argnums=0)(donated)
+    assert values.tolist() == [2, 3, 0, 0]
+    assert rest.tolist() == [2, 3, -4, 0]
 
 
 def test_a_constant_of_a_program(unsized, x):

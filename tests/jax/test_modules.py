@@ -381,7 +381,8 @@ def test_sizes_may_depend_on_values():
         jax.jit(apply)(variables, jnp.asarray(x.numpy()))
     assert str(error.value) == (
         "AtenProgram: expected a module whose results have sizes that follow from those of its "
-        "inputs, got one whose sizes depend on values; call it outside of jax.jit"
+        "inputs, got one whose sizes depend on values; call it outside of jax.jit, jax.vmap and "
+        "jax.checkpoint"
     )
 
 

@@ -93,8 +93,8 @@ def test_results_whose_sizes_depend_on_values(wide):
         jax.jit(operator("aten::nonzero"))(jnp.asarray(x > 0))
     assert str(error.value) == (
         "aten::nonzero: expected an operator whose results have sizes that follow from those of "
-        "its inputs, got one whose sizes depend on values; call it outside of jax.jit, or give "
-        "out, the largest that its results can be"
+        "its inputs, got one whose sizes depend on values; call it outside of jax.jit, jax.vmap "
+        "and jax.checkpoint, or give out, the largest that its results can be"
     )
     select = operator("aten::masked_select")
     gradient = jax.grad(lambda a: (select(a, jnp.asarray(x > 0)) ** 2).sum())(jnp.asarray(x))
@@ -132,7 +132,7 @@ def test_the_largest_of_an_operator_of_another_library(kind, mine, wide):
     assert said(ValueError, lambda: jax.jit(operator("bridge_jax_sizes::keep"))(x)) == (
         "bridge_jax_sizes::keep: expected an operator whose results have sizes that follow from "
         "those of its inputs, got one whose sizes depend on values; call it outside of jax.jit, "
-        "or give out, the largest that its results can be"
+        "jax.vmap and jax.checkpoint, or give out, the largest that its results can be"
     )
     larger = operator("bridge_jax_sizes::keep", out=jax.ShapeDtypeStruct((3,), jnp.float32))
     for one in (larger, jax.jit(larger), copy.deepcopy(larger)):

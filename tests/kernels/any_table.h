@@ -3,7 +3,7 @@
 #include "../unit/table.h"
 
 #ifndef INTERFACE
-#define INTERFACE 5
+#define INTERFACE 6
 #endif
 #ifndef ANSWER
 #define ANSWER ""

@@ -1,6 +1,7 @@
 // Kernels whose results have sizes that depend on values.
 #include <ATen/ops/cat.h>
 #include <ATen/ops/empty_like.h>
+#include <ATen/ops/from_blob.h>
 #include <ATen/ops/zeros_like.h>
 #include <aten_bridge.h>
 
@@ -36,6 +37,27 @@ ATEN_BRIDGE_EXPORT(AboveGrad, above_grad, aten_bridge::attr("threshold", 0.0),
 at::Tensor first(const at::Tensor& x) { return x.narrow(0, 0, x[0].item<int64_t>()); }
 ATEN_BRIDGE_EXPORT(First, first, aten_bridge::data_dependent(), aten_bridge::input("x").rank(1),
                    aten_bridge::output("begin").sizes(3));
+
+// The rows of one element each: of another number of columns than x may have.
+at::Tensor rows(const at::Tensor& x) { return positives(x).reshape({-1, 1}); }
+ATEN_BRIDGE_EXPORT(Rows, rows, aten_bridge::data_dependent(),
+                   aten_bridge::input("x").sizes("N", "C"),
+                   aten_bridge::output("y").sizes(-1, "C"));
+
+// Results in memory that ends with the call: the workspace's, and the input's.
+std::tuple<at::Tensor, at::Tensor> lent(const at::Tensor& x, aten_bridge::Workspace<float> work) {
+  const at::Tensor values = positives(x);
+  at::Tensor copy = at::from_blob(work.begin(), values.sizes());
+  return {copy.copy_(values), at::from_blob(x.data_ptr(), values.sizes())};
+}
+ATEN_BRIDGE_EXPORT(Lent, lent, aten_bridge::data_dependent(),
+                   aten_bridge::workspace([](const at::Tensor& x) { return x.numel(); }));
+
+// The second result is a part of the input's memory, which may be the first one's too.
+std::tuple<at::Tensor, at::Tensor> with_rest(const at::Tensor& x) {
+  return {positives(x), x.narrow(0, 1, x.size(0) - 1)};
+}
+ATEN_BRIDGE_EXPORT(WithRest, with_rest, aten_bridge::data_dependent());
 
 at::Tensor positives_of_all(at::TensorList list, int64_t times) {
   return positives(at::cat(list)).repeat({times});

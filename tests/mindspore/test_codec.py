@@ -47,7 +47,7 @@ def test_an_empty_list_is_of_what_the_kernel_expects():
 
 
 def test_tasks_are_those_of_the_library():
-    assert [one.text() for one in (CALL, SIZES, PADDED)] == ["0", "sizes", "counted"]
+    assert [one.text() for one in (CALL, SIZES, PADDED)] == ["0", "sizes", "padded"]
     first = CALL.gradient(3)
     assert first.text() == "1/3"
     assert first.gradient(4).text() == "2/3"  # the operator's inputs, whatever its own

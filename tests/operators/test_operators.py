@@ -706,6 +706,22 @@ def test_a_missing_library(monkeypatch, tmp_path):
     )
 
 
+def test_an_older_library(monkeypatch, tmp_path):
+    table = Path(__file__).parents[1] / "kernels/any_table.h"
+    (tmp_path / "older.cpp").write_text(
+        f'#define INTERFACE 5\n#define DESCRIPTION nullptr\n#include "{table}"\n'
+        'extern "C" const char* aten_bridge_operator_names() { return ""; }\n'
+    )
+    older = tmp_path / "older.so"
+    subprocess.run(["c++", "-shared", "-fPIC", tmp_path / "older.cpp", "-o", older], check=True)
+    monkeypatch.setenv("ATEN_BRIDGE_OPERATORS", str(older))
+    assert said(ImportError, lambda: operator("aten::nonzero")) == (
+        f"{older}: expected a library of interface 6, got 5 of aten_bridge 0.0.9; build it again "
+        "with the aten_bridge.h that this Python module came with, or use the module that came "
+        "with the library's"
+    )
+
+
 def test_unknown_names():
     assert said(AttributeError, lambda: operator("aten::topkk")) == (
         "aten::topkk: expected an operator that is registered with PyTorch, got an unknown name; "

@@ -102,7 +102,7 @@ def test_check_of_other_libraries(tmp_path):
     run("c++", "-shared", "-fPIC", tmp_path / "newer.cpp", "-o", newer)
     assert command("check", newer, status=1) == (
         f"{newer}\n"
-        "  cannot be called: expected a library of interface 5, got 7 of aten_bridge 0.0.9; build "
+        "  cannot be called: expected a library of interface 6, got 7 of aten_bridge 0.0.9; build "
         "it again with the aten_bridge.h that this Python module came with, or use the module that "
         "came with the library's\n"
     )
@@ -121,10 +121,10 @@ KERNEL = (
 )
 
 
-def described(folder, fault):
+def described(folder, fault, kernel=KERNEL):
     """A library with a table, and what the command tells of it."""
     description = '{"pytorch": "2.99", "cxx11_abi": false, '
-    description += f'"fault": "{fault}", "kernels": [{KERNEL}]}}'
+    description += f'"fault": "{fault}", "kernels": [{kernel}]}}'
     source = f'#define DESCRIPTION R"({description})"\n#include "{TABLE}"\n'
     (folder / "table.cpp").write_text(source + 'extern "C" int Op() { return 0; }\n')
     library = folder / "table.so"
@@ -145,6 +145,12 @@ def test_a_library_of_another_version_and_this_interface_can_be_called(tmp_path)
         "    outputs     1\n"
         "    gradient    none\n"
     )
+
+
+def test_check_tells_which_results_have_sizes_that_depend_on_values(tmp_path):
+    kernel = KERNEL.replace('"meta": true', '"meta": false, "data_dependent": true')
+    _, shown = described(tmp_path, fault="", kernel=kernel)
+    assert "\n    outputs     1, whose sizes depend on values\n" in shown
 
 
 def test_what_a_library_was_built_with_is_told_where_it_cannot_be_called(tmp_path):

@@ -30,6 +30,12 @@ def test_results_have_the_sizes_that_their_values_say(unsized, x):
     assert str(error.value).splitlines()[0] == (
         "First: output 0 'begin': expected sizes [3], got float32 [2]"
     )
+    with pytest.raises(RuntimeError) as error:
+        unsized.rows(torch.tensor([[1.0, -2], [3, 4]]))
+    assert str(error.value).splitlines()[0] == (
+        "Rows: output 0 'y': expected sizes [-1, C] with C = 2 as in input 0 'x', got float32 "
+        "[3, 1]"
+    )
 
 
 def test_gradients(unsized, x):

@@ -70,8 +70,8 @@ TEST(DataDependentTest, TheValuesHaveMemoryOfTheirSizes) {
     call.input<float>({3}, {1, -2, 3}).output<float>({size});
     EXPECT_EQ(call.run().error(),
               "Positives: output 0: expected float32 [" + std::to_string(size) +
-                  "] as out_shape and out_dtype or the meta function say, got float32 [2] from the "
-                  "kernel");
+                  "] as out_shape and out_dtype or the run for the sizes say, got float32 [2] from "
+                  "the kernel");
   }
 }
 
@@ -114,8 +114,44 @@ TEST(DataDependentTest, ACallForSizesMayLeaveTheResults) {
   EXPECT_EQ(kept, nullptr);
 }
 
+TEST(DataDependentTest, ResultsThatAreLeftAreInMemoryOfTheirOwn) {
+  Floats x = {3, -1, 2, 4};
+  Ints table(2 * kColumns);
+  const Results results;
+  void* kept = nullptr;
+  results.set(&kept);
+  jax_frame::Frame frame(library(), "Lent");
+  frame.text("aten_bridge_form", "sizes").input(x);
+  EXPECT_EQ(frame.output(table.data(), {2, kColumns}, jax_frame::xla::kInt64).run(), "");
+  results.set(nullptr);
+  ASSERT_NE(kept, nullptr);
+  x = {0, 0, 0, 0};
+  Floats copied(3);
+  Floats begin(3);
+  void* memory[] = {copied.data(), begin.data()};
+  results.copy(kept, memory);
+  EXPECT_EQ(copied, (Floats{3, 2, 4}));
+  EXPECT_EQ(begin, (Floats{3, -1, 2}));
+  results.free(kept);
+}
+
+TEST(DataDependentTest, TheLargestMayHaveTheMemoryOfAnInput) {
+  Floats x = {-1, 2, 3};  // donated: the first result's memory too
+  Floats rest(3, -1);
+  Ints sizes(1);
+  Ints sizes_of_rest(1);
+  jax_frame::Frame frame(library(), "WithRest");
+  frame.text("aten_bridge_form", "padded").input(x).output(x).output(rest);
+  frame.output(sizes.data(), {1}, jax_frame::xla::kInt64);
+  EXPECT_EQ(frame.output(sizes_of_rest.data(), {1}, jax_frame::xla::kInt64).run(), "");
+  EXPECT_EQ(x, (Floats{2, 3, 0}));
+  EXPECT_EQ(rest, (Floats{2, 3, 0}));
+  EXPECT_EQ(sizes[0], 2);
+  EXPECT_EQ(sizes_of_rest[0], 2);
+}
+
 TEST(DataDependentTest, TheLargestBeginWithTheResults) {
-  const Result padded = in_form("Above", "counted", {1, -2, 3})
+  const Result padded = in_form("Above", "padded", {1, -2, 3})
                             .output<float>({3})
                             .output<int64_t>({3, 1})
                             .output<int64_t>({1})
@@ -125,19 +161,19 @@ TEST(DataDependentTest, TheLargestBeginWithTheResults) {
   EXPECT_EQ(padded.output<int64_t>(1), (Ints{0, 2, 0}));
   EXPECT_EQ(padded.output<int64_t>(2), (Ints{2}));
   EXPECT_EQ(padded.output<int64_t>(3), (Ints{2, 1}));
-  EXPECT_EQ(in_form("Positives", "counted", {1, 2, 3})
+  EXPECT_EQ(in_form("Positives", "padded", {1, 2, 3})
                 .output<float>({2})
                 .output<int64_t>({2})
                 .run()
                 .error(),
             "Positives: output 0: expected float32 [2] or less of it, as out_shape and out_dtype "
             "say, got float32 [3]");
-  EXPECT_EQ(in_form("Positives", "counted", {1, 2, 3})
+  EXPECT_EQ(in_form("Positives", "padded", {1, 2, 3})
                 .output<float>({3})
                 .output<int64_t>({2})
                 .run()
                 .error(),
-            "Positives: output 1: expected int64 [1] for the sizes of a result, got int64 [2]");
+            "Positives: output 1: expected int64 [1] for the sizes of output 0, got int64 [2]");
 }
 
 TEST(DataDependentTest, ChecksAreThoseOfTheInputsAndTheResults) {
@@ -149,6 +185,34 @@ TEST(DataDependentTest, ChecksAreThoseOfTheInputsAndTheResults) {
   EXPECT_EQ(call.run().error(), "First: input 0 'x': expected rank 1, got float32 [1, 1]");
 }
 
+TEST(DataDependentTest, NamesOfSizesStandForThoseOfTheInputs) {
+  const auto rows = [](const std::string& form) {
+    Call call = unsized("Rows");
+    call.attribute("aten_bridge_form", form).input<float>({2, 2}, {1, -2, 3, 4});
+    return call;
+  };
+  const std::string wrong =
+      "Rows: output 0 'y': expected sizes [-1, C] with C = 2 as in input 0 'x', got float32 [3, 1]";
+  EXPECT_EQ(rows("sizes").output<int64_t>({1, kColumns}).run().error(), wrong);
+  EXPECT_EQ(rows("padded").output<float>({4, 2}).output<int64_t>({2}).run().error(), wrong);
+  Call right = unsized("Rows");
+  right.attribute("aten_bridge_form", std::string("sizes")).input<float>({2, 1}, {1, -2});
+  EXPECT_EQ(row(right.output<int64_t>({1, kColumns}).run(), 0, 4), (Ints{kFloat32, 2, 1, 1}));
+}
+
+TEST(DataDependentTest, ErrorsNameWhatTheKernelHas) {
+  const std::string aten = "First: start (0) + length (9) exceeds dimension size (2).";
+  EXPECT_EQ(in_form("First", "sizes", {9, 1}).output<int64_t>({1, kColumns}).run().error(),
+            aten + " (input 0 'x': float32 [2])");
+  EXPECT_EQ(
+      in_form("First", "padded", {3, 1, 2}).output<float>({2}).output<int64_t>({2}).run().error(),
+      "First: output 0 'begin': expected float32 [2] or less of it, as out_shape and "
+      "out_dtype say, got float32 [3]");
+  EXPECT_EQ(
+      in_form("First", "padded", {3, 1, 2}).output<float>({3}).output<int64_t>({2}).run().error(),
+      "First: output 1: expected int64 [1] for the sizes of output 0 'begin', got int64 [2]");
+}
+
 TEST(DataDependentTest, XlaAsksInTheSameWay) {
   Floats x = {1, -2, 3};
   Floats y(2);
@@ -156,16 +220,16 @@ TEST(DataDependentTest, XlaAsksInTheSameWay) {
   Ints sizes(1);
   Floats padded(3, -1);
   for (int times = 0; times < 2; ++times) {
-    jax_frame::Frame of_values(library(), "Positives");
-    EXPECT_EQ(of_values.input(x).output(y).run(), "");
+    jax_frame::Frame values(library(), "Positives");
+    EXPECT_EQ(values.input(x).output(y).run(), "");
     EXPECT_EQ(y, (Floats{1, 3}));
-    jax_frame::Frame of_sizes(library(), "Positives");
-    of_sizes.text("aten_bridge_form", "sizes").input(x);
-    EXPECT_EQ(of_sizes.output(table.data(), {1, kColumns}, jax_frame::xla::kInt64).run(), "");
+    jax_frame::Frame told(library(), "Positives");
+    told.text("aten_bridge_form", "sizes").input(x);
+    EXPECT_EQ(told.output(table.data(), {1, kColumns}, jax_frame::xla::kInt64).run(), "");
     EXPECT_EQ(table[2], 2);
-    jax_frame::Frame of_largest(library(), "Positives");
-    of_largest.text("aten_bridge_form", "counted").input(x).output(padded);
-    EXPECT_EQ(of_largest.output(sizes.data(), {1}, jax_frame::xla::kInt64).run(), "");
+    jax_frame::Frame largest(library(), "Positives");
+    largest.text("aten_bridge_form", "padded").input(x).output(padded);
+    EXPECT_EQ(largest.output(sizes.data(), {1}, jax_frame::xla::kInt64).run(), "");
     EXPECT_EQ(padded, (Floats{1, 3, 0}));
   }
 }

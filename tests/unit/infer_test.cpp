@@ -492,7 +492,7 @@ std::string ask(const char* kernel, const std::vector<PythonInput>& inputs,
 }
 
 TEST(LibraryTableTest, BeginsWithTheInterfaceAndTheVersion) {
-  EXPECT_EQ(table().interface, 5);
+  EXPECT_EQ(table().interface, 6);
   EXPECT_STREQ(table().version, "0.1.0");
   EXPECT_EQ(table().release, nullptr);
   EXPECT_EQ(table().register_with_pytorch, nullptr);

@@ -10,6 +10,7 @@
 #define ATEN_BRIDGE_CALL_COMPUTED_RESULTS_H_
 
 #include <ATen/ops/from_blob.h>
+#include <aten_bridge/call/results.h>
 #include <aten_bridge/interface/kernel_base.h>
 
 #include <algorithm>
@@ -17,6 +18,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #pragma GCC visibility push(hidden)
@@ -26,17 +28,17 @@ namespace aten_bridge::detail {
 /// What a call gives its host.
 enum class ResultForm : std::uint8_t { kValues, kSizes, kPadded };
 
-/// The attribute by which a host asks for another form than the values: "sizes" or "counted".
+/// The attribute by which a host asks for another form than the values: "sizes" or "padded".
 inline constexpr const char* kFormAttribute = "aten_bridge_form";
 
-[[gnu::cold]] inline ResultForm result_form(const Attributes& attributes) {
+inline ResultForm result_form(const Attributes& attributes) {
   std::string form;
   if (!attributes.has(kFormAttribute) || !attributes.get(kFormAttribute, form)) {
     return ResultForm::kValues;
   }
-  return form == "sizes"     ? ResultForm::kSizes
-         : form == "counted" ? ResultForm::kPadded
-                             : ResultForm::kValues;
+  return form == "sizes"    ? ResultForm::kSizes
+         : form == "padded" ? ResultForm::kPadded
+                            : ResultForm::kValues;
 }
 
 using ComputedResults = std::vector<at::Tensor>;
@@ -76,23 +78,17 @@ extern "C" __attribute__((visibility("protected"))) inline void aten_bridge_free
 
 namespace aten_bridge::detail {
 
-/// Whether a value is in an input's memory, which is the host's.
-[[gnu::cold]] inline bool is_of_host(const Arguments& arguments, const at::Tensor& value) {
-  const auto shares = [&](const at::Tensor& input) {
-    return input.defined() && value.is_alias_of(input);
-  };
-  return std::any_of(arguments.operands, arguments.operands + arguments.inputs,
-                     [&](const Operand& input) { return shares(input.view); }) ||
-         (arguments.list != nullptr &&
-          std::any_of(arguments.list->begin(), arguments.list->end(), shares));
+/// Whether a value is in memory that PyTorch does not own, such as an input's or a workspace's: it
+/// may be gone after the call.
+inline bool is_lent(const at::Tensor& value) {
+  return value.has_storage() && value.storage().data_ptr().get_context() == nullptr;
 }
 
 inline constexpr int64_t kSizesColumns = 2 + kMaxNdim;
 
 /// Gives the host a row [dtype, rank, sizes...] of int64 for each of the results, and leaves the
 /// results where aten_bridge_set_results() says. Throws `Error` for a dtype that hosts do not have.
-[[gnu::cold, gnu::noinline]] inline void tell_sizes(const Arguments& arguments,
-                                                    at::TensorList results) {
+[[gnu::noinline]] inline void tell_sizes(const Arguments& arguments, at::TensorList results) {
   // A library has the functions to which something in it refers.
   asm volatile(""
                :
@@ -118,7 +114,7 @@ inline constexpr int64_t kSizesColumns = 2 + kMaxNdim;
     row += kSizesColumns;
     if (place_of_results != nullptr) {
       const at::Tensor value = result.detach();
-      computed->push_back(is_of_host(arguments, value) ? value.clone() : value);
+      computed->push_back(is_lent(value) ? value.clone() : value);
     }
   }
   at::Tensor table = at::from_blob(rows.data(), {count, kSizesColumns}, at::kLong)
@@ -134,64 +130,67 @@ inline constexpr int64_t kSizesColumns = 2 + kMaxNdim;
   return make_meta({results, kSizesColumns}, at::kLong);
 }
 
+/// Adds to the report why a result and its sizes cannot be written to two outputs.
+inline void check_padded(const Arguments& arguments, const at::Tensor& result,
+                         const Operand& output, const Operand& sizes, Report& report) {
+  const bool fits =
+      result.defined() && result.scalar_type() == output.view.scalar_type() &&
+      result.dim() == output.view.dim() &&
+      std::equal(result.sizes().begin(), result.sizes().end(), output.view.sizes().begin(),
+                 [](int64_t a, int64_t b) { return a <= b; });
+  if (!fits) {
+    report.add(Status::kOutput,
+               {output.name.text(), ": expected ", output.desc.text(), " or less of it, as ",
+                arguments.messages->results, " say, got ", tensor_text(result)});
+  } else if (sizes.view.scalar_type() != at::kLong || sizes.view.numel() != result.dim()) {
+    report.add(Status::kOutput,
+               {sizes.name.text(), ": expected int64 [", result.dim(), "] for the sizes of ",
+                output.name.text(), ", got ", sizes.desc.text()});
+  }
+}
+
 /// Writes results to the begin of the first outputs, which are the largest that there can be and
 /// end with zeros, and the sizes of each to one of the others.
-[[gnu::cold, gnu::noinline]] inline void write_padded(const Arguments& arguments,
-                                                      at::TensorList results) {
+[[gnu::noinline]] inline void write_padded(const Arguments& arguments, at::TensorList results) {
   Report report(arguments.kernel->operator_name);
   const int count = static_cast<int>(results.size());
   for (int i = 0; i < count; ++i) {
-    const at::Tensor& result = results[static_cast<std::size_t>(i)];
-    const Operand& output = arguments.output(i);
-    const Operand& sizes = arguments.output(count + i);
-    const bool fits =
-        result.defined() && result.scalar_type() == output.view.scalar_type() &&
-        result.dim() == output.view.dim() &&
-        std::equal(result.sizes().begin(), result.sizes().end(), output.view.sizes().begin(),
-                   [](int64_t a, int64_t b) { return a <= b; });
-    if (!fits) {
-      report.add(Status::kOutput,
-                 {output.name.text(), ": expected ", output.desc.text(), " or less of it, as ",
-                  arguments.messages->results, " say, got ", tensor_text(result)});
-      continue;
-    }
-    if (sizes.view.scalar_type() != at::kLong || sizes.view.numel() != result.dim()) {
-      report.add(Status::kOutput, {sizes.name.text(), ": expected int64 [", result.dim(),
-                                   "] for the sizes of a result, got ", sizes.desc.text()});
-      continue;
-    }
-    const at::Tensor values = overlaps_outputs(arguments, result) ? result.clone() : result;
-    at::Tensor begin = output.view;
-    begin.zero_();
-    for (int64_t d = 0; d < result.dim(); ++d) {
-      begin = begin.narrow(d, 0, result.size(d));
-    }
-    begin.copy_(values.detach());
-    std::vector<int64_t> row = result.sizes().vec();
-    sizes.view.copy_(at::from_blob(row.data(), {result.dim()}, at::kLong));
+    check_padded(arguments, results[static_cast<std::size_t>(i)], arguments.output(i),
+                 arguments.output(count + i), report);
   }
   report.raise_if_failed();
+  const Tensors separate = separated(arguments, results.data(), count);
+  for (int i = 0; i < count; ++i) {
+    const at::Tensor& result = separate[static_cast<std::size_t>(i)];
+    at::Tensor begin = arguments.output(i).view;
+    if (!is_in_place(begin, result)) {
+      begin.zero_();
+      for (int64_t d = 0; d < result.dim(); ++d) {
+        begin = begin.narrow(d, 0, result.size(d));
+      }
+      begin.copy_(result.detach());
+    }
+    std::vector<int64_t> row = result.sizes().vec();
+    arguments.output(count + i).view.copy_(at::from_blob(row.data(), {result.dim()}, at::kLong));
+  }
 }
 
-/// Gives a host what it asked for instead of the results.
-using GiveResults = void (*)(const Arguments& arguments, at::TensorList results);
+/// Writes what a host asked for instead of the results.
+using WriteForm = void (*)(const Arguments& arguments, at::TensorList results);
 
 /// Throws what the checks of a kernel's outputs say of its results.
-[[gnu::cold, gnu::noinline]] inline void check_computed(const KernelDescriptor& kernel,
-                                                        at::TensorList results) {
-  Report report(kernel.operator_name);
-  CheckRun checks(report);
-  for (std::size_t i = 0; i < results.size(); ++i) {
-    const at::Tensor& result = results[i];
-    const int index = static_cast<int>(i);
-    const OperandCheck* check = find_check(kernel, Role::kOutput, index);
-    if (check != nullptr && result.defined()) {
-      checks(*check, operand_name(check, Role::kOutput, index),
-             {nullptr, result.sizes().data(), static_cast<int>(result.dim()), result.numel(),
-              dtype_of(result.scalar_type())});
+inline void check_computed(const Arguments& arguments, at::TensorList results) {
+  Descs descs;
+  for (const at::Tensor& result : results) {
+    OperandDesc desc;
+    desc.ndim = -1;
+    if (result.defined()) {
+      desc = {nullptr, result.sizes().data(), static_cast<int>(result.dim()), result.numel(),
+              dtype_of(result.scalar_type())};
     }
+    descs.push_back(desc);
   }
-  report.raise_if_failed();
+  check_results(arguments, descs);
 }
 
 /// A data-dependent kernel in another form. `Base` is KernelBase: where no kernel has another form
@@ -199,38 +198,29 @@ using GiveResults = void (*)(const Arguments& arguments, at::TensorList results)
 template <class Base>
 class ComputedKernel final : public Base {
  public:
-  ComputedKernel(const Base& kernel, GiveResults give, int outputs)
-      : Base(kernel.info), kernel_(kernel), give_(give) {
+  ComputedKernel(const Base& kernel, WriteForm write, int outputs)
+      : Base(kernel.info), kernel_(kernel), write_(write) {
     KernelDescriptor& info = this->info;
     for (int i = 0; i < info.check_count; ++i) {
-      if (info.checks[i].role() == Role::kInput) {
-        checks_.push_back(info.checks[i]);
+      const OperandCheck& check = info.checks[i];
+      if (check.role() == Role::kInput) {
+        checks_.push_back(check);
+      } else if (write == &write_padded) {
+        checks_.push_back(aten_bridge::output(check.name()));  // what is larger has the name alone
       }
     }
     info.checks = checks_.data();
     info.check_count = static_cast<int>(checks_.size());
     info.outputs = outputs;
+    info.outputs_are_sizes = write == &tell_sizes;
     info.is_data_dependent = false;
   }
   ComputedKernel(const ComputedKernel&) = delete;
   ComputedKernel& operator=(const ComputedKernel&) = delete;
 
   void invoke(const Arguments& arguments) const override {
-    Arguments of_kernel;
-    of_kernel.operands = arguments.operands;
-    of_kernel.inputs = arguments.inputs;
-    of_kernel.list_begin = arguments.list_begin;
-    of_kernel.list_size = arguments.list_size;
-    of_kernel.list = arguments.list;
-    of_kernel.instance = arguments.instance;
-    of_kernel.workspaces = arguments.workspaces;
-    of_kernel.kernel = &kernel_.info;
-    of_kernel.messages = arguments.messages;
-    of_kernel.stream = arguments.stream;
-    of_kernel.around_state = arguments.around_state;
-    const Policy policy(give_, arguments);
-    of_kernel.results = &policy;
-    kernel_.invoke(of_kernel);
+    const Policy policy(write_, arguments);
+    kernel_.invoke(arguments.with_kernel(kernel_.info, policy));
   }
   std::unique_ptr<Instance> make_instance(const Attributes& attributes,
                                           Report& report) const override {
@@ -248,22 +238,22 @@ class ComputedKernel final : public Base {
  private:
   class Policy final : public ResultPolicy {
    public:
-    Policy(GiveResults give, const Arguments& arguments)
-        : ResultPolicy(/*host_has_memory=*/false), give_(give), arguments_(arguments) {}
+    Policy(WriteForm write, const Arguments& arguments)
+        : ResultPolicy(/*host_has_memory=*/false), write_(write), arguments_(arguments) {}
 
-    void take(const Arguments& of_kernel, at::Tensor* results, int count) const override {
+    void take(const Arguments& kernel_arguments, at::Tensor* results, int count) const override {
       const at::TensorList computed(results, static_cast<std::size_t>(count));
-      check_computed(*of_kernel.kernel, computed);
-      give_(arguments_, computed);
+      check_computed(kernel_arguments, computed);
+      write_(arguments_, computed);
     }
 
    private:
-    GiveResults give_;
+    WriteForm write_;
     const Arguments& arguments_;
   };
 
   const Base& kernel_;
-  GiveResults give_;
+  WriteForm write_;
   std::vector<OperandCheck> checks_;
 };
 

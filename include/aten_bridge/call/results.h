@@ -21,7 +21,9 @@ namespace aten_bridge::detail {
 
 /// " as out_shape and out_dtype or the meta function say, got ".
 [[gnu::cold]] inline std::string as_allocated(const Arguments& arguments) {
-  return join({" as ", arguments.messages->results, " or the meta function say, got "});
+  const char* other =
+      arguments.kernel->is_data_dependent ? "the run for the sizes" : "the meta function";
+  return join({" as ", arguments.messages->results, " or ", other, " say, got "});
 }
 
 /// Where the tensor's first element is; null if it has no storage.
@@ -160,6 +162,33 @@ class ReturnResults final : public ResultPolicy {
  private:
   Tensors& to_;
 };
+
+/// Results as checks see them; of up to four no list is allocated.
+using Descs = c10::SmallVector<OperandDesc, 4>;
+
+/// Throws what the checks of a kernel's outputs say of its results. The inputs have passed theirs,
+/// and tell what the names of sizes stand for.
+[[gnu::noinline]] inline void check_results(const Arguments& arguments, const Descs& results) {
+  const KernelDescriptor& kernel = *arguments.kernel;
+  if (find_check(kernel, Role::kOutput, 0) == nullptr) {
+    return;
+  }
+  Report report(kernel.operator_name);
+  CheckRun checks(report);
+  for (int i = 0; i < arguments.inputs; ++i) {
+    const Operand& input = arguments.operands[i];
+    if (input.check != nullptr && !input.desc.is_none()) {
+      checks(*input.check, input.name, input.desc);
+    }
+  }
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    const int index = static_cast<int>(i);
+    if (const OperandCheck* check = find_check(kernel, Role::kOutput, index)) {
+      checks(*check, operand_name(check, Role::kOutput, index), results[i]);
+    }
+  }
+  report.raise_if_failed();
+}
 
 /// Whether a kernel kept the contract: the result is in the host's memory, with the sizes and the
 /// dtype that the host allocated it for, row-major. An alias of the view will do.

@@ -13,6 +13,7 @@
 #include <aten_bridge/call/workspaces.h>
 #include <aten_bridge/tensors/scope.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -226,7 +227,8 @@ template <class Device, class HostCall, class... HostArgument>
     }
     return HostCall::succeed();
   } catch (...) {
-    return HostCall::fail(record_failure(info.operator_name, arguments.operands, bound,
+    const int described = info.outputs_are_sizes ? std::min(bound, arguments.inputs) : bound;
+    return HostCall::fail(record_failure(info.operator_name, arguments.operands, described,
                                          Device::leftover() + HostCall::advice()),
                           info.error_mode);
   }

@@ -68,6 +68,7 @@ struct KernelTraits {
   bool records = false;            // a graph for autograd
   bool is_data_dependent = false;  // the sizes of the results are known after the call
   bool returns_results = false;    // instead of writing outputs
+  bool outputs_are_sizes = false;  // a table, which no error text describes
   bool is_own_meta = false;        // the function itself tells shapes and dtypes
   bool has_state = false;
   bool changes_state = false;  // operator() of the state is not const

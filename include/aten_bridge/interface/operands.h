@@ -239,6 +239,24 @@ struct Arguments {
   }
   Operand& output(int index) const { return operands[inputs + index]; }
   int size() const { return inputs + outputs; }
+
+  /// The same inputs for another kernel, which has no outputs to write.
+  Arguments with_kernel(const KernelDescriptor& other, const ResultPolicy& policy) const {
+    Arguments same;
+    same.operands = operands;
+    same.inputs = inputs;
+    same.list_begin = list_begin;
+    same.list_size = list_size;
+    same.list = list;
+    same.instance = instance;
+    same.workspaces = workspaces;
+    same.kernel = &other;
+    same.messages = messages;
+    same.stream = stream;
+    same.around_state = around_state;
+    same.results = &policy;
+    return same;
+  }
 };
 
 /// Whether the tensor's memory overlaps that of an output, as that of a view of an input whose

@@ -354,8 +354,8 @@ constexpr auto make_kernel(const OperatorDescriptor& descriptor, F&& function,
   auto checks = std::tuple_cat(only<OptionKind::kCheck>(options)...);
   static_assert((true && ... && (kKindOf<Option> != OptionKind::kNone)),
                 "aten_bridge: after the function of a kernel come options: aten_bridge::attr, "
-                "meta, workspace, input, output, autograd, name, composite, private_use, autocast "
-                "and side_effect.");
+                "meta, workspace, input, output, data_dependent, autograd, name, composite, "
+                "private_use, autocast and side_effect.");
   if constexpr (kHasOption<Composite, Option...>) {
     static_assert(
         Result<typename Body<std::decay_t<F>>::Function::ResultType>::kCount > 0 &&

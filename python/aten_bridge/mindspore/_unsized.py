@@ -88,7 +88,7 @@ class Unsized(Kernel):
         finally:
             operator._measured = None
 
-    def _of_sizes(self) -> Unsized:
+    def _sizes_operator(self) -> Unsized:
         """The operator that tells the sizes of results, for which it computes them."""
         if self._sizes is None:
             self._sizes = type(self)(self._model.for_task(SIZES))
@@ -99,7 +99,7 @@ class Unsized(Kernel):
 
         False if it does not take them.
         """
-        sizes = self._of_sizes()
+        sizes = self._sizes_operator()
         table = sizes._infer(inputs)  # checks them too
         if not (self._has_caller() and sizes._has_caller()):
             return False
@@ -113,7 +113,7 @@ class Unsized(Kernel):
 
     def _measure(self, inputs: Inputs, args: Any) -> Outcome:
         """Computes the results for their sizes, and waits for them."""
-        sizes = read_sizes(self._of_sizes()._call(args).asnumpy().tolist())
+        sizes = read_sizes(self._sizes_operator()._call(args).asnumpy().tolist())
         return make_outcome(
             inputs,
             [shape for _, shape in sizes],

@@ -20,7 +20,7 @@
 namespace aten_bridge::detail {
 
 /// The version of the structures below and of the JSON: the module refuses another one.
-constexpr int kPythonInterface = 5;
+constexpr int kPythonInterface = 6;
 
 /// One input: a tensor, None, or a number. The module declares the same structures.
 struct PythonInput {

@@ -39,21 +39,20 @@ xla::Error* call_from_jax(const char* operator_name, FindForJax* find, JaxKernel
                           const xla::CallFrame* frame) noexcept;
 
 /// Finds a kernel whose results have sizes that depend on values in the form that a call wants.
-template <const auto& kExported>
+template <const auto& kExported, JaxKernel& kValues>
 JaxKernel& find_form(const xla::CallFrame& frame) {
   static constexpr auto kCallSites = &std::decay_t<decltype(kExported)>::call_sites;
-  static JaxKernel values{&kExported.kernel, kCallSites, kExported.kDevice};
   static JaxKernel sizes{&in_form<kExported>(ResultForm::kSizes), kCallSites, kExported.kDevice};
   static JaxKernel padded{&in_form<kExported>(ResultForm::kPadded), kCallSites, kExported.kDevice};
   const ResultForm form = result_form(JaxAttributes(frame.attributes));
-  return form == ResultForm::kSizes ? sizes : form == ResultForm::kPadded ? padded : values;
+  return form == ResultForm::kSizes ? sizes : form == ResultForm::kPadded ? padded : kValues;
 }
 
 /// That function where there is more than one form.
-template <const auto& kExported>
+template <const auto& kExported, JaxKernel& kValues>
 constexpr FindForJax* find_for_jax() {
   if constexpr (kExported.is_data_dependent()) {
-    return &find_form<kExported>;
+    return &find_form<kExported, kValues>;
   } else {
     return nullptr;
   }
@@ -65,13 +64,15 @@ constexpr FindForJax* find_for_jax() {
 
 /// The kernel is also a handler of XLA's.
 #define ATEN_BRIDGE_ENTRY_JAX(Name)                                                        \
-  static ::aten_bridge::detail::JaxKernel aten_bridge_of_jax_##Name{                       \
+  static ::aten_bridge::detail::JaxKernel aten_bridge_jax_kernel_##Name{                   \
       &aten_bridge_kernel_##Name.kernel, &decltype(aten_bridge_kernel_##Name)::call_sites, \
       aten_bridge_kernel_##Name.kDevice};                                                  \
   extern "C" ATEN_BRIDGE_PUBLIC void* Name##Jax(const void* frame) {                       \
     return ::aten_bridge::detail::call_from_jax<ATEN_BRIDGE_DEVICE>(                       \
-        #Name, ::aten_bridge::detail::find_for_jax<aten_bridge_kernel_##Name>(),           \
-        &aten_bridge_of_jax_##Name,                                                        \
+        #Name,                                                                             \
+        ::aten_bridge::detail::find_for_jax<aten_bridge_kernel_##Name,                     \
+                                            aten_bridge_jax_kernel_##Name>(),              \
+        &aten_bridge_jax_kernel_##Name,                                                    \
         static_cast<const ::aten_bridge::detail::xla::CallFrame*>(frame));                 \
   }
 #define ATEN_BRIDGE_ENTRY_POINTS_JAX(Name) #Name "Jax "

@@ -7,6 +7,7 @@
 #define ATEN_BRIDGE_HOSTS_MINDSPORE_CUSTOM_H_
 
 #include <aten_bridge/call/computed_results.h>
+#include <aten_bridge/call/failure.h>
 #include <aten_bridge/hosts/mindspore/abi.h>
 #include <aten_bridge/hosts/mindspore/call.h>
 #include <aten_bridge/hosts/mindspore/raw.h>
@@ -63,8 +64,15 @@ template <const auto& kExported>
                                               int64_t** shapes, const char** dtypes, void* stream,
                                               void* extra) {
   if constexpr (kExported.is_data_dependent()) {
-    return kExported.call_form(in_form<kExported>(result_form(MindSporeAttributes(extra))), nparam,
-                               params, ndims, shapes, dtypes, stream, extra);
+    const KernelDescriptor& info = kExported.kernel.info;
+    ResultForm form = ResultForm::kValues;
+    try {
+      form = result_form(MindSporeAttributes(extra));
+    } catch (...) {
+      return MindSporeCustom::fail(record_failure(info.operator_name, nullptr, 0), info.error_mode);
+    }
+    return kExported.call_form(in_form<kExported>(form), nparam, params, ndims, shapes, dtypes,
+                               stream, extra);
   } else {
     return kExported.call(nparam, params, ndims, shapes, dtypes, stream, extra);
   }

@@ -99,7 +99,7 @@ class PyTorchCall {
   [[gnu::always_inline]] void commit(Tensors& results) {
     check_defined(results);
     if (info_.check_count > 0 && mode_ != CallMode::kTrace) {
-      check_results(info_, results);
+      check_results(arguments_, results);
     }
     if (outs_ != nullptr) {
       copy_to_outs(results);
@@ -346,7 +346,7 @@ class PyTorchCall {
         fit(info_, results, make_expected());
       }
       replace_outs(results, is_row_major_dense);
-      check_results(info_, results);
+      check_results(arguments_, results);
     } else {
       results = make_expected();
     }

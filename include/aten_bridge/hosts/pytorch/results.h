@@ -150,20 +150,16 @@ inline void fit(const KernelDescriptor& kernel, const Tensors& given, const Tens
 //===--- results as the caller gets them ---===//
 
 /// Throws what the checks of the outputs say.
-[[gnu::noinline]] inline void check_results(const KernelDescriptor& kernel,
-                                            const Tensors& results) {
-  Report report(kernel.operator_name);
-  CheckRun checks(report);
+[[gnu::noinline]] inline void check_results(const Arguments& arguments, const Tensors& results) {
+  Descs descs;
   KeptSizes sizes;
-  for (std::size_t i = 0; i < results.size(); ++i) {
-    if (const OperandCheck* check = find_check(kernel, Role::kOutput, static_cast<int>(i))) {
-      Operand operand;
-      operand.view = results[i];
-      describe(operand, /*has_data=*/false, sizes);
-      checks(*check, output_name(kernel, i), operand.desc);
-    }
+  for (const at::Tensor& result : results) {
+    Operand operand;
+    operand.view = result;
+    describe(operand, /*has_data=*/false, sizes);
+    descs.push_back(operand.desc);
   }
-  report.raise_if_failed();
+  check_results(arguments, descs);
 }
 
 /// Whether a result has the memory of an input, or of a result before it.
