@@ -791,7 +791,8 @@ struct CppFunctionNode<StepGradient> : public BackwardNode {
     context.saved_tensors_.clear();
   }
 
-  /// `edges` lead to what the gradients depend on by what the library keeps.
+  /// `edges` are those of the forward call: without derivatives the error must be raised also where
+  /// nothing but a kept value leads here.
   void record(const EdgeList& edges, TensorPtrList inputs, TensorPtrList& outputs) {
     context.node_ = weak_from_this();
     if (!forward->step->differentiate_again.is_none()) {
@@ -804,7 +805,7 @@ struct CppFunctionNode<StepGradient> : public BackwardNode {
     CppFunctionDoGrad(&context, inputs, &outputs);
   }
 
-  /// A tensor without values that a node has computed.
+  /// A tensor that stands for the output to which an edge leads.
   static TensorPtr end_of(const Edge& edge) {
     TensorPtr tensor = ms::Tensor(mindspore::kNumberTypeFloat32, ShapeVector{}).tensor();
     if (edge.is_defined()) {

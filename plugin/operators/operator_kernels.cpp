@@ -208,7 +208,7 @@ class SizesKernel final : public OperatorKernelBase<KernelBase> {
   }
 };
 
-/// The results in the begin of larger outputs, and their sizes.
+/// The results at the start of larger outputs, and their sizes.
 class PaddedKernel final : public OperatorKernelBase<KernelBase> {
  public:
   explicit PaddedKernel(const Operator& op)

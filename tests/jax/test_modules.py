@@ -251,8 +251,8 @@ def test_other_derivatives_are_refused_in_words(made):
         jax.grad(lambda x: jax.grad(total_of)(x).sum())(x)
     assert str(error.value) == (
         "AtenProgram: expected gradients of the order that the module was made with, got one of a "
-        "higher order; make it with gradient_order=2, or more; in a mode that draws random numbers "
-        "or changes buffers 1 is the highest"
+        "higher order; make it with gradient_order=2, or more; 1 is the highest in a mode that "
+        "draws random numbers or changes buffers, and where gradients are constants"
     )
 
 

@@ -20,8 +20,8 @@ from aten_bridge.program._export import export_module
 
 TOO_HIGH = (
     "AtenProgram: expected gradients of the order that the module was made with, got one of a "
-    "higher order; make it with gradient_order=2, or more; in a mode that draws random numbers or "
-    "changes buffers 1 is the highest"
+    "higher order; make it with gradient_order=2, or more; 1 is the highest in a mode that draws "
+    "random numbers or changes buffers, and where gradients are constants"
 )
 
 
@@ -307,8 +307,17 @@ def test_gradients_that_are_constants_alone(mode):
     def total(x, w):
         return cell(x, w).sum()
 
-    for gradient in ms.grad(total, (0, 1))(*map(to_mindspore, example)):
+    differentiate = ms.grad(total, (0, 1))
+    for gradient in differentiate(*map(to_mindspore, example)):
         assert_zero(gradient)
+
+    def once_more(x, w):
+        of_x, _ = differentiate(x, w)
+        return of_x.sum()
+
+    with pytest.raises(ValueError, match="AtenProgram: ") as error:
+        ms.grad(once_more)(*map(to_mindspore, example)).asnumpy()
+    assert str(error.value).partition("\n\n")[0] == TOO_HIGH
 
 
 def test_without_the_native_caller_it_warns():
@@ -331,8 +340,8 @@ def test_without_the_native_caller_it_warns():
     )
     text = (
         "Module: expected the native caller for gradients of gradients in PyNative mode, got none "
-        "(the variable ATEN_BRIDGE_NATIVE_CALLER turns it off); MindSpore leaves out what depends "
-        "on weights there, and not in graphs"
+        "(the variable ATEN_BRIDGE_NATIVE_CALLER turns it off); without it MindSpore leaves out "
+        "the part by weights; make the native caller, or use graphs"
     )
     assert answer.stdout.splitlines()[-1] == str([text])
 
@@ -368,8 +377,9 @@ def test_sizes_that_pytorch_fixes():
     with pytest.raises(NotExportable) as error:
         module(network, (torch.randn(5, 3),), dynamic_shapes=({0: Dim("n")},), gradient_order=2)
     assert re.fullmatch(
-        r"expected sizes that may change in gradients of gradients too, got \['s\d+'\], which "
-        "PyTorch fixes in an operator's; leave out dynamic_shapes for these, or gradient_order",
+        "expected sizes that may change in gradients of gradients too, got some that PyTorch fixes "
+        r"in an operator's, which it calls \['s\d+'\]; leave out dynamic_shapes for these, or "
+        "gradient_order",
         str(error.value),
     )
 

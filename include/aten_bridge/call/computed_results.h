@@ -89,7 +89,7 @@ inline constexpr int64_t kSizesColumns = 2 + kMaxNdim;
 /// Gives the host a row [dtype, rank, sizes...] of int64 for each of the results, and leaves the
 /// results where aten_bridge_set_results() says. Throws `Error` for a dtype that hosts do not have.
 [[gnu::noinline]] inline void tell_sizes(const Arguments& arguments, at::TensorList results) {
-  // A library has the functions to which something in it refers.
+  // An inline function is emitted only where something refers to it.
   asm volatile(""
                :
                : "r"(&aten_bridge_set_results), "r"(&aten_bridge_copy_results),
@@ -149,7 +149,7 @@ inline void check_padded(const Arguments& arguments, const at::Tensor& result,
   }
 }
 
-/// Writes results to the begin of the first outputs, which are the largest that there can be and
+/// Writes results to the start of the first outputs, which are the largest that there can be and
 /// end with zeros, and the sizes of each to one of the others.
 [[gnu::noinline]] inline void write_padded(const Arguments& arguments, at::TensorList results) {
   Report report(arguments.kernel->operator_name);
@@ -194,7 +194,7 @@ inline void check_computed(const Arguments& arguments, at::TensorList results) {
 }
 
 /// A data-dependent kernel in another form. `Base` is KernelBase: where no kernel has another form
-/// there is no such class, for calls of which g++ would prepare.
+/// there is no such class, for whose calls g++ would prepare.
 template <class Base>
 class ComputedKernel final : public Base {
  public:

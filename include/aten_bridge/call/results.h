@@ -19,7 +19,8 @@
 
 namespace aten_bridge::detail {
 
-/// " as out_shape and out_dtype or the meta function say, got ".
+/// " as out_shape and out_dtype or the meta function say, got "; a data-dependent kernel has no
+/// meta function, and a run for the sizes.
 [[gnu::cold]] inline std::string as_allocated(const Arguments& arguments) {
   const char* other =
       arguments.kernel->is_data_dependent ? "the run for the sizes" : "the meta function";
@@ -55,10 +56,10 @@ inline const void* first_element(const at::Tensor& tensor) {
 }
 
 /// Writes what a kernel returns into the memory that a host has allocated for its outputs, or into
-/// the begin of it, and tells the sizes.
+/// the start of it, and tells the sizes.
 class WriteResults final : public ResultPolicy {
  public:
-  /// `sizes`, if not null, get those of each result, for which there is room for the largest.
+  /// `sizes`, if not null, get those of each result, for which there is memory for the largest.
   explicit constexpr WriteResults(std::vector<std::vector<int64_t>>* sizes = nullptr)
       : ResultPolicy(/*host_has_memory=*/true), sizes_(sizes) {}
 
@@ -122,7 +123,7 @@ class WriteResults final : public ResultPolicy {
     }
   }
 
-  /// Where results are in the host's memory, or only the begin of that is written.
+  /// Where results are in the host's memory, or only the start of that is written.
   [[gnu::cold, gnu::noinline]] void write_with_care(const Arguments& arguments,
                                                     const at::Tensor* results, int count) const {
     const Tensors separate = separated(arguments, results, count);

@@ -197,7 +197,7 @@ constexpr detail::Autograd autograd() { return {}; }
 
 /// Option: the sizes of the results depend on the values of the inputs, as those of nonzero do. The
 /// function returns its results, and has no meta function. A host that needs sizes first calls it
-/// for them (call/computed_results.h), or has room for the largest.
+/// for them (call/computed_results.h), or has memory for the largest.
 constexpr detail::DataDependent data_dependent() { return {}; }
 
 /// Option: what PyTorch calls the operator, instead of the kernel's name in snake_case. Other

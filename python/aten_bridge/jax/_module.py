@@ -91,7 +91,7 @@ def _step(programs: ModulePrograms) -> Callable[..., tuple[jax.Array, ...]]:
 
     @jax.custom_vjp
     def run(*arrays: jax.Array) -> tuple[jax.Array, ...]:
-        """With what the backward program needs, for gradients of gradients."""
+        """All outputs, so that the gradient itself can be differentiated."""
         return tuple(forward(*arrays))
 
     @jax.custom_vjp
@@ -105,7 +105,7 @@ def _step(programs: ModulePrograms) -> Callable[..., tuple[jax.Array, ...]]:
 
     def record_step(*arrays: jax.Array) -> Any:
         results, residuals = record(*arrays)
-        return results[:count], residuals  # JAX makes zeros as gradients of all that it gets
+        return results[:count], residuals  # JAX would make zero gradients for what is kept
 
     run.defvjp(record, differentiate)
     step.defvjp(record_step, differentiate)

@@ -164,8 +164,8 @@ def _warn_of_pynative(modes: ModuleInModes) -> None:
     if any(one.derivatives for one in trainings) and not native_caller():
         warnings.warn(
             "Module: expected the native caller for gradients of gradients in PyNative mode, got "
-            f"none ({native_caller().reason}); MindSpore leaves out what depends on weights there, "
-            "and not in graphs",
+            f"none ({native_caller().reason}); without it MindSpore leaves out the part by "
+            "weights; make the native caller, or use graphs",
             stacklevel=4,
         )
 

@@ -25,16 +25,18 @@ class Step(Kernel):
     """
 
     _programs: ModulePrograms | None = None
-    _again: Callable | None = None  # what the native caller asks for gradients of gradients
+    _differentiate_again: Callable | None = (
+        None  # what the native caller asks for gradients of gradients
+    )
     _native_step: Any = None
 
-    def _set_programs(self, programs: ModulePrograms, again: Callable | None) -> Step:
+    def _set_programs(self, programs: ModulePrograms, differentiate_again: Callable | None) -> Step:
         self._programs = programs
-        self._again = again
+        self._differentiate_again = differentiate_again
         return self
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Step:
-        return super().__deepcopy__(memo)._set_programs(self._programs, self._again)
+        return super().__deepcopy__(memo)._set_programs(self._programs, self._differentiate_again)
 
     # ===--- the native caller ---===
 
@@ -70,7 +72,7 @@ class Step(Kernel):
             tangents=[i - changed for i in training.tangents],
             gradients=training.gradients,
             weight_count=programs.weight_count,
-            differentiate_again=self._again,
+            differentiate_again=self._differentiate_again,
             no_gradient=self._model.missing_gradient(),
             of_all=self._caller_of(training.backward, part),
             of_weights=self._caller_of(training.backward, f"{part} {wanted}") if wanted else None,
@@ -112,7 +114,7 @@ def _parts(name: str, places: Sequence[int], has_several: bool) -> list[str]:
 
 
 def _gradient_operators(training: Training) -> list[Kernel]:
-    """Those of the backward program and of its derivatives, each of which is the one before's."""
+    """The backward program and its derivatives, each the gradient of the one before."""
     made: list[Kernel] = []
     for one in reversed(training.gradient_programs()):
         bprop = None
@@ -124,7 +126,7 @@ def _gradient_operators(training: Training) -> list[Kernel]:
     return made
 
 
-def _differentiate_again(operators: Sequence[Kernel], training: Training) -> Callable | None:
+def _make_differentiate_again(operators: Sequence[Kernel], training: Training) -> Callable | None:
     """What the native caller asks for gradients of gradients; None: there are none.
 
     It takes operands of the backward program and gradients of its results, and returns a gradient
@@ -133,7 +135,7 @@ def _differentiate_again(operators: Sequence[Kernel], training: Training) -> Cal
     if not training.derivatives:
         return None
     operator, derivative = operators[1], training.derivatives[0]
-    operand_count = len(training.inputs) + len(training.tangents)
+    operand_count = len(training.gradient_programs()[0].operands)
 
     def differentiate(operands: Sequence[ms.Tensor]) -> list[Any]:
         tangents = [operands[operand_count + i] for i in derivative.tangents]
@@ -164,4 +166,4 @@ def make_step(programs: ModulePrograms) -> Step:
     several = program_kernel(HOST, training.forward).description.has_several_outputs
     bprop = _make_bprop(operators[0], training, several, programs.input_count)
     step = Step(program_kernel(HOST, training.forward, bprop))
-    return step._set_programs(programs, _differentiate_again(operators, training))
+    return step._set_programs(programs, _make_differentiate_again(operators, training))

@@ -177,8 +177,8 @@ def _programs(exported: ExportedProgram, saves: Sequence[bool], order: int) -> l
     )
     always = is_random or bool(changed)
     measures = any(unbacked_symbols(tensors_of(node)) for node in calls)
-
-    refused = (GuardOnDataDependentSymNode, NotExportable) if measures else ()
+    # Without these gradients, unless more than one was asked for.
+    refused = (GuardOnDataDependentSymNode, NotExportable) if measures and order == 1 else ()
 
     @functools.cache
     def trace(saves: bool) -> Training | None:

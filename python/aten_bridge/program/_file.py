@@ -300,17 +300,19 @@ def _check(programs: ModulePrograms) -> None:
     for place, form in zip(training.gradients, results, strict=True):
         is_weight = place < len(programs.parameters)
         _expect(form == inputs[place] or not is_weight, fault)
-    count, outputs = len(training.inputs) + len(training.tangents), len(results)
-    for derivative in training.derivatives:
-        for places, limit in ((derivative.tangents, outputs), (derivative.gradients, count)):
-            _expect(places == sorted(set(places)), fault)
-            _expect(all(0 <= place < limit for place in places), fault)
-        count, outputs = count + len(derivative.tangents), len(derivative.gradients)
     for one in training.gradient_programs():
-        if one.derivative is not None:
-            before, after = _forms(one.program, "input"), _forms(one.program, "output")
-            wanted = [before[i] for i in one.operands]
-            wanted += [after[i] for i in one.derivative.tangents]
-            _expect(_forms(one.derivative.program, "input") == wanted, fault)
-            found = _forms(one.derivative.program, "output")
-            _expect(found == [wanted[i] for i in one.derivative.gradients], fault)
+        derivative = one.derivative
+        if derivative is None:
+            continue
+        for listed, limit in (
+            (derivative.tangents, one.output_count),
+            (derivative.gradients, len(one.operands)),
+        ):
+            _expect(listed == sorted(set(listed)), fault)
+            _expect(all(0 <= place < limit for place in listed), fault)
+        before, after = _forms(one.program, "input"), _forms(one.program, "output")
+        wanted = [before[i] for i in one.operands]
+        wanted += [after[i] for i in derivative.tangents]
+        _expect(_forms(derivative.program, "input") == wanted, fault)
+        found = _forms(derivative.program, "output")
+        _expect(len(found) == len(derivative.gradients), fault)

@@ -42,8 +42,8 @@ class ProgramFunction(TextFunction):
     def missing_gradient(self, is_gradient: bool) -> str:
         return (
             f"{self.name}: expected gradients of the order that the module was made with, got "
-            "one of a higher order; make it with gradient_order=2, or more; in a mode that draws "
-            "random numbers or changes buffers 1 is the highest"
+            "one of a higher order; make it with gradient_order=2, or more; 1 is the highest in a "
+            "mode that draws random numbers or changes buffers, and where gradients are constants"
         )
 
 
@@ -66,7 +66,7 @@ class EvaluationFunction(ProgramFunction):
         return (
             f"{self.name}: expected a module with gradients, got one whose results, or random "
             "numbers, have sizes that depend on values, or that PyTorch does not differentiate; "
-            "differentiate without it"
+            "keep it out of what is differentiated"
         )
 
 

@@ -42,7 +42,7 @@ class GradientProgram(NamedTuple):
 
     program: str
     input_count: int
-    operands: list[int]  # inputs that the next one has, before gradients of the outputs
+    operands: list[int]  # places of inputs that its derivative has too, before other gradients
     output_count: int
     derivative: Derivative | None
 

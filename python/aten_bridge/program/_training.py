@@ -116,11 +116,11 @@ def trace_training(
     higher = _trace_derivatives(run, arguments, _Joint.read(graph, has_gradient), order)
     if fixed := symbols - _symbols(inputs):
         raise NotExportable(
-            f"expected sizes that may change in gradients of gradients too, got {sorted(fixed)}, "
-            "which PyTorch fixes in an operator's; leave out dynamic_shapes for these, or "
-            "gradient_order"
+            "expected sizes that may change in gradients of gradients too, got some that PyTorch "
+            f"fixes in an operator's, which it calls {sorted(fixed)}; leave out dynamic_shapes for "
+            "these, or gradient_order"
         )
-    needed = set().union(*(one.read_places(len(inputs)) for one in higher))
+    needed = set().union(*(one.used_inputs(len(inputs)) for one in higher))
     training = _split(graph, has_gradient, len(needs), changed, write, saves, needed)
     if training is None:
         return None
@@ -167,7 +167,7 @@ class _Joint(NamedTuple):
         needed = _ancestors([one for one in self.gradients if one is not None])
         return [node for node in calls_of(self.graph) if node in needed]
 
-    def read_places(self, count: int) -> set[int]:
+    def used_inputs(self, count: int) -> set[int]:
         """Those of the first inputs that its program reads, or differentiates by."""
         called = self.calls()
         return {
@@ -239,7 +239,7 @@ def _split(
     saves: bool,
     needed: Set[int],
 ) -> Training | None:
-    """None where there is no gradient.
+    """None where the backward program would have to draw random numbers again.
 
     `needed` are the places of inputs that the gradient of the backward program reads.
     """
@@ -251,13 +251,15 @@ def _split(
     forward = _ancestors(results)
     saved: dict[fx.Node, None] = {}  # in order
     backward: set[fx.Node] = set()
+    seen: set[fx.Node] = set()
 
     found = [gradient for gradient in gradients if gradient is not None]
     todo = list(found)  # what the backward program needs
     while todo:
         node = todo.pop()
-        if node in backward:
+        if node in seen:
             continue
+        seen.add(node)
         if is_number(node):
             if is_unbacked(node):
                 todo += node.all_input_nodes  # those that tell it
@@ -267,7 +269,7 @@ def _split(
             is_saved = node.name in changed
         else:
             is_saved = saves and node in forward and not _is_repeated(node)
-        is_saved = is_saved and not unbacked_symbols(tensors_of(node))  # hosts have no memory
+        is_saved = is_saved and not unbacked_symbols(tensors_of(node))  # no host can allocate it
         if is_saved:
             saved[node] = None
         else:
