@@ -63,7 +63,11 @@ def critic():
     )
 
 
-NETWORKS = [fields, critic, Attends, Embeds]
+# The last three are in `full`: PyTorch traces and MindSpore compiles each for seconds.
+NETWORKS = [
+    fields,
+    *(pytest.param(one, marks=pytest.mark.full) for one in (critic, Attends, Embeds)),
+]
 
 
 def made(network):
@@ -103,7 +107,7 @@ def assert_zero(gradient):
 
 
 @pytest.mark.parametrize("trains", [False, True])
-@pytest.mark.parametrize("make", NETWORKS, ids=lambda make: make.__name__)
+@pytest.mark.parametrize("make", NETWORKS)
 def test_a_gradient_of_a_gradient(mode, make, trains):
     torch.manual_seed(3)
     network = make().train(trains)
@@ -276,7 +280,9 @@ class Function(nn.Module):
         return self.function(x, w)
 
 
-@pytest.mark.parametrize("function", [steps, slopes, powers])
+@pytest.mark.parametrize(
+    "function", [steps, *(pytest.param(one, marks=pytest.mark.full) for one in (slopes, powers))]
+)
 def test_gradients_that_are_constants(mode, function, tmp_path):
     """PyTorch differentiates none of these further, and its numbers are those of the others."""
     example = (torch.randn(3),) * 2
@@ -315,6 +321,9 @@ def test_gradients_that_are_constants_alone(mode):
         of_x, _ = differentiate(x, w)
         return of_x.sum()
 
+    if ms.get_context("mode") == ms.GRAPH_MODE or not native_caller():  # MindSpore knows: zeros
+        assert_zero(ms.grad(once_more)(*map(to_mindspore, example)))
+        return
     with pytest.raises(ValueError, match="AtenProgram: ") as error:
         ms.grad(once_more)(*map(to_mindspore, example)).asnumpy()
     assert str(error.value).partition("\n\n")[0] == TOO_HIGH

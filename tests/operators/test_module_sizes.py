@@ -170,7 +170,9 @@ def total_of(results):
 
 
 @pytest.mark.parametrize("trains", [True, False], ids=["training", "evaluation"])
-@pytest.mark.parametrize("count", [1, 2, 6])
+@pytest.mark.parametrize(
+    "count", [1, pytest.param(3, marks=pytest.mark.full), pytest.param(6, marks=pytest.mark.full)]
+)
 @pytest.mark.parametrize("make", [Experts, Masked])
 def test_gradients_where_sizes_are_inside(mode, make, count, trains):
     torch.manual_seed(12)
