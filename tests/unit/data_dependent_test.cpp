@@ -240,7 +240,7 @@ TEST(DataDependentTest, TheTableSaysSo) {
   const auto description = [&](const std::string& name) {
     return table.description(table.number_of(name));
   };
-  const std::string said = "\"meta\": false, \"data_dependent\": true, \"gradient\": false";
+  const std::string said = R"("meta": false, "data_dependent": true, "gradient": false)";
   EXPECT_NE(description("Positives").find(said), std::string::npos) << description("Positives");
   EXPECT_EQ(description("PositivesGrad").find("data_dependent"), std::string::npos);
   const int64_t size = 3;
