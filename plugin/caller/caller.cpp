@@ -1271,6 +1271,19 @@ PyMethodDef call_method = {"call", reinterpret_cast<PyCFunction>(reinterpret_cas
 
 namespace mindspore::pynative::autograd {
 
+namespace {
+
+py::object to_python(const TensorPtr& tensor) {
+  return py::reinterpret_steal<py::object>(tensor::PackTensor(tensor));
+}
+
+/// A gradient that Python has computed, or None.
+ValuePtr from_python(const py::handle& gradient) {
+  return gradient.is_none() ? kNone : ValuePtr(tensor::ConvertPyObjectToTensor(gradient.ptr()));
+}
+
+}  // namespace
+
 TensorPtrList Node::result_gradients(const ValuePtrList& values,
                                      const std::vector<std::size_t>& which) const {
   TensorPtrList gradients;
@@ -1312,11 +1325,11 @@ ValuePtrList CppFunctionNode<StepGradient>::CallBackward(const ValuePtrList& val
   operands.insert(operands.end(), gradients.begin(), gradients.end());
   py::list given;
   for (const TensorPtr& operand : operands) {
-    given.append(py::reinterpret_steal<py::object>(tensor::PackTensor(operand)));
+    given.append(to_python(operand));
   }
   ValuePtrList found;
   for (const py::handle one : py::list(step.differentiate_again.get()(given))) {
-    found.push_back(one.is_none() ? kNone : ValuePtr(tensor::ConvertPyObjectToTensor(one.ptr())));
+    found.push_back(from_python(one));
   }
   return found;
 }
@@ -1376,33 +1389,29 @@ ValuePtrList Node::CallBackward(const ValuePtrList& values) {
 }
 
 ValuePtrList Node::ask_python(const TensorPtrList& saved, const TensorPtrList& gradients) const {
-  const auto pack = [](const TensorPtr& tensor) {
-    return py::reinterpret_steal<py::object>(tensor::PackTensor(tensor));
-  };
   py::list inputs, results, result_gradients;
   auto tensor = saved.begin();
   std::size_t number = 0;
   for (const Kind kind : signature->kinds) {
     if (kind == kTensor) {
-      inputs.append(pack(*tensor++));
+      inputs.append(to_python(*tensor++));
     } else {
       inputs.append(kind == ::kNone ? py::none()
                                     : py::object(py::tuple(python_numbers.get())[number++]));
     }
   }
   for (; tensor != saved.end(); ++tensor) {
-    results.append(pack(*tensor));
+    results.append(to_python(*tensor));
   }
   for (const TensorPtr& one : gradients) {
-    result_gradients.append(pack(one));
+    result_gradients.append(to_python(one));
   }
   const py::sequence answer = python_operator.get().attr("differentiate")(
       gradient, gradient->layout.get(), inputs, results, result_gradients);
   ValuePtrList found;
   for (std::size_t i = 0; i < signature->kinds.size(); ++i) {
     if (signature->kinds[i] == kTensor) {
-      const py::object one = answer[i];
-      found.push_back(one.is_none() ? kNone : ValuePtr(tensor::ConvertPyObjectToTensor(one.ptr())));
+      found.push_back(from_python(py::object(answer[i])));
     }
   }
   return found;
