@@ -102,6 +102,18 @@ def to_mindspore(tensor):
     return ms.Tensor(tensor.detach().numpy().copy())
 
 
+def assert_weights_near(function, cell, given, network):
+    """Compares the gradients of a function by the weights with PyTorch's."""
+    if ms.get_context("mode") == ms.PYNATIVE_MODE and not native_caller():
+        return  # MindSpore's own gradient is wrong: see test_mindspore_leaves_weights_out
+    gradients = ms.grad(function, None, cell.trainable_params())(given)
+    for gradient, parameter in zip(gradients, network.parameters(), strict=True):
+        if parameter.grad is None:
+            assert_zero(gradient)
+        else:
+            assert_near(gradient, parameter.grad, 1e-4)
+
+
 def assert_zero(gradient):
     assert not np.any(gradient.asnumpy())
 
@@ -119,14 +131,7 @@ def test_a_gradient_of_a_gradient(mode, make, trains):
     penalty = mindspore_penalty(cell)
     assert_near(penalty(given), expected, 1e-5)
     assert_near(ms.grad(penalty)(given), x.grad, 1e-4)
-    if ms.get_context("mode") == ms.PYNATIVE_MODE and not native_caller():
-        return  # MindSpore's own gradient is wrong: see test_mindspore_leaves_weights_out
-    gradients = ms.grad(penalty, None, cell.trainable_params())(given)
-    for gradient, parameter in zip(gradients, network.parameters(), strict=True):
-        if parameter.grad is None:
-            assert_zero(gradient)
-        else:
-            assert_near(gradient, parameter.grad, 1e-4)
+    assert_weights_near(penalty, cell, given, network)
 
 
 def slope_squared_by_weight(function):
@@ -235,14 +240,7 @@ def test_gradients_of_weights_alone(mode):
     given = ms.Tensor(x.detach().numpy())
     assert_near(squares(given), total, 1e-5)
     assert_near(ms.grad(squares)(given), x.grad, 1e-4)
-    if ms.get_context("mode") == ms.PYNATIVE_MODE and not native_caller():
-        return  # as above
-    gradients = ms.grad(squares, None, cell.trainable_params())(given)
-    for gradient, parameter in zip(gradients, network.parameters(), strict=True):
-        if parameter.grad is None:
-            assert_zero(gradient)
-        else:
-            assert_near(gradient, parameter.grad, 1e-4)
+    assert_weights_near(squares, cell, given, network)
 
 
 def steps(x, w):

@@ -216,15 +216,11 @@ def _read(tensors: Mapping[str, Weight], metadata: Mapping[str, str]) -> ModuleI
         _expect(described["inputs"][0] == "sequence", "whose inputs are no sequence")
         training = described["training"]
         if training is not None:
-            inputs, outputs, tangents, gradients = map(_places, training)
             training = Training(
                 metadata[f"{mode}.forward"],
                 metadata[f"{mode}.backward"],
-                inputs,
-                outputs,
-                tangents,
-                gradients,
-                tuple(
+                *map(_places, training),
+                derivatives=tuple(
                     Derivative(metadata[f"{mode}.derivative{order}"], *map(_places, listed))
                     for order, listed in enumerate(described.get("derivatives", []), start=2)
                 ),

@@ -153,27 +153,27 @@ class _Joint(NamedTuple):
     operand_count: int  # how many inputs the function has
     tangents: list[int]  # results that have a gradient
     gradients: list[fx.Node | None]  # for each operand
+    calls: list[fx.Node]  # what these need
 
     @staticmethod
     def read(graph: fx.Graph, has_gradient: Sequence[bool]) -> _Joint:
         tangents = [i for i, has in enumerate(has_gradient) if has]
         gradients = list(results_of(graph)[len(has_gradient) :])
-        return _Joint(graph, len(placeholders_of(graph)) - len(tangents), tangents, gradients)
+        needed = _ancestors([one for one in gradients if one is not None])
+        calls = [node for node in calls_of(graph) if node in needed]
+        count = len(placeholders_of(graph)) - len(tangents)
+        return _Joint(graph, count, tangents, gradients, calls)
 
     def differentiated(self) -> list[int]:
         return [i for i, gradient in enumerate(self.gradients) if gradient is not None]
 
-    def calls(self) -> list[fx.Node]:
-        needed = _ancestors([one for one in self.gradients if one is not None])
-        return [node for node in calls_of(self.graph) if node in needed]
-
     def used_inputs(self, count: int) -> set[int]:
         """Those of the first inputs that its program reads, or differentiates by."""
-        called = self.calls()
+        read = {node for call in self.calls for node in call.all_input_nodes}
         return {
             i
             for i, node in enumerate(placeholders_of(self.graph)[:count])
-            if self.gradients[i] is not None or any(node in one.all_input_nodes for one in called)
+            if self.gradients[i] is not None or node in read
         }
 
     def write(self, places: Sequence[int], write: Writer) -> Derivative:
@@ -182,7 +182,7 @@ class _Joint(NamedTuple):
         inputs = [placeholders[i] for i in places] + placeholders[self.operand_count :]
         found = [(i, self.gradients[place]) for i, place in enumerate(places)]
         outputs = [gradient for _, gradient in found if gradient is not None]
-        program = write(inputs, self.calls(), outputs, guards=())
+        program = write(inputs, self.calls, outputs, guards=())
         return Derivative(
             program, self.tangents, [i for i, gradient in found if gradient is not None]
         )
