@@ -206,13 +206,11 @@ function(_aten_bridge_add_kernel_for_each target versions arguments)
   execute_process(
     COMMAND ${CMAKE_COMMAND} -E env --modify PYTHONPATH=path_list_prepend:${_aten_bridge_modules}
       ${python} -m aten_bridge fetch-pytorch ${versions}
-    OUTPUT_VARIABLE folders ERROR_VARIABLE printed RESULT_VARIABLE failed
+    OUTPUT_VARIABLE folders ERROR_VARIABLE printed ECHO_ERROR_VARIABLE RESULT_VARIABLE failed
     OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_STRIP_TRAILING_WHITESPACE)
   if(failed)
     string(REGEX REPLACE "^.*aten-bridge: " "" printed "${printed}")
     message(FATAL_ERROR "aten_bridge_add_kernel(${target}): ${printed}")
-  elseif(printed)
-    message(STATUS "${printed}")
   endif()
   string(REPLACE "\n" ";" folders "${folders}")
   set(targets)

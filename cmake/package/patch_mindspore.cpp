@@ -287,7 +287,7 @@ bool launch_whole(Launch launch, KernelMod* kernel, const KernelTensors& inputs,
   return launch(kernel, inputs, workspaces, outputs, stream);
 }
 
-/// In the place of NativeCpuKernelMod::Launch().
+/// Replaces NativeCpuKernelMod::Launch().
 bool launch_inherited(KernelMod* kernel, const KernelTensors& inputs,
                       const KernelTensors& workspaces, const KernelTensors& outputs, void* stream) {
   return launch_whole(mindspore.launch, kernel, inputs, workspaces, outputs, stream);
@@ -302,7 +302,7 @@ std::ptrdiff_t launch_in_table = 0;
 /// it is read.
 std::vector<std::pair<const std::byte*, Launch>> own_launches;
 
-/// In the place of those.
+/// Replaces those.
 bool launch_own(KernelMod* kernel, const KernelTensors& inputs, const KernelTensors& workspaces,
                 const KernelTensors& outputs, void* stream) {
   const std::byte* place = *reinterpret_cast<const std::byte* const*>(kernel) + launch_in_table;

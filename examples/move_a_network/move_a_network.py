@@ -253,7 +253,7 @@ def main():
         )
     of_mint, of_module = train(net, images, labels), train(whole, images, labels)
     print(
-        f"An epoch more, all in mint: loss {np.mean(of_mint):.4f}; the module of PyTorch's: "
+        f"One more epoch, all in mint: loss {np.mean(of_mint):.4f}; the module of PyTorch's: "
         f"{np.mean(of_module):.4f}"
     )
 

@@ -48,7 +48,7 @@ c10::IValue tensor_or_none(const at::Tensor& view) {
   return view.defined() ? c10::IValue(view) : c10::IValue();
 }
 
-/// In the place of an input that an operator writes: a host's arrays stay what they are.
+/// What an operator writes instead of its input: a host's arrays stay what they are.
 c10::IValue copy_or_none(const at::Tensor& view) {
   return view.defined() ? c10::IValue(view.clone()) : c10::IValue();
 }

@@ -156,8 +156,8 @@ def _new(options: argparse.Namespace) -> int:
         )
     if keyword.iskeyword(name) or name in sys.stdlib_module_names or name in _TAKEN:
         raise ValueError(
-            f"expected a name that Python and the packages around have no use for, got {name!r}; "
-            f"{name}_ops is one"
+            "expected a name that is neither a keyword nor a module of Python's, nor the name of a "
+            f"package that this one uses, got {name!r}; {name}_ops is one"
         )
     folder = Path(options.folder or name)
     if folder.exists() and not folder.is_dir():

@@ -62,7 +62,7 @@ class Host(NamedTuple):
     open_function: Callable[[str | Path], Function]
     is_exact: bool  # whether floats among attributes are carried as float64
     takes_gradient: Callable[[Any], bool]  # what `grad` may be beside names of kernels
-    # In its words, what to do or to give:
+    # As the host says it, what to do or to give:
     gradients: str  # as grad
     results: str  # where shapes cannot be told
     at_once: str  # where sizes depend on values, and are wanted without these

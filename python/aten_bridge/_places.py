@@ -99,8 +99,9 @@ def compiled_library(name: str, variable: str, folder: str, build: str) -> Path:
         if (path := _file_of(Path(place) / name)).is_file():
             return path
     raise FileNotFoundError(
-        f"there is no {name} in {_HERE} and none in {builds}; install aten-bridge-mint with pip, "
-        f"build it with `{build}`, or name it with the variable {variable}"
+        f"there is no {name} in {_HERE} and none in {builds}; build it with `{build}`, install "
+        "the wheel aten-bridge-mint (pip install ./plugin/mint in the repository), or name it with "
+        f"the variable {variable}"
     )
 
 

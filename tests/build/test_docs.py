@@ -55,6 +55,20 @@ def test_readme_is_one_page():
     assert len(text.split()) <= 1200
 
 
+def test_readmes_have_the_number_of_operators_of_the_table():
+    number = re.search(r"the (\d+) names", (SOURCE / "docs/operators-table.md").read_text())[1]
+    for page in ("README.md", "README.zh-CN.md"):
+        assert f"{int(number):,}" in (SOURCE / page).read_text()
+
+
+def test_examples_are_in_their_list():
+    text = (SOURCE / "examples/README.md").read_text()
+    listed = re.findall(r"^\| \[(\w+)\]\(\1\) \|", text, re.M)
+    assert sorted(listed) == sorted(
+        path.parent.name for path in (SOURCE / "examples").glob("*/README.md")
+    )
+
+
 def measured(page, name):
     """What benchmarks/performance.py wrote into a page."""
     (text,) = re.findall(

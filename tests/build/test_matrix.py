@@ -52,5 +52,5 @@ def test_a_row_of_the_table_says_when_it_ran(monkeypatch):
     monkeypatch.setattr(matrix, "torch_in_use", lambda: "2.11.0")
     assert matrix.table({ROW.name: ("passes", "in JAX", "2026-11-27")}) == (
         "| | with | on | result |\n|---|---|---|---|\n| Python 3.99 "
-        "| Python 3.99, PyTorch 2.11.0, JAX 0.12.0.1 | 2026-11-27 | passes : in JAX |\n"
+        "| Python 3.99, PyTorch 2.11.0, JAX 0.12.0.1 | 2026-11-27 | passes: in JAX |\n"
     )

@@ -24,7 +24,7 @@ PHRASES = {
     r"for who": "for those who, for contributors",
     r"in the place of": "instead of, at the position of",
     r"as (it|they) says?": "say it, or leave it out",
-    r"(?<![Tt]here )(is|are) none(?! of)": "there is no, does not exist",
+    r"(?<!there )(is|are) (?-i:none)(?! of)": "there is no, does not exist",
     r"by turns": "alternately",
     r"in (its |their )?words(?!\))": "with a message",
     r"who(m|se)? ?ever": "anyone, any",
@@ -35,7 +35,7 @@ PHRASES = {
     r"the same bits": "bitwise equal",
     r"stand-in": "fake, placeholder",
     r"(front )?doors?|rooms|(the|a|each|one|two|this|first) room|waists?|seams?": "header, layer",
-    r"[Bb]ehind (it|them|the (call|build|end|function))": "after",
+    r"behind (it|them|the (call|build|end|function))": "after",
     r"of any order": "up to an order",
     r"-0 ?%": "0%",
 }
@@ -71,7 +71,7 @@ def found(text):
     return [
         f"{text[max(0, match.start() - 30) : match.end() + 30]!r}: write {instead!r}"
         for phrase, instead in PHRASES.items()
-        for match in re.finditer(rf"(?<![\w-])(?:{phrase})(?![\w-])", text)
+        for match in re.finditer(rf"(?<![\w-])(?:{phrase})(?![\w-])", text, re.IGNORECASE)
     ]
 
 
@@ -81,8 +81,8 @@ def test_page_has_none_of_the_phrases(page):
 
 
 def test_phrases_are_found_in_sentences_and_not_in_code():
-    assert found(prose("Written for\nwho reads. `for who`\n```\nfor who\n```\n")) == [
-        "'Written for who reads.': write 'for those who, for contributors'"
+    assert found(prose("Written For\nwho reads. `for who`\n```\nfor who\n```\n")) == [
+        "'Written For who reads.': write 'for those who, for contributors'"
     ]
 
 

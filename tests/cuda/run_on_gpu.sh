@@ -9,7 +9,7 @@
 # Debian's package googletest has them, in .googletest of this project (which git ignores: it has to
 # be copied along), and in the folder given.
 set -uo pipefail
-cd "$(dirname "$0")/../.."
+cd "$(dirname "$0")/../.." || exit 1
 
 googletest=
 for folder in "${1:-}" .googletest /usr/src/googletest; do

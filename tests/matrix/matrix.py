@@ -432,7 +432,7 @@ def table(results):
     lines = ["| | with | on | result |", "|---|---|---|---|"]
     for row in [row for row in ROWS if row.name in results]:
         result, seen, day = results[row.name]
-        lines.append(f"| {row.name} | {versions_of(row)} | {day} | {result} : {seen} |")
+        lines.append(f"| {row.name} | {versions_of(row)} | {day} | {result}: {seen} |")
     return "\n".join(lines) + "\n"
 
 

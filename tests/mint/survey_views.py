@@ -1581,8 +1581,8 @@ def sentence(results: dict) -> str:
     return (
         f"{asked} names, {len(results['cases'])} calls that MindSpore takes without the library; "
         f"{len(results['only with it'])} names have calls that it takes with the library only, "
-        f"{len(results['unfitted'])} none that was guessed; {len(results['unsteady'])} calls give "
-        "other values each time (random numbers, memory that was never set)."
+        f"for {len(results['unfitted'])} no valid call was guessed; {len(results['unsteady'])} "
+        "calls give other values each time (random numbers, uninitialised memory)."
     )
 
 

@@ -160,8 +160,8 @@ def test_new_leaves_what_is_there_alone(environment, tmp_path):
             "underscores, got 'Made-Ops'\n"
         ),
         ("new", "torch"): (
-            "aten-bridge: expected a name that Python and the packages around have no use for, got "
-            "'torch'; torch_ops is one\n"
+            "aten-bridge: expected a name that is neither a keyword nor a module of Python's, nor "
+            "the name of a package that this one uses, got 'torch'; torch_ops is one\n"
         ),
     }.items():
         done = run(command, *arguments, cwd=tmp_path, check=False)

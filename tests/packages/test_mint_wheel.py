@@ -39,7 +39,7 @@ def test_mint_works_without_a_compiler(environment, tmp_path):
     alone = {"PATH": str(environment.bin), "GLOG_v": "3"}
     done = environment.python("-m", "aten_bridge.mint", program, env=alone, check=False)
     assert done.returncode == 1
-    assert "install aten-bridge-mint with pip" in done.stdout
+    assert "install the wheel aten-bridge-mint (pip install ./plugin/mint" in done.stdout
 
     environment.pip("install", wheel)
     library = environment.packages / "aten_bridge_mint/aten_bridge_mint.so"

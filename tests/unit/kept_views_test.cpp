@@ -317,7 +317,7 @@ TEST(KeptViewsTest, EachPlaceOfANetworkHasItsOwn) {
   const int64_t without = allocations_of_a_call(first, false);
   EXPECT_GT(allocations_of_a_call(first, true), without) << "a view is made";
   const int64_t with = allocations_of_a_call(first, true);
-  // By turns, each other place with a second input.
+  // Alternately: every other place has a second input.
   for (int i = 0; i < kPlaces; ++i) {
     allocations_of_a_call(places[static_cast<std::size_t>(i)], i % 2 == 0);
   }

@@ -111,6 +111,9 @@ def _download(version: str, folder: Path) -> None:
         ]
         # pip writes what it has so far there, too.
         environment = {**os.environ, "TMPDIR": name}
+        if not sys.stderr.isatty():
+            what = f"aten_bridge: PyTorch {version}: downloading 0.5 to 0.9 GB"
+            print(what, file=sys.stderr, flush=True)
         with progress(lambda: f"downloading PyTorch {version}, {_megabytes(below)} MB"):
             done = subprocess.run(
                 command,

@@ -113,8 +113,8 @@ class MindSporePlugin : public MindSporeCall {
                  "first operator";
   }
 
-  /// In the place of MindSpore's kernels the library's have to take what they take: where ATen has
-  /// no kernel for a dtype, it is computed in a wider one. uint64 is exact below 2^63.
+  /// The library's kernels replace MindSpore's, and have to take what those take: where ATen has no
+  /// kernel for a dtype, it is computed in a wider one. uint64 is exact below 2^63.
   static void invoke(const KernelBase& kernel, const Arguments& arguments) {
     try {
       kernel.invoke(arguments);

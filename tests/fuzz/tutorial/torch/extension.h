@@ -1,2 +1,2 @@
-// In the place of PyTorch's, which needs Python: what ms_ext.h uses of it.
+// Replaces PyTorch's, which needs Python: what ms_ext.h uses of it.
 #include <ATen/core/Tensor.h>
