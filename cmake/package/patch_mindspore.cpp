@@ -499,15 +499,14 @@ extern "C" __attribute__((visibility("hidden"))) void aten_bridge_patch_mindspor
           "take views (transposed, sliced) for whole tensors, and give wrong results: %s, or give "
           "x.contiguous() to functions that the library has no kernel for.\n",
           is_left_alone ? "MindSpore is not patched, since ATEN_BRIDGE_PATCH_MINDSPORE is 0"
-                        : "this MindSpore is not 2.10.0 as PyPI has it",
+                        : "this MindSpore is neither 2.9.0 nor 2.10.0 as PyPI has them",
           is_left_alone ? "unset the variable" : "use MindSpore 2.10.0");
     }
   });
 }
 
 /// How many views have been copied for MindSpore's own kernels so far; -1 if none can be, since
-/// MindSpore has not asked for the library's operators, is another one than 2.10.0, or is left
-/// alone.
+/// MindSpore has not asked for the library's operators, is not one of those, or is left alone.
 extern "C" __attribute__((visibility("default"))) int64_t aten_bridge_contiguous_copies() {
   return is_patched ? contiguous_copies.load(std::memory_order_relaxed) : -1;
 }

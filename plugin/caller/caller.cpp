@@ -9,7 +9,11 @@
 #include <include/backend/common/device_address_utils.h>
 #include <include/pynative/backward/function.h>
 #include <include/pynative/utils/pyboost/custom/tensor.h>
+#if __has_include(<include/pynative/utils/runtime/pynative_async_task.h>)
 #include <include/pynative/utils/runtime/pynative_async_task.h>
+#else
+#include <runtime/pipeline/task/task.h>
+#endif
 #include <include/runtime/pipeline/pipeline.h>
 #include <include/runtime/utils/runtime_conf/runtime_conf.h>
 #include <include/utils/amp.h>
@@ -39,6 +43,25 @@
 #include <unordered_map>
 #include <utility>
 #include <vector>
+
+#if !__has_include(<include/pynative/utils/runtime/pynative_async_task.h>)
+#define ATEN_BRIDGE_SETTINGS_OF_THE_PROCESS
+namespace mindspore::pynative {
+
+/// What MindSpore 2.10 has of that name. In 2.8 and 2.9 all threads have the same settings.
+class PyNativeAsyncTask : public runtime::AsyncTask {
+ public:
+  using AsyncTask::AsyncTask;
+
+ protected:
+  template <typename Function>
+  void RunWithPyNativeContext(const Function& function) {
+    function();
+  }
+};
+
+}  // namespace mindspore::pynative
+#endif
 
 namespace {
 
@@ -427,6 +450,14 @@ class Task final : public mindspore::pynative::PyNativeAsyncTask {
   Failed failed_;
 };
 
+/// Whether calls may wait in MindSpore's queue. Where all threads have the same settings, a call
+/// that waits would be recorded, or not, by what the program does when its turn comes.
+#ifdef ATEN_BRIDGE_SETTINGS_OF_THE_PROCESS
+constexpr bool kMayQueue = false;
+#else
+constexpr bool kMayQueue = true;
+#endif
+
 /// Whether MindSpore runs each operator at once, in the thread that calls it: as
 /// OpExecutor::NeedSync (2.10), whose header takes twelve seconds to compile.
 bool is_blocking() {
@@ -793,7 +824,7 @@ struct CppFunctionNode<StepGradient> : public BackwardNode {
 
   /// `edges` are those of the forward call: without derivatives the error must be raised also where
   /// nothing but a kept value leads here.
-  void record(const EdgeList& edges, TensorPtrList inputs, TensorPtrList& outputs) {
+  void record(const std::vector<Edge>& edges, TensorPtrList inputs, TensorPtrList& outputs) {
     context.node_ = weak_from_this();
     if (!forward->step->differentiate_again.is_none()) {
       context.SaveForBackward(inputs);
@@ -1195,7 +1226,7 @@ class Caller {
     const bool is_one =
         results.size() == 1 && (signature->step == nullptr || !signature->step->gives_tuple);
     const auto& queue = mindspore::runtime::Pipeline::Get().frontend_stage();
-    if (is_blocking() || signature->is_short || signature->is_of_step) {
+    if (is_blocking() || signature->is_short || signature->is_of_step || !kMayQueue) {
       if (!queue->Empty()) {
         const py::gil_scoped_release released;
         queue->Wait();

@@ -209,6 +209,7 @@ class Run:
             PYTHONPATH=str(SOURCE / "python"),
             PYTHONDONTWRITEBYTECODE="1",
             GLOG_v="3",
+            ATEN_BRIDGE_CACHE_DIR=str(self.folder / "kernels"),
             **more,
         )
         if self.torch:  # libraries that are linked with another environment's take this one's
@@ -321,11 +322,7 @@ class Run:
         output = self.folder / "elsewhere.so"
         command = [python, "-m", "aten_bridge", "build", "-o", output, *options]
         command += ["--hosts", "mindspore,pytorch,jax", "--namespace", "bridge_test"]
-        self.step(
-            "aten-bridge build",
-            [*command, SOURCE / "tests/kernels/pytorch_kernels.cpp"],
-            ATEN_BRIDGE_CACHE_DIR=str(self.folder / "kernels"),
-        )
+        self.step("aten-bridge build", [*command, SOURCE / "tests/kernels/pytorch_kernels.cpp"])
         return output
 
     def smoke_elsewhere(self, python, library):
@@ -339,6 +336,13 @@ class Run:
         command = [self.row.compiler, "-std=c++17", "-fsyntax-only", "-I", SOURCE / "include"]
         command += ["-isystem", jaxlib / "include", SOURCE / "tests/jax/c_api.cpp"]
         self.step("comparing XLA's structures", command)
+
+    def caller(self, host, python):
+        """Whether the row's MindSpore calls kernels by the native caller, in a few words."""
+        if host is not MINDSPORE:
+            return ""
+        code, _ = self.run([python, "-m", "aten_bridge", "prepare-mindspore"])
+        return " by the native caller" if code == 0 else " by `ops.Custom` alone"
 
     def suite(self, host, version, python):
         """How many of the host's tests pass: "237 of 251"."""
@@ -401,7 +405,8 @@ def try_row(row, folder, jobs):
             for host, _ in row.hosts:
                 run.smoke(host, python)
             counted = [
-                f"in {host.name}; {run.suite(host, version, python)}" for host, version in row.hosts
+                f"in {host.name}{run.caller(host, python)}; {run.suite(host, version, python)}"
+                for host, version in row.hosts
             ]
             return "passes", "; ".join(counted)
         passed = run.unit_tests()

@@ -27,6 +27,12 @@ values, indices = operator("aten::topk", k=2)(ms.Tensor([[1.0, 2.0, 3.0]]))
 print(values.asnumpy().tolist(), indices.asnumpy().tolist())
 """
 
+CALLER = """
+from aten_bridge.mindspore import native_caller
+
+print(native_caller().path or native_caller().reason)
+"""
+
 
 def test_mint_works_without_a_compiler(environment, tmp_path):
     (wheel,) = pathlib.Path(os.environ["ATEN_BRIDGE_WHEELS"]).glob("aten_bridge_mint-*.whl")
@@ -52,3 +58,8 @@ def test_mint_works_without_a_compiler(environment, tmp_path):
     program.write_text(BY_NAME)
     done = environment.python(program, env=alone)
     assert done.stdout.splitlines()[-1] == "[[3.0, 2.0]] [[2, 1]]"
+
+    program.write_text(CALLER)
+    done = environment.python(program, env={**alone, "HOME": str(tmp_path)})
+    (caller,) = (environment.packages / "aten_bridge_mint").glob("aten_bridge_caller.mindspore*.so")
+    assert done.stdout.splitlines()[-1] == str(caller)

@@ -70,7 +70,7 @@ def compile_caller(output: Path, verbose: bool = False) -> None:
             errors = [line for line in lines if "error" in line] or lines or ["nothing"]
             raise RuntimeError(
                 f"{caller_source()}: expected MindSpore {ms.__version__} to have the extension "
-                "interface of MindSpore 2.10, got from the compiler:\n"
+                "interface of MindSpore 2.8 to 2.10, got from the compiler:\n"
                 + ("\n".join(lines) if verbose else errors[0])
                 + "\nkernels are called through ops.Custom, as before"
             )

@@ -14,7 +14,8 @@ program's name leaves MindSpore the queues between its threads. In a program
 gives it the kernels alone. The library is what the variable ATEN_BRIDGE_MINT names, else the one
 that lies beside this package, where `cmake --install` puts it, else the newest in the build folders
 of the repository that this package is in, else that of the wheel aten-bridge-mint. A MindSpore
-whose plugins have another interface than the library was written for, that of 2.10, is refused.
+whose plugins have another interface than the library was written for, that of 2.9 and 2.10, is
+refused.
 """
 
 from __future__ import annotations
@@ -184,8 +185,8 @@ def _check_that_inputs_arrive_contiguous(kernels: ctypes.CDLL) -> None:
     count.restype = ctypes.c_int64
     if count() < 0 and os.environ.get(PATCH) != "0":
         raise InterfaceError(
-            "this MindSpore is not 2.10.0 as PyPI has it: its own kernels would take views for "
-            "whole tensors, and give wrong results; use MindSpore 2.10.0"
+            "this MindSpore is neither 2.9.0 nor 2.10.0 as PyPI has them: its own kernels would "
+            "take views for whole tensors, and give wrong results; use MindSpore 2.10.0"
         )
 
 
