@@ -273,12 +273,6 @@ extern "C" ATEN_BRIDGE_PUBLIC const char* aten_bridge_operator_infer(
         input_count < 0 ? find_kernel(text) : find_kernel(text, input_count),
         aten_bridge::detail::MindSporeCustom::kMessages, inputs, input_count, &attribute, 1,
         status);
-  } catch (const aten_bridge::Error& error) {
-    if (input_count >= 0 || error.faults().empty()) {
-      return fail(status);
-    }
-    *status = 0;
-    return keep_answer(aten_bridge::detail::as_json(error.faults()));
   } catch (...) {
     return fail(status);
   }

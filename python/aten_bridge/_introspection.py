@@ -336,7 +336,8 @@ def infer_outputs(
 def attribute_faults(question: Question) -> dict[str, Fault]:
     """What the library says of the attributes, one after another."""
     status, text = question(None, _ATTRIBUTES_ALONE)
-    faults = _read_faults(json.loads(text)) if status == Status.OK else ()
+    is_list = status == Status.OK  # else there is no kernel of such attributes
+    faults = _read_faults(json.loads(text)) if is_list else faults_of(ValueError(text))
     return {fault.name: fault for fault in faults}
 
 

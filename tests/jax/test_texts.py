@@ -213,7 +213,10 @@ def test_faults_as_data(my, faults):
     assert faults(lambda: checked(X, jnp.ones(2))) == (of_x,)
     assert faults(lambda: jax.jit(checked)(X, jnp.ones(2))) == (of_x,)
     assert faults(lambda: my("LeakyRelu", negative_slope="1")(X)) == (
-        Fault("a number", 'the str "1"', "", Status.ATTRIBUTE, "attribute", -1, "negative_slope"),
+        Fault(
+            *("a float, such as 1.0", 'the str "1"', ""),
+            *(Status.ATTRIBUTE, "attribute", -1, "negative_slope"),
+        ),
     )
     assert faults(lambda: jax.block_until_ready(jax.jit(my("Resizes"))(X))) == (
         Fault(

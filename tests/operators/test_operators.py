@@ -718,7 +718,7 @@ def test_faults_as_data(faults):
         Fault("an int", "the float 1.5", "", Status.ATTRIBUTE, "attribute", -1, "k"),
     )
     assert faults(lambda: operator("aten::relu")(None)) == (
-        Fault("a tensor", "None", "", Status.DTYPE, "input", 0),
+        Fault("a tensor", "None", "", Status.DTYPE, "input", 0, "self"),
     )
 
 
