@@ -38,6 +38,21 @@ def pynative(cpu):
 
 
 @pytest.fixture
+def faults():
+    """`faults(run)`: what the error that `run` ends with says of operands and attributes."""
+    from aten_bridge.faults import faults_of
+
+    def of(run):
+        try:
+            run()
+        except (RuntimeError, TypeError, ValueError) as error:
+            return faults_of(error)
+        return pytest.fail("expected an error, got none")
+
+    return of
+
+
+@pytest.fixture
 def in_threads():
     """Runs `work(number)` in four threads at once."""
 

@@ -10,6 +10,8 @@ import pathlib
 
 import pytest
 
+from aten_bridge import faults
+
 
 class AnyText(str):
     """The text of an error, which says what anybody expects."""
@@ -109,6 +111,18 @@ def _raises_anything_said(*expected, match=None, **options):
     error.value.args = (AnyText(error.value),)
 
 
+_faults_of = faults.faults_of
+
+
+def _faults_of_any_text(error):
+    return tuple(
+        one._replace(
+            **{name: AnyText(text) for name, text in zip(one._fields, one[:3], strict=False)}
+        )
+        for one in _faults_of(error)
+    )
+
+
 def pytest_configure():
     cache = pathlib.Path(os.environ.get("ATEN_BRIDGE_BUILD_DIR", ""), "CMakeCache.txt")
     if not cache.is_file() or "\nATEN_BRIDGE_OTHER_WORDS:BOOL=ON\n" not in cache.read_text():
@@ -116,6 +130,7 @@ def pytest_configure():
             "Set ATEN_BRIDGE_BUILD_DIR to a build with -DATEN_BRIDGE_OTHER_WORDS=ON."
         )
     pytest.raises = _raises_anything_said
+    faults.faults_of = _faults_of_any_text
     os.environ["PYTEST_PLUGINS"] = __name__  # for processes that a test starts
 
 

@@ -277,6 +277,12 @@ struct Signature {
     return true;
   }
 
+  /// What MindSpore makes zeros of where the gradient of an operand is missing.
+  mindspore::AbstractBasePtr abstract(std::size_t operand) const {
+    return std::make_shared<mindspore::abstract::AbstractTensor>(
+        mindspore::TypeIdToType(type_of_name(dtypes[operand])), sizes[operand]);
+  }
+
   /// As MindSpore does: the shape of a tensor of rank 0 is a null pointer.
   void finish() {
     for (ShapeVector& shape : sizes) {
@@ -1327,13 +1333,11 @@ TensorPtrList Node::result_gradients(const ValuePtrList& values,
   }
   ValuePtrList some;
   abstract::AbstractBasePtrList results;
-  const std::size_t first_type = signature->written.size();
-  const std::size_t first_size =
-      signature->sizes.size() - signature->output_types.size() + first_type;
+  const std::size_t first =
+      signature->sizes.size() - signature->output_types.size() + signature->written.size();
   for (const std::size_t i : which) {
     some.push_back(values[i]);
-    results.push_back(std::make_shared<abstract::AbstractTensor>(
-        TypeIdToType(signature->output_types[first_type + i]), signature->sizes[first_size + i]));
+    results.push_back(signature->abstract(first + i));
   }
   return GradPreProcess(some, results, /*materialize_grads=*/true, name_);
 }
@@ -1348,8 +1352,7 @@ ValuePtrList CppFunctionNode<StepGradient>::CallBackward(const ValuePtrList& val
   all.resize(step.gradients.size(), kNone);  // those of weights alone may have been computed
   abstract::AbstractBasePtrList abstracts;
   for (const std::size_t input : step.gradients) {
-    abstracts.push_back(std::make_shared<abstract::AbstractTensor>(
-        TypeIdToType(type_of_name(forward->dtypes[input])), forward->sizes[input]));
+    abstracts.push_back(forward->abstract(input));
   }
   TensorPtrList operands = context.GetSavedTensors();
   const TensorPtrList gradients = GradPreProcess(all, abstracts, /*materialize_grads=*/true, name_);
@@ -1490,11 +1493,10 @@ PYBIND11_MODULE(aten_bridge_caller, m) {
       .def_readwrite("weight_count", &Step::weight_count)
       .def_readwrite("of_weights", &Step::of_weights)
       .def_readwrite("of_all", &Step::of_all)
-      .def_property(
-          "differentiate_again", [](const Step& self) { return self.differentiate_again.get(); },
-          [](Step& self, py::object function) {
-            self.differentiate_again = Reference(std::move(function));
-          })
+      .def_property("differentiate_again", py::cpp_function(),
+                    [](Step& self, py::object function) {
+                      self.differentiate_again = Reference(std::move(function));
+                    })
       .def_readwrite("no_gradient", &Step::no_gradient);
   py::class_<Caller, std::shared_ptr<Caller>>(m, "Caller")
       .def(py::init<std::uintptr_t, std::uintptr_t, std::string, std::string, const py::dict&,

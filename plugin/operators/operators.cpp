@@ -273,16 +273,6 @@ extern "C" ATEN_BRIDGE_PUBLIC const char* aten_bridge_operator_infer(
         input_count < 0 ? find_kernel(text) : find_kernel(text, input_count),
         aten_bridge::detail::MindSporeCustom::kMessages, inputs, input_count, &attribute, 1,
         status);
-  } catch (const LengthError& error) {
-    if (input_count >= 0) {
-      return fail(status);
-    }
-    std::string json = "[[";
-    append_json(json, error.attribute.c_str());
-    json += ", ";
-    append_text(json, error.fault);
-    *status = 0;
-    return keep_answer(json + "]]");
   } catch (...) {
     return fail(status);
   }

@@ -150,9 +150,9 @@ Operator::Operator(const c10::OperatorHandle& handle, const TextAttributes& attr
       constexpr int64_t kMost = 10000;
       int64_t length = 0;
       if (!attributes.get(argument.name.c_str(), length) || length < 0 || length > kMost) {
-        throw LengthError(schema_.name, argument.name,
-                          detail::attribute_fault(attributes, argument.name.c_str(),
-                                                  "the number of tensors in this list"));
+        Report report(schema_.name.c_str());
+        attributes.add_fault(argument.name.c_str(), "the number of tensors in this list", report);
+        report.raise();
       }
       lengths_.back() = static_cast<int>(length);
       fixed += static_cast<int>(length);

@@ -23,19 +23,6 @@
 
 namespace aten_bridge::operators {
 
-/// The length of a list of tensors, an attribute, is wrong.
-class LengthError : public Error {
- public:
-  LengthError(const std::string& operator_name, std::string name, const std::string& text)
-      : Error(Status::kAttribute,
-              detail::join({operator_name, ": attribute '", name, "': ", text})),
-        attribute(std::move(name)),
-        fault(text) {}
-
-  std::string attribute;
-  std::string fault;  ///< "expected ..., got ..."
-};
-
 using detail::Arguments;
 using detail::Instance;
 using detail::KernelBase;

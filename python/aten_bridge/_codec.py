@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from aten_bridge._text import as_float, format_value, is_utf8
+from aten_bridge.faults import Fault
 
 # ATEN_BRIDGE_DTYPES of core/dtypes.h, in that order.
 _DTYPES = (
@@ -211,7 +212,11 @@ def _operator_value(value: Any) -> Any:
 
 
 class AttributeConversionError(Exception):
-    """A value that a host does not carry to a kernel; the text is what was expected and got."""
+    """A value that a host does not carry to a kernel."""
+
+    def __init__(self, expected: str, got: str, hint: str = ""):
+        self.fault = Fault(expected, got, hint)
+        super().__init__(self.fault.text)
 
 
 class AttributeConverter(NamedTuple):
@@ -228,9 +233,7 @@ class AttributeConverter(NamedTuple):
         if not isinstance(value, numbers.Integral):
             return self.as_float(value)
         if not -(2**63) <= value < 2**63:
-            raise AttributeConversionError(
-                f"expected an int from -2^63 to 2^63 - 1, got {format_value(value)}"
-            )
+            raise AttributeConversionError("an int from -2^63 to 2^63 - 1", format_value(value))
         return int(value)
 
     def carried(self, value: Any, expected: AttributeType | None) -> Any:
@@ -240,8 +243,7 @@ class AttributeConverter(NamedTuple):
         if isinstance(plain, list | tuple) and expected in _CARRIED_OTHERWISE:
             elements, is_bools = [self.plain(one) for one in plain], expected == AttributeType.BOOLS
             if not all(isinstance(one, bool if is_bools else str) for one in elements):
-                text = _CARRIED_OTHERWISE[expected]
-                raise AttributeConversionError(f"expected {text}, got {format_value(value)}")
+                raise AttributeConversionError(_CARRIED_OTHERWISE[expected], format_value(value))
             return Bools(map(int, elements)) if is_bools else Strings(_utf8(elements))
         if isinstance(plain, bool):
             return plain
@@ -252,8 +254,9 @@ class AttributeConverter(NamedTuple):
         number = self.number(plain)
         if number is None:
             raise AttributeConversionError(
-                "expected a bool, an int, a float, a str, a dtype, or a list of ints or floats or "
-                f"of lists of these, got {format_value(value)} of type {type(value).__name__}"
+                "a bool, an int, a float, a str, a dtype, or a list of ints or floats or of lists "
+                "of these",
+                f"{format_value(value)} of type {type(value).__name__}",
             )
         return number
 
@@ -274,12 +277,11 @@ class AttributeConverter(NamedTuple):
         kinds = {type(number) for number in flat}
         if kinds == {int, float}:
             raise AttributeConversionError(
-                f"expected ints or floats, got both in {format_value(given)}; write 1.0 for 1"
+                "ints or floats", f"both in {format_value(given)}", "write 1.0 for 1"
             )
         if type(None) in kinds or len({isinstance(value, list) for value in result}) > 1:
             raise AttributeConversionError(
-                "expected a list of ints, of floats, or of lists of these, got "
-                + format_value(given)
+                "a list of ints, of floats, or of lists of these", format_value(given)
             )
         return result
 
@@ -288,5 +290,5 @@ def _utf8(texts: Iterable[str]) -> list[str]:
     """Strs of that very type."""
     for text in texts:
         if not is_utf8(text):
-            raise AttributeConversionError(f"expected a str in UTF-8, got {format_value(text)}")
+            raise AttributeConversionError("a str in UTF-8", format_value(text))
     return [str.__str__(text) for text in texts]

@@ -22,7 +22,8 @@ from aten_bridge._introspection import (
     kernel_names,
 )
 from aten_bridge._library import Library
-from aten_bridge._text import did_you_mean, or_list
+from aten_bridge._text import did_you_mean, or_list, suggestion
+from aten_bridge.faults import Fault, Status, error_of
 
 
 def is_function(value: Any) -> bool:
@@ -57,8 +58,8 @@ class Host(NamedTuple):
     """What kernels have to know of the host that calls them."""
 
     converter: AttributeConverter
-    # What is wrong with the name of an attribute, and what to do; "" if it can be used.
-    name_fault: Callable[[str, str], str]
+    # What is wrong with the name of an attribute; what to do may be given.
+    name_fault: Callable[[str, str], Fault | None]
     open_function: Callable[[str | Path], Function]
     is_exact: bool  # whether floats among attributes are carried as float64
     takes_gradient: Callable[[Any], bool]  # what `grad` may be beside names of kernels
@@ -206,29 +207,25 @@ class Function:
             )
         placed = dict(zip(names, arguments, strict=False))
         faults = []
+        of_call = Status.COUNT, "call"
         for name in named:
+            one_of = f"one of {or_list(names)} as the name of an input" if names else "no inputs"
             if name in placed:
-                faults.append(
-                    f"input {names.index(name)} {name!r}: expected one value, got one by position "
-                    "and one by name; leave one out"
-                )
+                of_input = Status.COUNT, "input", names.index(name), name
+                got = "one by position and one by name"
+                faults.append(Fault("one value", got, "leave one out", *of_input))
             elif name in self.description.attributes:
-                faults.append(
-                    f"expected one of {or_list(names)} as the name of an input, got {name!r}, an "
-                    f"attribute; give it to {self.maker}()"
-                )
+                hint = f"give it to {self.maker}()"
+                faults.append(Fault(one_of, f"{name!r}, an attribute", hint, *of_call))
             elif name not in names:
-                expected = (
-                    f"one of {or_list(names)} as the name of an input" if names else "no inputs"
-                )
-                faults.append(f"expected {expected}, got {name!r}" + did_you_mean(name, names))
+                faults.append(Fault(one_of, repr(name), suggestion(name, names), *of_call))
         placed = placed | dict(named)
         for i, (name, one) in enumerate(zip(names, inputs, strict=True)):
             if name not in placed and not one.is_optional:
                 what = "a tuple of tensors" if one.kind == InputKind.TENSORS else f"a {one}"
-                faults.append(f"input {i} {name!r}: expected {what}, got nothing; give one")
+                faults.append(Fault(what, "nothing", "give one", Status.COUNT, "input", i, name))
         if faults:
-            raise TypeError("\n".join(f"{self.name}: {fault}" for fault in faults))
+            raise error_of(TypeError, self.name, faults)
         return [placed.get(name) for name in names]
 
     def parameters(self, count: int) -> list[Parameter] | None:
@@ -241,19 +238,20 @@ class Function:
         of_list = [inputs[begin]] * (count - len(inputs) + 1)
         return inputs[:begin] + of_list + inputs[begin + 1 :]
 
-    def count_fault(self, count: int) -> str:
-        """What is wrong with so many inputs; "" if the kernel takes them."""
+    def count_fault(self, count: int) -> Fault | None:
+        """What is wrong with so many inputs; None if the kernel takes them."""
         if self.description is None or self.description.is_raw:
-            return ""
+            return None
         expected = len(self.description.inputs)
         least = "" if self.description.list_index is None else "at least "
         expected -= 1 if least else 0
         if count == expected or (least and count > expected):
-            return ""
+            return None
         if not least and self.first_optional < expected:
             least = f"{self.first_optional} to "
         plural = "" if expected == 1 else "s"
-        return f"{self.name}: expected {least}{expected} input{plural}, got {count}"
+        inputs = f"{least}{expected} input{plural}"
+        return Fault(inputs, str(count), status=Status.COUNT, subject="call")
 
     def infer(
         self, texts: Sequence[str], shapes: Sequence[Sequence[int] | None], marshalled: Any
@@ -306,7 +304,7 @@ class Function:
         """By name; of a C function none."""
         return {} if self.description is None else self.description.attributes
 
-    def attribute_faults(self, given: dict[str, Any]) -> dict[str, str]:
+    def attribute_faults(self, given: dict[str, Any]) -> dict[str, Fault]:
         """What is wrong with each attribute; values are bool, int, float, str, list or None."""
         if self.description is None:
             return {}
@@ -316,25 +314,24 @@ class Function:
         for name in given:
             if name not in types:
                 expected = f"one of {or_list(types)}" if types else "no attributes"
-                faults[name] = f"expected {expected}, got an unknown name" + did_you_mean(
-                    name, types
-                )
+                faults[name] = Fault(expected, "an unknown name", suggestion(name, types))
         for name, attribute in _introspection.missing_attributes(types, given).items():
-            faults[name] = (
-                f"expected {attribute.text}, got nothing; give it where the operator is made, as "
-                f"in {self.maker}({self.full_name!r}, {name}=...)"
+            hint = (
+                "give it where the operator is made, as in "
+                f"{self.maker}({self.full_name!r}, {name}=...)"
             )
+            faults[name] = Fault(attribute.text, "nothing", hint)
         return faults
 
-    def _type_faults(self, attributes: dict[str, Any]) -> dict[str, str]:
+    def _type_faults(self, attributes: dict[str, Any]) -> dict[str, Fault]:
         """What the library says of the attributes."""
         return _introspection.attribute_faults(self._question(self.marshal(attributes)))
 
-    def faults_text(self, faults: Mapping[str, str]) -> str:
-        """The faults of attributes as an error has them."""
-        return "\n".join(
-            f"{self.name}: attribute {name!r}: {text}" for name, text in faults.items()
-        )
+    def attribute_error(self, error: type[Exception], faults: Mapping[str, Fault]) -> Exception:
+        """The error that has these faults of attributes."""
+        of_attribute = {"status": Status.ATTRIBUTE, "subject": "attribute"}
+        named = (one._replace(name=name, **of_attribute) for name, one in faults.items())
+        return error_of(error, self.name, named)
 
     def check_attributes(self, given: Mapping[str, Any], host: Host) -> dict[str, Any]:
         """The attributes as the host carries them.
@@ -349,29 +346,27 @@ class Function:
             if fault := host.name_fault(name, "rename it in the kernel's export"):
                 faults[name] = fault
             elif names.count(name) > 1:
-                faults[name] = (
-                    "expected one attribute of this name, got several; rename them in the kernel's "
-                    "export"
-                )
+                hint = "rename them in the kernel's export"
+                faults[name] = Fault("one attribute of this name", "several", hint)
         if faults:
-            raise ValueError(self.faults_text(faults))
+            raise self.attribute_error(ValueError, faults)
         carried: dict[str, Any] = {}
         for name, value in given.items():
             carried[name] = None
             if description is not None and name not in known:
                 continue  # whatever its value: the name is wrong
-            fault = "" if description else host.name_fault(name, "rename it")
+            fault = None if description else host.name_fault(name, "rename it")
             try:
                 if value is not None:
                     type_ = known[name].type if description else None
                     carried[name] = host.converter.carried(value, type_)
             except AttributeConversionError as error:
-                fault = fault or str(error)
+                fault = fault or error.fault
             if fault:
                 faults[name] = fault
         faults = self.attribute_faults(carried | dict.fromkeys(faults)) | faults
         if faults:
-            raise TypeError(self.faults_text(faults))
+            raise self.attribute_error(TypeError, faults)
         return {name: value for name, value in carried.items() if value is not None}
 
     # ===--- gradients ---===

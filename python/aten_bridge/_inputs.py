@@ -6,10 +6,13 @@ from collections.abc import Callable
 from typing import Any
 
 from aten_bridge._text import cut, format_value
+from aten_bridge.faults import Fault
 
 
-class Fault(str):
-    """In place of an input's text: what was expected and got."""
+class FaultText(str):
+    """In place of an input's text: what is wrong with the input."""
+
+    fault: Fault
 
 
 def is_tensor(text: str) -> bool:
@@ -37,9 +40,12 @@ class Reader:
     """Collects the inputs of a call, those in tuples one by one."""
 
     def __init__(self) -> None:
-        self.texts: list[str] = []  # as `kInputsAttribute` of the headers has them, or a Fault
+        self.texts: list[str] = []  # as `kInputsAttribute` of the headers has them, or a FaultText
         self.shapes: list[tuple[int, ...] | None] = []  # None where it is no tensor
 
-    def add(self, text: str, shape: tuple[int, ...] | None = None) -> None:
+    def add(self, text: str | Fault, shape: tuple[int, ...] | None = None) -> None:
+        if isinstance(text, Fault):
+            fault, text = text, FaultText(text.text)
+            text.fault = fault
         self.texts.append(text)
         self.shapes.append(shape)

@@ -16,18 +16,11 @@ from typing import Any, NamedTuple
 from aten_bridge._codec import AttributeType
 from aten_bridge._library import Library, exported_functions, import_pytorch
 from aten_bridge._text import as_text, format_value
+from aten_bridge.faults import Fault, Status, add_source, faults_of
 
-_INTERFACE = 6  # kPythonInterface of hosts/introspection/introspection.h
+_INTERFACE = 7  # kPythonInterface of hosts/introspection/introspection.h
 _ATTRIBUTES_ALONE = -1  # kAttributesAlone of the same
 EXACT = "aten_bridge_exact"  # kExactAttribute of hosts/introspection/answers.h
-
-
-class Status(enum.IntEnum):
-    """Those of `Status` in core/errors.h that Python does something about."""
-
-    OK = 0
-    VALUES = 13
-    META_IN_PYTHON = 14
 
 
 # ===--- the table ---===
@@ -49,6 +42,7 @@ class _Table(ctypes.Structure):
             ),
         ),
         ("register_with_pytorch", ctypes.CFUNCTYPE(ctypes.c_char_p, ctypes.c_int)),
+        ("failures", ctypes.CFUNCTYPE(ctypes.c_char_p)),
     )
 
 
@@ -255,7 +249,21 @@ def describe_library(library: Library) -> LibraryDescription:
         number, version = (table[0].interface, table[0].version) if table else (None, None)
         of_version = f" of aten_bridge {as_text(version)}" if version else ""
         raise _another_interface(library, format_value(number) + of_version)
-    return LibraryDescription.read(table[0].describe(), library.path, table[0])
+    description = LibraryDescription.read(table[0].describe(), library.path, table[0])
+    add_source(functools.partial(_failures, table[0]))
+    return description
+
+
+def _failures(table: _Table) -> list[tuple[str, tuple[Fault, ...]]]:
+    """The texts of a library's last failures, and what is wrong with operands and attributes."""
+    return [(text, _read_faults(rows)) for text, rows in json.loads(table.failures())]
+
+
+def _read_faults(rows: Sequence[Sequence[Any]]) -> tuple[Fault, ...]:
+    return tuple(
+        Fault(*texts, Status(status), *subject)
+        for *texts, status, subject in ((*row[:4], row[4:]) for row in rows)
+    )
 
 
 def _another_interface(library: Library, got: str) -> ImportError:
@@ -320,13 +328,17 @@ def infer_outputs(
         return [(dtype, sizes) for dtype, sizes in json.loads(text)]
     if status == Status.VALUES:
         raise DependsOnValues(text)
-    raise (NeedsPyTorch if status == Status.META_IN_PYTHON else ValueError)(text)
+    error = (NeedsPyTorch if status == Status.META_IN_PYTHON else ValueError)(text)
+    error.faults = faults_of(error)
+    raise error
 
 
-def attribute_faults(question: Question) -> dict[str, str]:
+def attribute_faults(question: Question) -> dict[str, Fault]:
     """What the library says of the attributes, one after another."""
     status, text = question(None, _ATTRIBUTES_ALONE)
-    return dict(json.loads(text)) if status == Status.OK else {}
+    is_list = status == Status.OK  # else there is no kernel of such attributes
+    faults = _read_faults(json.loads(text)) if is_list else faults_of(ValueError(text))
+    return {fault.name: fault for fault in faults}
 
 
 def text_function(library: Library, name: str) -> Any:

@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from aten_bridge._function import PADDED, Function, Host, Task
-from aten_bridge._inputs import Fault, is_tensor
+from aten_bridge._inputs import FaultText, is_tensor
 from aten_bridge._introspection import DependsOnValues
 from aten_bridge._text import as_switch, format_value, or_list
+from aten_bridge.faults import error_of
 
 
 def is_names(grad: Any) -> bool:
@@ -102,13 +103,12 @@ class KernelModel:
         if self.forward is None and (self.description is None or self.description.is_raw):
             return  # what it takes is its own affair
         faults = [
-            f"{self.name}: input {i}: {text}"
-            for i, text in enumerate(texts)
-            if isinstance(text, Fault)
+            one.fault._replace(index=i) for i, one in enumerate(texts) if isinstance(one, FaultText)
         ]
-        count_fault = self.function.count_fault(len(texts))
-        if faults or count_fault:
-            raise TypeError("\n".join(filter(None, [count_fault, *faults])))
+        if count_fault := self.function.count_fault(len(texts)):
+            faults.insert(0, count_fault)
+        if faults:
+            raise error_of(TypeError, self.name, faults)
 
     def infer(
         self,

@@ -22,6 +22,7 @@ from aten_bridge._kernel import KernelModel
 from aten_bridge._library import Library, open_library
 from aten_bridge._places import compiled_library
 from aten_bridge._text import closest, did_you_mean, format_value, or_list
+from aten_bridge.faults import Fault
 
 _ATTRIBUTE = "aten_bridge_operator"  # kOperatorAttribute of plugin/operators/operator_text.h
 _NAME = "aten_bridge_operators.so"
@@ -247,12 +248,12 @@ class OperatorFunction(TextFunction):
         self.for_task(self.task, attributes)  # raises TypeError
         return attributes
 
-    def _type_faults(self, attributes: dict[str, Any]) -> dict[str, str]:
+    def _type_faults(self, attributes: dict[str, Any]) -> dict[str, Fault]:
         faults = {}
         for name, value in attributes.items():
             if value is not None and operator_text(value) is None:
                 expected = self.known_attributes[name].text
-                faults[name] = f"expected {expected}, got {format_value(value)}"
+                faults[name] = Fault(expected, format_value(value))
         known = {name: value for name, value in attributes.items() if name not in faults}
         if missing_attributes(self.known_attributes, known):
             return faults
@@ -263,10 +264,10 @@ class OperatorFunction(TextFunction):
     def parameters(self, count: int) -> list[Parameter] | None:
         return super().parameters(count)[:count]
 
-    def count_fault(self, count: int) -> str:
+    def count_fault(self, count: int) -> Fault | None:
         left = self.description.inputs[count:]
         if left and all(one.is_tensor and one.is_optional for one in left):
-            return ""  # the last may be left out
+            return None  # the last may be left out
         fault = super().count_fault(count)
         if fault and self.task == CALL:
             others = [
@@ -275,7 +276,8 @@ class OperatorFunction(TextFunction):
                 if one.inputs == count and not one.fault
             ]
             verb = "takes" if len(others) == 1 else "take"
-            fault += f"; {or_list(others)} {verb} {count}" if others else ""
+            hint = f"{or_list(others)} {verb} {count}" if others else ""
+            fault = fault._replace(hint=hint)
         return fault
 
     # ===--- gradients, by PyTorch's autograd ---===
@@ -302,7 +304,7 @@ def open_operator(
     description = Description([], 1, True, False, "cpu", list(known), known)
     function = OperatorFunction(library, overload, host, task, description)
     if faults := function.attribute_faults(dict(attributes)):
-        raise TypeError(function.faults_text(faults))
+        raise function.attribute_error(TypeError, faults)
     description = function.describe(library, function.marshal(attributes))
     description = description._replace(has_side_effect=overload.is_random, changes_state=False)
     return OperatorFunction(library, overload, host, task, description)

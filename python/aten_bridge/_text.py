@@ -77,6 +77,12 @@ def _plain(name: str) -> str:
     return name.casefold().replace("_", "")
 
 
-def did_you_mean(name: str, names: Iterable[str]) -> str:
+def suggestion(name: str, names: Iterable[str]) -> str:
     close = closest(name, names)
-    return f"; did you mean {close!r}?" if close else ""
+    return f"did you mean {close!r}?" if close else ""
+
+
+def did_you_mean(name: str, names: Iterable[str]) -> str:
+    """The same behind a text."""
+    hint = suggestion(name, names)
+    return f"; {hint}" if hint else ""

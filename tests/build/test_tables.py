@@ -8,7 +8,8 @@ import re
 import pytest
 from conftest import SOURCE
 
-from aten_bridge import _codec, _introspection, _operators, build
+from aten_bridge import _codec, _function, _introspection, _operators, build
+from aten_bridge.faults import Status
 
 pytestmark = pytest.mark.core
 
@@ -57,6 +58,20 @@ def test_kinds_of_inputs_have_the_numbers_of_the_header():
     assert [*map(int, kinds)] == [*range(len(names))]
 
 
+def test_statuses_have_the_numbers_of_the_header():
+    header = (INCLUDE / "core/errors.h").read_text()
+    body = re.search(r"enum class Status : int \{\n(.*?)\n\};", header, re.DOTALL)[1]
+    statuses = {name: int(number) for name, number in re.findall(r"k(\w+) = (\d+),", body)}
+    names = {name.replace("_", "").lower(): int(one) for name, one in Status.__members__.items()}
+    assert names == {name.lower(): number for name, number in statuses.items()}
+
+
+def test_a_row_of_sizes_has_the_numbers_of_the_header():
+    most = re.search(r"kMaxNdim = (\d+);", (INCLUDE / "core/operand_desc.h").read_text())[1]
+    assert "kSizesColumns = 2 + kMaxNdim;" in (INCLUDE / "call/computed_results.h").read_text()
+    assert 2 + int(most) == _function._SIZES_COLUMNS
+
+
 def test_the_simulated_host_has_a_name_for_each_type_of_c_plus_plus():
     text = (INCLUDE / "testing.h").read_text()
     names = re.findall(r'dtype_of<[\w:<>]+>\(\) \{ return "(\w+)"; \}', text)
@@ -80,15 +95,6 @@ def test_attribute_types_have_the_numbers_of_the_header():
     assert [(type_.name, type_.value) for type_ in _codec.AttributeType] == [
         (name, i) for i, name in enumerate(names)
     ]
-
-
-def test_statuses_have_the_numbers_of_the_header():
-    header = (INCLUDE / "core/errors.h").read_text()
-    numbers = dict(re.findall(r"^  k(\w+) = (\d+), +///<", header, re.MULTILINE))
-    assert len(numbers) == 14  # kOk has none
-    for status in list(_introspection.Status)[1:]:
-        name = {"VALUES": "Values", "META_IN_PYTHON": "MetaInPython"}
-        assert numbers[name[status.name]] == str(status.value)
 
 
 def test_attributes_of_operators_have_a_letter_for_each_type_but_lists_of_lists():

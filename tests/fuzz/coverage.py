@@ -33,9 +33,9 @@ UNREACHABLE = [
     ("hosts/pytorch/registry.h", r"^    library_table\(\).release = ", r"^    };", "likewise"),
     (
         "hosts/introspection/answers.h",
-        r"^\[\[gnu::cold\]\] inline const char\* describe_library\(",
+        r"^\[\[gnu::cold\]\] inline const char\* (describe_library|list_failures)\(",
         r"^}",
-        "of opening a library",
+        "of Python's modules",
     ),
     ("hosts/pytorch/registry.h", r"^      } catch \(const Error", r"^    }$", "of no operator"),
     (

@@ -12,6 +12,8 @@ import numpy as np
 import pytest
 import torch
 
+from aten_bridge.faults import Fault, Status
+
 X = jnp.asarray(np.linspace(-2, 2, 4, dtype=np.float32).reshape(2, 2))
 
 
@@ -195,6 +197,34 @@ def test_dtypes_and_shapes(my):
     assert text_of(TypeError, lambda: my("TopK", k=1)(X)) == (
         "TopK: expected outputs of dtypes that JAX has, got 'int64'; set jax_enable_x64, as in "
         'jax.config.update("jax_enable_x64", True)'
+    )
+
+
+def test_faults_as_data(my, faults):
+    """Where Python, the library before a call, and the library in a call find them."""
+    checked = my("Checked")
+    of_shape = {"status": Status.SHAPE, "subject": "input"}
+    of_x = Fault("sizes [N, 3]", "float32 [2, 2]", index=0, name="x", **of_shape)
+    hint = "give it to kernel() as an attribute"
+    assert faults(lambda: checked(X, "x", X)) == (
+        Fault("2 inputs", "3", "", Status.COUNT, "call"),
+        Fault("an array, None or a number", "'x'", hint, index=1),
+    )
+    assert faults(lambda: checked(X, jnp.ones(2))) == (of_x,)
+    assert faults(lambda: jax.jit(checked)(X, jnp.ones(2))) == (of_x,)
+    assert faults(lambda: my("LeakyRelu", negative_slope="1")(X)) == (
+        Fault(
+            *("a float, such as 1.0", 'the str "1"', ""),
+            *(Status.ATTRIBUTE, "attribute", -1, "negative_slope"),
+        ),
+    )
+    assert faults(lambda: jax.block_until_ready(jax.jit(my("Resizes"))(X))) == (
+        Fault(
+            "float32 [2, 2] as out or the meta function say",
+            "float32 [5] because the kernel resized it",
+            "let out tell the shape of the result",
+            *(Status.OUTPUT, "output", 0),
+        ),
     )
 
 

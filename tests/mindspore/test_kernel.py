@@ -870,7 +870,7 @@ def test_library_of_another_interface(cpu, tmp_path, source, got):
         source += f'\n#include "{TABLE}"\nextern "C" int Op() {{ return 0; }}'
     library = compiled(tmp_path, source)
     assert error_text(ImportError, lambda: typed("Op", library)) == (
-        f"{library}: expected a library of interface 6, got {got}; build it again with the "
+        f"{library}: expected a library of interface 7, got {got}; build it again with the "
         "aten_bridge.h that this Python module came with, or use the module that came with the "
         "library's"
     )

@@ -9,6 +9,7 @@ MOST_LINES = 450
 # From below.
 LAYERS = [
     "aten_bridge",
+    "aten_bridge.faults",
     "aten_bridge._text",
     "aten_bridge._elf",
     "aten_bridge._pytorch",

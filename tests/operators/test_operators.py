@@ -18,6 +18,7 @@ from mindspore import nn, ops
 from mindspore.graph import jit_context, jit_trace
 from networks import Call
 
+from aten_bridge.faults import Fault, Status
 from aten_bridge.mindspore import operator
 
 NAMESPACE = "bridge_tests"
@@ -706,6 +707,21 @@ def test_a_missing_library(monkeypatch, tmp_path):
     )
 
 
+def test_faults_as_data(faults):
+    """Those that Python finds, and those of the library."""
+    x = ms.Tensor([[1.0, 2.0]])
+    others = "'aten::max.other' takes 2"
+    assert faults(lambda: operator("aten::max")(x, x)) == (
+        Fault("1 input", "2", others, Status.COUNT, "call"),
+    )
+    assert faults(lambda: operator("aten::topk", k=1.5)) == (
+        Fault("an int", "the float 1.5", "", Status.ATTRIBUTE, "attribute", -1, "k"),
+    )
+    assert faults(lambda: operator("aten::relu")(None)) == (
+        Fault("a tensor", "None", "", Status.DTYPE, "input", 0, "self"),
+    )
+
+
 def test_an_older_library(monkeypatch, tmp_path):
     table = Path(__file__).parents[1] / "kernels/any_table.h"
     (tmp_path / "older.cpp").write_text(
@@ -716,7 +732,7 @@ def test_an_older_library(monkeypatch, tmp_path):
     subprocess.run(["c++", "-shared", "-fPIC", tmp_path / "older.cpp", "-o", older], check=True)
     monkeypatch.setenv("ATEN_BRIDGE_OPERATORS", str(older))
     assert said(ImportError, lambda: operator("aten::nonzero")) == (
-        f"{older}: expected a library of interface 6, got 5 of aten_bridge 0.0.9; build it again "
+        f"{older}: expected a library of interface 7, got 5 of aten_bridge 0.0.9; build it again "
         "with the aten_bridge.h that this Python module came with, or use the module that came "
         "with the library's"
     )

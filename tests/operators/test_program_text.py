@@ -209,7 +209,7 @@ def test_a_library_from_before_there_were_programs_is_an_older_one():
     with pytest.raises(ImportError, match="expected a library of interface") as error:
         text_function(library, "aten_bridge_no_such_function")
     assert str(error.value) == (
-        f"{library.path}: expected a library of interface 6, got an older one; build it again with "
+        f"{library.path}: expected a library of interface 7, got an older one; build it again with "
         "the aten_bridge.h that this Python module came with, or use the module that came with the "
         "library's"
     )

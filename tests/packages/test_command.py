@@ -97,12 +97,12 @@ def test_check_of_other_libraries(tmp_path):
     assert command("check", prints) == about.replace(str(library), str(prints))
     newer = tmp_path / "newer.so"
     (tmp_path / "newer.cpp").write_text(
-        f'#define INTERFACE 7\n#define DESCRIPTION nullptr\n#include "{TABLE}"\n'
+        f'#define INTERFACE 8\n#define DESCRIPTION nullptr\n#include "{TABLE}"\n'
     )
     run("c++", "-shared", "-fPIC", tmp_path / "newer.cpp", "-o", newer)
     assert command("check", newer, status=1) == (
         f"{newer}\n"
-        "  cannot be called: expected a library of interface 6, got 7 of aten_bridge 0.0.9; build "
+        "  cannot be called: expected a library of interface 7, got 8 of aten_bridge 0.0.9; build "
         "it again with the aten_bridge.h that this Python module came with, or use the module that "
         "came with the library's\n"
     )

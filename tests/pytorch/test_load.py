@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import torch
 
+from aten_bridge.faults import Fault, Status
 from aten_bridge.torch import load
 
 TABLE = pathlib.Path(__file__).parents[1] / "kernels/any_table.h"
@@ -313,13 +314,31 @@ def test_ctrl_c_while_a_kernel_of_another_thread_does_not_return(library):
             process.kill()
 
 
+def test_faults_as_data(my, faults):
+    x = torch.ones(3, 3, dtype=torch.int32)
+    assert faults(lambda: my.checked(x, torch.ones(4))) == (
+        Fault(
+            "float16|bfloat16|float32|float64",
+            '"int32" with shape [3, 3]',
+            "",
+            *(Status.DTYPE, "input", 0, "x"),
+        ),
+        Fault(
+            "sizes [N] with N = 3 as in input 0 'x'",
+            "float32 [4]",
+            "",
+            *(Status.SHAPE, "input", 1, "y"),
+        ),
+    )
+
+
 def test_a_library_of_another_version(tmp_path):
     source = f'#define INTERFACE 2\n#define DESCRIPTION nullptr\n#include "{TABLE}"\n'
     (tmp_path / "older.cpp").write_text(source)
     older = tmp_path / "older.so"
     subprocess.run(["c++", "-shared", "-fPIC", tmp_path / "older.cpp", "-o", older], check=True)
     assert text_of(ImportError, lambda: load(older)) == (
-        f"{older}: expected a library of interface 6, got 2 of aten_bridge 0.0.9; build it again "
+        f"{older}: expected a library of interface 7, got 2 of aten_bridge 0.0.9; build it again "
         "with the aten_bridge.h that this Python module came with, or use the module that came "
         "with the library's"
     )

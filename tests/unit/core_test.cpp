@@ -33,6 +33,8 @@ using aten_bridge::Report;
 using aten_bridge::Role;
 using aten_bridge::Status;
 using aten_bridge::detail::as_utf8;
+using aten_bridge::detail::kDo;
+using aten_bridge::detail::kGot;
 
 // The text and the status of the Error that `body` throws.
 template <class Body>
@@ -62,6 +64,45 @@ TEST(ReportTest, AllFaultsAreRaisedAtOnceALineEachWithTheStatusOfTheFirst) {
   EXPECT_FALSE(report.ok());
   EXPECT_EQ(error_of([&] { report.raise_if_failed(); }),
             Failure(Status::kShape, "Op: input 0: wrong\nOp: output 1: wrong too"));
+}
+
+TEST(ReportTest, FaultsOfOperandsAndAttributesKeepTheirParts) {
+  Report other("Op");
+  other.add_attribute("k", {"an int", kGot, "nothing"});
+  Report report("Op");
+  report.add(Status::kShape, {"a line of another kind"});
+  report.add(Status::kDtype, {Role::kInput, 1, "x"},
+             {"float", 32, kGot, "\"int", 8, "\"", kDo, "convert", " it"});
+  report.add(Status::kCount, {Role::kSlot, 2}, {"one of the call's ", 2});
+  report.add(other);
+  try {
+    report.raise();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.status(), Status::kShape);
+    EXPECT_STREQ(error.what(),
+                 "Op: a line of another kind\n"
+                 "Op: input 1 'x': expected float32, got \"int8\"; convert it\n"
+                 "Op: slot 2: expected one of the call's 2\n"
+                 "Op: attribute 'k': expected an int, got nothing");
+    const aten_bridge::Faults faults = error.faults();
+    ASSERT_EQ(faults.size(), 3U);
+    EXPECT_EQ(faults[0].status, Status::kDtype);
+    EXPECT_EQ(faults[0].subject, "input");
+    EXPECT_EQ(faults[0].index, 1);
+    EXPECT_EQ(faults[0].name, "x");
+    EXPECT_EQ(faults[0].expected, "float32");
+    EXPECT_EQ(faults[0].got, "\"int8\"");
+    EXPECT_EQ(faults[0].hint, "convert it");
+    EXPECT_EQ(faults[1].status, Status::kCount);
+    EXPECT_EQ(faults[1].subject, "slot");
+    EXPECT_EQ(faults[1].name, "");
+    EXPECT_EQ(faults[1].got, "");
+    EXPECT_EQ(faults[2].status, Status::kAttribute);
+    EXPECT_EQ(faults[2].subject, "attribute");
+    EXPECT_EQ(faults[2].index, -1);
+    EXPECT_EQ(faults[2].name, "k");
+    EXPECT_EQ(faults[2].hint, "");
+  }
 }
 
 TEST(OperandNameTest, NamesRoleAndPosition) {

@@ -492,7 +492,7 @@ std::string ask(const char* kernel, const std::vector<PythonInput>& inputs,
 }
 
 TEST(LibraryTableTest, BeginsWithTheInterfaceAndTheVersion) {
-  EXPECT_EQ(table().interface, 6);
+  EXPECT_EQ(table().interface, 7);
   EXPECT_STREQ(table().version, "0.1.0");
   EXPECT_EQ(table().release, nullptr);
   EXPECT_EQ(table().register_with_pytorch, nullptr);
@@ -570,12 +570,27 @@ TEST(DescribeTest, NamesAttributesTypes) {
 
 TEST(PythonInferTest, FaultsOfAttributesAloneAreAList) {
   constexpr int kAttributesAlone = -1;
-  EXPECT_EQ(
-      ask("FirstCall", kAttributesAlone, nullptr, {}),
-      R"json([["count", "expected an int, got nothing; set it where the operator is made, as )json"
-      R"json(in add_prim_attr(\"count\", ...)"]])json");
+  EXPECT_EQ(ask("FirstCall", kAttributesAlone, nullptr, {}),
+            R"json([["an int", "nothing", "set it where the operator is made, as in )json"
+            R"json(add_prim_attr(\"count\", ...)", 6, "attribute", -1, "count"]])json");
   const int64_t three = 3;
   EXPECT_EQ(ask("FirstCall", kAttributesAlone, nullptr, {{"count", 1, 1, &three}}), "[]");
+}
+
+TEST(PythonInferTest, FaultsOfTheLastFailuresAreToldNewestFirst) {
+  const int64_t sizes[] = {2};
+  EXPECT_EQ(ask("CheckedRanks", {{"float32", 1, sizes}, {"float32", 1, sizes}}),
+            "failed: CheckedRanks: input 0 'a': expected rank 2, got float32 [2]");
+  const std::string newest =
+      R"json([["CheckedRanks: input 0 'a': expected rank 2, got float32 [2]", )json"
+      R"json([["rank 2", "float32 [2]", "", 3, "input", 0, "a"]]])json";
+  EXPECT_EQ(std::string(table().failures()).substr(0, newest.size()), newest);
+  for (int i = 0; i < 20; ++i) {
+    ask("CheckedScalar", {{"float32", 1, sizes}});
+  }
+  const std::string all = table().failures();
+  EXPECT_EQ(all.find("CheckedRanks"), std::string::npos) << all;
+  EXPECT_NE(all.find("CheckedScalar"), std::string::npos) << all;
 }
 
 TEST(PythonInferTest, OutputsComeWithDtypeAndSizes) {

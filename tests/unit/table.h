@@ -25,6 +25,7 @@ struct LibraryTable {
   const char* (*infer)(int kernel, const PythonInput* inputs, int input_count,
                        const PythonAttribute* attributes, int attribute_count, int* status);
   const char* (*register_with_pytorch)(int replace);
+  const char* (*failures)();
 
   /// The number of a kernel, which has to be there.
   int number_of(const std::string& kernel) const {

@@ -107,8 +107,8 @@ TEST(ToyHostTest, AsTheOnlyHostItAnswersPythonWithoutWordsForAttributes) {
   int status = -1;
   EXPECT_STREQ(table.infer(table.number_of("SoleLeakyReluOfSlope"), nullptr, kAttributesAlone,
                            nullptr, 0, &status),
-               R"([["slope", "expected a float, such as 1.0, got nothing; this host has no )"
-               R"(attributes"]])");
+               R"([["a float, such as 1.0", "nothing", "this host has no attributes", 6, )"
+               R"("attribute", -1, "slope"]])");
   EXPECT_EQ(status, 0);
 }
 

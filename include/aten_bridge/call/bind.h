@@ -27,10 +27,10 @@ namespace aten_bridge::detail {
                                                          const std::string& got, Report& report) {
   const KernelDescriptor& kernel = *arguments.kernel;
   const bool has_list = kernel.list_begin >= 0;
-  report.add(Status::kCount, {"expected ", has_list ? "at least " : "",
-                              count_text(kernel.inputs - (has_list ? 1 : 0), "input"), " and ",
-                              count_text(kernel.outputs, "output"), ", got ", got, "; compare ",
-                              arguments.messages->operands});
+  report.add_count({has_list ? "at least " : "",
+                    count_text(kernel.inputs - (has_list ? 1 : 0), "input"), " and ",
+                    count_text(kernel.outputs, "output"), kGot, got, kDo, "compare ",
+                    arguments.messages->operands});
 }
 
 /// Divides a call's operands into inputs and outputs, and finds the length of the at::TensorList.
@@ -81,15 +81,14 @@ inline int operand_count(const KernelDescriptor& kernel, int inputs) {
   const OperandDesc& desc = operand.desc;
   if (desc.is_none()) {
     if (!binding.optional) {
-      report.add(Status::kDtype,
-                 {operand.name.text(), ": expected a ",
-                  binding.kind == ParameterKind::kNumber ? "number" : "tensor", ", got None"});
+      report.add(Status::kDtype, operand.name,
+                 {binding.kind == ParameterKind::kNumber ? "a number" : "a tensor", kGot, "None"});
     }
     return;
   }
   if (binding.kind == ParameterKind::kNumber && !is_number(binding.number, desc)) {
-    report.add(desc.numel == 1 ? Status::kDtype : Status::kShape,
-               {operand.name.text(), number_fault(binding.number, desc)});
+    report.add(desc.numel == 1 ? Status::kDtype : Status::kShape, operand.name,
+               number_fault(binding.number, desc));
   }
   if (check != nullptr) {
     checks(*check, operand.name, desc);

@@ -139,13 +139,13 @@ inline void check_padded(const Arguments& arguments, const at::Tensor& result,
       std::equal(result.sizes().begin(), result.sizes().end(), output.view.sizes().begin(),
                  [](int64_t a, int64_t b) { return a <= b; });
   if (!fits) {
-    report.add(Status::kOutput,
-               {output.name.text(), ": expected ", output.desc.text(), " or less of it, as ",
-                arguments.messages->results, " say, got ", tensor_text(result)});
+    report.add(Status::kOutput, output.name,
+               {output.desc.text(), " or less of it, as ", arguments.messages->results, " say",
+                kGot, tensor_text(result)});
   } else if (sizes.view.scalar_type() != at::kLong || sizes.view.numel() != result.dim()) {
-    report.add(Status::kOutput,
-               {sizes.name.text(), ": expected int64 [", result.dim(), "] for the sizes of ",
-                output.name.text(), ", got ", sizes.desc.text()});
+    report.add(Status::kOutput, sizes.name,
+               {"int64 [", result.dim(), "] for the sizes of ", output.name.text(), kGot,
+                sizes.desc.text()});
   }
 }
 

@@ -8,7 +8,11 @@
 #include <aten_bridge/interface/operands.h>
 #include <aten_bridge/tensors/exceptions.h>
 
+#include <algorithm>
+#include <cstddef>
+#include <deque>
 #include <exception>
+#include <mutex>
 #include <string>
 
 #pragma GCC visibility push(hidden)
@@ -19,6 +23,7 @@ namespace aten_bridge {
 struct Failure {
   Status status;
   std::string text;
+  Faults faults = {};  ///< with operands and attributes
 };
 
 }  // namespace aten_bridge
@@ -44,7 +49,7 @@ namespace aten_bridge::detail {
   try {
     throw;
   } catch (const Error& error) {
-    failure = {error.status(), error.what()};
+    failure = {error.status(), error.what(), error.faults()};
   } catch (const c10::Error& error) {
     const std::string text = exception_text(error, /*may_have_backtrace=*/true);
     failure.status = is_of_cuda(text) ? Status::kCuda : Status::kAten;
@@ -64,6 +69,35 @@ namespace aten_bridge::detail {
   return failure;
 }
 
+/// The last failures with faults, of all threads, for Python: hosts raise no more than the text,
+/// and that perhaps later, in another thread.
+class RecentFailures {
+ public:
+  void add(const Failure& failure) {
+    if (!failure.faults.empty()) {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      failures_.resize(std::min(failures_.size(), kMost - 1));
+      failures_.push_front(failure);
+    }
+  }
+
+  std::deque<Failure> all() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return failures_;
+  }
+
+ private:
+  static constexpr std::size_t kMost = 16;
+  std::mutex mutex_;
+  std::deque<Failure> failures_;
+};
+
+/// Lives for ever: threads may fail while the process ends.
+[[gnu::cold]] inline RecentFailures& recent_failures() {
+  static auto* const failures = new RecentFailures;
+  return *failures;
+}
+
 /// The same with the operands of the call, and `more`, in UTF-8, and recorded for
 /// aten_bridge_last_error(). Does not throw: without memory for the text there is none.
 [[gnu::cold, gnu::noinline]] inline Failure record_failure(const char* operator_name,
@@ -73,6 +107,7 @@ namespace aten_bridge::detail {
     Failure failure = describe_failure(operator_name, operands_text(operands, count));
     failure.text = for_people(as_utf8(failure.text + more));
     last_error_text() = failure.text;
+    recent_failures().add(failure);
     return failure;
   } catch (...) {
     last_error_text().clear();

@@ -40,9 +40,15 @@ struct InferredOutput {
   std::vector<int64_t> sizes;
 };
 
-inline constexpr const char* kNotResized =
-    "expected an _out function that gives the output its shape, got a kernel that writes to the "
-    "shape it has; give the kernel a meta function: aten_bridge::meta(function)";
+/// What is wrong with an output that a kernel has not resized; `inputs` are behind what was got.
+[[gnu::cold]] inline Fault not_resized(const std::string& inputs = {}) {
+  return {"an _out function that gives the output its shape",
+          kGot,
+          "a kernel that writes to the shape it has",
+          kDo,
+          "give the kernel a meta function: aten_bridge::meta(function)",
+          inputs};
+}
 
 /// Counts the operands of a call with this number of inputs, none of which is set yet. Throws
 /// `Error`, with what is in the report, if the kernel has another number of inputs.
@@ -115,7 +121,7 @@ class MetaArguments {
   for (const at::Tensor& output : kernel.infer(metas.arguments)) {
     if (output.defined() && output.sizes() == at::IntArrayRef(kUnwritten)) {
       raise(Status::kShape,
-            {kernel.info.operator_name, ": output ", outputs.size(), ": ", kNotResized});
+            {kernel.info.operator_name, ": output ", outputs.size(), ": ", not_resized().text()});
     }
     const DType dtype = output.defined() ? dtype_of(output.scalar_type()) : DType::kNone;
     if (dtype == DType::kNone) {
@@ -228,9 +234,9 @@ inline bool are_sizes(const std::vector<int64_t>& sizes) {
                     input.typed ? input.dtype : DType::kNone};
     input.is_number = binding.kind == ParameterKind::kNumber;
     if (!are_sizes(input.sizes)) {
-      report.add(Status::kShape,
-                 {operand.name.text(), ": expected sizes of 0 or more, or -1 where one is not ",
-                  "known, got ", shape_text(input.sizes.data(), operand.desc.ndim)});
+      report.add(Status::kShape, operand.name,
+                 {"sizes of 0 or more, or -1 where one is not known", kGot,
+                  shape_text(input.sizes.data(), operand.desc.ndim)});
       continue;
     }
     if (input.is_number && !input.is_none() && input.has_rank()) {
@@ -238,8 +244,7 @@ inline bool are_sizes(const std::vector<int64_t>& sizes) {
         operand.desc.numel *= size < 0 ? 1 : size;
       }
       if (operand.desc.numel != 1) {
-        report.add(Status::kShape,
-                   {operand.name.text(), number_fault(binding.number, operand.desc)});
+        report.add(Status::kShape, operand.name, number_fault(binding.number, operand.desc));
         continue;
       }
     }
@@ -248,9 +253,8 @@ inline bool are_sizes(const std::vector<int64_t>& sizes) {
       continue;
     }
     if (input.typed && scalar_type(input.dtype) == at::ScalarType::Undefined) {
-      report.add(Status::kDtype,
-                 {operand.name.text(), ": expected a dtype of this version of PyTorch, got ",
-                  dtype_name(input.dtype)});
+      report.add(Status::kDtype, operand.name,
+                 {"a dtype of this version of PyTorch", kGot, dtype_name(input.dtype)});
     }
     if (check != nullptr) {
       checks(*check, operand.name, operand.desc);
@@ -295,7 +299,7 @@ inline bool are_sizes(const std::vector<int64_t>& sizes) {
          inputs, "; give the kernel a meta function that does not: aten_bridge::meta(function)"});
   }
   if (is_not_resized(text)) {
-    return kNotResized + inputs;
+    return not_resized(inputs).text();
   }
   const std::string name = operator_without_meta(text);
   if (!name.empty()) {

@@ -67,11 +67,10 @@ namespace aten_bridge::detail {
                   "call, whose memory belongs to the host; keep a clone() instead",
                   0);
       if (report != nullptr && !suspect.is_of_python) {
-        report->add(Status::kOutput,
-                    {suspect.name.text(),
-                     ": expected no reference to this tensor after the call, because its memory "
-                     "belongs to the host, got one that the kernel keeps (the tensor or a view of "
-                     "it); keep a clone() instead"});
+        report->add(Status::kOutput, suspect.name,
+                    {"no reference to this tensor after the call, because its memory belongs to ",
+                     "the host", kGot, "one that the kernel keeps (the tensor or a view of it)",
+                     kDo, "keep a clone() instead"});
       }
     }
   }

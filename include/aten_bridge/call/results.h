@@ -19,12 +19,12 @@
 
 namespace aten_bridge::detail {
 
-/// " as out_shape and out_dtype or the meta function say, got "; a data-dependent kernel has no
+/// " as out_shape and out_dtype or the meta function say"; a data-dependent kernel has no
 /// meta function, and a run for the sizes.
 [[gnu::cold]] inline std::string as_allocated(const Arguments& arguments) {
   const char* other =
       arguments.kernel->is_data_dependent ? "the run for the sizes" : "the meta function";
-  return join({" as ", arguments.messages->results, " or ", other, " say, got "});
+  return join({" as ", arguments.messages->results, " or ", other, " say"});
 }
 
 /// Where the tensor's first element is; null if it has no storage.
@@ -102,14 +102,14 @@ class WriteResults final : public ResultPolicy {
     for (int i = 0; i < count; ++i) {
       const Operand& output = arguments.output(i);
       if (!has_form(kernel, output, results[i])) {
-        report.add(Status::kOutput,
-                   {output.name.text(), ": expected ", output.desc.text(),
-                    sizes_ != nullptr ? " or less of it, got " : as_allocated(arguments),
-                    tensor_text(results[i]), " from the kernel"});
+        report.add(
+            Status::kOutput, output.name,
+            {output.desc.text(), sizes_ != nullptr ? " or less of it" : as_allocated(arguments),
+             kGot, tensor_text(results[i]), " from the kernel"});
       } else if (!is_there(output, results[i])) {
-        report.add(Status::kDevice,
-                   {output.name.text(), ": expected a tensor on ", output.view.device().str(),
-                    ", got one on ", results[i].device().str(), " from the kernel"});
+        report.add(Status::kDevice, output.name,
+                   {"a tensor on ", output.view.device().str(), kGot, "one on ",
+                    results[i].device().str(), " from the kernel"});
       }
     }
     report.raise();
@@ -203,31 +203,44 @@ using Descs = c10::SmallVector<OperandDesc, 4>;
 }
 
 /// What the kernel did to an output that is not intact.
-[[gnu::cold, gnu::noinline]] inline std::string output_fault(const Arguments& arguments,
-                                                             const Operand& output) {
+[[gnu::cold, gnu::noinline]] inline Fault output_fault(const Arguments& arguments,
+                                                       const Operand& output) {
   const at::Tensor& view = output.view;
   const OperandDesc& desc = output.desc;
-  const std::string in_memory = ": expected the result in the host's memory, got ";
-  const std::string cure = "; write with an _out function or with copy_()";
+  const char* in_memory = "the result in the host's memory";
+  const char* cure = "write with an _out function or with copy_()";
   if (view.unsafeGetTensorImpl() != output.impl) {
-    return join({in_memory, "another tensor assigned to the parameter", cure});
+    return {in_memory, kGot, "another tensor assigned to the parameter", kDo, cure};
   }
-  const std::string other =
-      join({": expected ", desc.text(), as_allocated(arguments), tensor_text(view)});
+  const std::string as_given = desc.text() + as_allocated(arguments);
   if (view.sizes() != at::IntArrayRef(desc.sizes, static_cast<std::size_t>(desc.ndim))) {
-    return join({other, " because the kernel resized it; ", arguments.messages->resized});
+    return {as_given,
+            kGot,
+            tensor_text(view),
+            " because the kernel resized it",
+            kDo,
+            arguments.messages->resized};
   }
   if (view.scalar_type() != scalar_type(desc.dtype)) {
-    return join(
-        {other, " because the kernel changed its dtype; ", arguments.messages->changed_dtype});
+    return {as_given,
+            kGot,
+            tensor_text(view),
+            " because the kernel changed its dtype",
+            kDo,
+            arguments.messages->changed_dtype};
   }
   if (desc.numel > 0 && first_element(view) != desc.data) {
-    return join({in_memory, "other memory because the kernel replaced the tensor's storage", cure});
+    return {in_memory, kGot, "other memory because the kernel replaced the tensor's storage", kDo,
+            cure};
   }
-  return join({": expected row-major values, got strides ",
-               shape_text(view.strides().data(), static_cast<int>(view.dim())),
-               view.is_conj() || view.is_neg() ? " and a pending conjugation or negation" : "",
-               " because the kernel changed the tensor's layout", cure});
+  return {"row-major values",
+          kGot,
+          "strides ",
+          shape_text(view.strides().data(), static_cast<int>(view.dim())),
+          view.is_conj() || view.is_neg() ? " and a pending conjugation or negation" : "",
+          " because the kernel changed the tensor's layout",
+          kDo,
+          cure};
 }
 
 /// Throws what the kernel did to its outputs.
@@ -236,7 +249,7 @@ using Descs = c10::SmallVector<OperandDesc, 4>;
   for (int i = 0; i < arguments.outputs; ++i) {
     const Operand& output = arguments.output(i);
     if (!output_is_intact(output)) {
-      report.add(Status::kOutput, {output.name.text(), output_fault(arguments, output)});
+      report.add(Status::kOutput, output.name, output_fault(arguments, output));
     }
   }
   report.raise();

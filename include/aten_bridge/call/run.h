@@ -78,9 +78,9 @@ template <class HostCall>
       is_input = is_input || host.data(i) == host.data(j);
     }
     if (!is_input) {
-      report.add(Status::kOutput, {OperandName{Role::kOutput, i - inputs}.text(),
-                                   ": expected the memory of an input, which the kernel writes ",
-                                   "in place, got other memory"});
+      report.add(
+          Status::kOutput, OperandName{Role::kOutput, i - inputs},
+          {"the memory of an input, which the kernel writes in place", kGot, "other memory"});
     }
   }
   report.raise_if_failed();

@@ -226,11 +226,12 @@ template <class T>
 }
 
 /// What is wrong with an attribute: "expected an int, got nothing; ...".
-[[gnu::cold]] inline std::string attribute_fault(const Attributes& attributes, const char* name,
-                                                 const char* expected) {
-  return join({"expected ", expected, ", got ",
-               attributes.has(name) ? attribute_text(attributes, name)
-                                    : join({"nothing; ", attributes.advice(name)})});
+[[gnu::cold]] inline Fault attribute_fault(const Attributes& attributes, const char* name,
+                                           const char* expected) {
+  if (attributes.has(name)) {
+    return {expected, kGot, attribute_text(attributes, name)};
+  }
+  return {expected, kGot, "nothing", kDo, attributes.advice(name)};
 }
 
 }  // namespace aten_bridge::detail

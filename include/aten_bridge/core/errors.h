@@ -15,6 +15,8 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <utility>
+#include <vector>
 
 #pragma GCC visibility push(hidden)
 
@@ -42,33 +44,14 @@ enum class Status : int {
 /// How a failure reaches a host that knows two ways: by a std::runtime_error or by a `Status`.
 enum class ErrorMode : bool { kThrow, kReturn };
 
-/// What the bridge throws. The text names the operator and every operand that is wrong.
-class Error : public std::runtime_error {
- public:
-  Error(Status status, const std::string& text) : std::runtime_error(text), status_(status) {}
-  Status status() const noexcept { return status_; }
-
- private:
-  Status status_;
-};
-
-/// Is told of attributes that are wrong.
-class AttributeFaults {
- public:
-  AttributeFaults() = default;
-  AttributeFaults(const AttributeFaults&) = delete;
-  AttributeFaults& operator=(const AttributeFaults&) = delete;
-
-  /// `text` is "expected ..., got ...; what to do".
-  virtual void add(const char* name, const std::string& text) = 0;
-
- protected:
-  ~AttributeFaults() = default;
-};
-
 }  // namespace aten_bridge
 
 namespace aten_bridge::detail {
+
+/// Stands between the parts of a `Fault`: behind what was expected, or behind what was got.
+enum class Mark : std::uint8_t { kNone, kGot, kDo };
+inline constexpr Mark kGot = Mark::kGot;
+inline constexpr Mark kDo = Mark::kDo;
 
 /// A part of a text: another text, which must outlive it, or a whole number below 2^63.
 class Part {
@@ -82,7 +65,10 @@ class Part {
                                                     !std::is_same_v<Integer, bool> &&
                                                     !std::is_same_v<Integer, char>>>
   Part(Integer number) : number_(static_cast<int64_t>(number)) {}
+  Part(Mark mark) : Part(std::string_view()) { mark_ = mark; }
   // NOLINTEND(*-explicit-*)
+
+  Mark mark() const { return mark_; }
 
   void append_to(std::string& text) const {
     if (text_ == nullptr) {
@@ -95,6 +81,7 @@ class Part {
  private:
   const char* text_ = nullptr;  // null: of a number
   int64_t number_;              // or the size of the text
+  Mark mark_ = Mark::kNone;
 };
 
 /// The parts, one after the other.
@@ -161,70 +148,9 @@ class Part {
   return text;
 }
 
-/// Throws an error with the parts as its text, one after the other.
-[[noreturn, gnu::cold, gnu::noinline]] inline void raise(Status status,
-                                                         std::initializer_list<Part> parts) {
-  throw Error(status, join(parts));
-}
-
 }  // namespace aten_bridge::detail
 
 namespace aten_bridge {
-
-/// Collects the faults of one call, so that all of them are reported at once, a line each.
-class Report {
- public:
-  /// `operator_name` opens every line; it must outlive the report. `attributes` is told of those
-  /// that are wrong.
-  explicit Report(const char* operator_name, AttributeFaults* attributes = nullptr) noexcept
-      : operator_name_(operator_name), attributes_(attributes) {}
-
-  /// Adds "<operator name>: <fault>". The first fault gives the report its status.
-  [[gnu::cold, gnu::noinline]] void add(Status status, std::initializer_list<detail::Part> fault) {
-    if (ok()) {
-      status_ = status;
-    }
-    add_line(detail::join({operator_name_, ": ", detail::join(fault)}));
-  }
-
-  /// Adds "<operator name>: attribute '<name>': <text>".
-  [[gnu::cold, gnu::noinline]] void add_attribute(const char* name, const std::string& text) {
-    add(Status::kAttribute, {"attribute '", name, "': ", text});
-    if (attributes_ != nullptr) {
-      attributes_->add(name, text);
-    }
-  }
-
-  /// Adds the faults of another report.
-  [[gnu::cold]] void add(const Report& other) {
-    if (!other.ok()) {
-      status_ = ok() ? other.status_ : status_;
-      add_line(*other.text_);
-    }
-  }
-
-  bool ok() const noexcept { return status_ == Status::kOk; }
-
-  /// Throws `Error` with all that was added.
-  [[noreturn, gnu::cold, gnu::noinline]] void raise() const { throw Error(status_, *text_); }
-
-  /// The same if anything was added.
-  void raise_if_failed() const {
-    if (!ok()) {
-      raise();
-    }
-  }
-
- private:
-  [[gnu::cold]] void add_line(const std::string& line) {
-    text_ = std::make_unique<std::string>(text_ == nullptr ? line : *text_ + "\n" + line);
-  }
-
-  const char* operator_name_;
-  Status status_ = Status::kOk;
-  std::unique_ptr<std::string> text_;  // null while ok(): a report is made in each call
-  AttributeFaults* attributes_;
-};
 
 /// Whether an operand is read or written. `kSlot` is for kernels that take the operands as they
 /// come and do not say which are inputs.
@@ -236,17 +162,159 @@ struct OperandName {
   int index = 0;
   const char* label = nullptr;  ///< the author's name for it, from the kernel's checks
 
-  [[gnu::cold, gnu::noinline]] std::string text() const {
-    const char* role_text =
-        role == Role::kInput ? "input " : (role == Role::kOutput ? "output " : "slot ");
-    return label == nullptr ? detail::join({role_text, index})
-                            : detail::join({role_text, index, " '", label, "'"});
+  const char* role_text() const {
+    return role == Role::kInput ? "input" : (role == Role::kOutput ? "output" : "slot");
   }
+  [[gnu::cold, gnu::noinline]] std::string text() const {
+    return label == nullptr ? detail::join({role_text(), " ", index})
+                            : detail::join({role_text(), " ", index, " '", label, "'"});
+  }
+};
+
+/// What is wrong with one operand or attribute. An error has it as "input 0 'x': expected float32,
+/// got None; ...".
+struct Fault {
+  Fault() = default;
+  /// What was expected, kGot and what was got, kDo and what to do: the latter two where there are
+  /// such.
+  [[gnu::cold, gnu::noinline]] Fault(std::initializer_list<detail::Part> parts) {
+    std::string* to = &expected;
+    for (const detail::Part& part : parts) {
+      to = part.mark() == detail::kGot ? &got : part.mark() == detail::kDo ? &hint : to;
+      part.append_to(*to);
+    }
+  }
+
+  /// The same without the operand or attribute.
+  [[gnu::cold, gnu::noinline]] std::string text() const {
+    return detail::join(
+        {"expected ", expected, got.empty() ? "" : ", got ", got, hint.empty() ? "" : "; ", hint});
+  }
+
+  Status status = Status::kOk;
+  std::string subject;  ///< "input", "output", "slot" or "attribute"; "call": their number
+  int index = -1;       ///< the operand's; -1: of no operand
+  std::string name;     ///< an attribute's, or the one that a check gives an operand
+  std::string expected;
+  std::string got;
+  std::string hint;  ///< what to do
+};
+
+using Faults = std::vector<Fault>;
+
+/// What the bridge throws. The text names the operator and every operand that is wrong.
+class Error : public std::runtime_error {
+ public:
+  Error(Status status, const std::string& text) : std::runtime_error(text), status_(status) {}
+  Error(Status status, const std::string& text, Faults faults)
+      : std::runtime_error(text),
+        status_(status),
+        faults_(std::make_shared<const Faults>(std::move(faults))) {}
+  Status status() const noexcept { return status_; }
+
+  /// What is wrong with operands and attributes: those lines of the text, in their order.
+  Faults faults() const { return faults_ == nullptr ? Faults() : *faults_; }
+
+ private:
+  Status status_;
+  std::shared_ptr<const Faults> faults_;  // null: there are none
+};
+
+/// Collects the faults of one call, so that all of them are reported at once, a line each.
+class Report {
+ public:
+  /// `operator_name` opens every line; it must outlive the report.
+  explicit Report(const char* operator_name) noexcept : operator_name_(operator_name) {}
+
+  /// Adds "<operator name>: <fault>". The first fault gives the report its status.
+  [[gnu::cold, gnu::noinline]] void add(Status status, std::initializer_list<detail::Part> fault) {
+    add_line(status, detail::join({operator_name_, ": ", detail::join(fault)}));
+  }
+
+  /// Adds "<operator name>: <operand>: <fault>".
+  [[gnu::cold, gnu::noinline]] void add(Status status, const OperandName& operand, Fault fault) {
+    add(status, {operand.text(), ": ", fault.text()});
+    fault.subject = operand.role_text();
+    fault.index = operand.index;
+    add_fault(status, operand.label, std::move(fault));
+  }
+
+  /// Adds "<operator name>: <fault>", which is about the number of operands.
+  [[gnu::cold, gnu::noinline]] void add_count(Fault fault) {
+    add(Status::kCount, {fault.text()});
+    fault.subject = "call";
+    add_fault(Status::kCount, nullptr, std::move(fault));
+  }
+
+  /// Adds "<operator name>: attribute '<name>': <fault>".
+  [[gnu::cold, gnu::noinline]] void add_attribute(const char* name, Fault fault) {
+    add(Status::kAttribute, {"attribute '", name, "': ", fault.text()});
+    fault.subject = "attribute";
+    add_fault(Status::kAttribute, name, std::move(fault));
+  }
+
+  /// Adds the faults of another report.
+  [[gnu::cold]] void add(const Report& other) {
+    if (!other.ok()) {
+      add_line(other.status_, other.contents_->text);
+      const Faults& faults = other.contents_->faults;
+      contents_->faults.insert(contents_->faults.end(), faults.begin(), faults.end());
+    }
+  }
+
+  bool ok() const noexcept { return status_ == Status::kOk; }
+
+  /// What was added of operands and attributes.
+  Faults faults() const { return ok() ? Faults() : contents_->faults; }
+
+  /// Throws `Error` with all that was added.
+  [[noreturn, gnu::cold, gnu::noinline]] void raise() const {
+    throw Error(status_, contents_->text, contents_->faults);
+  }
+
+  /// The same if anything was added.
+  void raise_if_failed() const {
+    if (!ok()) {
+      raise();
+    }
+  }
+
+ private:
+  struct Contents {
+    std::string text;
+    Faults faults;
+
+    [[gnu::cold, gnu::noinline]] ~Contents() = default;
+  };
+
+  [[gnu::cold]] void add_line(Status status, const std::string& line) {
+    if (ok()) {
+      status_ = status;
+      contents_ = std::make_unique<Contents>();
+    }
+    contents_->text += (contents_->text.empty() ? "" : "\n") + line;
+  }
+
+  [[gnu::cold]] void add_fault(Status status, const char* name, Fault fault) {
+    fault.status = status;
+    fault.name = name == nullptr ? "" : name;
+    contents_->faults.push_back(std::move(fault));
+  }
+
+  const char* operator_name_;
+  Status status_ = Status::kOk;
+  std::unique_ptr<Contents> contents_;  // null while ok(): a report is made in each call
 };
 
 }  // namespace aten_bridge
 
 namespace aten_bridge::detail {
+
+/// Throws an error with the parts as its text, one after the other.
+[[noreturn, gnu::cold, gnu::noinline]] inline void raise(Status status,
+                                                         std::initializer_list<Part> parts) {
+  throw Error(status, join(parts));
+}
 
 /// Text of the last failure in this thread and this library; empty before the first.
 inline std::string& last_error_text() {

@@ -58,28 +58,25 @@ inline bool has_form(int64_t ndim, const int64_t* sizes) {
   return ndim >= 0 && ndim <= kMaxNdim && (ndim == 0 || sizes != nullptr);
 }
 
-/// ": expected ..., got ..." for a shape that has no form; "" for others.
-[[gnu::cold]] inline std::string form_fault(int64_t ndim, const int64_t* sizes) {
-  if (has_form(ndim, sizes)) {
-    return "";
+/// What is wrong with a shape that has no form.
+[[gnu::cold]] inline Fault form_fault(int64_t ndim) {
+  if (ndim < 0 || ndim > kMaxNdim) {
+    return {"a rank from 0 to ", kMaxNdim, kGot, ndim};
   }
-  return ndim < 0 || ndim > kMaxNdim
-             ? join({": expected a rank from 0 to ", kMaxNdim, ", got ", ndim})
-             : join({": expected ", count_text(ndim, "size"), ", got a null shape"});
+  return {count_text(ndim, "size"), kGot, "a null shape"};
 }
 
 [[gnu::cold, gnu::noinline]] inline void add_size_fault(const OperandName& name,
                                                         const OperandDesc& desc, int64_t size,
                                                         Report& report) {
   const char* const expected = size < 0 ? "sizes of 0 or more" : "fewer than 2^63 bytes";
-  report.add(Status::kShape, {name.text(), ": expected ", expected, ", got ", desc.text()});
+  report.add(Status::kShape, name, {expected, kGot, desc.text()});
 }
 
 [[gnu::cold, gnu::noinline]] inline void add_null_fault(const OperandName& name,
                                                         const OperandDesc& desc, Report& report) {
-  report.add(Status::kNullPointer,
-             {name.text(), ": expected a pointer to ", count_text(desc.numel, "element"),
-              ", got null with ", desc.text()});
+  report.add(Status::kNullPointer, name,
+             {"a pointer to ", count_text(desc.numel, "element"), kGot, "null with ", desc.text()});
 }
 
 /// Fills `numel` of a operand that is complete but for it. False, with the report, if they are not
@@ -109,7 +106,7 @@ inline bool has_form(int64_t ndim, const int64_t* sizes) {
 [[gnu::noinline]] inline bool complete(OperandDesc& desc, const OperandName& name, Report& report) {
   desc.numel = 0;
   if (!has_form(desc.ndim, desc.sizes)) {
-    report.add(Status::kShape, {name.text(), form_fault(desc.ndim, desc.sizes)});
+    report.add(Status::kShape, name, form_fault(desc.ndim));
     return false;
   }
   if (desc.is_none()) {

@@ -236,9 +236,9 @@ class CheckRun {
   [[gnu::cold, gnu::noinline]] void add_dtype_fault(const OperandCheck& check,
                                                     const OperandName& name,
                                                     const OperandDesc& desc) {
-    report_.add(Status::kDtype, {name.text(), ": expected ", check.dtypes_.text(), ", got \"",
-                                 dtype_name(desc.dtype), "\" with shape ",
-                                 detail::shape_text(desc.sizes, desc.ndim)});
+    report_.add(Status::kDtype, name,
+                {check.dtypes_.text(), detail::kGot, "\"", dtype_name(desc.dtype), "\" with shape ",
+                 detail::shape_text(desc.sizes, desc.ndim)});
   }
 
   [[gnu::cold, gnu::noinline]] void add_rank_fault(const OperandCheck& check,
@@ -248,7 +248,7 @@ class CheckRun {
     const int most = check.most_ndim_;
     const std::string ranks = least == most ? detail::join({"rank ", least})
                                             : detail::join({"a rank from ", least, " to ", most});
-    report_.add(Status::kShape, {name.text(), ": expected ", ranks, ", got ", described(desc)});
+    report_.add(Status::kShape, name, {ranks, detail::kGot, described(desc)});
   }
 
   [[gnu::cold]] static std::string pattern(const OperandCheck& check) {
@@ -263,14 +263,15 @@ class CheckRun {
                                                     const OperandName& name,
                                                     const OperandDesc& desc,
                                                     const std::string& because) {
-    report_.add(Status::kShape, {name.text(), ": expected sizes ", pattern(check), because,
-                                 ", got ", described(desc)});
+    report_.add(Status::kShape, name,
+                {"sizes ", pattern(check), because, detail::kGot, described(desc)});
   }
 
   [[gnu::cold, gnu::noinline]] void add_pattern_fault(const OperandCheck& check,
                                                       const OperandName& name) {
-    report_.add(Status::kShape, {name.text(), ": expected \"...\" once in the sizes of its check, ",
-                                 "got ", pattern(check), "; correct the kernel's export"});
+    report_.add(Status::kShape, name,
+                {"\"...\" once in the sizes of its check", detail::kGot, pattern(check),
+                 detail::kDo, "correct the kernel's export"});
   }
 
   /// Whether a size is what its check says; adds to `because` what a name stands for.

@@ -47,9 +47,9 @@ inline bool is_differentiable(const at::Tensor& tensor) {
     const Operand& output = arguments.output(static_cast<int>(i));
     if (!input.desc.is_none() && (output.view.scalar_type() != input.view.scalar_type() ||
                                   output.view.sizes() != input.view.sizes())) {
-      report.add(Status::kOutput,
-                 {output.name.text(), ": expected ", input.desc.text(), " as ", input.name.text(),
-                  ", whose gradient it is, got ", output.desc.text()});
+      report.add(Status::kOutput, output.name,
+                 {input.desc.text(), " as ", input.name.text(), ", whose gradient it is", kGot,
+                  output.desc.text()});
     }
   }
   report.raise_if_failed();
@@ -64,10 +64,10 @@ inline bool is_differentiable(const at::Tensor& tensor) {
   for (int i = 0; i < arguments.inputs; ++i) {
     const Operand& input = arguments.operands[i];
     if (input.view.defined() && input.view._version() != 0) {
-      report.add(Status::kAten,
-                 {input.name.text(), ": expected an input that the function does not write, which ",
-                  "is called twice, for the result and for the gradient, got one ",
-                  "that it wrote; write to a clone() in the gradient's function"});
+      report.add(Status::kAten, input.name,
+                 {"an input that the function does not write, which is called twice, ",
+                  "for the result and for the gradient", kGot, "one that it wrote", kDo,
+                  "write to a clone() in the gradient's function"});
     }
   }
   report.raise_if_failed();
@@ -102,9 +102,9 @@ inline bool is_differentiable(const at::Tensor& tensor) {
     }
     if (operand.view.scalar_type() != result.scalar_type() ||
         operand.view.sizes() != result.sizes()) {
-      report.add(Status::kShape,
-                 {operand.name.text(), ": expected ", tensor_text(result), " as output ", i,
-                  ", whose gradient it is, got ", operand.desc.text()});
+      report.add(Status::kShape, operand.name,
+                 {tensor_text(result), " as output ", i, ", whose gradient it is", kGot,
+                  operand.desc.text()});
     }
     outputs.push_back(result);
     given.push_back(operand.view);

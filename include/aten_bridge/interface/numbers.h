@@ -167,21 +167,20 @@ T number_as(const OperandDesc& desc) {
   return value;
 }
 
-/// "" or how the operand is not such a number: ": expected ..., got ...".
-[[gnu::cold]] inline std::string number_fault(ScalarInputType type, const OperandDesc& desc) {
+/// How the operand is not such a number.
+[[gnu::cold]] inline Fault number_fault(ScalarInputType type, const OperandDesc& desc) {
   if (type >= ScalarInputType::kInts) {
-    return join({": expected ",
-                 type == ScalarInputType::kInts    ? "a list of ints"
-                 : type == ScalarInputType::kReals ? "a list of floats"
-                                                   : "the number of a dtype",
-                 ", got ", desc.text()});
+    return {type == ScalarInputType::kInts    ? "a list of ints"
+            : type == ScalarInputType::kReals ? "a list of floats"
+                                              : "the number of a dtype",
+            kGot, desc.text()};
   }
   const char* expected = type == ScalarInputType::kBool   ? "a bool, 0 or 1"
                          : type == ScalarInputType::kInt  ? "an integer that an int64 can hold"
                          : type == ScalarInputType::kReal ? "a real number"
                                                           : "a number that an at::Scalar can hold";
   if (desc.numel != 1) {
-    return join({": expected ", expected, " as one element, got ", desc.text()});
+    return {expected, " as one element", kGot, desc.text()};
   }
   const Number number = read_number(desc);
   const char* format = number.type == Number::Type::kComplex ? "%.17g%+.17gj" : "%.17g";
@@ -191,7 +190,7 @@ T number_as(const OperandDesc& desc) {
   } else {
     std::snprintf(text, sizeof(text), format, number.real.real(), number.real.imag());
   }
-  return join({": expected ", expected, ", got the ", dtype_name(desc.dtype), " ", text});
+  return {expected, kGot, "the ", dtype_name(desc.dtype), " ", text};
 }
 
 inline bool is_number(ScalarInputType type, const OperandDesc& desc) {

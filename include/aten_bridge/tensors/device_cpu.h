@@ -94,11 +94,10 @@ class CpuDevice {
   [[gnu::cold]] bool look(const OperandDesc& desc, const OperandName& name, Report& report) const {
     const int device = find_cuda_device(query_, desc.data);
     if (device >= 0) {
-      report.add(Status::kDevice,
-                 {name.text(), ": expected memory of the CPU, got memory of cuda:", device,
-                  " with ", desc.text(),
-                  "; this kernel was built for the CPU: run the operator on the CPU, or build the ",
-                  "kernel for CUDA"});
+      report.add(Status::kDevice, name,
+                 {"memory of the CPU", kGot, "memory of cuda:", device, " with ", desc.text(), kDo,
+                  "this kernel was built for the CPU: run the operator on the CPU, or build ",
+                  "the kernel for CUDA"});
     }
     return device < 0;
   }

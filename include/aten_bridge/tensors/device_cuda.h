@@ -203,10 +203,9 @@ class CudaDevice {
     }
     const int found = find_device(desc.data);
     if (found == kHostMemory) {
-      report.add(Status::kDevice,
-                 {name.text(), ": expected memory of a CUDA device, got memory of the CPU with ",
-                  desc.text(),
-                  "; this kernel was built for CUDA: run the operator on the GPU, or build the ",
+      report.add(Status::kDevice, name,
+                 {"memory of a CUDA device", kGot, "memory of the CPU with ", desc.text(), kDo,
+                  "this kernel was built for CUDA: run the operator on the GPU, or build the ",
                   "kernel for the CPU"});
       return false;
     }
@@ -214,9 +213,9 @@ class CudaDevice {
       return true;
     }
     if (device_ >= 0) {
-      report.add(Status::kDevice,
-                 {name.text(), ": expected memory of cuda:", device_, " as ", first_.text(),
-                  ", got memory of cuda:", found, " with ", desc.text()});
+      report.add(Status::kDevice, name,
+                 {"memory of cuda:", device_, " as ", first_.text(), kGot, "memory of cuda:", found,
+                  " with ", desc.text()});
       return false;
     }
     device_ = found;
@@ -234,10 +233,10 @@ class CudaDevice {
     if (found == kHostMemory) {
       std::memcpy(memory, desc.data, bytes);
     } else if (is_captured(stream_)) {
-      report.add(Status::kCuda,
-                 {name.text(), ": expected a number that can be read while the CUDA stream is ",
-                  "captured, got one in memory of the GPU, which may be written ",
-                  "when the graph is replayed only; make it an attribute"});
+      report.add(Status::kCuda, name,
+                 {"a number that can be read while the CUDA stream is captured", kGot,
+                  "one in memory of the GPU, which may be written when the graph is replayed only",
+                  kDo, "make it an attribute"});
       return false;
     } else {
       c10::cuda::OptionalCUDAGuard guard;

@@ -79,8 +79,8 @@ inline bool is_aligned(const OperandDesc& desc) {
 
 [[gnu::cold]] inline void add_alignment_fault(const OperandName& name, const OperandDesc& desc,
                                               Report& report) {
-  report.add(Status::kDtype, {name.text(), ": expected ", desc.text(),
-                              " at a multiple of 16 bytes, got an address that is not"});
+  report.add(Status::kDtype, name,
+             {desc.text(), " at a multiple of 16 bytes", kGot, "an address that is not"});
 }
 
 /// A tensor over the operand's memory, undefined for None. Adds to `report` a dtype that this
@@ -98,8 +98,7 @@ template <bool kMayBeStrided>
   }
   const at::ScalarType type = scalar_type(desc.dtype);
   if (type == at::ScalarType::Undefined) {
-    report.add(Status::kDtype,
-               {name.text(), ": expected a dtype of this version of PyTorch, got ", desc.text()});
+    report.add(Status::kDtype, name, {"a dtype of this version of PyTorch", kGot, desc.text()});
     return {};
   }
   const at::IntArrayRef sizes(desc.sizes, static_cast<std::size_t>(desc.ndim));

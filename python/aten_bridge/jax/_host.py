@@ -21,6 +21,7 @@ from aten_bridge._function import Function, Host, open_kernel
 from aten_bridge._introspection import Attribute
 from aten_bridge._library import open_newest, parse_target
 from aten_bridge._text import as_float, is_utf8
+from aten_bridge.faults import Fault
 
 # By the bridge's names, and these.
 DTYPES = {name: jnp.dtype(dtype) for name, dtype in dtypes_of(jnp).items()}
@@ -51,11 +52,11 @@ def plain_value(value: Any) -> Any:
 _TAKEN = ("grad", "has_side_effect", "input_output_aliases", "out", "vmap_method")
 
 
-def _name_fault(name: str, cure: str) -> str:
-    """What is wrong with the name of an attribute; "" if it can be used."""
+def _name_fault(name: str, cure: str) -> Fault | None:
+    """What is wrong with the name of an attribute."""
     if name in _TAKEN or name.startswith("aten_bridge_"):
-        return f"expected a name of the kernel's own, got one that kernel() uses itself; {cure}"
-    return "" if is_utf8(name) else "expected a name in UTF-8; rename it"
+        return Fault("a name of the kernel's own", "one that kernel() uses itself", cure)
+    return None if is_utf8(name) else Fault("a name in UTF-8", "", "rename it")
 
 
 def open_function(path_and_name: str | Path) -> Function:

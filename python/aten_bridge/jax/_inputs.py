@@ -12,15 +12,16 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from aten_bridge._inputs import Fault, Reader, format_input
+from aten_bridge._inputs import Reader, format_input
 from aten_bridge._text import as_float, format_value
+from aten_bridge.faults import Fault, Status
 from aten_bridge.jax._host import DTYPES, NAMES
 
 
 class Inputs(NamedTuple):
     """The inputs of a call, those in tuples one by one."""
 
-    texts: tuple[str, ...]  # as `kInputsAttribute` of the headers has them, or a Fault
+    texts: tuple[str, ...]  # as `kInputsAttribute` of the headers has them, or a FaultText
     shapes: tuple[tuple[int, ...] | None, ...]  # None where it is no array
     arrays: tuple[Any, ...]  # also of numbers; without those that are None
     types: tuple[str, ...]  # the texts without the values of numbers: "#float32=0" is "#float32"
@@ -31,25 +32,23 @@ def _format(value: Any) -> str:
     return format_input(value, lambda one, _: "Array" if isinstance(one, jax.Array) else "")
 
 
-def _foreign(value: Any) -> str:
+def _foreign(value: Any) -> Fault:
     """What to say of other things than arrays of JAX's, None and numbers."""
     if isinstance(value, np.ndarray):
-        return (
-            "expected an array of JAX's, got one of NumPy's; give it as jax.numpy.asarray(array), "
-            "which makes float64 and int64 32 bits wide unless jax_enable_x64 is set"
+        return Fault(
+            "an array of JAX's",
+            "one of NumPy's",
+            "give it as jax.numpy.asarray(array), which makes float64 and int64 32 bits wide "
+            "unless jax_enable_x64 is set",
         )
     for module, of in (("torch", "PyTorch's"), ("mindspore", "MindSpore's")):
         framework = sys.modules.get(module)
         if framework is not None and isinstance(value, framework.Tensor):
             numpy = "tensor.detach().numpy()" if module == "torch" else "tensor.asnumpy()"
-            return (
-                f"expected an array of JAX's, got a tensor of {of}; give it as "
-                f"jax.numpy.asarray({numpy})"
-            )
-    return (
-        f"expected an array, None or a number, got {_format(value)}; give it to kernel() as an "
-        "attribute"
-    )
+            hint = f"give it as jax.numpy.asarray({numpy})"
+            return Fault("an array of JAX's", f"a tensor of {of}", hint)
+    hint = "give it to kernel() as an attribute"
+    return Fault("an array, None or a number", _format(value), hint)
 
 
 class _Reader(Reader):
@@ -62,14 +61,10 @@ class _Reader(Reader):
         shape = array.shape
         text = NAMES.get(array.dtype)
         if text is None:
-            text = Fault(
-                f'expected {"|".join(DTYPES)}, got "{array.dtype}" with shape {list(shape)}'
-            )
+            text = Fault("|".join(DTYPES), f'"{array.dtype}" with shape {list(shape)}')
         elif not all(isinstance(size, int) for size in shape):
-            text = Fault(
-                f"expected known sizes, got {shape} of jax.export; export the function once for "
-                "each shape"
-            )
+            hint = "export the function once for each shape"
+            text = Fault("known sizes", f"{shape} of jax.export", hint, Status.SHAPE)
         self.add(text, shape)
         self.arrays.append(array)
 
@@ -83,13 +78,9 @@ class _Reader(Reader):
             bits = 64 if is_wide else 32
             value = int(number)
             if not -(2 ** (bits - 1)) <= value < 2 ** (bits - 1):
-                cure = "" if is_wide else "; set jax_enable_x64 for larger ones"
-                self.add(
-                    Fault(
-                        f"expected an int from -2^{bits - 1} to 2^{bits - 1} - 1, got "
-                        f"{format_value(number)}{cure}"
-                    )
-                )
+                hint = "" if is_wide else "set jax_enable_x64 for larger ones"
+                expected = f"an int from -2^{bits - 1} to 2^{bits - 1} - 1"
+                self.add(Fault(expected, format_value(number), hint))
                 return
             array = (np.int64 if is_wide else np.int32)(value)
         else:
@@ -98,13 +89,9 @@ class _Reader(Reader):
                 array = (np.float64 if is_wide else np.float32)(real)
             is_infinite = math.isinf(real) and number == real
             if (math.isinf(array) and not is_infinite) or (array == 0 and number != 0):
-                cure = "" if is_wide else "; set jax_enable_x64 for others"
-                self.add(
-                    Fault(
-                        f"expected a float that a {array.dtype.name} can hold, as which JAX has "
-                        f"it, got {format_value(number)}{cure}"
-                    )
-                )
+                hint = "" if is_wide else "set jax_enable_x64 for others"
+                expected = f"a float that a {array.dtype.name} can hold, as which JAX has it"
+                self.add(Fault(expected, format_value(number), hint))
                 return
             integer, floating = ("<q", "<d") if is_wide else ("<i", "<f")
             value = struct.unpack(integer, struct.pack(floating, array))[0]  # its bits
@@ -153,10 +140,12 @@ def read_call(arguments: Sequence[Any], list_position: int | None = None) -> Inp
             elif elements or i != list_position or not _has_array(arguments):
                 reader.add(
                     Fault(
-                        f"expected a tuple of one array or more, got {_format(argument)}; give "
-                        "numbers to kernel() as an attribute, and None as an argument of its own"
+                        "a tuple of one array or more",
+                        _format(argument),
+                        "give numbers to kernel() as an attribute, and None as an argument of its "
+                        "own",
                     )
                 )
         else:
-            reader.add(Fault(_foreign(argument)))
+            reader.add(_foreign(argument))
     return reader.inputs()

@@ -19,6 +19,7 @@ from aten_bridge._codec import AttributeConversionError, AttributeConverter, dty
 from aten_bridge._function import Function, Host, open_kernel
 from aten_bridge._library import open_library
 from aten_bridge._text import as_float, format_value, is_utf8
+from aten_bridge.faults import Fault
 
 # ===--- dtypes ---===
 
@@ -56,8 +57,7 @@ def _float32(value: Any) -> float:
     # The number may be infinite, or zero, where the value is not.
     if (math.isinf(single) and value != single) or (single == 0 and value != 0):
         raise AttributeConversionError(
-            "expected a float that a float32 can hold, as which MindSpore carries it, got "
-            + format_value(value)
+            "a float that a float32 can hold, as which MindSpore carries it", format_value(value)
         )
     return number
 
@@ -80,14 +80,12 @@ _TAKEN = _CUSTOMS | {
 }
 
 
-def _name_fault(name: str, cure: str, taken: set[str] = _TAKEN) -> str:
-    """What is wrong with the name of an attribute; "" if it can be used."""
+def _name_fault(name: str, cure: str, taken: set[str] = _TAKEN) -> Fault | None:
+    """What is wrong with the name of an attribute."""
     if name in taken or name.startswith("aten_bridge_"):
-        return (
-            "expected a name of the kernel's own, got one that MindSpore or kernel() uses itself; "
-            + cure
-        )
-    return "" if is_utf8(name) else "expected a name in UTF-8; rename it"
+        got = "one that MindSpore or kernel() uses itself"
+        return Fault("a name of the kernel's own", got, cure)
+    return None if is_utf8(name) else Fault("a name in UTF-8", "", "rename it")
 
 
 def check_name(function: Function, name: Any) -> None:
@@ -97,7 +95,7 @@ def check_name(function: Function, name: Any) -> None:
             f"{function.name}: expected the name of an attribute as a str, got {format_value(name)}"
         )
     if fault := _name_fault(name, "leave it as it is", _CUSTOMS):
-        raise TypeError(function.faults_text({name: fault}))
+        raise function.attribute_error(TypeError, {name: fault})
 
 
 # ===--- kernels ---===

@@ -13,14 +13,15 @@ import numpy as np
 from mindspore.common.dtype import TensorType
 
 from aten_bridge._codec import AttributeConversionError
-from aten_bridge._inputs import Fault, Reader, format_input
+from aten_bridge._inputs import Reader, format_input
+from aten_bridge.faults import Fault, Status
 from aten_bridge.mindspore._host import CONVERTER, DTYPES, NAMES
 
 
 class Inputs(NamedTuple):
     """The inputs of a call, those in tuples one by one."""
 
-    texts: tuple[str, ...]  # as `kInputsAttribute` has them, or a Fault
+    texts: tuple[str, ...]  # as `kInputsAttribute` has them, or a FaultText
     shapes: tuple[tuple[int, ...] | None, ...]  # None where it is no tensor
     layout: tuple[int | None, ...]  # for each argument: None, or the length of a tuple
 
@@ -29,22 +30,22 @@ class Inputs(NamedTuple):
         return any(shape and min(shape) < 0 for shape in self.shapes)
 
 
-def _number_text(dtype: str, value: Any) -> str:
+def _number_text(dtype: str, value: Any) -> str | Fault:
     # The header reads a value of these three; others are not known to come from Python.
     if value is None or dtype not in ("bool", "int64", "float32"):
         return f"#{dtype}"
     try:
         value = CONVERTER.number(value) if dtype != "bool" else value
-    except AttributeConversionError as fault:
-        return Fault(fault)
+    except AttributeConversionError as error:
+        return error.fault
     if dtype == "float32":
         value = struct.unpack("<i", struct.pack("<f", value))[0]
     return f"#{dtype}={int(value)}"
 
 
-def _tensor_text(dtype: Any, shape: Sequence[int]) -> str:
+def _tensor_text(dtype: Any, shape: Sequence[int]) -> str | Fault:
     return NAMES.get(dtype) or Fault(
-        f'expected {"|".join(DTYPES)}, got "{str(dtype).lower()}" with shape {list(shape)}'
+        "|".join(DTYPES), f'"{str(dtype).lower()}" with shape {list(shape)}'
     )
 
 
@@ -61,20 +62,20 @@ def _format(value: Any, dtype: Any = None) -> str:
 
 def _no_tensor(value: Any) -> Fault:
     return Fault(
-        f"expected a tensor, None or a number, got {_format(value)}; give it to kernel() as an "
-        "attribute"
+        "a tensor, None or a number", _format(value), "give it to kernel() as an attribute"
     )
 
 
 def _foreign_array(value: Any) -> Fault | None:
     """What to do with an array of another library."""
     if isinstance(value, np.ndarray | np.generic):
-        return Fault("expected a tensor, got a NumPy array; give it as mindspore.Tensor(array)")
+        return Fault("a tensor", "a NumPy array", "give it as mindspore.Tensor(array)")
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(value, torch.Tensor):
         return Fault(
-            "expected a tensor of MindSpore's, got one of PyTorch's; give it as "
-            "mindspore.Tensor(tensor.detach().cpu().numpy())"
+            "a tensor of MindSpore's",
+            "one of PyTorch's",
+            "give it as mindspore.Tensor(tensor.detach().cpu().numpy())",
         )
     return None
 
@@ -83,10 +84,11 @@ def _no_tuple(value: Any, dtype: Any = None) -> Fault:
     for i, element in enumerate(value if isinstance(value, tuple | list) else ()):
         is_number = isinstance(element, numbers.Number | np.bool_)
         if not is_number and (fault := _foreign_array(element)) is not None:
-            return Fault(f"element {i} of the tuple: {fault}")
+            return fault._replace(element=i)
     return Fault(
-        f"expected a tuple of one tensor or more, got {_format(value, dtype)}; give numbers to "
-        "kernel() as an attribute, and None as an argument of its own"
+        "a tuple of one tensor or more",
+        _format(value, dtype),
+        "give numbers to kernel() as an attribute, and None as an argument of its own",
     )
 
 
@@ -97,8 +99,10 @@ def _several_dtypes(dtypes: Iterable[Any], shapes: Iterable[Sequence[int]]) -> F
         for dtype, shape in zip(dtypes, shapes, strict=True)
     )
     return Fault(
-        "expected a tuple of tensors of one dtype, since MindSpore's graphs cast all of them to "
-        f"that of the first, got ({tensors}); give the tensors one by one"
+        "a tuple of tensors of one dtype, since MindSpore's graphs cast all of them to that of the "
+        "first",
+        f"({tensors})",
+        "give the tensors one by one",
     )
 
 
@@ -107,9 +111,8 @@ class _Reader(Reader):
         super().__init__()
         self.layout: list[int | None] = []
 
-    def add(self, text: str, shape: tuple[int, ...] | None = None) -> None:
-        self.texts.append(text)
-        self.shapes.append(shape)
+    def add(self, text: str | Fault, shape: tuple[int, ...] | None = None) -> None:
+        super().add(text, shape)
         self.layout.append(None)
 
     def add_tuple(self, dtypes: Iterable[Any], shapes: Iterable[Sequence[int]]) -> None:
@@ -150,8 +153,11 @@ def read_infer(
             elif not dtype and i == list_position:
                 reader.add(
                     Fault(
-                        "expected a tuple of one tensor or more, since MindSpore runs no graph "
-                        "with an empty one, got (); call the operator outside of the graph"
+                        "a tuple of one tensor or more, since MindSpore runs no graph with an "
+                        "empty one",
+                        "()",
+                        "call the operator outside of the graph",
+                        Status.COUNT,
                     )
                 )
             else:
@@ -161,15 +167,19 @@ def read_infer(
         elif isinstance(dtype, type(ms.tuple_) | type(ms.list_)):
             reader.add(
                 Fault(
-                    "expected a tuple of a length that is known when the graph is compiled, got "
-                    "one of any length; leave out mutable()'s dynamic_len"
+                    "a tuple of a length that is known when the graph is compiled",
+                    "one of any length",
+                    "leave out mutable()'s dynamic_len",
+                    Status.COUNT,
                 )
             )
         elif type(dtype).__name__ == "Keyword":  # that of a signature which leaves nothing out
             reader.add(
                 Fault(
-                    f"expected it by position, got it by name, as {dtype}; MindSpore's graphs know "
-                    "names only where a last input is left out: give all by position"
+                    "it by position",
+                    f"it by name, as {dtype}",
+                    "MindSpore's graphs know names only where a last input is left out: give all "
+                    "by position",
                 )
             )
         else:

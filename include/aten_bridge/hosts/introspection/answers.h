@@ -218,22 +218,33 @@ class AttributesAsJson final : public AttributeVisitor {
   return text + "]}";
 }
 
-/// Lists attributes that are wrong in JSON, with what is wrong.
-class FaultsAsJson final : public AttributeFaults {
- public:
-  [[gnu::cold]] void add(const char* name, const std::string& text) override {
-    json_.append(json_.size() == 1 ? "[" : ", [");
-    append_json(json_, as_utf8(name).c_str());
-    json_ += ", ";
-    append_text(json_, text);
-    json_ += ']';
+/// Faults in JSON, as `failures` of the table has them.
+[[gnu::cold]] inline std::string as_json(const Faults& faults) {
+  std::string json = "[";
+  for (const Fault& fault : faults) {
+    json.append(json.size() == 1 ? "[" : ", [");
+    for (const std::string* text : {&fault.expected, &fault.got, &fault.hint}) {
+      append_text(json, *text);
+      json += ", ";
+    }
+    json += join({static_cast<int>(fault.status), ", "});
+    append_json(json, fault.subject.c_str());
+    json += join({", ", fault.index, ", "});
+    append_json(json, as_utf8(fault.name).c_str());
+    json += ']';
   }
+  return json + "]";
+}
 
-  std::string text() const { return json_ + "]"; }
-
- private:
-  std::string json_ = "[";
-};
+[[gnu::cold]] inline const char* list_failures() {
+  std::string json = "[";
+  for (const Failure& failure : recent_failures().all()) {
+    json += json.size() == 1 ? "[" : ", [";
+    append_json(json, failure.text.c_str());
+    json += ", " + as_json(failure.faults) + "]";
+  }
+  return keep_answer(json + "]");
+}
 
 [[gnu::cold]] ATEN_BRIDGE_INLINE const char* infer_for_python(
     const KernelBase& kernel, const HostMessages& messages, const PythonInput* inputs,
@@ -243,12 +254,11 @@ class FaultsAsJson final : public AttributeFaults {
     const PythonAttributes given(messages, attributes, attribute_count);
     if (input_count == kAttributesAlone) {  // calls no function of the kernel's
       check_pytorch(kernel.info.operator_name);
-      FaultsAsJson faults;
-      Report report(kernel.info.operator_name, &faults);
+      Report report(kernel.info.operator_name);
       if (kernel.info.has_instance) {
         kernel.make_instance(given, report);
       }
-      return keep_answer(faults.text());
+      return keep_answer(as_json(report.faults()));
     }
     std::vector<AbstractValue> known;
     for (int i = 0; i < input_count; ++i) {
@@ -318,7 +328,8 @@ inline LibraryTable& library_table() {
       nullptr,
       &describe_library,
       &infer_of_library,
-      nullptr};
+      nullptr,
+      &list_failures};
   return table;
 }
 #undef ATEN_BRIDGE_VERSION_TEXT

@@ -20,7 +20,7 @@
 namespace aten_bridge::detail {
 
 /// The version of the structures below and of the JSON: the module refuses another one.
-constexpr int kPythonInterface = 6;
+constexpr int kPythonInterface = 7;
 
 /// One input: a tensor, None, or a number. The module declares the same structures.
 struct PythonInput {
@@ -90,6 +90,11 @@ struct LibraryTable {
   /// operators, a line each. With `replace`, kernels whose names are taken are registered now
   /// instead of others. Null where PyTorch is no host.
   const char* (*register_with_pytorch)(int replace);
+  /// [["the text of an error", [["float32", "\"int32\" with shape [2]", "", 2, "input", 0, "x"],
+  /// ...]], ...]: the last failures of calls and questions, the newest first, with the faults of
+  /// their operands and attributes. A fault has what was expected, got and is to be done, its
+  /// Status, its subject, and the number of the operand or -1.
+  const char* (*failures)();
 };
 
 /// A kernel of the table, which it adds itself to.
@@ -121,8 +126,8 @@ ATEN_BRIDGE_INLINE std::string description(const KernelBase& kernel, at::DeviceT
                                            const char* hosts, const char* entry_points);
 
 /// The outputs in JSON, [["float32", [2, -1]], ...], or, where `*status` is not kOk, the text of an
-/// error; of kAttributesAlone inputs what is wrong with attributes, [["slope", "expected ..."],
-/// ...]. Valid until the thread's next question.
+/// error; of kAttributesAlone inputs the faults of attributes, as `failures` has them. Valid until
+/// the thread's next question.
 ATEN_BRIDGE_INLINE const char* infer_for_python(const KernelBase& kernel,
                                                 const HostMessages& messages,
                                                 const PythonInput* inputs, int input_count,

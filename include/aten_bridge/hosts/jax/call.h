@@ -111,8 +111,8 @@ class JaxCall : public HostCallDefaults {
  private:
   static void describe(OperandDescs operands, int i, const xla::Buffer* buffer) {
     if (buffer == nullptr) {
-      operands.refuse(i).add(Status::kNullPointer,
-                             {operands.name(i).text(), ": expected a buffer of XLA's, got none"});
+      operands.refuse(i).add(Status::kNullPointer, operands.name(i),
+                             {"a buffer of XLA's", kGot, "none"});
       return;
     }
     const DType dtype = xla::dtype_of(buffer->dtype);
@@ -124,15 +124,15 @@ class JaxCall : public HostCallDefaults {
 
   [[gnu::cold, gnu::noinline]] static void refuse(OperandDescs operands, int i,
                                                   const xla::Buffer& buffer) {
-    const std::string name = operands.name(i).text();
+    const OperandName name = operands.name(i);
     Report& report = operands.refuse(i);
     if (!has_form(buffer.rank, buffer.sizes)) {
-      report.add(Status::kShape, {name, form_fault(buffer.rank, buffer.sizes)});
+      report.add(Status::kShape, name, form_fault(buffer.rank));
       return;
     }
-    report.add(Status::kDtype,
-               {name, ": expected ", dtype_names(), ", got \"", xla::dtype_text(buffer.dtype),
-                "\" with shape ", shape_text(buffer.sizes, static_cast<int>(buffer.rank))});
+    report.add(Status::kDtype, name,
+               {dtype_names(), kGot, "\"", xla::dtype_text(buffer.dtype), "\" with shape ",
+                shape_text(buffer.sizes, static_cast<int>(buffer.rank))});
   }
 
   static const xla::Buffer* buffer(const xla::Args& operands, int i) {

@@ -100,9 +100,8 @@ class JaxInstances : private InstanceCache<JaxCacheEntry> {
       const std::string name(name_of(attributes, i));
       JaxValue value;
       if (!read_value(attributes, i, value)) {
-        report.add_attribute(
-            name.c_str(),
-            "expected a bool, an int, a float, a str or a list of these, got something else");
+        report.add_attribute(name.c_str(), {"a bool, an int, a float, a str or a list of these",
+                                            kGot, "something else"});
         continue;
       }
       kept.values.push_back({name, value.type, value.dtype, {}});
@@ -114,7 +113,7 @@ class JaxInstances : private InstanceCache<JaxCacheEntry> {
     if (given.find(kNoneAttribute) >= 0 &&
         (!given.ints(kNoneAttribute, kept.nones) || !is_ascending(kept.nones))) {
       report.add_attribute(kNoneAttribute.data(),
-                           "expected which inputs are None, in their order, got something else");
+                           {"which inputs are None, in their order", kGot, "something else"});
     }
     report.raise_if_failed();
     return kept;

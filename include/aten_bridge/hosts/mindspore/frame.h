@@ -135,12 +135,12 @@ class CallFrame {
   [[gnu::cold, gnu::noinline]] void add_fault(int index, const OperandName& name, OperandDesc desc,
                                               Report& report) const {
     if (!detail::has_form(desc.ndim, desc.sizes)) {
-      report.add(Status::kShape, {name.text(), detail::form_fault(desc.ndim, desc.sizes)});
+      report.add(Status::kShape, name, detail::form_fault(desc.ndim));
     } else if (desc.is_none()) {
-      report.add(Status::kDtype, {name.text(), dtype_fault(dtypes_[index], desc)});
+      report.add(Status::kDtype, name, dtype_fault(dtypes_[index], desc));
     } else if (layouts_ != nullptr && detail::count_elements(desc, name, report)) {
-      report.add(Status::kShape,
-                 {name.text(), ": expected ", detail::count_text(desc.ndim, "stride"), ", got ",
+      report.add(Status::kShape, name,
+                 {detail::count_text(desc.ndim, "stride"), detail::kGot,
                   layouts_[index].strides.size(), " with ", desc.text()});
     }
   }
@@ -172,7 +172,7 @@ class CallFrame {
   [[noreturn, gnu::cold, gnu::noinline]] void refuse_arguments(int nparam) const {
     Report report(operator_name_);
     if (nparam < 0) {
-      report.add(Status::kCount, {"expected 0 or more slots, got ", nparam});
+      report.add_count({"0 or more slots", detail::kGot, nparam});
     } else if (size_ < 0) {
       report.add(Status::kCount, {"expected `extra` to list the workspaces of a call with ",
                                   detail::count_text(nparam, "slot"),
@@ -190,19 +190,19 @@ class CallFrame {
     report.raise();
   }
 
-  /// ": expected ..., got ..." for a dtype that is not in the tables.
-  [[gnu::cold]] static std::string dtype_fault(const char* dtype, const OperandDesc& desc) {
+  /// What is wrong with a dtype that is not in the tables.
+  [[gnu::cold]] static Fault dtype_fault(const char* dtype, const OperandDesc& desc) {
     const std::string shape = " with shape " + detail::shape_text(desc.sizes, desc.ndim);
     if (dtype == nullptr) {
-      return detail::join({": expected a dtype, got null", shape});
+      return {"a dtype", detail::kGot, "null", shape};
     }
     if (std::strcmp(dtype, "string") == 0) {
-      return ": expected a tensor, got \"string\", a str";
+      return {"a tensor", detail::kGot, "\"string\", a str"};
     }
     if (std::strcmp(dtype, "typetype") == 0) {
-      return ": expected a tensor, got \"typetype\", a dtype";
+      return {"a tensor", detail::kGot, "\"typetype\", a dtype"};
     }
-    return detail::join({": expected ", detail::dtype_names(), ", got \"", dtype, "\"", shape});
+    return {detail::dtype_names(), detail::kGot, "\"", dtype, "\"", shape};
   }
 
   /// A std::vector<std::size_t> of the host's, whichever C++ ABI it was built with.

@@ -81,14 +81,14 @@ inline HookMemory& hook_memory(const KernelBase& kernel) {
 
 /// The sizes that a hook is given of an input. Throws `Error` where there are none to be read.
 [[gnu::cold]] inline std::vector<int64_t> given_sizes(const int* ndims, int64_t** shapes,
-                                                      std::size_t index, const std::string& name) {
+                                                      std::size_t index, const OperandName& name,
+                                                      Report& report) {
   if (ndims == nullptr || shapes == nullptr) {
-    raise(Status::kNullPointer, {name, ": expected `ndims` and `shapes`, got a null pointer"});
+    report.add(Status::kNullPointer, name, {"`ndims` and `shapes`", kGot, "a null pointer"});
+  } else if (!has_form(ndims[index], shapes[index])) {
+    report.add(Status::kShape, name, form_fault(ndims[index]));
   }
-  const std::string fault = form_fault(ndims[index], shapes[index]);
-  if (!fault.empty()) {
-    raise(Status::kShape, {name, fault});
-  }
+  report.raise_if_failed();
   return {shapes[index], shapes[index] + ndims[index]};
 }
 
@@ -107,8 +107,7 @@ inline HookMemory& hook_memory(const KernelBase& kernel) {
   for (std::size_t i = 0; i < known.tensors.size(); ++i) {
     AbstractValue& input = known.inputs[known.tensors[i]];
     const OperandName operand{Role::kInput, static_cast<int>(known.tensors[i])};
-    input.sizes =
-        given_sizes(ndims, shapes, i, join({kernel.info.operator_name, ": ", operand.text()}));
+    input.sizes = given_sizes(ndims, shapes, i, operand, report);
     if (!input.typed) {
       input.dtype = memory.tensors[i].dtype;  // the last call's: a guess
     }
@@ -183,7 +182,8 @@ inline HookMemory& hook_memory(const KernelBase& kernel) {
       std::vector<AbstractValue> inputs(static_cast<std::size_t>(info.inputs));
       for (std::size_t i = 0; i < inputs.size(); ++i) {
         const DTypeInfo* dtype = dtypes[i] == nullptr ? nullptr : find_dtype(dtypes[i]);
-        inputs[i].sizes = given_sizes(ndims, shapes, i, info.operator_name);
+        const OperandName operand{Role::kInput, static_cast<int>(i)};
+        inputs[i].sizes = given_sizes(ndims, shapes, i, operand, report);
         inputs[i].typed = dtype != nullptr;
         inputs[i].dtype = dtype == nullptr ? DType::kNone : dtype->dtype;
         inputs[i].is_number = info.bindings[i].kind == ParameterKind::kNumber;

@@ -58,8 +58,8 @@ inline std::vector<at::Tensor> tensors(const CallFrame& frame, c10::ArrayRef<int
   for (const int index : indices) {
     const OperandName name{Role::kSlot, index};
     if (index < 0 || index >= frame.size()) {
-      report.add(Status::kCount, {name.text(), ": expected one of the call's ",
-                                  detail::count_text(frame.size(), "slot")});
+      report.add(Status::kCount, name,
+                 {"one of the call's ", detail::count_text(frame.size(), "slot")});
       continue;
     }
     OperandDesc desc;

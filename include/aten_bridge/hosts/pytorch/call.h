@@ -231,8 +231,7 @@ class PyTorchCall {
     }
     describe(operand);
     if (operand.desc.is_none()) {
-      report.add(Status::kDtype, {operand.name.text(), ": expected ", dtype_names(), ", got ",
-                                  scalar_type_text(type)});
+      report.add(Status::kDtype, operand.name, {dtype_names(), kGot, scalar_type_text(type)});
     }
     return !operand.desc.is_none();
   }
@@ -241,9 +240,9 @@ class PyTorchCall {
                                       Report& report) const {
     const bool is_known = device_.has_value() && device_->type() == kernel_.device;
     const c10::Device expected(mode_ == CallMode::kExecute ? kernel_.device : at::kMeta);
-    report.add(Status::kDevice,
-               {name.text(), ": expected a tensor on ", (is_known ? *device_ : expected).str(),
-                ", got ", tensor_text(tensor), " on ", tensor.device().str()});
+    report.add(Status::kDevice, name,
+               {"a tensor on ", (is_known ? *device_ : expected).str(), kGot, tensor_text(tensor),
+                " on ", tensor.device().str()});
   }
 
   [[gnu::noinline]] void check_outs() {

@@ -23,6 +23,10 @@
 
 namespace aten_bridge::detail {
 
+inline OperandName output_name(std::size_t index) {
+  return {Role::kOutput, static_cast<int>(index)};
+}
+
 inline OperandName output_name(const KernelDescriptor& kernel, std::size_t index) {
   const int i = static_cast<int>(index);
   return operand_name(find_check(kernel, Role::kOutput, i), Role::kOutput, i);
@@ -35,8 +39,8 @@ inline OperandName output_name(const KernelDescriptor& kernel, std::size_t index
   Report report(kernel.operator_name);
   for (std::size_t i = 0; i < results.size(); ++i) {
     if (!results[i].defined()) {
-      report.add(Status::kOutput,
-                 {"output ", i, ": expected a tensor, got an undefined tensor from the ", who});
+      report.add(Status::kOutput, output_name(i),
+                 {"a tensor", kGot, "an undefined tensor from the ", who});
     }
   }
   report.raise();
@@ -61,7 +65,7 @@ inline constexpr std::array<int64_t, 5> kShortUnwritten = {};
 [[gnu::cold, gnu::noinline]] inline void raise_if_not_resized(const KernelDescriptor& kernel,
                                                               const c10::Error& error) {
   if (is_not_resized(exception_text(error))) {
-    raise(Status::kShape, {kernel.operator_name, ": ", kNotResized});
+    raise(Status::kShape, {kernel.operator_name, ": ", not_resized().text()});
   }
 }
 
@@ -71,7 +75,7 @@ inline void check_resized(const KernelDescriptor& kernel, const Tensors& outputs
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     if (!outputs[i].unsafeGetTensorImpl()->has_symbolic_sizes_strides() &&
         outputs[i].sizes() == at::IntArrayRef(kUnwritten)) {
-      report.add(Status::kShape, {"output ", i, ": ", kNotResized});
+      report.add(Status::kShape, output_name(i), not_resized());
     }
   }
   report.raise_if_failed();
@@ -83,7 +87,7 @@ inline void check_assigned(const Arguments& arguments) {
   for (int i = 0; i < arguments.outputs; ++i) {
     const Operand& output = arguments.output(i);
     if (output.view.unsafeGetTensorImpl() != output.impl) {
-      report.add(Status::kOutput, {output.name.text(), output_fault(arguments, output)});
+      report.add(Status::kOutput, output.name, output_fault(arguments, output));
     }
   }
   report.raise_if_failed();
@@ -134,9 +138,8 @@ inline void fit(const KernelDescriptor& kernel, const Tensors& given, const Tens
   Report report(kernel.operator_name);
   for (std::size_t i = 0; i < given.size(); ++i) {
     if (given[i].scalar_type() != expected[i].scalar_type()) {
-      report.add(Status::kDtype,
-                 {output_name(kernel, i).text(), ": expected ",
-                  scalar_type_text(expected[i].scalar_type()), ", got ", tensor_text(given[i])});
+      report.add(Status::kDtype, output_name(kernel, i),
+                 {scalar_type_text(expected[i].scalar_type()), kGot, tensor_text(given[i])});
     }
   }
   report.raise_if_failed();

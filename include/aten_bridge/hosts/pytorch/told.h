@@ -141,10 +141,10 @@ class ToldResults {
       const bool is_of_none = is_gradient && told[i].numel() == 0;
       if (!is_of_none && (told[i].scalar_type() != results[i].scalar_type() ||
                           told[i].sizes() != results[i].sizes())) {
-        report.add(Status::kOutput,
-                   {output_name(info, i).text(), ": expected ", tensor_text(told[i]), " as the ",
-                    is_gradient ? "input whose gradient it is" : "meta function says", ", got ",
-                    tensor_text(results[i]), " from the kernel; let the two agree"});
+        report.add(Status::kOutput, output_name(info, i),
+                   {tensor_text(told[i]), " as the ",
+                    is_gradient ? "input whose gradient it is" : "meta function says", kGot,
+                    tensor_text(results[i]), " from the kernel", kDo, "let the two agree"});
       }
     }
     report.raise_if_failed();
