@@ -1,4 +1,5 @@
-// Options of a kernel: attr(), meta(), workspace(), state(), autograd(), data_dependent().
+// Options of a kernel: attr(), meta(), workspace(), state(), autograd(), data_dependent(),
+// strided().
 //
 // SPDX-License-Identifier: Apache-2.0
 
@@ -46,6 +47,11 @@ struct Autograd {
 
 /// aten_bridge::data_dependent().
 struct DataDependent {
+  static constexpr OptionKind kKind = OptionKind::kBody;
+};
+
+/// aten_bridge::strided().
+struct Strided {
   static constexpr OptionKind kKind = OptionKind::kBody;
 };
 
@@ -199,6 +205,12 @@ constexpr detail::Autograd autograd() { return {}; }
 /// function returns its results, and has no meta function. A host that needs sizes first calls it
 /// for them (call/computed_results.h), or has memory for the largest.
 constexpr detail::DataDependent data_dependent() { return {}; }
+
+/// Option: inputs come as they lie in memory, with strides, where the host can give them so: in
+/// PyTorch, and in MindSpore's PyNative mode by the native caller. Elements may overlap, as those
+/// of an expanded tensor do. Elsewhere, and without the option, an input that is not row-major is
+/// copied before the call. Outputs are row-major everywhere.
+constexpr detail::Strided strided() { return {}; }
 
 /// Option: what PyTorch calls the operator, instead of the kernel's name in snake_case. Other
 /// hosts do without.
