@@ -6,7 +6,6 @@
 #define ATEN_BRIDGE_HOSTS_PYTORCH_RESULTS_H_
 
 #include <ATen/native/Resize.h>
-#include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 #include <aten_bridge/call/bind.h>
 #include <aten_bridge/call/infer.h>
@@ -203,9 +202,7 @@ inline void fit(const KernelDescriptor& kernel, const Tensors& given, const Tens
       result = result.detach();
     }
     if (mode == CallMode::kMeta) {
-      result = arguments.kernel->is_strided ? at::empty_symint(result.sym_sizes(), result.options())
-               : is_shared(arguments, results, i) ? at::empty_like(result)
-                                                  : result;
+      result = is_shared(arguments, results, i) ? at::empty_like(result) : result;
     } else if (!lies_as_told(*arguments.kernel, result)) {
       result = to_row_major_dense(result);
     } else if (is_shared(arguments, results, i) ||
