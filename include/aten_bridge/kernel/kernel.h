@@ -6,6 +6,7 @@
 #define ATEN_BRIDGE_KERNEL_KERNEL_H_
 
 #include <aten_bridge/interface/kernel_base.h>
+#include <aten_bridge/kernel/no_result.h>
 #include <aten_bridge/kernel/options.h>
 #include <aten_bridge/kernel/signature.h>
 #include <aten_bridge/tensors/exceptions.h>
@@ -365,11 +366,18 @@ constexpr auto make_kernel(const OperatorDescriptor& descriptor, F&& function,
         "aten_bridge: a kernel with aten_bridge::composite() returns its results, and has "
         "neither state nor workspaces: nothing but operators is traced.");
   }
-  return Kernel<std::decay_t<F>, decltype(attrs), decltype(metas), decltype(workspaces),
-                decltype(checks), kHasOption<Autograd, Option...>,
-                kHasOption<DataDependent, Option...>, kHasOption<Strided, Option...>>(
-      with_options(descriptor, options...), std::forward<F>(function), attrs, metas, workspaces,
-      checks);
+  if constexpr (kHasOption<SideEffect, Option...> && has_no_result<std::decay_t<F>>()) {
+    using Function = std::decay_t<F>;
+    using Parameters = typename Body<Function>::Function::ParameterPackType;
+    return make_kernel(descriptor, WithResult<Function, Parameters>(std::forward<F>(function)),
+                       options..., Meta<at::Tensor (*)()>{&meta_of_no_result});
+  } else {
+    return Kernel<std::decay_t<F>, decltype(attrs), decltype(metas), decltype(workspaces),
+                  decltype(checks), kHasOption<Autograd, Option...>,
+                  kHasOption<DataDependent, Option...>, kHasOption<Strided, Option...>>(
+        with_options(descriptor, options...), std::forward<F>(function), attrs, metas, workspaces,
+        checks);
+  }
 }
 
 /// Whether no input is read as a list or a dtype.

@@ -229,7 +229,9 @@ constexpr detail::PrivateUse private_use() { return {}; }
 /// Option: a call does more than to compute its results from its inputs. It draws random numbers
 /// from a generator that it was not given, prints, or counts. Hosts that compile programs then make
 /// each call: two that are equal stay two, one in a loop stays there, and one whose results nobody
-/// reads is made too. A state<T(P...)>() with an operator() that is not const has one by itself.
+/// reads is made too. A function that neither returns nor writes a tensor of its own needs this
+/// option, and no meta function: hosts get `true` from it. A state<T(P...)>() with an operator()
+/// that is not const has one by itself.
 constexpr detail::SideEffect side_effect() { return {}; }
 
 /// Option: under torch.autocast inputs of floating point are cast to autocast's dtype, or to the

@@ -32,7 +32,8 @@ class MindSporeCustom : public MindSporeCall {
   struct Requirements {
     static_assert(K::kTraits.outputs > 0 || K::kTraits.lists_outputs || K::kTraits.is_raw,
                   "aten_bridge: a kernel has at least one output: an at::Tensor& parameter, which "
-                  "is not const, or a result. MindSpore does not call an operator that has none.");
+                  "is not const, or a result; a function that is called for its effect alone has "
+                  "aten_bridge::side_effect().");
     static_assert(reads_numbers_only(K::kBindings),
                   "aten_bridge: only bool, int64_t, double, at::Scalar and std::optional of these "
                   "are read from an input; a parameter of another type takes an attribute: add "
