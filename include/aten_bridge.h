@@ -143,6 +143,7 @@ struct Exported {
   operator const KernelBase&() const { return kernel; }  // NOLINT(*-explicit-*)
 
   static constexpr bool is_data_dependent() { return K::kTraits.is_data_dependent; }
+  static constexpr bool is_strided() { return K::kTraits.is_strided; }
 
   /// A call of the host, or of one beside it.
   template <class H = HostCall, class... HostArgument>
@@ -237,8 +238,9 @@ constexpr auto export_kernel(const char* /*operator_name*/, ErrorMode /*error_mo
 /// such a kernel does to its outputs is not checked.
 ///
 /// Options: aten_bridge::attr, aten_bridge::meta, aten_bridge::workspace, aten_bridge::input,
-/// aten_bridge::output, aten_bridge::data_dependent and aten_bridge::autograd; for PyTorch also
-/// aten_bridge::name, aten_bridge::composite, aten_bridge::private_use and aten_bridge::autocast.
+/// aten_bridge::output, aten_bridge::data_dependent, aten_bridge::strided and
+/// aten_bridge::autograd; for PyTorch also aten_bridge::name, aten_bridge::composite,
+/// aten_bridge::private_use and aten_bridge::autocast.
 ///
 /// Where ATEN_BRIDGE_PYTORCH is defined, the kernel is also the operator
 /// torch.ops.<ATEN_BRIDGE_NAMESPACE>.<name in snake_case>: see docs/pytorch.md. Where

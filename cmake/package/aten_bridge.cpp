@@ -18,6 +18,13 @@ template int run<ATEN_BRIDGE_DEVICE, ATEN_BRIDGE_HOST>(const KernelBase& kernel,
                                                        void** params, int* ndims, int64_t** shapes,
                                                        const char** dtypes, void* stream,
                                                        void* extra);
+#ifndef ATEN_BRIDGE_MINDSPORE_PLUGIN
+template int run<ATEN_BRIDGE_DEVICE, MindSporeStrided>(const KernelBase& kernel,
+                                                       CallSiteCache& (*call_sites)(), int nparam,
+                                                       void** params, int* ndims, int64_t** shapes,
+                                                       const char** dtypes, void* stream,
+                                                       void* extra);
+#endif
 template int run_raw<ATEN_BRIDGE_DEVICE, ATEN_BRIDGE_HOST>(const KernelBase& kernel, int nparam,
                                                            void** params, int* ndims,
                                                            int64_t** shapes, const char** dtypes,

@@ -72,6 +72,7 @@ using mindspore::tensor::TensorPtr;
 
 using KernelFunction = int (*)(int, void**, int*, int64_t**, const char**, void*, void*);
 using InitFunction = int (*)(int*, int64_t**, const char**, mindspore::AotExtra*);
+using StridesFunction = void (*)(const int64_t* const*, int);
 
 // ===--- operands ---===
 
@@ -393,6 +394,7 @@ std::size_t aligned(std::size_t bytes) {
 struct Target {
   KernelFunction function = nullptr;
   InitFunction init = nullptr;
+  StridesFunction set_strides = nullptr;  // null: its inputs are row-major
   std::string path;
   std::string name;
   std::string full_name;
@@ -486,6 +488,35 @@ const mindspore::device::DeviceContext* cpu() {
   return context;
 }
 
+/// How the inputs of a call lie in memory, for a kernel that takes them so.
+class Strides {
+ public:
+  Strides(StridesFunction set, std::size_t count) : set_(set) {
+    if (set_ != nullptr) {
+      kept_.reserve(count);  // none moves
+      strides_.resize(count, nullptr);
+    }
+  }
+
+  void add(std::size_t input, const mindspore::tensor::Tensor& tensor) {
+    if (set_ != nullptr && !tensor.is_contiguous()) {
+      strides_[input] = kept_.emplace_back(tensor.stride()).data();
+    }
+  }
+
+  /// Tells this thread's next call of the library.
+  void tell() const {
+    if (set_ != nullptr) {
+      set_(strides_.data(), static_cast<int>(strides_.size()));
+    }
+  }
+
+ private:
+  StridesFunction set_;
+  std::vector<std::vector<int64_t>> kept_;
+  std::vector<const int64_t*> strides_;
+};
+
 /// One call.
 class Call {
  public:
@@ -501,7 +532,8 @@ class Call {
     const mindspore::kernel::pyboost::RequireGradGuard unrecorded(false);  // a copy is no operator
     inputs_.reserve(inputs.size());
     for (const TensorPtr& input : inputs) {
-      inputs_.push_back(input->is_contiguous() ? input : ms::Tensor(input).contiguous().tensor());
+      const bool is_taken = target_->set_strides != nullptr || input->is_contiguous();
+      inputs_.push_back(is_taken ? input : ms::Tensor(input).contiguous().tensor());
       DeviceAddressUtils::CreateInputTensorAddress(cpu(), 0, 0, inputs_.back());
     }
     const std::size_t count = signature_->output_types.size();
@@ -538,8 +570,10 @@ class Call {
     params.reserve(signature.sizes.size() + signature.workspaces.size());
     auto tensor = inputs_.begin();
     auto number = numbers_.begin();
+    Strides strides(target_->set_strides, signature.kinds.size());
     for (const Kind kind : signature.kinds) {
       if (kind == kTensor) {
+        strides.add(params.size(), **tensor);
         params.push_back(data(**tensor++));
       } else {
         params.push_back(kind == kNone ? nullptr : static_cast<void*>(&*number++));
@@ -553,7 +587,7 @@ class Call {
     }
     const std::vector<TensorPtr> memory = add_workspaces(params);
     std::vector<int> ndims(signature.ndims);  // what the kernel may write over
-    run(params, ndims);
+    run(params, ndims, strides);
   }
 
  private:
@@ -584,13 +618,14 @@ class Call {
     return memory;
   }
 
-  void run(std::vector<void*>& params, std::vector<int>& ndims) {
+  void run(std::vector<void*>& params, std::vector<int>& ndims, const Strides& strides) {
     Signature& signature = *signature_;
     int status = 0;
     const auto begin = std::chrono::steady_clock::now();
     try {
       const Unlocked unlocked;
       const Kept::Scope scope(kept_.get());
+      strides.tell();
       status = target_->function(static_cast<int>(params.size()), params.data(), ndims.data(),
                                  signature.shapes.data(), signature.dtypes.data(),
                                  /*stream=*/nullptr, &signature.extra);
@@ -916,12 +951,13 @@ mindspore::ValuePtr attribute_value(const py::handle& value) {
 /// An operator, of the one thread that made it.
 class Caller {
  public:
-  Caller(std::uintptr_t function, std::uintptr_t init, std::string path, std::string name,
-         const py::dict& attributes, bool keeps_states)
+  Caller(std::uintptr_t function, std::uintptr_t init, std::uintptr_t set_strides, std::string path,
+         std::string name, const py::dict& attributes, bool keeps_states)
       : keeps_states_(keeps_states) {
     auto target = std::make_shared<Target>();
     target->function = reinterpret_cast<KernelFunction>(function);
     target->init = reinterpret_cast<InitFunction>(init);
+    target->set_strides = reinterpret_cast<StridesFunction>(set_strides);
     target->path = std::move(path);
     target->name = std::move(name);
     target_ = std::move(target);
@@ -1499,8 +1535,8 @@ PYBIND11_MODULE(aten_bridge_caller, m) {
                     })
       .def_readwrite("no_gradient", &Step::no_gradient);
   py::class_<Caller, std::shared_ptr<Caller>>(m, "Caller")
-      .def(py::init<std::uintptr_t, std::uintptr_t, std::string, std::string, const py::dict&,
-                    bool>())
+      .def(py::init<std::uintptr_t, std::uintptr_t, std::uintptr_t, std::string, std::string,
+                    const py::dict&, bool>())
       .def("add", &Caller::add)
       .def("add_step", &Caller::add_step)
       .def("add_unsized", &Caller::add_unsized)

@@ -124,6 +124,7 @@ class Description(NamedTuple):
     has_side_effect: bool = False  # each call has to be made
     changes_state: bool = False  # a state that one call leaves to the next
     is_data_dependent: bool = False  # the sizes of the results depend on values
+    is_strided: bool = False  # inputs may have strides
     hosts: frozenset[str] = frozenset()  # as aten_bridge_add_kernel() calls them
     entry_points: tuple[str, ...] = ()  # the C functions that these look up
 
@@ -161,6 +162,7 @@ class Description(NamedTuple):
             has_side_effect=fields["side_effect"],
             changes_state=fields.get("changes_state") is not False and fields["side_effect"],
             is_data_dependent=fields.get("data_dependent") is True,
+            is_strided=fields.get("strided") is True,
             hosts=frozenset(fields["hosts"]),
             entry_points=tuple(fields["entry_points"]),
         )

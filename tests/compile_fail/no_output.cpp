@@ -1,5 +1,6 @@
 // expect: aten_bridge: a kernel has at least one output: an at::Tensor& parameter, which is not
-// const, or a result. MindSpore does not call an operator that has none.
+// const, or a result; a function that is called for its effect alone has
+// aten_bridge::side_effect().
 #include <aten_bridge.h>
 
 void kernel(const at::Tensor& x, const at::Tensor& y);

@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 import torch
 
+from aten_bridge.jax import kernel
+
 X = np.linspace(-2, 2, 12, dtype=np.float32).reshape(3, 4)
 
 
@@ -20,6 +22,16 @@ def same(result, expected):
         and result.shape == tuple(expected.shape)
         and np.asarray(result).tobytes() == expected.reshape(-1).view(torch.uint8).numpy().tobytes()
     )
+
+
+def test_kernels_that_take_strides_get_row_major_inputs(library):
+    """XLA makes them so."""
+    path, x = library.with_name("test_strided.so"), jnp.asarray(X)
+    for run in (lambda f: f, jax.jit):
+        row_sums = run(lambda x: kernel(f"{path}:RowSums")(x.T))
+        assert row_sums(x).tolist() == X.sum(0).tolist()
+        scaled = run(jax.grad(lambda x: kernel(f"{path}:Scaled", grad="ScaledGrad")(x.T).sum()))
+        assert np.array_equal(scaled(x), 4 * X)
 
 
 def test_values_are_those_of_pytorch(my):

@@ -378,6 +378,26 @@ def test_a_call_whose_results_nobody_uses_is_made(my):
     assert tick(X)[0, 0] == before + 3
 
 
+def test_a_kernel_without_results_gives_true_once_it_is_called(my):
+    check, count, counted = my("CheckFinite"), my("CountCalls"), my("CountedCalls")
+
+    def program(x):
+        check(x)
+        count(x)
+        count(x)
+        return (x * x).sum()
+
+    before = int(counted(X))
+    assert (check(X).shape, check(X).dtype, bool(check(X))) == ((), bool, True)
+    for run in (lambda f: f, jax.jit):
+        run(program)(X)
+        assert (run(jax.grad(program))(X) == 2 * X).all()
+    jax.effects_barrier()
+    assert int(counted(X)) - before == 8
+    with pytest.raises(jax.errors.JaxRuntimeError, match="CheckFinite: expected finite numbers"):
+        check(X * jnp.nan).block_until_ready()
+
+
 def test_who_says_that_there_is_none_gets_one_call(my):
     f = my("Noise", has_side_effect=False)
     assert different(jax.jit(FIVE_CALLS["scan"], static_argnums=0)(f, X)) == 1

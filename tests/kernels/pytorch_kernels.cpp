@@ -455,6 +455,30 @@ ATEN_BRIDGE_EXPORT(
     },
     meta([](const Tensor& x) { return at::empty_like(x); }), side_effect());
 
+// Called for their effect alone.
+// [no_result]
+void check_finite(const Tensor& x) {
+  TORCH_CHECK_VALUE(x.isfinite().all().item<bool>(), "expected finite numbers, got others");
+}
+ATEN_BRIDGE_EXPORT(CheckFinite, check_finite, input("x"), side_effect());
+// [/no_result]
+// Writes its first input.
+ATEN_BRIDGE_EXPORT(
+    Step,
+    [](const Tensor& weight, TensorList gradients, double rate) {
+      for (const Tensor& gradient : gradients) {
+        weight.sub_(gradient, rate);
+      }
+    },
+    attr("rate", 0.5), input("weight"), input("gradients"), side_effect());
+// Counts its calls, in a workspace that it does not need, and tells of them.
+std::atomic<int64_t> counted{0};
+void count(const Tensor& /*x*/, Workspace<char> /*work*/) { ++counted; }
+ATEN_BRIDGE_EXPORT(CountCalls, count, workspace(8), side_effect());
+ATEN_BRIDGE_EXPORT(
+    CountedCalls, [](const Tensor& /*x*/) { return at::full({}, counted.load(), at::kInt); },
+    meta([] { return at::full({}, 0, at::kInt); }), side_effect());
+
 // A list of tensors beside others, of which the last may be left out.
 Tensor join(const Tensor& x, TensorList others, const MaybeTensor& last) {
   std::vector<Tensor> all{x};

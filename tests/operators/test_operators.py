@@ -57,6 +57,19 @@ def test_values_are_those_of_pytorch(mode):
     )
 
 
+def test_operators_with_equal_inputs_are_not_mixed_up(mode):
+    cases = [
+        (operator("aten::leaky_relu", negative_slope=slope), torch.nn.functional.leaky_relu, slope)
+        for slope in (0.25, 0.5)
+    ]
+    cases += [(operator("aten::topk", k=k), torch.topk, k) for k in (2, 3)]
+    cases += [(operator("aten::sum.dim_IntList", dim=[dim]), torch.sum, dim) for dim in (0, 1)]
+    x = array(4, 4)
+    for in_turn in (cases, cases[::-1], cases):
+        for one, reference, argument in in_turn:
+            check(one, lambda x, f=reference, argument=argument: f(x, argument), x)
+
+
 def test_several_results_are_a_tuple(mode):
     check(operator("aten::topk", k=3), lambda x: torch.topk(x, 3), array(4, 5))
 

@@ -67,9 +67,14 @@ struct KernelTraits {
   bool is_gradient = false;        // the outputs are the gradients of the inputs that are tensors
   bool records = false;            // a graph for autograd
   bool is_data_dependent = false;  // the sizes of the results are known after the call
+  bool is_strided = false;         // inputs need not be row-major
   bool returns_results = false;    // instead of writing outputs
   bool outputs_are_sizes = false;  // a table, which no error text describes
   bool is_own_meta = false;        // the function itself tells shapes and dtypes
+  // Results are row-major also for hosts that take strides. PyTorch takes them to be so where a
+  // meta function tells their sizes, or the inputs whose gradients they are. A kernel that is its
+  // own meta function tells strides too, of row-major inputs.
+  bool returns_row_major = false;
   bool has_state = false;
   bool changes_state = false;  // operator() of the state is not const
 

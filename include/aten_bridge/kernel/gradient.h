@@ -77,6 +77,7 @@ class GradientKernel final : public GradientBase {
     facts.records = true;
     facts.returns_results = true;
     facts.is_own_meta = false;
+    facts.returns_row_major = true;
     return facts;
   }();
 

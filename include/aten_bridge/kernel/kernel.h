@@ -6,6 +6,7 @@
 #define ATEN_BRIDGE_KERNEL_KERNEL_H_
 
 #include <aten_bridge/interface/kernel_base.h>
+#include <aten_bridge/kernel/no_result.h>
 #include <aten_bridge/kernel/options.h>
 #include <aten_bridge/kernel/signature.h>
 #include <aten_bridge/tensors/exceptions.h>
@@ -51,7 +52,7 @@ inline constexpr int kCheckCount<kRole, std::tuple<CheckOption<kRoles>...>> =
 
 /// A kernel as ATEN_BRIDGE_EXPORT makes it.
 template <class F, class AttrTuple, class MetaTuple, class WorkspaceTuple, class CheckTuple,
-          bool kRecords, bool kDataDependent>
+          bool kRecords, bool kDataDependent, bool kStrided>
 class Kernel final : public KernelBase {
   using Function = typename Body<F>::Function;
   using ParameterPackType = typename Function::ParameterPackType;
@@ -83,7 +84,7 @@ class Kernel final : public KernelBase {
   static_assert(!kTakesFrame || std::is_void_v<ResultType>,
                 "aten_bridge: a kernel over a CallFrame returns void.");
   static_assert(!kTakesFrame || (std::tuple_size_v<AttrTuple> + std::tuple_size_v<MetaTuple> +
-                                 std::tuple_size_v<WorkspaceTuple> + kChecks) == 0,
+                                 std::tuple_size_v<WorkspaceTuple> + kChecks + kStrided) == 0,
                 "aten_bridge: a kernel over a CallFrame has no options.");
   static_assert(kResults == 0 || kOutputs == kResults,
                 "aten_bridge: a kernel either writes its at::Tensor& parameters or returns its "
@@ -121,8 +122,10 @@ class Kernel final : public KernelBase {
     facts.has_meta = std::tuple_size_v<MetaTuple> != 0;
     facts.records = kRecords;
     facts.is_data_dependent = kDataDependent;
+    facts.is_strided = kStrided;
     facts.returns_results = kResults > 0;
     facts.is_own_meta = std::is_same_v<MetaTuple, std::tuple<MetaSelf>>;
+    facts.returns_row_major = kStrided || (kResults > 0 && !facts.is_own_meta);
     facts.has_state = kHasState;
     facts.changes_state = kChanges;
     return facts;
@@ -354,8 +357,8 @@ constexpr auto make_kernel(const OperatorDescriptor& descriptor, F&& function,
   auto checks = std::tuple_cat(only<OptionKind::kCheck>(options)...);
   static_assert((true && ... && (kKindOf<Option> != OptionKind::kNone)),
                 "aten_bridge: after the function of a kernel come options: aten_bridge::attr, "
-                "meta, workspace, input, output, data_dependent, autograd, name, composite, "
-                "private_use, autocast and side_effect.");
+                "meta, workspace, input, output, data_dependent, strided, autograd, name, "
+                "composite, private_use, autocast and side_effect.");
   if constexpr (kHasOption<Composite, Option...>) {
     static_assert(
         Result<typename Body<std::decay_t<F>>::Function::ResultType>::kCount > 0 &&
@@ -363,11 +366,18 @@ constexpr auto make_kernel(const OperatorDescriptor& descriptor, F&& function,
         "aten_bridge: a kernel with aten_bridge::composite() returns its results, and has "
         "neither state nor workspaces: nothing but operators is traced.");
   }
-  return Kernel<std::decay_t<F>, decltype(attrs), decltype(metas), decltype(workspaces),
-                decltype(checks), kHasOption<Autograd, Option...>,
-                kHasOption<DataDependent, Option...>>(with_options(descriptor, options...),
-                                                      std::forward<F>(function), attrs, metas,
-                                                      workspaces, checks);
+  if constexpr (kHasOption<SideEffect, Option...> && has_no_result<std::decay_t<F>>()) {
+    using Function = std::decay_t<F>;
+    using Parameters = typename Body<Function>::Function::ParameterPackType;
+    return make_kernel(descriptor, WithResult<Function, Parameters>(std::forward<F>(function)),
+                       options..., Meta<at::Tensor (*)()>{&meta_of_no_result});
+  } else {
+    return Kernel<std::decay_t<F>, decltype(attrs), decltype(metas), decltype(workspaces),
+                  decltype(checks), kHasOption<Autograd, Option...>,
+                  kHasOption<DataDependent, Option...>, kHasOption<Strided, Option...>>(
+        with_options(descriptor, options...), std::forward<F>(function), attrs, metas, workspaces,
+        checks);
+  }
 }
 
 /// Whether no input is read as a list or a dtype.

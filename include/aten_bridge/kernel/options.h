@@ -1,4 +1,5 @@
-// Options of a kernel: attr(), meta(), workspace(), state(), autograd(), data_dependent().
+// Options of a kernel: attr(), meta(), workspace(), state(), autograd(), data_dependent(),
+// strided().
 //
 // SPDX-License-Identifier: Apache-2.0
 
@@ -46,6 +47,11 @@ struct Autograd {
 
 /// aten_bridge::data_dependent().
 struct DataDependent {
+  static constexpr OptionKind kKind = OptionKind::kBody;
+};
+
+/// aten_bridge::strided().
+struct Strided {
   static constexpr OptionKind kKind = OptionKind::kBody;
 };
 
@@ -200,6 +206,12 @@ constexpr detail::Autograd autograd() { return {}; }
 /// for them (call/computed_results.h), or has memory for the largest.
 constexpr detail::DataDependent data_dependent() { return {}; }
 
+/// Option: inputs come as they lie in memory, with strides, where the host can give them so: in
+/// PyTorch, and in MindSpore's PyNative mode by the native caller. Elements may overlap, as those
+/// of an expanded tensor do. Elsewhere, and without the option, an input that is not row-major is
+/// copied before the call. Outputs are row-major everywhere.
+constexpr detail::Strided strided() { return {}; }
+
 /// Option: what PyTorch calls the operator, instead of the kernel's name in snake_case. Other
 /// hosts do without.
 constexpr detail::Name name(const char* text) { return {text}; }
@@ -217,7 +229,9 @@ constexpr detail::PrivateUse private_use() { return {}; }
 /// Option: a call does more than to compute its results from its inputs. It draws random numbers
 /// from a generator that it was not given, prints, or counts. Hosts that compile programs then make
 /// each call: two that are equal stay two, one in a loop stays there, and one whose results nobody
-/// reads is made too. A state<T(P...)>() with an operator() that is not const has one by itself.
+/// reads is made too. A function that neither returns nor writes a tensor of its own needs this
+/// option, and no meta function: hosts get `true` from it. A state<T(P...)>() with an operator()
+/// that is not const has one by itself.
 constexpr detail::SideEffect side_effect() { return {}; }
 
 /// Option: under torch.autocast inputs of floating point are cast to autocast's dtype, or to the

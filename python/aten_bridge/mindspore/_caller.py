@@ -131,9 +131,11 @@ def make_caller(model: KernelModel, attributes: dict[str, Any]) -> Any:
     if description is not None and (description.device != "cpu" or description.changes_state):
         return None
     function = model.function
+    is_strided = description is not None and description.is_strided
     return module.Caller(
         _address(function.library.function(function.symbol)),
         _address(function.library.function(f"{function.symbol}Init")),
+        _address(function.library.function("aten_bridge_set_strides") if is_strided else None),
         function.path,
         function.symbol,
         attributes,

@@ -207,6 +207,7 @@ class AttributesAsJson final : public AttributeVisitor {
   text += join({"], \"outputs\": ", info.outputs});
   text.append(", \"meta\": ").append(info.has_meta ? "true" : "false");
   text.append(info.is_data_dependent ? ", \"data_dependent\": true" : "");
+  text.append(info.is_strided ? ", \"strided\": true" : "");
   text.append(", \"gradient\": ").append(info.is_gradient ? "true" : "false");
   text.append(", \"side_effect\": ").append(info.has_side_effect() ? "true" : "false");
   if (info.has_side_effect()) {

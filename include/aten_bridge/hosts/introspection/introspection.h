@@ -121,7 +121,8 @@ class TableEntry {
 /// InputKind and whether it may be None, an attribute the number of its type, what errors call
 /// that, and whether the operator must set it. Behind a side effect stands whether it is a state
 /// that calls change: "changes_state": true. Behind "meta" stands, of a kernel whose results have
-/// sizes that depend on values, "data_dependent": true.
+/// sizes that depend on values, "data_dependent": true, and of one that takes inputs with strides,
+/// "strided": true.
 ATEN_BRIDGE_INLINE std::string description(const KernelBase& kernel, at::DeviceType device,
                                            const char* hosts, const char* entry_points);
 

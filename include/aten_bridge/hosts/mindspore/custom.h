@@ -13,7 +13,9 @@
 #include <aten_bridge/hosts/mindspore/raw.h>
 #include <aten_bridge/kernel/kernel.h>
 
+#include <algorithm>
 #include <cstdint>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -30,7 +32,8 @@ class MindSporeCustom : public MindSporeCall {
   struct Requirements {
     static_assert(K::kTraits.outputs > 0 || K::kTraits.lists_outputs || K::kTraits.is_raw,
                   "aten_bridge: a kernel has at least one output: an at::Tensor& parameter, which "
-                  "is not const, or a result. MindSpore does not call an operator that has none.");
+                  "is not const, or a result; a function that is called for its effect alone has "
+                  "aten_bridge::side_effect().");
     static_assert(reads_numbers_only(K::kBindings),
                   "aten_bridge: only bool, int64_t, double, at::Scalar and std::optional of these "
                   "are read from an input; a parameter of another type takes an attribute: add "
@@ -57,12 +60,64 @@ class MindSporeCustom : public MindSporeCall {
   }
 };
 
+/// How the inputs of a call lie in memory: strides for each, null where it is row-major.
+struct InputStrides {
+  const int64_t* const* strides = nullptr;
+  int count = 0;
+};
+
+/// Those of this thread's next call of a kernel with strided().
+inline thread_local InputStrides next_strides;
+
+}  // namespace aten_bridge::detail
+
+#pragma GCC visibility pop
+
+/// Tells how the inputs of this thread's next call of a kernel with strided() lie in memory, behind
+/// their data pointers: for each of the first `count` operands its strides, of 0 or more elements,
+/// or null. Valid until the call ends. Libraries with such a kernel have this function.
+extern "C" __attribute__((visibility("protected"))) inline void aten_bridge_set_strides(
+    const int64_t* const* strides, int count) {
+  aten_bridge::detail::next_strides = {strides, count};
+}
+
+#pragma GCC visibility push(hidden)
+
+namespace aten_bridge::detail {
+
+/// A call of a kernel with strided(), by a host that may have told strides. ops.Custom tells none:
+/// it makes inputs row-major.
+class MindSporeStrided : public MindSporeCustom {
+ public:
+  static constexpr bool kStridesInputs = true;
+
+  MindSporeStrided(const char* operator_name, int nparam, void** params, int* ndims,
+                   int64_t** shapes, const char** dtypes, void* stream, void* extra)
+      : MindSporeCustom(operator_name, nparam, params, ndims, shapes, dtypes, stream, extra),
+        inputs_(std::exchange(next_strides, {})) {}
+
+  void describe(OperandDescs operands) const {
+    MindSporeCustom::describe(operands);
+    for (int i = 0; i < std::min(inputs_.count, operands.size()); ++i) {
+      operands[i].strides = inputs_.strides[i];
+    }
+  }
+
+ private:
+  InputStrides inputs_;
+};
+
 /// A call of ops.Custom. Where the sizes of the results depend on values, it says in which form it
 /// wants them.
 template <const auto& kExported>
 [[gnu::always_inline]] inline int call_custom(int nparam, void** params, int* ndims,
                                               int64_t** shapes, const char** dtypes, void* stream,
                                               void* extra) {
+  using HostCall = std::conditional_t<kExported.is_strided(), MindSporeStrided, MindSporeCustom>;
+  if constexpr (kExported.is_strided()) {
+    // An inline function is emitted only where something refers to it.
+    asm volatile("" : : "r"(&aten_bridge_set_strides));
+  }
   if constexpr (kExported.is_data_dependent()) {
     const KernelDescriptor& info = kExported.kernel.info;
     ResultForm form = ResultForm::kValues;
@@ -71,10 +126,10 @@ template <const auto& kExported>
     } catch (...) {
       return MindSporeCustom::fail(record_failure(info.operator_name, nullptr, 0), info.error_mode);
     }
-    return kExported.call_form(in_form<kExported>(form), nparam, params, ndims, shapes, dtypes,
-                               stream, extra);
+    return kExported.template call_form<HostCall>(in_form<kExported>(form), nparam, params, ndims,
+                                                  shapes, dtypes, stream, extra);
   } else {
-    return kExported.call(nparam, params, ndims, shapes, dtypes, stream, extra);
+    return kExported.template call<HostCall>(nparam, params, ndims, shapes, dtypes, stream, extra);
   }
 }
 

@@ -87,7 +87,7 @@ class PyTorchCall {
     if (!info_.returns_results) {
       info_.is_own_meta ? resize_outputs(results) : write_outputs(results);
     } else if (mode_ == CallMode::kMeta) {
-      results = returns_row_major(info_) ? make_expected() : infer();
+      results = info_.returns_row_major ? make_expected() : infer();
     } else {
       ReturnResults returned(results);
       arguments_.results = &returned;
@@ -222,7 +222,7 @@ class PyTorchCall {
       // How it lies in memory may depend on values.
       own(operand, at::empty_symint(operand.view.sym_sizes(), operand.view.options()));
     } else if (!is_row_major_dense(operand.view)) {
-      own(operand, to_row_major_dense(operand.view));
+      own(operand, to_input(info_, mode_, operand.view));
     }
     if (info_.records && mode_ == CallMode::kExecute) {
       // With a version of its own.

@@ -45,6 +45,14 @@ inline at::Tensor to_row_major_dense(const at::Tensor& tensor) {
   return tensor.resolve_conj().resolve_neg().contiguous();
 }
 
+/// The same elements as the kernel takes them, which may be in the same memory.
+inline at::Tensor to_input(const KernelDescriptor& kernel, CallMode mode,
+                           const at::Tensor& tensor) {
+  const bool takes_strides =
+      kernel.is_strided && mode == CallMode::kExecute && tensor.layout() == at::kStrided;
+  return takes_strides ? tensor.resolve_conj().resolve_neg() : to_row_major_dense(tensor);
+}
+
 /// A number of the dispatcher's as the operand that a kernel reads it from.
 inline void take_number(Operand& operand, const c10::IValue& value) {
   OperandDesc& desc = operand.desc;

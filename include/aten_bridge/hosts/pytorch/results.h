@@ -189,18 +189,10 @@ inline void fit(const KernelDescriptor& kernel, const Tensors& given, const Tens
   return result.use_count() > 1 || (storage && storage.use_count() > 1);
 }
 
-/// Whether results are row-major, as in the other hosts, and as PyTorch takes them to be where a
-/// meta function tells their sizes, or the inputs whose gradients they are. A kernel that is its
-/// own meta function tells strides too.
-inline bool returns_row_major(const KernelDescriptor& kernel) {
-  return kernel.returns_results && (kernel.is_gradient || !kernel.is_own_meta);
-}
-
 /// Whether a result of the kernel lies in its memory as PyTorch takes it to.
 [[gnu::always_inline]] inline bool lies_as_told(const KernelDescriptor& kernel,
                                                 const at::Tensor& result) {
-  return !returns_row_major(kernel) || result.layout() != at::kStrided ||
-         is_row_major_dense(result);
+  return !kernel.returns_row_major || result.layout() != at::kStrided || is_row_major_dense(result);
 }
 
 /// Copies results that have the memory of others, to which autograd and the caller write, and those
