@@ -85,7 +85,7 @@ def _sort_inputs(graph: fx.Graph, kinds: Mapping[str, str]) -> None:
         first.prepend(node)
 
 
-def _weight(tensor: torch.Tensor, trains: bool = False) -> Weight:
+def weight_of(tensor: torch.Tensor, trains: bool = False) -> Weight:
     """On the tensor's own memory where that is contiguous and the CPU's."""
     tensor = tensor.detach().cpu().contiguous()
     dtype = str(tensor.dtype).removeprefix("torch.")
@@ -129,7 +129,7 @@ def _programs(exported: ExportedProgram, saves: Sequence[bool], order: int) -> l
         if node.name in places:
             kind, name = places[node.name]
             needs.append(kind == "parameter" and state[name].requires_grad)
-            kept[kind][name] = _weight(state[name], needs[-1])
+            kept[kind][name] = weight_of(state[name], needs[-1])
         elif not isinstance(value, torch.Tensor):
             raise NotExportable(
                 f"expected tensors as inputs of the module, got {value!r} as {node.name!r}; give "

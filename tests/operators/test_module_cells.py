@@ -1,0 +1,186 @@
+"""Modules among MindSpore's own: its state dicts, optimizers, compiled steps and inputs."""
+
+import copy
+
+import mindspore as ms
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from aten_bridge.mindspore import module
+
+
+class Layers(nn.Module):
+    """Statistics, and dtypes that NumPy has and has not."""
+
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4))
+        self.scale = nn.Parameter(torch.randn(4).bfloat16())
+        self.register_buffer("turn", torch.randn(4, dtype=torch.complex64))
+        self.register_buffer("mask", torch.tensor([True, False, True, True]))
+
+    def forward(self, x):
+        return self.layers(x) * self.scale * self.mask + self.turn.real
+
+
+class WithHead(ms.nn.Cell):
+    """A network of MindSpore's around a module."""
+
+    def __init__(self, encoder):
+        super().__init__()
+        self.encoder, self.head = encoder, ms.nn.Dense(4, 2)
+
+    def construct(self, x):
+        return self.head(self.encoder(x))
+
+
+X = torch.linspace(-1, 1, 18).reshape(6, 3)
+
+
+@pytest.fixture(scope="module")
+def cell():
+    return module(Layers().eval(), (X,))
+
+
+@pytest.fixture
+def cells(cell):
+    """Two with weights of their own, which are not the same."""
+    return [alike(cell, Layers()) for _ in range(2)]
+
+
+def alike(cell, network):
+    copied = copy.deepcopy(cell)
+    assert copied.load_state_dict(network.state_dict()) == ([], [])
+    return copied
+
+
+def call(cell):
+    return cell(ms.Tensor(X.numpy())).asnumpy()
+
+
+def to_torch(tensor):
+    is_bfloat16 = tensor.dtype == ms.bfloat16  # which NumPy does not have
+    return torch.from_numpy((tensor.float() if is_bfloat16 else tensor).asnumpy())
+
+
+# ===--- state dicts ---===
+
+
+@pytest.mark.parametrize("is_inside", [False, True], ids=["alone", "in a bigger cell"])
+def test_a_state_dict_goes_from_cell_to_cell(mode, cells, is_inside):
+    first, second = map(WithHead, cells) if is_inside else cells
+    assert not np.array_equal(call(first), call(second))
+    state = first.state_dict()
+    names = sorted(Layers().state_dict())
+    if is_inside:
+        names = [*(f"encoder.{name}" for name in names), "head.bias", "head.weight"]
+    assert sorted(state) == names
+    assert second.load_state_dict(state) == ([], [])
+    assert np.array_equal(call(first), call(second))
+    for name, value in second.state_dict().items():
+        assert value.dtype == state[name].dtype
+        assert torch.equal(to_torch(value), to_torch(state[name]))
+
+
+@pytest.mark.parametrize("is_inside", [False, True], ids=["alone", "in a bigger cell"])
+def test_state_dicts_of_pytorch_go_both_ways(mode, cells, is_inside):
+    network, cell = Layers().eval(), cells[0]
+    if is_inside:
+        outer = WithHead(cell)
+        state = {f"encoder.{name}": value for name, value in network.state_dict().items()}
+        assert outer.load_state_dict({**outer.state_dict(), **state}) == ([], [])
+        state = outer.encoder.state_dict()
+    else:
+        assert cell.load_state_dict(network.state_dict()) == ([], [])
+        state = cell.state_dict()
+    assert np.array_equal(call(cell), network(X).detach().numpy())
+    other = Layers()
+    other.load_state_dict({name: to_torch(value) for name, value in state.items()})
+    for name, value in other.state_dict().items():
+        assert torch.equal(value, network.state_dict()[name]), name
+
+
+ERROR = "Error(s) in loading state_dict for Module:\n\t"
+
+
+@pytest.mark.parametrize(
+    ("change", "text", "found"),
+    [
+        (
+            lambda state: state.pop("layers.0.bias"),
+            'Missing key(s) in state_dict: "layers.0.bias". ',
+            (["layers.0.bias"], []),
+        ),
+        (
+            lambda state: state.update({"layers.7.bias": torch.ones(4), "bias": torch.ones(4)}),
+            'Unexpected key(s) in state_dict: "layers.7.bias", "bias". ',
+            ([], ["layers.7.bias", "bias"]),
+        ),
+        (
+            lambda state: state.update({"layers.0.bias": torch.ones(5)}),
+            "size mismatch for layers.0.bias: copying a param with shape (5,) from checkpoint, "
+            "the shape in current model is (4,).",
+            None,
+        ),
+        (
+            lambda state: state.update({"layers.1.running_var": 3}),
+            'While copying the parameter named "layers.1.running_var", expected Tensor or '
+            "Tensor-like object from checkpoint but received <class 'int'>",
+            None,
+        ),
+    ],
+    ids=["missing", "unexpected", "shape", "no tensor"],
+)
+def test_what_does_not_fit_is_named(cells, change, text, found):
+    state = Layers().state_dict()
+    change(state)
+    with pytest.raises(RuntimeError) as error:
+        cells[0].load_state_dict(state)
+    assert str(error.value) == ERROR + text
+    if found:
+        assert cells[0].load_state_dict(state, strict=False) == found
+        return
+    with pytest.raises(RuntimeError) as error:
+        cells[0].load_state_dict(state, strict=False)
+    assert str(error.value) == ERROR + text
+
+
+def test_a_checkpoint_of_a_state_dict(cpu, tmp_path):
+    cell = module(nn.Sequential(nn.Linear(3, 3)), (X,))
+    state, path = cell.state_dict(), str(tmp_path / "cell.ckpt")
+    ms.save_checkpoint(state, path)
+    other = module(nn.Sequential(nn.Linear(3, 3)), (X,))
+    assert other.load_state_dict(ms.load_checkpoint(path)) == ([], [])
+    for name, value in other.state_dict().items():
+        assert np.array_equal(value.asnumpy(), state[name].asnumpy())
+    assert ms.load_param_into_net(other, ms.load_checkpoint(path)) == ([], [])
+
+
+class Shares(nn.Module):
+    """A weight that stands twice, and a buffer that is not in PyTorch's state dict."""
+
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Linear(3, 3, bias=False)
+        self.second = nn.Linear(3, 3, bias=False)
+        self.second.weight = self.first.weight
+        self.register_buffer("scale", torch.ones(3), persistent=False)
+
+    def forward(self, x):
+        return self.second(self.first(x)) * self.scale
+
+
+def test_names_that_one_side_has_alone(cpu):
+    cell = module(Shares(), (X,))
+    network = Shares()
+    state = network.state_dict()
+    with pytest.raises(RuntimeError) as error:
+        cell.load_state_dict(state)
+    assert str(error.value) == (
+        'Error(s) in loading state_dict for Module:\n\tMissing key(s) in state_dict: "scale". \n'
+        '\tUnexpected key(s) in state_dict: "second.weight". '
+    )
+    assert cell.load_state_dict(state, strict=False) == (["scale"], ["second.weight"])
+    assert np.array_equal(call(cell), network(X).detach().numpy())
