@@ -5,8 +5,8 @@ from __future__ import annotations
 import functools
 import itertools
 import warnings
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import torch
@@ -41,6 +41,29 @@ from aten_bridge.program._trees import (
     tensor_sources,
     tree_of,
 )
+
+_EXPORT_ADVICE = (
+    "aten_bridge: expected a module that torch.export records as a whole, got the error above; "
+    "change what it names, or make modules of the parts around that and leave it to MindSpore or "
+    "JAX"
+)
+_GRADIENT_ADVICE = (
+    "aten_bridge: expected a module whose gradient PyTorch can record, got the error above; leave "
+    "out gradient_order or dynamic_shapes if one was given, or replace the operator that it names"
+)
+
+
+@contextmanager
+def _advising(advice: str) -> Iterator[None]:
+    """Puts advice under an error of PyTorch's; Python has notes of errors since 3.11."""
+    try:
+        yield
+    except NotExportable:
+        raise
+    except Exception as error:
+        if hasattr(error, "add_note"):
+            error.add_note(advice)
+        raise
 
 
 def _keep_results(signature: Any, graph: fx.Graph) -> None:
@@ -100,7 +123,7 @@ def _programs(exported: ExportedProgram, saves: Sequence[bool], order: int) -> l
     keep_from_gradients(exported.graph)
     exported.graph_module.recompile()
     guards = exported._guards_code  # one that was loaded from a file loses them
-    with warnings.catch_warnings():
+    with _advising(_EXPORT_ADVICE), warnings.catch_warnings():
         warnings.filterwarnings("ignore", r".*isinstance\(treespec, LeafSpec\)")  # PyTorch's own
         exported = exported.run_decompositions({})
     signature, graph = exported.graph_signature, exported.graph
@@ -185,7 +208,7 @@ def _programs(exported: ExportedProgram, saves: Sequence[bool], order: int) -> l
         if unbacked_symbols(node.meta["val"] for node in tensors):
             return None
         order_of_mode = 1 if always else order
-        with suppress(*refused), warnings.catch_warnings():
+        with suppress(*refused), _advising(_GRADIENT_ADVICE), warnings.catch_warnings():
             if measures:  # PyTorch warns of what it raises
                 warnings.filterwarnings("ignore", category=UserWarning, module="torch.autograd")
             return trace_training(
@@ -217,7 +240,7 @@ def _export(
     module: nn.Module, example_inputs: Sequence[Any], shapes: Any, order: int
 ) -> ModulePrograms:
     """The programs of a module in the mode in which it is."""
-    with refusing_own_gradients():
+    with _advising(_EXPORT_ADVICE), refusing_own_gradients():
         exported = torch.export.export(module, _apart(example_inputs), dynamic_shapes=shapes)
     (programs,) = _programs(exported, [module.training], order)
     return programs
