@@ -1,14 +1,19 @@
-"""Modules among MindSpore's own: its state dicts, optimizers, compiled steps and inputs."""
+"""Modules among what is MindSpore's own: state dicts, optimizers, compiled steps, inputs."""
 
 import copy
+import os
+from pathlib import Path
 
 import mindspore as ms
 import numpy as np
 import pytest
 import torch
+from module_cases import assert_near
 from torch import nn
+from torch.export import Dim
 
 from aten_bridge.mindspore import module
+from aten_bridge.torch import load
 
 
 class Layers(nn.Module):
@@ -184,3 +189,158 @@ def test_names_that_one_side_has_alone(cpu):
     )
     assert cell.load_state_dict(state, strict=False) == (["scale"], ["second.weight"])
     assert np.array_equal(call(cell), network(X).detach().numpy())
+
+
+# ===--- training ---===
+
+
+def small():
+    torch.manual_seed(4)
+    return nn.Sequential(nn.Linear(3, 8, bias=False), nn.BatchNorm1d(8), nn.Tanh(), nn.Linear(8, 2))
+
+
+@pytest.fixture(scope="module")
+def small_cell():
+    return module(small(), (X,), dynamic_shapes=({0: Dim("batch")},))
+
+
+@pytest.fixture
+def trained(small_cell):
+    """A cell and PyTorch's module, with the same weights."""
+    network = small()
+    return alike(small_cell, network), network
+
+
+def batches(count):
+    generator = torch.Generator().manual_seed(9)
+    return [torch.randn(6, 3, generator=generator) for _ in range(count)]
+
+
+def loss_of(network):
+    return lambda x: (network(x) ** 2).mean()
+
+
+def step_of_pytorch(network, optimizer, *parts):
+    """One step on the mean of parts; the losses of these."""
+    optimizer.zero_grad()
+    losses = [loss_of(network)(x) / len(parts) for x in parts]
+    for loss in losses:
+        loss.backward()
+    optimizer.step()
+    return losses
+
+
+def assert_trained_alike(cell, network):
+    for name, value in network.state_dict().items():
+        assert_near(cell.state_dict()[name], value, 1e-4)
+
+
+OPTIMIZERS = {
+    "nn.Adam": (
+        lambda weights: ms.nn.Adam(weights, 0.01),
+        lambda weights: torch.optim.Adam(weights, 0.01),
+    ),
+    "nn.Momentum": (
+        lambda weights: ms.nn.Momentum(weights, 0.05, 0.9),
+        lambda weights: torch.optim.SGD(weights, 0.05, 0.9),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_optimizers_do_pytorchs_steps(mode, trained, name):
+    cell, network = trained
+    of_mindspore, of_pytorch = OPTIMIZERS[name]
+    weights = cell.trainable_params()
+    optimizer, other = of_mindspore(weights), of_pytorch(network.parameters())
+    step = ms.value_and_grad(loss_of(cell), None, weights)
+    for x in batches(5):
+        loss, gradients = step(ms.Tensor(x.numpy()))
+        optimizer(gradients)
+        (known,) = step_of_pytorch(network, other, x)
+        assert_near(loss, known, 1e-4)
+    assert_trained_alike(cell, network)
+
+
+def test_a_step_in_ms_jit(mode, trained):
+    cell, network = trained
+    weights = cell.trainable_params()
+    optimizer = ms.nn.Momentum(weights, 0.05, 0.9)
+    differentiate = ms.value_and_grad(loss_of(cell), None, weights)
+
+    @ms.jit
+    def step(x):
+        loss, gradients = differentiate(x)
+        optimizer(gradients)
+        return loss
+
+    other = torch.optim.SGD(network.parameters(), 0.05, 0.9)
+    for x in batches(5):
+        (known,) = step_of_pytorch(network, other, x)
+        assert_near(step(ms.Tensor(x.numpy())), known, 1e-4)
+    assert_trained_alike(cell, network)
+
+
+def test_gradients_are_accumulated(mode, trained):
+    cell, network = trained
+    weights = cell.trainable_params()
+    sums = ms.ParameterTuple(weights).clone("sums", "zeros")
+    optimizer = ms.nn.Momentum(weights, 0.05, 0.9)
+
+    def half_of_loss(x):
+        return (cell(x) ** 2).mean() / 2
+
+    differentiate = ms.value_and_grad(half_of_loss, None, weights)
+    other = torch.optim.SGD(network.parameters(), 0.05, 0.9)
+    for _ in range(2):
+        parts = batches(2)
+        for x, known in zip(parts, step_of_pytorch(network, other, *parts), strict=True):
+            loss, gradients = differentiate(ms.Tensor(x.numpy()))
+            assert_near(loss, known, 1e-4)
+            for one, gradient in zip(sums, gradients, strict=True):
+                ms.ops.assign_add(one, gradient)
+        optimizer(tuple(one.value() for one in sums))
+        for one in sums:
+            ms.ops.assign_sub(one, one.value())
+    assert_trained_alike(cell, network)
+
+
+@pytest.mark.parametrize("is_inside", [False, True], ids=["alone", "in a bigger cell"])
+def test_sizes_that_are_not_known_are_compiled_once(mode, trained, is_inside):
+    cell, network = trained
+    cell.set_train(False)
+    outer = ms.nn.SequentialCell([cell]) if is_inside else cell
+    outer.set_inputs(ms.Tensor(shape=[None, 3], dtype=ms.float32))
+    for size in (6, 2, 9):
+        x = torch.randn(size, 3)
+        assert_near(outer(ms.Tensor(x.numpy())), network.eval()(x), 1e-5)
+    compiled = outer.compile_cache if is_inside else cell._flat[0].compile_cache
+    assert len(compiled) == (mode == "graph")
+
+
+# ===--- our own kernels ---===
+
+
+class WithOwnKernels(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(3, 4)
+
+    def forward(self, x):
+        y = torch.ops.bridge_test.leaky_relu(self.layer(x), 0.25)
+        return torch.ops.bridge_test.swish(y, 1.5)
+
+
+def test_kernels_of_our_own(mode):
+    load(Path(os.environ["ATEN_BRIDGE_BUILD_DIR"]) / "tests/test_pytorch.so")
+    network = WithOwnKernels()
+    cell = module(copy.deepcopy(network), (X,))
+    x = X.clone().requires_grad_()
+    expected = loss_of(network)(x)
+    expected.backward()
+    step = ms.value_and_grad(loss_of(cell), 0, cell.trainable_params())
+    loss, (of_x, of_weights) = step(ms.Tensor(X.numpy()))
+    assert_near(loss, expected, 1e-5)
+    assert_near(of_x, x.grad, 1e-4)
+    for gradient, parameter in zip(of_weights, network.parameters(), strict=True):
+        assert_near(gradient, parameter.grad, 1e-4)

@@ -139,6 +139,10 @@ class Module(nn.Cell):
             flat.set_train(self.training)
         return self.unflatten(flat(*inputs))
 
+    def set_inputs(self, *inputs: Any, **keywords: Any) -> None:
+        super().set_inputs(*inputs, **keywords)
+        self._flat[0].set_inputs(*inputs, **keywords)
+
     @staticmethod
     def is_tensor(value: Any) -> bool:
         return isinstance(value, ms.Tensor)
