@@ -13,7 +13,6 @@ import torch
 from torch import fx, nn
 from torch.export import ExportedProgram
 from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
-from torch.utils._pytree import tree_map
 
 from aten_bridge.program._corrections import (
     allow_other_strides,
@@ -24,6 +23,7 @@ from aten_bridge.program._corrections import (
     refuse_hidden_writes,
     refusing_own_gradients,
 )
+from aten_bridge.program._private import guards_of, tree_map
 from aten_bridge.program._programs import ModuleInModes, ModulePrograms, Training, Weight
 from aten_bridge.program._text import is_number, tensors_of, unbacked_symbols, write_program
 from aten_bridge.program._training import (
@@ -122,7 +122,7 @@ def _programs(exported: ExportedProgram, saves: Sequence[bool], order: int) -> l
     """The programs of what torch.export made, for each of `saves`: whether those of a step do."""
     keep_from_gradients(exported.graph)
     exported.graph_module.recompile()
-    guards = exported._guards_code  # one that was loaded from a file loses them
+    guards = guards_of(exported)  # one that was loaded from a file loses them
     with _advising(_EXPORT_ADVICE), warnings.catch_warnings():
         warnings.filterwarnings("ignore", r".*isinstance\(treespec, LeafSpec\)")  # PyTorch's own
         exported = exported.run_decompositions({})
@@ -174,7 +174,7 @@ def _programs(exported: ExportedProgram, saves: Sequence[bool], order: int) -> l
     write = functools.partial(
         write_program,
         ranges=exported.range_constraints,
-        guards=[*guards, *exported._guards_code],
+        guards=[*guards, *guards_of(exported)],
         sources={source: given[place] for source, place in tensor_sources(inputs, names)},
     )
     evaluation = write(placeholders_of(graph), calls, tensors)
