@@ -318,6 +318,16 @@ def test_sizes_that_are_not_known_are_compiled_once(mode, trained, is_inside):
     assert len(compiled) == (mode == "graph")
 
 
+def test_mindspore_has_the_list_of_cells_that_amp_leaves_alone(cpu):
+    """A private one of MindSpore 2.7 to 2.10, which another version may have elsewhere."""
+    from mindspore.rewrite.common import namespace
+
+    from aten_bridge.mindspore._module import Module
+
+    assert hasattr(namespace, "_subtree_black_list"), "MindSpore has no _subtree_black_list"
+    assert Module in namespace._subtree_black_list
+
+
 # ===--- our own kernels ---===
 
 
