@@ -1,9 +1,10 @@
 """What of PyTorch's internals the bridge uses stands in a table of docs/inside.md, with the files.
 
 Such names change from one minor version of PyTorch to the next: who builds with a new one begins
-with this table.
+with this table. What programs use of PyTorch's private names in Python stands in one module.
 """
 
+import ast
 import re
 from collections import defaultdict
 
@@ -79,4 +80,63 @@ def test_a_name_is_found_in_code_alone(tmp_path):
     )
     assert [plain(name) for name in NAMES.findall(code_of(source))] == [
         *("c10::impl::A", "c10::TensorImpl", "torch::autograd::impl::e", "c10::TensorImpl"),
+    ]
+
+
+# ===--- private names in Python ---===
+
+PROGRAM = SOURCE / "python/aten_bridge/program"
+OWN = ("self", "cls")
+OF_NAMEDTUPLES = ("_asdict", "_fields", "_make", "_replace")
+
+
+def is_private(name):
+    return name.startswith("_") and not name.startswith("__")
+
+
+def private_names(source):
+    """The private names of other objects than `self`, and of PyTorch's modules."""
+    for node in ast.walk(ast.parse(source)):
+        match node:
+            case ast.Import(names=names):
+                found = [alias.name for alias in names if alias.name.startswith("torch.")]
+            case ast.ImportFrom(module=str(module), names=names) if module.startswith("torch"):
+                found = [f"{module}.{alias.name}" for alias in names]
+            case ast.Attribute(value=ast.Name(id=name)) if name in OWN:
+                found = []
+            case ast.Attribute(value=value, attr=attr) if attr not in OF_NAMEDTUPLES:
+                is_operator = ast.unparse(value).startswith("torch.ops.")  # whose name it is
+                found = [] if is_operator else [attr]
+            case ast.Call(
+                func=ast.Name(id="getattr" | "hasattr" | "setattr"),
+                args=[_, ast.Constant(value=str(attr)), *_],
+            ):
+                found = [attr]
+            case _:
+                found = []
+        yield from (name for name in found if any(map(is_private, name.split("."))))
+
+
+def test_private_names_of_pytorch_stand_in_one_module():
+    found = {path.name: [*private_names(path.read_text())] for path in PROGRAM.glob("*.py")}
+    assert {name: names for name, names in found.items() if names and name != "_private.py"} == {}
+
+
+def test_each_private_name_says_in_which_versions_it_was_seen():
+    tree = ast.parse((PROGRAM / "_private.py").read_text())
+    functions = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
+    assert functions
+    for function in functions:
+        assert [*private_names(ast.unparse(function))], function.name
+        assert re.search(r"\(2\.\d+( to 2\.\d+)?\)\.$", ast.get_docstring(function)), function.name
+
+
+def test_a_private_name_is_found_wherever_it_stands():
+    source = (
+        "import torch._a\nimport _os\nfrom torch.b import _c, d\nfrom torch._e.f import g\n"
+        "x._h.i\nself._j\nself._k._l\nx._replace(y)\nx.__class__\ngetattr(x, '_m', 0)\n"
+        "torch.ops.aten._n.default\ntorch._ops.o\nfrom aten_bridge._p import _q\n"
+    )
+    assert sorted(private_names(source)) == [
+        *("_h", "_l", "_m", "_ops", "torch._a", "torch._e.f.g", "torch.b._c"),
     ]

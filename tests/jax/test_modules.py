@@ -15,6 +15,7 @@ from torch.export import Dim
 
 from aten_bridge.jax import module
 from aten_bridge.program import save
+from aten_bridge.torch import load
 
 
 @pytest.fixture(scope="module")
@@ -402,3 +403,111 @@ def test_sizes_that_depend_on_random_numbers_are_those_of_a_key():
         "AtenProgram: expected results that are the same when they are computed twice, once for "
         "their sizes, got those of a call with an effect; a module takes rng"
     )
+
+
+# ===--- vmap, optimizers, and kernels of our own ---===
+
+
+@pytest.fixture(scope="module")
+def layers():
+    torch.manual_seed(5)
+    network = nn.Sequential(nn.Linear(3, 8), nn.LayerNorm(8), nn.Tanh(), nn.Linear(8, 2))
+    return network, module(network, (torch.randn(4, 3),), dynamic_shapes=({0: Dim("n")},))
+
+
+def loss_of(apply):
+    return lambda params, x: (apply({"params": params, "buffers": {}}, x) ** 2).mean()
+
+
+def gradients_of(network, x):
+    """PyTorch's, by the names of weights."""
+    network.zero_grad()
+    (network(x) ** 2).mean().backward()
+    return {name: parameter.grad for name, parameter in network.named_parameters()}
+
+
+def test_vmap_of_calls_and_gradients_of_each_example(layers):
+    network, (apply, variables) = layers
+    xs = torch.randn(3, 4, 3)
+    given = jnp.asarray(xs.numpy())
+    results = jax.jit(jax.vmap(apply, (None, 0)))(variables, given)
+    assert_near(results, torch.stack([network(x) for x in xs]), 1e-5)
+    of_examples = jax.jit(jax.vmap(jax.grad(loss_of(apply)), (None, 0)))
+    gradients = of_examples(variables["params"], given)
+    known = [gradients_of(network, x) for x in xs]
+    for name, gradient in gradients.items():
+        assert_near(gradient, torch.stack([one[name] for one in known]), 1e-4)
+
+
+def test_vmap_of_weights(layers):
+    network, (apply, variables) = layers
+    networks = [network, *(copy.deepcopy(network) for _ in range(2))]
+    for one in networks[1:]:
+        for layer in (one[0], one[3]):
+            layer.reset_parameters()
+    x = torch.randn(4, 3)
+    given = jnp.asarray(x.numpy())
+    stacked = {
+        name: jnp.stack([jnp.asarray(one.state_dict()[name].numpy()) for one in networks])
+        for name in variables["params"]
+    }
+    step = jax.jit(jax.vmap(jax.value_and_grad(loss_of(apply)), (0, None)))
+    losses, gradients = step(stacked, given)
+    assert_near(losses, torch.stack([(one(x) ** 2).mean() for one in networks]), 1e-5)
+    known = [gradients_of(one, x) for one in networks]
+    for name, gradient in gradients.items():
+        assert_near(gradient, torch.stack([one[name] for one in known]), 1e-4)
+
+
+def test_steps_of_optax_are_pytorchs():
+    optax = pytest.importorskip("optax")
+    torch.manual_seed(5)
+    network = nn.Sequential(nn.Linear(3, 8, bias=False), nn.BatchNorm1d(8), nn.Linear(8, 2))
+    apply, variables = module(copy.deepcopy(network), (torch.randn(4, 3),))
+    optimizer = optax.adamw(1e-3, weight_decay=0.01)
+    state = optimizer.init(variables["params"])
+
+    @jax.jit
+    def step(variables, state, x, key):
+        def loss_of(params):
+            y, buffers = apply({**variables, "params": params}, x, train=True, rng=key)
+            return (y**2).mean(), buffers
+
+        params = variables["params"]
+        (loss, buffers), gradients = jax.value_and_grad(loss_of, has_aux=True)(params)
+        updates, state = optimizer.update(gradients, state, params)
+        return {"params": optax.apply_updates(params, updates), "buffers": buffers}, state, loss
+
+    of_pytorch = torch.optim.AdamW(network.parameters(), 1e-3, weight_decay=0.01)
+    for x in torch.randn(10, 4, 3):
+        of_pytorch.zero_grad()
+        known = (network(x) ** 2).mean()
+        known.backward()
+        of_pytorch.step()
+        variables, state, loss = step(variables, state, jnp.asarray(x.numpy()), jax.random.key(7))
+        assert_near(loss, known, 1e-4)
+    for kind in ("params", "buffers"):
+        for name, value in variables[kind].items():
+            assert_near(value, network.state_dict()[name], 1e-4)
+
+
+class WithOwnKernels(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(3, 4)
+
+    def forward(self, x):
+        y = torch.ops.bridge_test.leaky_relu(self.layer(x), 0.25)
+        return torch.ops.bridge_test.swish(y, 1.5)
+
+
+@pytest.mark.parametrize("transform", [jax.jit, lambda function: function], ids=["jit", "eager"])
+def test_kernels_of_our_own(library, transform):
+    load(library)
+    network, x = WithOwnKernels(), torch.randn(5, 3)
+    apply, variables = module(network, (x,))
+    step = transform(jax.value_and_grad(loss_of(apply)))
+    loss, gradients = step(variables["params"], jnp.asarray(x.numpy()))
+    assert_near(loss, (network(x) ** 2).mean(), 1e-5)
+    for name, known in gradients_of(network, x).items():
+        assert_near(gradients[name], known, 1e-4)

@@ -23,6 +23,7 @@ LAYERS = [
     "aten_bridge._operators",
     "aten_bridge.program._trees",
     "aten_bridge.program._programs",
+    "aten_bridge.program._private",
     "aten_bridge.program._guards",
     "aten_bridge.program._text",
     "aten_bridge.program._corrections",

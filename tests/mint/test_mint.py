@@ -1,5 +1,6 @@
 """The API mint with the library against PyTorch: values, gradients, in-place methods."""
 
+import copy
 import inspect
 import itertools
 import os
@@ -20,9 +21,11 @@ from survey import convert, functions
 
 from aten_bridge._introspection import describe_library
 from aten_bridge._library import open_library
+from aten_bridge.mindspore import module
 from aten_bridge.mint import HEADER, InterfaceError, check_interface
 
 LIBRARY = os.environ["MS_OP_PLUGIN_PATH"]
+OPERATORS = "plugin/operators/aten_bridge_operators.so"  # in the build folder
 
 
 def name_of(case):
@@ -532,6 +535,33 @@ def test_optimizers_take_pytorchs_steps(optimizer):
     assert_equal(weight, same, tolerance=1e-6 if name == "Adam" else 0)
 
 
+@pytest.mark.parametrize("name", ["SGD", "AdamW"])
+def test_optimizers_train_a_module_of_pytorch(mode, name, monkeypatch):
+    operators = Path(os.environ["ATEN_BRIDGE_BUILD_DIR"], OPERATORS)
+    monkeypatch.setenv("ATEN_BRIDGE_OPERATORS", str(operators))
+    torch.manual_seed(4)
+    network, x = torch.nn.Linear(3, 2), torch.tensor(X[:, :3].copy())
+    cell = module(copy.deepcopy(network), (x,))
+    weights = cell.trainable_params()
+    of_mint = getattr(mint.optim, name)(weights, lr=0.05)
+    of_torch = getattr(torch.optim, name)(network.parameters(), lr=0.05)
+
+    def loss_of(x):
+        return (cell(x) ** 2).mean()
+
+    step = ms.value_and_grad(loss_of, None, weights)
+    for _ in range(3):
+        loss, gradients = step(ms.Tensor(x.numpy()))
+        of_mint(gradients)
+        of_torch.zero_grad()
+        known = (network(x) ** 2).mean()
+        known.backward()
+        of_torch.step()
+        np.testing.assert_allclose(loss.asnumpy(), known.detach().numpy(), rtol=1e-5)
+    for one, other in zip(weights, network.parameters(), strict=True):
+        np.testing.assert_allclose(one.asnumpy(), other.detach().numpy(), rtol=1e-4)
+
+
 @pytest.mark.full
 def test_the_example_trains_two_networks_as_pytorch_does():
     """The same page shows where they stop without the library."""
@@ -559,13 +589,12 @@ def test_the_example_trains_two_networks_as_pytorch_does():
 @pytest.mark.full
 def test_the_example_moves_a_network():
     folder = Path(__file__).parents[2] / "examples"
-    operators = "plugin/operators/aten_bridge_operators.so"
     done = subprocess.run(
         [sys.executable, folder / "move_a_network" / "move_a_network.py"],
         env={
             **os.environ,
             "PYTHONPATH": f"{os.environ['PYTHONPATH']}:{folder}",
-            "ATEN_BRIDGE_OPERATORS": str(Path(os.environ["ATEN_BRIDGE_BUILD_DIR"], operators)),
+            "ATEN_BRIDGE_OPERATORS": str(Path(os.environ["ATEN_BRIDGE_BUILD_DIR"], OPERATORS)),
         },
         stdout=subprocess.PIPE,
         text=True,

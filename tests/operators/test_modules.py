@@ -3,6 +3,7 @@
 import copy
 import gc
 import pickle
+import re
 import threading
 
 import mindspore as ms
@@ -580,6 +581,38 @@ def test_what_a_program_would_get_wrong_is_refused(made, text):
     with pytest.raises(NotExportable) as error:
         module(made(), (torch.randn(3, 4),), dynamic_shapes=({0: Dim("n")},))
     assert str(error.value) == text
+    assert not hasattr(error.value, "__notes__")
+
+
+class BranchesOnValues(nn.Module):
+    def forward(self, x):
+        return x * 2 if x.sum() > 0 else x
+
+
+class Calls(nn.Module):
+    def forward(self, x):
+        return torch.from_numpy(x.numpy() * 2)
+
+
+@pytest.mark.parametrize(
+    ("network", "shapes", "text"),
+    [
+        (BranchesOnValues(), None, "Could not guard on data-dependent expression"),
+        (Calls(), None, ".numpy() is not supported for tensor subclasses."),
+        (nn.Linear(4, 4), ({1: Dim("n")},), "Constraints violated (n)!"),
+        (nn.Linear(5, 4), None, "a and b must have same reduction dim, but got [3, 4] X [5, 4]."),
+    ],
+    ids=["branch", "numpy", "fixed size", "wrong example"],
+)
+def test_what_torch_export_cannot_record_is_its_error_with_advice(network, shapes, text):
+    with pytest.raises(Exception, match=f"^{re.escape(text)}") as error:
+        module(network, (torch.randn(3, 4),), dynamic_shapes=shapes)
+    advice = (
+        "aten_bridge: expected a module that torch.export records as a whole, got the error above; "
+        "change what it names, or make modules of the parts around that and leave it to MindSpore "
+        "or JAX"
+    )
+    assert getattr(error.value, "__notes__", [advice]) == [advice]  # Python 3.10 has no notes
 
 
 WRONG_INPUTS = [

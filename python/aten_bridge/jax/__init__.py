@@ -170,7 +170,8 @@ def module(
 
     torch.export records the module, once in training and once in evaluation mode. A call is one
     custom call of XLA's, which runs PyTorch's operators without Python; so is its gradient. It
-    works under `jax.jit`, `grad`, `value_and_grad` and `lax.scan`.
+    works under `jax.jit`, `grad`, `value_and_grad`, `lax.scan`, and `vmap`, which calls it once for
+    each example.
 
     Args:
         source: The module, whose device is the CPU; its weights and buffers are copied. Or what

@@ -35,6 +35,12 @@ def _to_mindspore(weight: Weight) -> ms.Tensor:
     return ms.Tensor(weight.array)
 
 
+def _from_torch(tensor: torch.Tensor) -> ms.Tensor:
+    from aten_bridge.program._export import weight_of
+
+    return _to_mindspore(weight_of(tensor))
+
+
 def _parameters(weights: Mapping[str, Weight]) -> ms.ParameterTuple:
     return ms.ParameterTuple(
         [
@@ -133,6 +139,10 @@ class Module(nn.Cell):
             flat.set_train(self.training)
         return self.unflatten(flat(*inputs))
 
+    def set_inputs(self, *inputs: Any, **keywords: Any) -> None:
+        super().set_inputs(*inputs, **keywords)
+        self._flat[0].set_inputs(*inputs, **keywords)
+
     @staticmethod
     def is_tensor(value: Any) -> bool:
         return isinstance(value, ms.Tensor)
@@ -151,6 +161,32 @@ class Module(nn.Cell):
         if self.training:
             return self.unflatten_trained(results)
         return self.unflatten_evaluated(results)
+
+    def _load_from_state_dict(
+        self,
+        state_dict: dict[str, Any],
+        prefix: str,
+        local_metadata: dict[str, Any],
+        strict: bool,
+        missing_keys: list[str],
+        unexpected_keys: list[str],
+        error_msgs: list[str],
+    ) -> None:
+        """What `load_state_dict` calls for this cell. PyTorch's tensors are taken too.
+
+        MindSpore expects a cell inside of this one by a name that has a dot (2.7 to 2.10).
+        """
+        torch = sys.modules.get("torch")
+        for name in self._params if torch is not None else ():
+            value = state_dict.get(prefix + name)
+            if isinstance(value, torch.Tensor):
+                state_dict[prefix + name] = _from_torch(value)
+        unexpected: list[str] = []
+        super()._load_from_state_dict(
+            state_dict, prefix, local_metadata, strict, missing_keys, unexpected, error_msgs
+        )
+        own = {prefix + name for name in self._params}
+        unexpected_keys += [key for key in unexpected if key not in own]
 
 
 # amp's level "O1" rewrites cells, with casts between their operators (2.10): it leaves these alone.

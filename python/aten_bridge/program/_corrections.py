@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 import torch
 from torch import fx
 
+from aten_bridge.program._private import data_free_implementations, decompositions
 from aten_bridge.program._trees import NotExportable
 
 
@@ -133,8 +134,6 @@ def _corrected_shapes() -> Iterator[None]:
     another dimension than its kernel does. Places and counts of torch.unique have the dtype of
     the values.
     """
-    from torch._decomp import decompositions
-    from torch._subclasses import fake_impls
 
     def corrected(own: Callable[..., Any]) -> Callable[..., Any]:
         def run_layer(inp: Any, hidden: Sequence[Any], *args: Any, **keywords: Any) -> Any:
@@ -152,19 +151,19 @@ def _corrected_shapes() -> Iterator[None]:
 
         return run
 
-    implementations = getattr(fake_impls, "op_implementations_dict", {})
+    functions, implementations = decompositions(), data_free_implementations()
     uniques = {one: implementations[one] for one in _UNIQUE if one in implementations}
     owns = {
-        name: getattr(decompositions, name)
+        name: getattr(functions, name)
         for name in _LSTM_LAYERS
-        if hasattr(decompositions, name)  # another version may have others, or need none
+        if hasattr(functions, name)  # another version may have others, or need none
     }
     for name, own in owns.items():
-        setattr(decompositions, name, corrected(own))
+        setattr(functions, name, corrected(own))
     implementations.update({one: with_integers(own) for one, own in uniques.items()})
     try:
         yield
     finally:
         implementations.update(uniques)
         for name, own in owns.items():
-            setattr(decompositions, name, own)
+            setattr(functions, name, own)

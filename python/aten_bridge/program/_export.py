@@ -5,15 +5,14 @@ from __future__ import annotations
 import functools
 import itertools
 import warnings
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import torch
 from torch import fx, nn
 from torch.export import ExportedProgram
 from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
-from torch.utils._pytree import tree_map
 
 from aten_bridge.program._corrections import (
     allow_other_strides,
@@ -24,6 +23,7 @@ from aten_bridge.program._corrections import (
     refuse_hidden_writes,
     refusing_own_gradients,
 )
+from aten_bridge.program._private import guards_of, tree_map
 from aten_bridge.program._programs import ModuleInModes, ModulePrograms, Training, Weight
 from aten_bridge.program._text import is_number, tensors_of, unbacked_symbols, write_program
 from aten_bridge.program._training import (
@@ -41,6 +41,29 @@ from aten_bridge.program._trees import (
     tensor_sources,
     tree_of,
 )
+
+_EXPORT_ADVICE = (
+    "aten_bridge: expected a module that torch.export records as a whole, got the error above; "
+    "change what it names, or make modules of the parts around that and leave it to MindSpore or "
+    "JAX"
+)
+_GRADIENT_ADVICE = (
+    "aten_bridge: expected a module whose gradient PyTorch can record, got the error above; leave "
+    "out gradient_order or dynamic_shapes if one was given, or replace the operator that it names"
+)
+
+
+@contextmanager
+def _advising(advice: str) -> Iterator[None]:
+    """Puts advice under an error of PyTorch's; Python has notes of errors since 3.11."""
+    try:
+        yield
+    except NotExportable:
+        raise
+    except Exception as error:
+        if hasattr(error, "add_note"):
+            error.add_note(advice)
+        raise
 
 
 def _keep_results(signature: Any, graph: fx.Graph) -> None:
@@ -85,7 +108,7 @@ def _sort_inputs(graph: fx.Graph, kinds: Mapping[str, str]) -> None:
         first.prepend(node)
 
 
-def _weight(tensor: torch.Tensor, trains: bool = False) -> Weight:
+def weight_of(tensor: torch.Tensor, trains: bool = False) -> Weight:
     """On the tensor's own memory where that is contiguous and the CPU's."""
     tensor = tensor.detach().cpu().contiguous()
     dtype = str(tensor.dtype).removeprefix("torch.")
@@ -99,8 +122,8 @@ def _programs(exported: ExportedProgram, saves: Sequence[bool], order: int) -> l
     """The programs of what torch.export made, for each of `saves`: whether those of a step do."""
     keep_from_gradients(exported.graph)
     exported.graph_module.recompile()
-    guards = exported._guards_code  # one that was loaded from a file loses them
-    with warnings.catch_warnings():
+    guards = guards_of(exported)  # one that was loaded from a file loses them
+    with _advising(_EXPORT_ADVICE), warnings.catch_warnings():
         warnings.filterwarnings("ignore", r".*isinstance\(treespec, LeafSpec\)")  # PyTorch's own
         exported = exported.run_decompositions({})
     signature, graph = exported.graph_signature, exported.graph
@@ -129,7 +152,7 @@ def _programs(exported: ExportedProgram, saves: Sequence[bool], order: int) -> l
         if node.name in places:
             kind, name = places[node.name]
             needs.append(kind == "parameter" and state[name].requires_grad)
-            kept[kind][name] = _weight(state[name], needs[-1])
+            kept[kind][name] = weight_of(state[name], needs[-1])
         elif not isinstance(value, torch.Tensor):
             raise NotExportable(
                 f"expected tensors as inputs of the module, got {value!r} as {node.name!r}; give "
@@ -151,7 +174,7 @@ def _programs(exported: ExportedProgram, saves: Sequence[bool], order: int) -> l
     write = functools.partial(
         write_program,
         ranges=exported.range_constraints,
-        guards=[*guards, *exported._guards_code],
+        guards=[*guards, *guards_of(exported)],
         sources={source: given[place] for source, place in tensor_sources(inputs, names)},
     )
     evaluation = write(placeholders_of(graph), calls, tensors)
@@ -185,7 +208,7 @@ def _programs(exported: ExportedProgram, saves: Sequence[bool], order: int) -> l
         if unbacked_symbols(node.meta["val"] for node in tensors):
             return None
         order_of_mode = 1 if always else order
-        with suppress(*refused), warnings.catch_warnings():
+        with suppress(*refused), _advising(_GRADIENT_ADVICE), warnings.catch_warnings():
             if measures:  # PyTorch warns of what it raises
                 warnings.filterwarnings("ignore", category=UserWarning, module="torch.autograd")
             return trace_training(
@@ -217,7 +240,7 @@ def _export(
     module: nn.Module, example_inputs: Sequence[Any], shapes: Any, order: int
 ) -> ModulePrograms:
     """The programs of a module in the mode in which it is."""
-    with refusing_own_gradients():
+    with _advising(_EXPORT_ADVICE), refusing_own_gradients():
         exported = torch.export.export(module, _apart(example_inputs), dynamic_shapes=shapes)
     (programs,) = _programs(exported, [module.training], order)
     return programs

@@ -1,7 +1,4 @@
-"""Conditions on sizes, which torch.export keeps as Python's expressions, as lines of a program.
-
-They are private to PyTorch: ExportedProgram._guards_code (PyTorch 2.9 to 2.13).
-"""
+"""Conditions on sizes, which torch.export keeps as Python's expressions, as lines of a program."""
 
 from __future__ import annotations
 

@@ -13,11 +13,12 @@ from torch import fx
 from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 
 from aten_bridge.program._guards import guard_text
+from aten_bridge.program._private import is_operator, own_expression, schema_of
 from aten_bridge.program._trees import NotExportable
 
 _HEADER = "aten_bridge program 1"
 
-# Functions of symbols, by the names of sympy's and PyTorch's classes (PyTorch 2.9 to 2.13).
+# Functions of symbols, by the names of sympy's and PyTorch's classes (PyTorch 2.9 to 2.15).
 _FUNCTIONS = {
     "Add": "add",
     "Mul": "mul",
@@ -109,13 +110,8 @@ def unbacked_symbols(values: Iterable[torch.Tensor]) -> set[str]:
         for value in values
         for size in value.shape
         if not isinstance(size, int)
-        for symbol in free_unbacked_symbols([size.node.expr, _own_expression(size)])
+        for symbol in free_unbacked_symbols([size.node.expr, own_expression(size)])
     }
-
-
-def _own_expression(size: torch.SymInt) -> Any:
-    """Before what PyTorch knows to be equal stands for it (private to PyTorch; 2.11)."""
-    return size.node._expr
 
 
 def _dtype(dtype: torch.dtype) -> str:
@@ -218,7 +214,7 @@ class ProgramWriter:
             return
         if target in _RANGES:
             return  # symbols have them
-        if not isinstance(target, torch._ops.OpOverload):
+        if not is_operator(target):
             raise NotExportable(
                 "expected operators of PyTorch's dispatcher, and sizes that follow from those of "
                 f"the inputs, got {getattr(target, '__name__', target)}() of Python's"
@@ -231,7 +227,7 @@ class ProgramWriter:
         listed = ", ".join(names)
         is_several = isinstance(node.meta.get("val"), (list, tuple))
         is_list = is_several and names == [f"%{node.name}"]
-        unpacks = is_several and not is_list and len(target._schema.returns) == 1
+        unpacks = is_several and not is_list and len(schema_of(target).returns) == 1
         self._calls.append(
             f"{f'({listed})' if unpacks else listed} = {name}({', '.join(arguments)})"
         )
@@ -258,7 +254,7 @@ class ProgramWriter:
         for dim, size in enumerate(value.shape):
             if isinstance(size, int):
                 continue
-            known, own = size.node.expr, _own_expression(size)
+            known, own = size.node.expr, own_expression(size)
             # Where PyTorch takes one size for another, or for a number, that has to be so.
             symbol = known if self._is_unmeasured(known) else own
             if self._is_unmeasured(symbol):
@@ -324,7 +320,7 @@ def is_unbacked(number: fx.Node) -> bool:
     """Whether a number is computed of sizes that depend on values."""
     value = number.meta.get("val")
     return isinstance(value, (torch.SymInt, torch.SymFloat, torch.SymBool)) and bool(
-        free_unbacked_symbols([value.node.expr, _own_expression(value)])
+        free_unbacked_symbols([value.node.expr, own_expression(value)])
     )
 
 

@@ -1,8 +1,4 @@
-"""Training: the graph of a step as a forward and a backward program.
-
-What is private to PyTorch stands here and in _corrections.py: torch._functorch's
-aot_export_joint_simple, which traces a function and its gradient (PyTorch 2.9 to 2.13).
-"""
+"""Training: the graph of a step as a forward and a backward program."""
 
 from __future__ import annotations
 
@@ -14,6 +10,7 @@ import torch
 from torch import fx
 
 from aten_bridge.program._corrections import allow_other_strides
+from aten_bridge.program._private import rename, schema_of, trace_joint
 from aten_bridge.program._programs import Derivative, Training
 from aten_bridge.program._text import (
     bare_symbols,
@@ -44,7 +41,7 @@ def calls_of(graph: fx.Graph) -> list[fx.Node]:
 
 def is_view(node: fx.Node) -> bool:
     """Whether an operator gives another view of its first argument's memory."""
-    schema = getattr(node.target, "_schema", None)
+    schema = schema_of(node.target)
     if schema is None or not schema.arguments or len(schema.returns) != 1:
         return False
     alias = schema.arguments[0].alias_info
@@ -55,7 +52,7 @@ def is_random_node(node: fx.Node) -> bool:
     """Whether an operator draws numbers; attention without dropout is said to, and does not."""
     if torch.Tag.nondeterministic_seeded not in getattr(node.target, "tags", ()):
         return False
-    for place, argument in enumerate(node.target._schema.arguments):
+    for place, argument in enumerate(schema_of(node.target).arguments):
         if argument.name == "dropout_p":
             given = node.args[place] if place < len(node.args) else argument.default_value
             return node.kwargs.get(argument.name, given) != 0
@@ -66,8 +63,6 @@ def _trace(
     function: Function, arguments: Sequence[torch.Tensor], names: Iterable[str]
 ) -> tuple[fx.Graph, list[bool]]:
     """A function with its gradient, and which results have one; errors tell inputs by `names`."""
-    from torch._functorch.aot_autograd import aot_export_joint_simple
-
     has_gradient: list[bool] = []
 
     def run(*inputs: torch.Tensor) -> tuple[torch.Tensor, ...]:
@@ -75,11 +70,11 @@ def _trace(
         has_gradient[:] = [result.requires_grad for result in results]
         return tuple(result.clone() for result in results)  # no views of inputs
 
-    graph = aot_export_joint_simple(run, tuple(arguments), trace_joint=True).graph
+    graph = trace_joint(run, arguments)
     graph.eliminate_dead_code()
     allow_other_strides(graph)
     for node, name in zip(placeholders_of(graph), names, strict=False):
-        node._rename(name)
+        rename(node, name)
     return graph, has_gradient
 
 

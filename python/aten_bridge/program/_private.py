@@ -1,0 +1,67 @@
+"""What programs use of PyTorch that is private, and may be another in a new version.
+
+Each function says in which versions of PyTorch it ran.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from types import ModuleType
+from typing import Any
+
+import torch
+from torch import fx
+from torch.export import ExportedProgram
+
+
+def trace_joint(function: Callable[..., Any], arguments: Sequence[torch.Tensor]) -> fx.Graph:
+    """AOTAutograd's graph of a function with its gradient (2.9 to 2.15)."""
+    from torch._functorch.aot_autograd import aot_export_joint_simple
+
+    return aot_export_joint_simple(function, tuple(arguments), trace_joint=True).graph
+
+
+def guards_of(exported: ExportedProgram) -> list[str]:
+    """Conditions on sizes, as Python's expressions; none for one from a file (2.9 to 2.15)."""
+    return exported._guards_code
+
+
+def own_expression(number: Any) -> Any:
+    """A size before what PyTorch knows to be equal stands for it (2.9 to 2.15)."""
+    return number.node._expr
+
+
+def schema_of(target: Any) -> torch.FunctionSchema | None:
+    """The schema of an operator; None for another function (2.9 to 2.15)."""
+    return getattr(target, "_schema", None)
+
+
+def is_operator(target: Any) -> bool:
+    """Whether the dispatcher has it (2.9 to 2.15)."""
+    return isinstance(target, torch._ops.OpOverload)
+
+
+def rename(node: fx.Node, name: str) -> None:
+    """Gives a node a name, or one like it where that is taken (2.9 to 2.15)."""
+    node._rename(name)
+
+
+def tree_map(function: Callable[[Any], Any], tree: Any) -> Any:
+    """The same tree of what a function makes of its leaves (2.9 to 2.15)."""
+    from torch.utils._pytree import tree_map
+
+    return tree_map(function, tree)
+
+
+def decompositions() -> ModuleType:
+    """Operators as others, in functions by their names (2.9 to 2.15)."""
+    from torch._decomp import decompositions
+
+    return decompositions
+
+
+def data_free_implementations() -> dict[Any, Callable[..., Any]]:
+    """Operators without data whose sizes depend on values; none in a version without it (2.11)."""
+    from torch._subclasses import fake_impls
+
+    return getattr(fake_impls, "op_implementations_dict", {})

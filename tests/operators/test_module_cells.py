@@ -1,0 +1,356 @@
+"""Modules among what is MindSpore's own: state dicts, optimizers, compiled steps, inputs."""
+
+import copy
+import os
+from pathlib import Path
+
+import mindspore as ms
+import numpy as np
+import pytest
+import torch
+from module_cases import assert_near
+from torch import nn
+from torch.export import Dim
+
+from aten_bridge.mindspore import module
+from aten_bridge.torch import load
+
+
+class Layers(nn.Module):
+    """Statistics, and dtypes that NumPy has and has not."""
+
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4))
+        self.scale = nn.Parameter(torch.randn(4).bfloat16())
+        self.register_buffer("turn", torch.randn(4, dtype=torch.complex64))
+        self.register_buffer("mask", torch.tensor([True, False, True, True]))
+
+    def forward(self, x):
+        return self.layers(x) * self.scale * self.mask + self.turn.real
+
+
+class WithHead(ms.nn.Cell):
+    """A network of MindSpore's around a module."""
+
+    def __init__(self, encoder):
+        super().__init__()
+        self.encoder, self.head = encoder, ms.nn.Dense(4, 2)
+
+    def construct(self, x):
+        return self.head(self.encoder(x))
+
+
+X = torch.linspace(-1, 1, 18).reshape(6, 3)
+
+
+@pytest.fixture(scope="module")
+def cell():
+    return module(Layers().eval(), (X,))
+
+
+@pytest.fixture
+def cells(cell):
+    """Two with weights of their own, which are not the same."""
+    return [alike(cell, Layers()) for _ in range(2)]
+
+
+def alike(cell, network):
+    copied = copy.deepcopy(cell)
+    assert copied.load_state_dict(network.state_dict()) == ([], [])
+    return copied
+
+
+def call(cell):
+    return cell(ms.Tensor(X.numpy())).asnumpy()
+
+
+def to_torch(tensor):
+    is_bfloat16 = tensor.dtype == ms.bfloat16  # which NumPy does not have
+    return torch.from_numpy((tensor.float() if is_bfloat16 else tensor).asnumpy())
+
+
+# ===--- state dicts ---===
+
+
+@pytest.mark.parametrize("is_inside", [False, True], ids=["alone", "in a bigger cell"])
+def test_a_state_dict_goes_from_cell_to_cell(mode, cells, is_inside):
+    first, second = map(WithHead, cells) if is_inside else cells
+    assert not np.array_equal(call(first), call(second))
+    state = first.state_dict()
+    names = sorted(Layers().state_dict())
+    if is_inside:
+        names = [*(f"encoder.{name}" for name in names), "head.bias", "head.weight"]
+    assert sorted(state) == names
+    assert second.load_state_dict(state) == ([], [])
+    assert np.array_equal(call(first), call(second))
+    for name, value in second.state_dict().items():
+        assert value.dtype == state[name].dtype
+        assert torch.equal(to_torch(value), to_torch(state[name]))
+
+
+@pytest.mark.parametrize("is_inside", [False, True], ids=["alone", "in a bigger cell"])
+def test_state_dicts_of_pytorch_go_both_ways(mode, cells, is_inside):
+    network, cell = Layers().eval(), cells[0]
+    if is_inside:
+        outer = WithHead(cell)
+        state = {f"encoder.{name}": value for name, value in network.state_dict().items()}
+        assert outer.load_state_dict({**outer.state_dict(), **state}) == ([], [])
+        state = outer.encoder.state_dict()
+    else:
+        assert cell.load_state_dict(network.state_dict()) == ([], [])
+        state = cell.state_dict()
+    assert np.array_equal(call(cell), network(X).detach().numpy())
+    other = Layers()
+    other.load_state_dict({name: to_torch(value) for name, value in state.items()})
+    for name, value in other.state_dict().items():
+        assert torch.equal(value, network.state_dict()[name]), name
+
+
+ERROR = "Error(s) in loading state_dict for Module:\n\t"
+
+
+@pytest.mark.parametrize(
+    ("change", "text", "found"),
+    [
+        (
+            lambda state: state.pop("layers.0.bias"),
+            'Missing key(s) in state_dict: "layers.0.bias". ',
+            (["layers.0.bias"], []),
+        ),
+        (
+            lambda state: state.update({"layers.7.bias": torch.ones(4), "bias": torch.ones(4)}),
+            'Unexpected key(s) in state_dict: "layers.7.bias", "bias". ',
+            ([], ["layers.7.bias", "bias"]),
+        ),
+        (
+            lambda state: state.update({"layers.0.bias": torch.ones(5)}),
+            "size mismatch for layers.0.bias: copying a param with shape (5,) from checkpoint, "
+            "the shape in current model is (4,).",
+            None,
+        ),
+        (
+            lambda state: state.update({"layers.1.running_var": 3}),
+            'While copying the parameter named "layers.1.running_var", expected Tensor or '
+            "Tensor-like object from checkpoint but received <class 'int'>",
+            None,
+        ),
+    ],
+    ids=["missing", "unexpected", "shape", "no tensor"],
+)
+def test_what_does_not_fit_is_named(cells, change, text, found):
+    state = Layers().state_dict()
+    change(state)
+    with pytest.raises(RuntimeError) as error:
+        cells[0].load_state_dict(state)
+    assert str(error.value) == ERROR + text
+    if found:
+        assert cells[0].load_state_dict(state, strict=False) == found
+        return
+    with pytest.raises(RuntimeError) as error:
+        cells[0].load_state_dict(state, strict=False)
+    assert str(error.value) == ERROR + text
+
+
+def test_a_checkpoint_of_a_state_dict(cpu, tmp_path):
+    cell = module(nn.Sequential(nn.Linear(3, 3)), (X,))
+    state, path = cell.state_dict(), str(tmp_path / "cell.ckpt")
+    ms.save_checkpoint(state, path)
+    other = module(nn.Sequential(nn.Linear(3, 3)), (X,))
+    assert other.load_state_dict(ms.load_checkpoint(path)) == ([], [])
+    for name, value in other.state_dict().items():
+        assert np.array_equal(value.asnumpy(), state[name].asnumpy())
+    assert ms.load_param_into_net(other, ms.load_checkpoint(path)) == ([], [])
+
+
+class Shares(nn.Module):
+    """A weight that stands twice, and a buffer that is not in PyTorch's state dict."""
+
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Linear(3, 3, bias=False)
+        self.second = nn.Linear(3, 3, bias=False)
+        self.second.weight = self.first.weight
+        self.register_buffer("scale", torch.ones(3), persistent=False)
+
+    def forward(self, x):
+        return self.second(self.first(x)) * self.scale
+
+
+def test_names_that_one_side_has_alone(cpu):
+    cell = module(Shares(), (X,))
+    network = Shares()
+    state = network.state_dict()
+    with pytest.raises(RuntimeError) as error:
+        cell.load_state_dict(state)
+    assert str(error.value) == (
+        'Error(s) in loading state_dict for Module:\n\tMissing key(s) in state_dict: "scale". \n'
+        '\tUnexpected key(s) in state_dict: "second.weight". '
+    )
+    assert cell.load_state_dict(state, strict=False) == (["scale"], ["second.weight"])
+    assert np.array_equal(call(cell), network(X).detach().numpy())
+
+
+# ===--- training ---===
+
+
+def small():
+    torch.manual_seed(4)
+    return nn.Sequential(nn.Linear(3, 8, bias=False), nn.BatchNorm1d(8), nn.Tanh(), nn.Linear(8, 2))
+
+
+@pytest.fixture(scope="module")
+def small_cell():
+    return module(small(), (X,), dynamic_shapes=({0: Dim("batch")},))
+
+
+@pytest.fixture
+def trained(small_cell):
+    """A cell and PyTorch's module, with the same weights."""
+    network = small()
+    return alike(small_cell, network), network
+
+
+def batches(count):
+    generator = torch.Generator().manual_seed(9)
+    return [torch.randn(6, 3, generator=generator) for _ in range(count)]
+
+
+def loss_of(network):
+    return lambda x: (network(x) ** 2).mean()
+
+
+def step_of_pytorch(network, optimizer, *parts):
+    """One step on the mean of parts; the losses of these."""
+    optimizer.zero_grad()
+    losses = [loss_of(network)(x) / len(parts) for x in parts]
+    for loss in losses:
+        loss.backward()
+    optimizer.step()
+    return losses
+
+
+def assert_trained_alike(cell, network):
+    for name, value in network.state_dict().items():
+        assert_near(cell.state_dict()[name], value, 1e-4)
+
+
+OPTIMIZERS = {
+    "nn.Adam": (
+        lambda weights: ms.nn.Adam(weights, 0.01),
+        lambda weights: torch.optim.Adam(weights, 0.01),
+    ),
+    "nn.Momentum": (
+        lambda weights: ms.nn.Momentum(weights, 0.05, 0.9),
+        lambda weights: torch.optim.SGD(weights, 0.05, 0.9),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_optimizers_do_pytorchs_steps(mode, trained, name):
+    cell, network = trained
+    of_mindspore, of_pytorch = OPTIMIZERS[name]
+    weights = cell.trainable_params()
+    optimizer, other = of_mindspore(weights), of_pytorch(network.parameters())
+    step = ms.value_and_grad(loss_of(cell), None, weights)
+    for x in batches(5):
+        loss, gradients = step(ms.Tensor(x.numpy()))
+        optimizer(gradients)
+        (known,) = step_of_pytorch(network, other, x)
+        assert_near(loss, known, 1e-4)
+    assert_trained_alike(cell, network)
+
+
+def test_a_step_in_ms_jit(mode, trained):
+    cell, network = trained
+    weights = cell.trainable_params()
+    optimizer = ms.nn.Momentum(weights, 0.05, 0.9)
+    differentiate = ms.value_and_grad(loss_of(cell), None, weights)
+
+    @ms.jit
+    def step(x):
+        loss, gradients = differentiate(x)
+        optimizer(gradients)
+        return loss
+
+    other = torch.optim.SGD(network.parameters(), 0.05, 0.9)
+    for x in batches(5):
+        (known,) = step_of_pytorch(network, other, x)
+        assert_near(step(ms.Tensor(x.numpy())), known, 1e-4)
+    assert_trained_alike(cell, network)
+
+
+def test_gradients_are_accumulated(mode, trained):
+    cell, network = trained
+    weights = cell.trainable_params()
+    sums = ms.ParameterTuple(weights).clone("sums", "zeros")
+    optimizer = ms.nn.Momentum(weights, 0.05, 0.9)
+
+    def half_of_loss(x):
+        return (cell(x) ** 2).mean() / 2
+
+    differentiate = ms.value_and_grad(half_of_loss, None, weights)
+    other = torch.optim.SGD(network.parameters(), 0.05, 0.9)
+    for _ in range(2):
+        parts = batches(2)
+        for x, known in zip(parts, step_of_pytorch(network, other, *parts), strict=True):
+            loss, gradients = differentiate(ms.Tensor(x.numpy()))
+            assert_near(loss, known, 1e-4)
+            for one, gradient in zip(sums, gradients, strict=True):
+                ms.ops.assign_add(one, gradient)
+        optimizer(tuple(one.value() for one in sums))
+        for one in sums:
+            ms.ops.assign_sub(one, one.value())
+    assert_trained_alike(cell, network)
+
+
+@pytest.mark.parametrize("is_inside", [False, True], ids=["alone", "in a bigger cell"])
+def test_sizes_that_are_not_known_are_compiled_once(mode, trained, is_inside):
+    cell, network = trained
+    cell.set_train(False)
+    outer = ms.nn.SequentialCell([cell]) if is_inside else cell
+    outer.set_inputs(ms.Tensor(shape=[None, 3], dtype=ms.float32))
+    for size in (6, 2, 9):
+        x = torch.randn(size, 3)
+        assert_near(outer(ms.Tensor(x.numpy())), network.eval()(x), 1e-5)
+    compiled = outer.compile_cache if is_inside else cell._flat[0].compile_cache
+    assert len(compiled) == (mode == "graph")
+
+
+def test_mindspore_has_the_list_of_cells_that_amp_leaves_alone(cpu):
+    """A private one of MindSpore 2.7 to 2.10, which another version may have elsewhere."""
+    from mindspore.rewrite.common import namespace
+
+    from aten_bridge.mindspore._module import Module
+
+    assert hasattr(namespace, "_subtree_black_list"), "MindSpore has no _subtree_black_list"
+    assert Module in namespace._subtree_black_list
+
+
+# ===--- our own kernels ---===
+
+
+class WithOwnKernels(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(3, 4)
+
+    def forward(self, x):
+        y = torch.ops.bridge_test.leaky_relu(self.layer(x), 0.25)
+        return torch.ops.bridge_test.swish(y, 1.5)
+
+
+def test_kernels_of_our_own(mode):
+    load(Path(os.environ["ATEN_BRIDGE_BUILD_DIR"]) / "tests/test_pytorch.so")
+    network = WithOwnKernels()
+    cell = module(copy.deepcopy(network), (X,))
+    x = X.clone().requires_grad_()
+    expected = loss_of(network)(x)
+    expected.backward()
+    step = ms.value_and_grad(loss_of(cell), 0, cell.trainable_params())
+    loss, (of_x, of_weights) = step(ms.Tensor(X.numpy()))
+    assert_near(loss, expected, 1e-5)
+    assert_near(of_x, x.grad, 1e-4)
+    for gradient, parameter in zip(of_weights, network.parameters(), strict=True):
+        assert_near(gradient, parameter.grad, 1e-4)
