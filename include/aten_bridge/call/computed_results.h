@@ -178,21 +178,6 @@ inline void check_padded(const Arguments& arguments, const at::Tensor& result,
 /// Writes what a host asked for instead of the results.
 using WriteForm = void (*)(const Arguments& arguments, at::TensorList results);
 
-/// Throws what the checks of a kernel's outputs say of its results.
-inline void check_computed(const Arguments& arguments, at::TensorList results) {
-  Descs descs;
-  for (const at::Tensor& result : results) {
-    OperandDesc desc;
-    desc.ndim = -1;
-    if (result.defined()) {
-      desc = {nullptr, result.sizes().data(), static_cast<int>(result.dim()), result.numel(),
-              dtype_of(result.scalar_type())};
-    }
-    descs.push_back(desc);
-  }
-  check_results(arguments, descs);
-}
-
 /// A data-dependent kernel in another form. `Base` is KernelBase: where no kernel has another form
 /// there is no such class, for whose calls g++ would prepare.
 template <class Base>
@@ -243,7 +228,7 @@ class ComputedKernel final : public Base {
 
     void take(const Arguments& kernel_arguments, at::Tensor* results, int count) const override {
       const at::TensorList computed(results, static_cast<std::size_t>(count));
-      check_computed(kernel_arguments, computed);
+      check_results(kernel_arguments, computed);
       write_(arguments_, computed);
     }
 

@@ -149,19 +149,6 @@ inline void fit(const KernelDescriptor& kernel, const Tensors& given, const Tens
 
 //===--- results as the caller gets them ---===//
 
-/// Throws what the checks of the outputs say.
-[[gnu::noinline]] inline void check_results(const Arguments& arguments, const Tensors& results) {
-  Descs descs;
-  KeptSizes sizes;
-  for (const at::Tensor& result : results) {
-    Operand operand;
-    operand.view = result;
-    describe(operand, /*has_data=*/false, sizes);
-    descs.push_back(operand.desc);
-  }
-  check_results(arguments, descs);
-}
-
 /// Whether a result has the memory of an input, or of a result before it.
 [[gnu::always_inline]] inline bool is_shared(const Arguments& arguments, const Tensors& results,
                                              std::size_t index) {
