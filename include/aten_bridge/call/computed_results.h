@@ -78,12 +78,6 @@ extern "C" __attribute__((visibility("protected"))) inline void aten_bridge_free
 
 namespace aten_bridge::detail {
 
-/// Whether a value is in memory that PyTorch does not own, such as an input's or a workspace's: it
-/// may be gone after the call.
-inline bool is_lent(const at::Tensor& value) {
-  return value.has_storage() && value.storage().data_ptr().get_context() == nullptr;
-}
-
 inline constexpr int64_t kSizesColumns = 2 + kMaxNdim;
 
 /// Gives the host a row [dtype, rank, sizes...] of int64 for each of the results, and leaves the

@@ -36,6 +36,13 @@ inline const void* first_element(const at::Tensor& tensor) {
                         tensor.storage_offset() * static_cast<int64_t>(tensor.itemsize());
 }
 
+/// Whether a value is in memory that PyTorch does not own, such as an input's or a workspace's: it
+/// may be gone after the call.
+inline bool is_lent(const at::Tensor& value) {
+  const c10::Storage& storage = value.unsafeGetTensorImpl()->unsafe_storage();
+  return storage && storage.nbytes() > 0 && storage.data_ptr().get_context() == nullptr;
+}
+
 /// Whether the result is what the output has already, in the same place.
 [[gnu::cold, gnu::noinline]] inline bool is_in_place(const at::Tensor& output,
                                                      const at::Tensor& result) {

@@ -187,8 +187,8 @@ inline bool returns_row_major(const KernelDescriptor& kernel) {
          is_row_major_dense(result);
 }
 
-/// Copies results that have the memory of others, to which autograd and the caller write, and those
-/// that do not lie as they should.
+/// Copies results in memory of others, to which autograd and the caller write, or which ends with
+/// the call, and those that do not lie as they should.
 [[gnu::always_inline]] inline void separate(const Arguments& arguments, CallMode mode,
                                             Tensors& results) {
   for (std::size_t i = 0; i < results.size(); ++i) {
@@ -200,7 +200,7 @@ inline bool returns_row_major(const KernelDescriptor& kernel) {
       result = is_shared(arguments, results, i) ? at::empty_like(result) : result;
     } else if (!lies_as_told(*arguments.kernel, result)) {
       result = to_row_major_dense(result);
-    } else if (is_shared(arguments, results, i) ||
+    } else if (is_lent(result) || is_shared(arguments, results, i) ||
                (arguments.kernel->returns_results && is_held(result))) {
       result = result.clone();
     }
