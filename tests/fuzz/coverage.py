@@ -39,7 +39,7 @@ UNREACHABLE = [
     ),
     ("hosts/pytorch/registry.h", r"^      } catch \(const Error", r"^    }$", "of no operator"),
     (
-        "hosts/pytorch/operands.h",
+        "call/results.h",
         r" void describe_symbols\(",
         None,
         "of symbols, which Python makes",

@@ -38,6 +38,15 @@ def test_results_have_the_sizes_that_their_values_say(unsized, x):
     )
 
 
+def test_results_in_memory_that_ends_with_the_call_are_copied(unsized, x):
+    """Their kernel returns them in a workspace, and in an input that it knows by its address."""
+    results = unsized.lent(x)
+    assert [result.tolist() for result in results] == [[1, 3, 5], [1, -2, 3]]
+    assert [result.untyped_storage().resizable() for result in results] == [True, True]
+    results[1].zero_()
+    assert x.tolist() == [1, -2, 3, -4, 5]
+
+
 def test_gradients(unsized, x):
     x.requires_grad_()
     (gradient,) = torch.autograd.grad((unsized.positives(x) ** 2).sum(), x, create_graph=True)

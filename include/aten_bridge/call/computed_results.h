@@ -78,12 +78,6 @@ extern "C" __attribute__((visibility("protected"))) inline void aten_bridge_free
 
 namespace aten_bridge::detail {
 
-/// Whether a value is in memory that PyTorch does not own, such as an input's or a workspace's: it
-/// may be gone after the call.
-inline bool is_lent(const at::Tensor& value) {
-  return value.has_storage() && value.storage().data_ptr().get_context() == nullptr;
-}
-
 inline constexpr int64_t kSizesColumns = 2 + kMaxNdim;
 
 /// Gives the host a row [dtype, rank, sizes...] of int64 for each of the results, and leaves the
@@ -178,21 +172,6 @@ inline void check_padded(const Arguments& arguments, const at::Tensor& result,
 /// Writes what a host asked for instead of the results.
 using WriteForm = void (*)(const Arguments& arguments, at::TensorList results);
 
-/// Throws what the checks of a kernel's outputs say of its results.
-inline void check_computed(const Arguments& arguments, at::TensorList results) {
-  Descs descs;
-  for (const at::Tensor& result : results) {
-    OperandDesc desc;
-    desc.ndim = -1;
-    if (result.defined()) {
-      desc = {nullptr, result.sizes().data(), static_cast<int>(result.dim()), result.numel(),
-              dtype_of(result.scalar_type())};
-    }
-    descs.push_back(desc);
-  }
-  check_results(arguments, descs);
-}
-
 /// A data-dependent kernel in another form. `Base` is KernelBase: where no kernel has another form
 /// there is no such class, for whose calls g++ would prepare.
 template <class Base>
@@ -243,7 +222,7 @@ class ComputedKernel final : public Base {
 
     void take(const Arguments& kernel_arguments, at::Tensor* results, int count) const override {
       const at::TensorList computed(results, static_cast<std::size_t>(count));
-      check_computed(kernel_arguments, computed);
+      check_results(kernel_arguments, computed);
       write_(arguments_, computed);
     }
 

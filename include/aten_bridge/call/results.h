@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -33,6 +34,13 @@ inline const void* first_element(const at::Tensor& tensor) {
   return !storage ? nullptr
                   : static_cast<const char*>(storage.data()) +
                         tensor.storage_offset() * static_cast<int64_t>(tensor.itemsize());
+}
+
+/// Whether a value is in memory that PyTorch does not own, such as an input's or a workspace's: it
+/// may be gone after the call.
+inline bool is_lent(const at::Tensor& value) {
+  const c10::Storage& storage = value.unsafeGetTensorImpl()->unsafe_storage();
+  return storage && storage.nbytes() > 0 && storage.data_ptr().get_context() == nullptr;
 }
 
 /// Whether the result is what the output has already, in the same place.
@@ -164,12 +172,38 @@ class ReturnResults final : public ResultPolicy {
   Tensors& to_;
 };
 
-/// Results as checks see them; of up to four no list is allocated.
-using Descs = c10::SmallVector<OperandDesc, 4>;
+/// Sizes of tensors that have symbols for some.
+using KeptSizes = std::vector<std::unique_ptr<std::vector<int64_t>>>;
+
+[[gnu::noinline]] inline void describe_symbols(OperandDesc& desc, const at::Tensor& tensor,
+                                               KeptSizes& kept) {
+  kept.push_back(std::make_unique<std::vector<int64_t>>());
+  for (const c10::SymInt& size : tensor.sym_sizes()) {
+    kept.back()->push_back(size.maybe_as_int().value_or(-1));
+  }
+  desc.ndim = static_cast<int>(tensor.dim());
+  desc.sizes = kept.back()->data();
+  desc.numel = 1;
+}
+
+/// What checks know of a tensor that is defined. A size that is a symbol is not known.
+[[gnu::always_inline]] inline void describe(OperandDesc& desc, const at::Tensor& tensor,
+                                            KeptSizes& kept) {
+  const c10::TensorImpl* const impl = tensor.unsafeGetTensorImpl();
+  desc.dtype = dtype_of(tensor.scalar_type());
+  if (impl->has_symbolic_sizes_strides()) {
+    describe_symbols(desc, tensor, kept);
+  } else {
+    const at::IntArrayRef sizes = impl->sizes();
+    desc.ndim = static_cast<int>(sizes.size());
+    desc.sizes = sizes.data();
+    desc.numel = impl->numel();
+  }
+}
 
 /// Throws what the checks of a kernel's outputs say of its results. The inputs have passed theirs,
 /// and tell what the names of sizes stand for.
-[[gnu::noinline]] inline void check_results(const Arguments& arguments, const Descs& results) {
+[[gnu::noinline]] inline void check_results(const Arguments& arguments, at::TensorList results) {
   const KernelDescriptor& kernel = *arguments.kernel;
   if (find_check(kernel, Role::kOutput, 0) == nullptr) {
     return;
@@ -182,10 +216,14 @@ using Descs = c10::SmallVector<OperandDesc, 4>;
       checks(*input.check, input.name, input.desc);
     }
   }
+  KeptSizes sizes;
   for (std::size_t i = 0; i < results.size(); ++i) {
     const int index = static_cast<int>(i);
-    if (const OperandCheck* check = find_check(kernel, Role::kOutput, index)) {
-      checks(*check, operand_name(check, Role::kOutput, index), results[i]);
+    const OperandCheck* const check = find_check(kernel, Role::kOutput, index);
+    if (check != nullptr && results[i].defined()) {
+      OperandDesc desc;
+      describe(desc, results[i], sizes);
+      checks(*check, operand_name(check, Role::kOutput, index), desc);
     }
   }
   report.raise_if_failed();

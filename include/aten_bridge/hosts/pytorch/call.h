@@ -259,22 +259,19 @@ class PyTorchCall {
   //===--- invoke ---===//
 
   [[gnu::always_inline]] void run() {
-    if (info_.workspaces == 0) {
-      kernel_.kernel->invoke(arguments_);
-    } else {
-      run_with_workspaces();
+    if (info_.workspaces > 0) {
+      allocate_workspaces();
     }
+    kernel_.kernel->invoke(arguments_);
   }
 
-  [[gnu::noinline]] void run_with_workspaces() {
-    Memories workspaces;
+  [[gnu::noinline]] void allocate_workspaces() {
     for (const std::size_t size : measure_workspaces(*kernel_.kernel, arguments_)) {
-      workspaces.push_back(
+      workspaces_.push_back(
           {nullptr, size, c10::GetAllocator(device_of_new().type())->allocate(size)});
-      workspaces.back().data = workspaces.back().owner.get();
+      workspaces_.back().data = workspaces_.back().owner.get();
     }
-    arguments_.workspaces = workspaces.data();
-    kernel_.kernel->invoke(arguments_);
+    arguments_.workspaces = workspaces_.data();
   }
 
   /// What the meta function tells. To one that asks for sizes as numbers symbols are made numbers,
@@ -437,6 +434,7 @@ class PyTorchCall {
   int described_ = 0;                          // how many operands an error's text tells of
   std::optional<c10::Device> device_;          // the first tensor's
   KeptSizes sizes_;                            // for operands whose sizes are symbols
+  Memories workspaces_;                        // to the end of the call: a result may be in one
   c10::SmallVector<int64_t, 8> sizes_before_;  // the outputs', before the body
 };
 

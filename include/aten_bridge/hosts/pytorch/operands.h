@@ -116,36 +116,11 @@ inline Tensors first_inputs(const Arguments& arguments, c10::Device device) {
   return a.is_same(b) || (of_a && of_b && of_a.is_alias_of(of_b));
 }
 
-/// Sizes of tensors that have symbols for some.
-using KeptSizes = std::vector<std::unique_ptr<std::vector<int64_t>>>;
-
-[[gnu::noinline]] inline void describe_symbols(OperandDesc& desc, const at::Tensor& tensor,
-                                               KeptSizes& kept) {
-  kept.push_back(std::make_unique<std::vector<int64_t>>());
-  for (const c10::SymInt& size : tensor.sym_sizes()) {
-    kept.back()->push_back(size.maybe_as_int().value_or(-1));
-  }
-  desc.ndim = static_cast<int>(tensor.dim());
-  desc.sizes = kept.back()->data();
-  desc.numel = 1;
-}
-
-/// What checks and error texts know of a tensor. A size that is a symbol is not known.
+/// The same of an operand, with its data.
 [[gnu::always_inline]] inline void describe(Operand& operand, bool has_data, KeptSizes& kept) {
-  OperandDesc& desc = operand.desc;
-  const at::Tensor& tensor = operand.view;
-  const c10::TensorImpl* impl = tensor.unsafeGetTensorImpl();
-  desc.dtype = dtype_of(tensor.scalar_type());
-  if (impl->has_symbolic_sizes_strides()) {
-    describe_symbols(desc, tensor, kept);
-  } else {
-    const at::IntArrayRef sizes = impl->sizes();
-    desc.ndim = static_cast<int>(sizes.size());
-    desc.sizes = sizes.data();
-    desc.numel = impl->numel();
-  }
+  describe(operand.desc, operand.view, kept);
   if (has_data) {
-    desc.data = const_cast<void*>(first_element(tensor));  // NOLINT: as a view's
+    operand.desc.data = const_cast<void*>(first_element(operand.view));  // NOLINT: as a view's
   }
 }
 

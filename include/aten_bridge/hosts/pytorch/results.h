@@ -152,19 +152,6 @@ inline void fit(const KernelDescriptor& kernel, const Tensors& given, const Tens
 
 //===--- results as the caller gets them ---===//
 
-/// Throws what the checks of the outputs say.
-[[gnu::noinline]] inline void check_results(const Arguments& arguments, const Tensors& results) {
-  Descs descs;
-  KeptSizes sizes;
-  for (const at::Tensor& result : results) {
-    Operand operand;
-    operand.view = result;
-    describe(operand, /*has_data=*/false, sizes);
-    descs.push_back(operand.desc);
-  }
-  check_results(arguments, descs);
-}
-
 /// Whether a result has the memory of an input, or of a result before it.
 [[gnu::always_inline]] inline bool is_shared(const Arguments& arguments, const Tensors& results,
                                              std::size_t index) {
@@ -195,8 +182,8 @@ inline void fit(const KernelDescriptor& kernel, const Tensors& given, const Tens
   return !kernel.returns_row_major || result.layout() != at::kStrided || is_row_major_dense(result);
 }
 
-/// Copies results that have the memory of others, to which autograd and the caller write, and those
-/// that do not lie as they should.
+/// Copies results in memory of others, to which autograd and the caller write, or which ends with
+/// the call, and those that do not lie as they should.
 [[gnu::always_inline]] inline void separate(const Arguments& arguments, CallMode mode,
                                             Tensors& results) {
   for (std::size_t i = 0; i < results.size(); ++i) {
@@ -208,7 +195,7 @@ inline void fit(const KernelDescriptor& kernel, const Tensors& given, const Tens
       result = is_shared(arguments, results, i) ? at::empty_like(result) : result;
     } else if (!lies_as_told(*arguments.kernel, result)) {
       result = to_row_major_dense(result);
-    } else if (is_shared(arguments, results, i) ||
+    } else if (is_lent(result) || is_shared(arguments, results, i) ||
                (arguments.kernel->returns_results && is_held(result))) {
       result = result.clone();
     }
