@@ -43,7 +43,7 @@ class Fault(NamedTuple):
     subject: str = "input"  # or "output", "slot", "attribute"; "call": the number of inputs
     index: int = -1  # the operand's; -1: of no operand
     name: str = ""  # an attribute's, or the operand's where the text has it
-    element: int | None = None  # the place in a tuple that is the input
+    element: int | None = None  # which one, where the input is a tuple
 
     @property
     def text(self) -> str:
