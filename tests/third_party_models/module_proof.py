@@ -261,7 +261,7 @@ MODULES: dict[str, tuple[Callable[[], tuple[Any, tuple[Any, ...]]], str]] = {
     "graph network": (graph_network, "torch_scatter"),
     "detection head": (detection_head, "torchvision"),
 }
-# The sizes of their results depend on values, so that they have no gradient.
+# The sizes of their results depend on values, so that they have no gradient in JAX.
 EVALUATED = ["detection head"]
 
 

@@ -73,8 +73,9 @@ def _with_derivative(
 def _step(programs: ModulePrograms) -> Callable[..., tuple[jax.Array, ...]]:
     """The forward program, whose gradient the backward one computes."""
     training, is_random = programs.training, programs.is_random
-    if training is None:
-        return _tuple_of(Unsized(evaluation_kernel(HOST, programs.evaluation, is_random)))
+    if training is None or programs.has_measured_results:
+        kernel = evaluation_kernel(HOST, programs.evaluation, is_random=is_random)
+        return _tuple_of(Unsized(kernel))
     forward = _tuple_of(Kernel(program_kernel(HOST, training.forward, None, is_random)))
     backward = _backward(training)
     count = programs.result_count

@@ -17,10 +17,8 @@ from mindspore.common.generator import default_generator
 from aten_bridge._text import format_value
 from aten_bridge.mindspore._caller import native_caller
 from aten_bridge.mindspore._gradient import run_source
-from aten_bridge.mindspore._host import HOST, execution_mode
-from aten_bridge.mindspore._step import make_step
-from aten_bridge.mindspore._unsized import Unsized
-from aten_bridge.program._kernel import evaluation_kernel
+from aten_bridge.mindspore._host import execution_mode
+from aten_bridge.mindspore._step import make_measured, make_step
 from aten_bridge.program._programs import ModuleInModes, ModulePrograms, Weight
 from aten_bridge.program._trees import flatten_source, input_fault, unflatten_source
 
@@ -60,8 +58,8 @@ def _make_run(programs: ModulePrograms) -> Callable:
     is_random = programs.is_random
     if is_random:
         programs = programs.seeded(*_SEED)
-    if programs.training is None:
-        kernel = Unsized(evaluation_kernel(HOST, programs.evaluation))
+    if programs.training is None or programs.has_measured_results:
+        kernel = make_measured(programs)
     else:
         kernel = make_step(programs)
     has_several_outputs = kernel._model.description.has_several_outputs

@@ -12,7 +12,8 @@ from aten_bridge.mindspore import _caller
 from aten_bridge.mindspore._gradient import bprop_maker
 from aten_bridge.mindspore._host import HOST
 from aten_bridge.mindspore._operator import Kernel
-from aten_bridge.program._kernel import program_kernel
+from aten_bridge.mindspore._unsized import Unsized
+from aten_bridge.program._kernel import evaluation_kernel, program_kernel
 from aten_bridge.program._programs import ModulePrograms, Training
 
 
@@ -157,6 +158,18 @@ def _make_bprop(
     arguments += _parts("out", training.outputs, has_several_outputs)
     arguments += _parts("dout", training.tangents, has_several_outputs)
     return _bprop(backward, input_count, arguments, training.gradients)
+
+
+def make_measured(programs: ModulePrograms) -> Unsized:
+    """The operator of a module without a gradient, or whose results have to be measured.
+
+    Its backward program has the sizes of results from those of their gradients.
+    """
+    training, bprop = programs.training, None
+    if training is not None:
+        backward = _gradient_operators(training)[0]
+        bprop = _make_bprop(backward, training, programs.result_count > 1, programs.input_count)
+    return Unsized(evaluation_kernel(HOST, programs.evaluation, bprop))
 
 
 def make_step(programs: ModulePrograms) -> Step:

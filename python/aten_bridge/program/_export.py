@@ -200,23 +200,31 @@ def _programs(exported: ExportedProgram, saves: Sequence[bool], order: int) -> l
     )
     always = is_random or bool(changed)
     measures = any(unbacked_symbols(tensors_of(node)) for node in calls)
+    has_measured_results = bool(unbacked_symbols(node.meta["val"] for node in tensors))
     # Without these gradients, unless more than one was asked for.
     refused = (GuardOnDataDependentSymNode, NotExportable) if measures and order == 1 else ()
+    if has_measured_results:
+        refused = (RuntimeError, NotExportable)  # such as those of torch.unique, which has none
 
     @functools.cache
     def trace(saves: bool) -> Training | None:
-        if unbacked_symbols(node.meta["val"] for node in tensors):
+        if always and has_measured_results:
             return None
-        order_of_mode = 1 if always else order
+        order_of_mode = 1 if always or has_measured_results else order
         with suppress(*refused), _advising(_GRADIENT_ADVICE), warnings.catch_warnings():
             if measures:  # PyTorch warns of what it raises
                 warnings.filterwarnings("ignore", category=UserWarning, module="torch.autograd")
-            return trace_training(
+            training = trace_training(
                 exported.graph_module, needs, changed, write, saves, order_of_mode
             )
+            if training is not None and has_measured_results:
+                training = training._replace(forward=evaluation)  # whose symbols have other names
+            return training
         return None
 
-    return [programs._replace(training=trace(one or always)) for one in saves]
+    # A program whose results have to be measured is run for that, and saves nothing.
+    each = [(one or always) and not has_measured_results for one in saves]
+    return [programs._replace(training=trace(one)) for one in each]
 
 
 def _apart(example_inputs: Sequence[Any]) -> tuple[Any, ...]:

@@ -280,6 +280,7 @@ def _check(programs: ModulePrograms) -> None:
         return
     given, results = _forms(training.backward, "input"), _forms(training.backward, "output")
     forward = _forms(training.forward, "output")
+    _expect(not (training.outputs and programs.has_measured_results), fault)
     _expect(_forms(training.forward, "input") == inputs, fault)
     _expect(forward[: len(outputs)] == outputs, fault)
     for place, count in (

@@ -43,12 +43,13 @@ class ProgramFunction(TextFunction):
         return (
             f"{self.name}: expected gradients of the order that the module was made with, got "
             "one of a higher order; make it with gradient_order=2, or more; 1 is the highest in a "
-            "mode that draws random numbers or changes buffers, and where gradients are constants"
+            "mode that draws random numbers or changes buffers, where gradients are constants, and "
+            "where results have sizes that depend on values"
         )
 
 
 class EvaluationFunction(ProgramFunction):
-    """A program that has no gradient, and results whose sizes may depend on values."""
+    """A program whose results may have sizes that depend on values, or that has no gradient."""
 
     def __init__(self, library: Library, text: str, is_random: bool):
         super().__init__(library, text, is_random, part="")
@@ -86,7 +87,9 @@ def program_kernel(
     return KernelModel(function, host, {}, grad)
 
 
-def evaluation_kernel(host: Host, text: str, is_random: bool = False) -> KernelModel:
-    """One that has no gradient. Raises ValueError as `program_kernel` does."""
+def evaluation_kernel(
+    host: Host, text: str, grad: Any = None, is_random: bool = False
+) -> KernelModel:
+    """One whose results may be measured. Raises ValueError as `program_kernel` does."""
     function = EvaluationFunction(operators_library(), text, is_random)
-    return KernelModel(function, host, {})
+    return KernelModel(function, host, {}, grad)

@@ -119,6 +119,13 @@ class ModulePrograms(NamedTuple):
         """Outputs of the evaluation program: buffers that change, and the module's results."""
         return len(self.changed_buffers) + tensor_count(self.results)
 
+    @property
+    def has_measured_results(self) -> bool:
+        """Whether sizes of outputs depend on values."""
+        measured = set(re.findall(r"^size (\S+) ", self.evaluation, re.M))
+        sizes = re.findall(r"^output \S+ \S+ (.*)", self.evaluation, re.M)
+        return not measured.isdisjoint(re.findall(r"\w+", " ".join(sizes)))
+
     def narrowed(self) -> ModulePrograms:
         """The same for a host without dtypes of 64 bits, which passes those of 32."""
         training = self.training

@@ -141,7 +141,11 @@ class ProgramWriter:
         if isinstance(size, int):
             return str(size)
         self._symbols |= {symbol.name for symbol in size.node.expr.free_symbols}
-        return _expression(size.node.expr)
+        return self._size_text(size)
+
+    @staticmethod
+    def _size_text(size: Any) -> str:
+        return str(size) if isinstance(size, int) else _expression(size.node.expr)
 
     def add_input(self, name: str, value: torch.Tensor) -> None:
         self._bare |= bare_symbols(value)
@@ -174,6 +178,15 @@ class ProgramWriter:
         line = guard_text(guard, lambda source, dim: self._size(values[source].shape[dim]))
         if line is not None and line not in self._guards:
             self._guards.append(line)
+
+    def add_equal_sizes(self, first: torch.Tensor, second: torch.Tensor) -> None:
+        """That two tensors have the same sizes, where both are known and depend on values."""
+        for size, other in zip(first.shape, second.shape, strict=True):
+            known = [one for one in (size, other) if not isinstance(one, int)]
+            symbols = {one.name for size in known for one in size.node.expr.free_symbols}
+            texts = [self._size_text(one) for one in (size, other)]
+            if texts[0] != texts[1] and symbols <= self._bare:
+                self._guards.append(f"guard {texts[0]} == {texts[1]}")
 
     def check_symbols(self) -> None:
         """Raises NotExportable for symbols that are no size of an input or of a result so far."""
@@ -347,11 +360,12 @@ def write_program(
     sources: Mapping[str, torch.Tensor] | None = None,
     stored_inputs: Sequence[fx.Node] = (),
     stored_outputs: Sequence[fx.Node] = (),
+    alike: Iterable[tuple[fx.Node, fx.Node]] = (),
 ) -> str:
     """The text of a program. Raises NotExportable.
 
     `guards` are conditions on sizes of `sources`. `stored_outputs` come behind the others, and
-    `stored_inputs` are such of another program.
+    `stored_inputs` are such of another program. `alike` are values of the same sizes.
     """
     writer = ProgramWriter(ranges)
     for node in inputs:
@@ -367,5 +381,7 @@ def write_program(
         writer.add_stored_output(node.name, node.meta["val"])
     for guard in guards:
         writer.add_guard(guard, sources or {})
+    for first, second in alike:
+        writer.add_equal_sizes(first.meta["val"], second.meta["val"])
     writer.check_symbols()
     return writer.text()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import operator
 from collections.abc import Callable, Iterable, Sequence, Set
 from typing import Any, NamedTuple
@@ -295,7 +296,14 @@ def _split(
             results,
             stored_outputs=kept,
         ),
-        backward=write(inputs, calls, found, guards=(), stored_inputs=kept),
+        backward=write(
+            inputs,
+            calls,
+            found,
+            guards=(),
+            stored_inputs=kept,
+            alike=zip(tangents, itertools.compress(results, has_gradient), strict=True),
+        ),
         inputs=of_primals,
         outputs=of_outputs,
         tangents=[i for i, has in enumerate(has_gradient) if has],
