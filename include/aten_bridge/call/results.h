@@ -231,7 +231,7 @@ using KeptSizes = std::vector<std::unique_ptr<std::vector<int64_t>>>;
 
 /// Whether a kernel kept the contract: the result is in the host's memory, with the sizes and the
 /// dtype that the host allocated it for, row-major. An alias of the view will do.
-[[gnu::noinline]] inline bool output_is_intact(const Operand& output) {
+[[gnu::noinline, gnu::flatten]] inline bool output_is_intact(const Operand& output) {
   const at::Tensor& view = output.view;
   const OperandDesc& desc = output.desc;
   return view.defined() && view.layout() == at::kStrided &&

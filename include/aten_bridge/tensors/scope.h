@@ -51,6 +51,8 @@ class KernelScope {
     arithmetic_.restore();
   }
 
+  bool was_in_inference_mode() const { return before_.is_inference; }
+
   KernelScope(const KernelScope&) = delete;
   KernelScope& operator=(const KernelScope&) = delete;
 

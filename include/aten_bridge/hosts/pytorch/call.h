@@ -40,7 +40,7 @@ class PyTorchCall {
     arguments_.messages = &kPyTorchMessages;
     arguments_.around_state = kernel.around_state;
   }
-  ~PyTorchCall() { give_back(operands_.begin(), operands_.end()); }
+  [[gnu::noinline, gnu::flatten]] ~PyTorchCall() { give_back(operands_.begin(), operands_.end()); }
   PyTorchCall(const PyTorchCall&) = delete;
   PyTorchCall& operator=(const PyTorchCall&) = delete;
 
@@ -82,29 +82,25 @@ class PyTorchCall {
     }
   }
 
-  /// Runs the kernel, or infers, and fills in the results.
-  [[gnu::always_inline]] void invoke(Tensors& results) {
+  /// Runs the kernel, or infers; returns the results.
+  [[gnu::always_inline]] Tensors invoke() {
     if (!info_.returns_results) {
-      info_.is_own_meta ? resize_outputs(results) : write_outputs(results);
-    } else if (mode_ == CallMode::kMeta) {
-      results = info_.returns_row_major ? make_expected() : infer();
-    } else {
-      ReturnResults returned(results);
-      arguments_.results = &returned;
-      run();
+      return info_.is_own_meta ? resize_outputs() : write_outputs();
     }
+    return mode_ == CallMode::kMeta ? infer_returned() : run_to_return();
   }
 
   /// Makes the results the caller's: what it gave to be written is, the others are its alone.
   [[gnu::always_inline]] void commit(Tensors& results) {
-    check_defined(results);
+    check_defined(info_, mode_, results);
     if (info_.check_count > 0 && mode_ != CallMode::kTrace) {
       check_results(arguments_, results);
     }
     if (outs_ != nullptr) {
       copy_to_outs(results);
-    } else if (mode_ != CallMode::kTrace) {  // then PyTorch sees to it itself
-      separate(arguments_, mode_, results);
+    } else if (mode_ != CallMode::kTrace &&  // then PyTorch sees to it itself
+               (info_.returns_results || info_.is_own_meta || info_.records)) {
+      separate(arguments_, mode_, results);  // others are written where the call has made them
     }
   }
 
@@ -274,6 +270,18 @@ class PyTorchCall {
     arguments_.workspaces = workspaces_.data();
   }
 
+  [[gnu::noinline]] Tensors infer_returned() {
+    return info_.returns_row_major ? make_expected() : infer();
+  }
+
+  [[gnu::always_inline]] Tensors run_to_return() {
+    Tensors results;
+    const ReturnResults returned(results);
+    arguments_.results = &returned;
+    run();
+    return results;
+  }
+
   /// What the meta function tells. To one that asks for sizes as numbers symbols are made numbers,
   /// by PyTorch's guards: it compiles again for other sizes, or says that they cannot be known.
   Tensors infer() {
@@ -289,33 +297,34 @@ class PyTorchCall {
   }
 
   /// The results of a body that resizes its outputs.
-  [[gnu::noinline]] void resize_outputs(Tensors& results) {
+  [[gnu::noinline]] Tensors resize_outputs() {
+    Tensors results;
     if (outs_ != nullptr) {
       results = given_outs();
       replace_outs(results, [](const at::Tensor& out) { return !out.is_conj() && !out.is_neg(); });
       run_to_resize(results);
-      return;
+      return results;
     }
-    const at::TensorOptions options = options_of_first(arguments_, device_of_new());
+    const c10::Device device = device_of_new();
     if (mode_ == CallMode::kExecute) {
-      resize_from(kShortUnwritten, options, results);
-      if (std::none_of(results.begin(), results.end(), [&](const at::Tensor& result) {
+      for (int i = 0; i < arguments_.outputs; ++i) {
+        results.push_back(make_short_unwritten(arguments_, device));
+      }
+      run_to_resize(results);
+      if (std::none_of(results.begin(), results.end(), [](const at::Tensor& result) {
             return result.sizes() == at::IntArrayRef(kShortUnwritten);
           })) {
-        return;
+        return results;
       }
     }
     // If a result has these sizes now, we cannot tell whether the kernel resized it.
-    resize_from(kUnwritten, options, results);
-    check_resized(info_, results);
-  }
-
-  void resize_from(at::IntArrayRef sizes, const at::TensorOptions& options, Tensors& results) {
     results.clear();
     for (int i = 0; i < arguments_.outputs; ++i) {
-      results.push_back(make_empty(sizes, options));
+      results.push_back(at::empty(kUnwritten, options_of_first(arguments_, device)));
     }
     run_to_resize(results);
+    check_resized(info_, results);
+    return results;
   }
 
   void run_to_resize(Tensors& outputs) {
@@ -335,20 +344,19 @@ class PyTorchCall {
   }
 
   /// The results of a body that writes outputs of the right sizes.
-  [[gnu::noinline]] void write_outputs(Tensors& results) {
+  [[gnu::noinline]] Tensors write_outputs() {
+    Tensors results = outs_ != nullptr ? given_outs() : make_expected();
     if (outs_ != nullptr) {
-      results = given_outs();
       if (info_.has_meta || is_gradient_) {
         fit(info_, results, make_expected());
       }
       replace_outs(results, is_row_major_dense);
       check_results(arguments_, results);
-    } else {
-      results = make_expected();
     }
     if (mode_ == CallMode::kExecute) {
       run_to_write(results);
     }
+    return results;
   }
 
   void run_to_write(Tensors& outputs) {
@@ -369,7 +377,7 @@ class PyTorchCall {
     Tensors like = info_.has_meta && !info_.is_gradient ? infer()
                    : is_gradient_                       ? first_inputs(arguments_, device)
                                                         : Tensors();
-    check_defined(like);
+    check_defined(info_, mode_, like);
     if (like.size() < static_cast<std::size_t>(arguments_.outputs)) {
       raise_without_meta(info_);
     }
@@ -399,7 +407,7 @@ class PyTorchCall {
     const Tensors given = outs;
     for (std::size_t i = 0; i < given.size(); ++i) {
       if (!is_writable(given[i]) || is_shared(arguments_, given, i)) {
-        outs[i] = make_empty(given[i].sizes(), given[i].options());
+        outs[i] = at::empty(given[i].sizes(), given[i].options());
       }
     }
   }
@@ -413,14 +421,6 @@ class PyTorchCall {
       }
     }
     results.clear();
-  }
-
-  [[gnu::always_inline]] void check_defined(const Tensors& results) const {
-    for (const at::Tensor& result : results) {
-      if (!result.defined()) {
-        raise_undefined(info_, results, mode_ == CallMode::kMeta ? "meta function" : "kernel");
-      }
-    }
   }
 
   const PyTorchKernel& kernel_;

@@ -124,7 +124,7 @@ inline bool is_same_other(const c10::IValue& a, const c10::IValue& b) {
 struct PyTorchCacheEntry : InstanceCacheEntry<PyTorchCacheEntry> {
   std::vector<c10::IValue> values;
 
-  bool is_of(const c10::IValue* others) const {
+  [[gnu::always_inline]] bool is_of(const c10::IValue* others) const {
     for (std::size_t i = 0; i < values.size(); ++i) {
       if (!is_same_value(values[i], others[i])) {
         return false;

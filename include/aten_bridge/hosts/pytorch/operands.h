@@ -5,7 +5,6 @@
 #ifndef ATEN_BRIDGE_HOSTS_PYTORCH_OPERANDS_H_
 #define ATEN_BRIDGE_HOSTS_PYTORCH_OPERANDS_H_
 
-#include <ATen/EmptyTensor.h>
 #include <ATen/core/ivalue.h>
 #include <ATen/ops/empty.h>
 #include <aten_bridge/call/results.h>
@@ -76,22 +75,20 @@ inline void take_number(Operand& operand, const c10::IValue& value) {
   }
 }
 
-/// at::empty(), on the CPU without the dispatcher.
-inline at::Tensor make_empty(at::IntArrayRef sizes, const at::TensorOptions& options) {
-  if (options.device().is_cpu()) {
-    return at::detail::empty_cpu(sizes, c10::typeMetaToScalarType(options.dtype()));
+/// The first input that is a tensor; null if there is none.
+inline const at::Tensor* first_tensor(const Arguments& arguments) {
+  for (int i = 0; i < arguments.inputs; ++i) {
+    if (arguments.operands[i].view.defined()) {
+      return &arguments.operands[i].view;
+    }
   }
-  return at::empty(sizes, options);
+  return nullptr;
 }
 
 /// The options of a new tensor: those of the first input, or, where there is none, of `device`.
 inline at::TensorOptions options_of_first(const Arguments& arguments, c10::Device device) {
-  for (int i = 0; i < arguments.inputs; ++i) {
-    if (arguments.operands[i].view.defined()) {
-      return arguments.operands[i].view.options();
-    }
-  }
-  return {device};
+  const at::Tensor* const first = first_tensor(arguments);
+  return first == nullptr ? at::TensorOptions(device) : first->options();
 }
 
 /// As many of the first inputs that are tensors as there are outputs: what those of a gradient are

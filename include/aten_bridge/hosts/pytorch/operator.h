@@ -15,7 +15,6 @@
 #include <aten_bridge/tensors/exceptions.h>
 #include <aten_bridge/tensors/scope.h>
 #include <c10/core/DeviceGuard.h>
-#include <c10/core/InferenceMode.h>
 
 #include <atomic>
 #include <cstddef>
@@ -107,21 +106,20 @@ class PyTorchOperator {
   [[gnu::hot]] void call(c10::Stack& stack, CallMode mode, bool is_out) {
     const std::size_t count = arguments_ + (is_out ? outputs() : 0);
     const c10::IValue* const begin = stack.data() + (stack.size() - count);
-    Tensors results;
     std::shared_ptr<const PyTorchCacheEntry> owner;
     PyTorchCall call(kernel, mode, is_gradient());
     try {
       Instance* const instance = instances_.of(*kernel.kernel, attributes, begin + inputs(), owner);
       call.describe(begin, is_out ? begin + arguments_ : nullptr, instance);
-      run(call, mode, results);
+      Tensors results = run(call, mode);
       if (are_told_ && mode == CallMode::kExecute && !is_out) {
         told_.compare(begin, arguments_, instance, /*is_kept=*/owner == nullptr, results,
                       is_gradient());
       }
+      put_results(stack, count, results);
     } catch (...) {
       fail(mode, call);
     }
-    put_results(stack, count, mode, results);
   }
 
   PyTorchKernel kernel;
@@ -133,31 +131,33 @@ class PyTorchOperator {
 
  private:
   /// The steps of a call that has its operands, with the thread's state set aside.
-  [[gnu::always_inline]] void run(PyTorchCall& call, CallMode mode, Tensors& results) const {
-    if (mode == CallMode::kTrace) {
-      run_bound(call, results);
-    } else {
-      const KernelScope scope(info().records && mode == CallMode::kExecute);
-      run_bound(call, results);
-    }
+  [[gnu::always_inline]] Tensors run(PyTorchCall& call, CallMode mode) const {
+    return mode == CallMode::kTrace ? run_bound(call) : run_aside(call, mode);
   }
 
-  static void run_bound(PyTorchCall& call, Tensors& results) {
+  [[gnu::always_inline]] Tensors run_aside(PyTorchCall& call, CallMode mode) const {
+    const KernelScope scope(info().records && mode == CallMode::kExecute);
+    Tensors results = run_bound(call);
+    if (mode == CallMode::kExecute && scope.was_in_inference_mode()) {
+      make_inference_tensors(results);
+    }
+    return results;
+  }
+
+  static Tensors run_bound(PyTorchCall& call) {
     call.bind();
     c10::OptionalDeviceGuard on_device;
     if (call.device().has_value() && !call.device()->is_cpu()) {
       on_device.reset_device(*call.device());
     }
-    call.invoke(results);
+    Tensors results = call.invoke();
     call.commit(results);
+    return results;
   }
 
   /// Replaces the arguments on the stack.
-  [[gnu::always_inline]] void put_results(c10::Stack& stack, std::size_t count, CallMode mode,
+  [[gnu::always_inline]] void put_results(c10::Stack& stack, std::size_t count,
                                           Tensors& results) const {
-    if (mode == CallMode::kExecute && c10::InferenceMode::is_enabled()) {
-      make_inference_tensors(results);
-    }
     if (results.size() == 1 && count > 0 && !info().lists_outputs) {  // as a rule
       stack[stack.size() - count] = std::move(results[0]);
       for (std::size_t i = 1; i < count; ++i) {

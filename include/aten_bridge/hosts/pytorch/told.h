@@ -131,7 +131,7 @@ class ToldResults {
       PyTorchCall call(kernel_, CallMode::kMeta, is_gradient);
       call.describe(meta.data(), /*outs=*/nullptr, instance);
       call.bind();
-      call.invoke(told);
+      told = call.invoke();
       call.commit(told);
     } catch (const std::exception&) {
       return;  // a caller that asks for the shapes meets this error
