@@ -84,21 +84,22 @@ TEST(ReportTest, FaultsOfOperandsAndAttributesKeepTheirParts) {
                  "Op: input 1 'x': expected float32, got \"int8\"; convert it\n"
                  "Op: slot 2: expected one of the call's 2\n"
                  "Op: attribute 'k': expected an int, got nothing");
-    const aten_bridge::Faults faults = error.faults();
+    ASSERT_NE(error.faults(), nullptr);
+    const std::vector<aten_bridge::Fault>& faults = *error.faults();
     ASSERT_EQ(faults.size(), 3U);
     EXPECT_EQ(faults[0].status, Status::kDtype);
-    EXPECT_EQ(faults[0].subject, "input");
+    EXPECT_STREQ(faults[0].subject, "input");
     EXPECT_EQ(faults[0].index, 1);
     EXPECT_EQ(faults[0].name, "x");
     EXPECT_EQ(faults[0].expected, "float32");
     EXPECT_EQ(faults[0].got, "\"int8\"");
     EXPECT_EQ(faults[0].hint, "convert it");
     EXPECT_EQ(faults[1].status, Status::kCount);
-    EXPECT_EQ(faults[1].subject, "slot");
+    EXPECT_STREQ(faults[1].subject, "slot");
     EXPECT_EQ(faults[1].name, "");
     EXPECT_EQ(faults[1].got, "");
     EXPECT_EQ(faults[2].status, Status::kAttribute);
-    EXPECT_EQ(faults[2].subject, "attribute");
+    EXPECT_STREQ(faults[2].subject, "attribute");
     EXPECT_EQ(faults[2].index, -1);
     EXPECT_EQ(faults[2].name, "k");
     EXPECT_EQ(faults[2].hint, "");

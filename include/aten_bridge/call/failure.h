@@ -9,8 +9,8 @@
 #include <aten_bridge/tensors/exceptions.h>
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
-#include <deque>
 #include <exception>
 #include <mutex>
 #include <string>
@@ -21,7 +21,7 @@ namespace aten_bridge {
 
 /// What went wrong in a call, for its host.
 struct Failure {
-  Status status;
+  Status status = Status::kOk;
   std::string text;
   Faults faults = {};  ///< with operands and attributes
 };
@@ -74,22 +74,26 @@ namespace aten_bridge::detail {
 class RecentFailures {
  public:
   void add(const Failure& failure) {
-    if (!failure.faults.empty()) {
+    if (failure.faults != nullptr && !failure.faults->empty()) {
       const std::lock_guard<std::mutex> lock(mutex_);
-      failures_.resize(std::min(failures_.size(), kMost - 1));
-      failures_.push_front(failure);
+      failures_[count_++ % kMost] = failure;
     }
   }
 
-  std::deque<Failure> all() {
+  /// Calls the function with each, the newest first.
+  template <class F>
+  void for_each(const F& function) {
     const std::lock_guard<std::mutex> lock(mutex_);
-    return failures_;
+    for (std::size_t i = 1; i <= std::min(count_, kMost); ++i) {
+      function(failures_[(count_ - i) % kMost]);
+    }
   }
 
  private:
   static constexpr std::size_t kMost = 16;
   std::mutex mutex_;
-  std::deque<Failure> failures_;
+  std::size_t count_ = 0;
+  std::array<Failure, kMost> failures_;
 };
 
 /// Lives for ever: threads may fail while the process ends.

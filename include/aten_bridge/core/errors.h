@@ -192,32 +192,31 @@ struct Fault {
   }
 
   Status status = Status::kOk;
-  std::string subject;  ///< "input", "output", "slot" or "attribute"; "call": their number
-  int index = -1;       ///< the operand's; -1: of no operand
-  std::string name;     ///< an attribute's, or the one that a check gives an operand
+  const char* subject = "";  ///< "input", "output", "slot" or "attribute"; "call": their number
+  int index = -1;            ///< the operand's; -1: of no operand
+  std::string name;          ///< an attribute's, or the one that a check gives an operand
   std::string expected;
   std::string got;
   std::string hint;  ///< what to do
 };
 
-using Faults = std::vector<Fault>;
+/// Those of an error; null where there are none.
+using Faults = std::shared_ptr<const std::vector<Fault>>;
 
 /// What the bridge throws. The text names the operator and every operand that is wrong.
 class Error : public std::runtime_error {
  public:
   Error(Status status, const std::string& text) : std::runtime_error(text), status_(status) {}
   Error(Status status, const std::string& text, Faults faults)
-      : std::runtime_error(text),
-        status_(status),
-        faults_(std::make_shared<const Faults>(std::move(faults))) {}
+      : std::runtime_error(text), status_(status), faults_(std::move(faults)) {}
   Status status() const noexcept { return status_; }
 
   /// What is wrong with operands and attributes: those lines of the text, in their order.
-  Faults faults() const { return faults_ == nullptr ? Faults() : *faults_; }
+  const Faults& faults() const { return faults_; }
 
  private:
   Status status_;
-  std::shared_ptr<const Faults> faults_;  // null: there are none
+  Faults faults_;
 };
 
 /// Collects the faults of one call, so that all of them are reported at once, a line each.
@@ -232,6 +231,10 @@ class Report {
   }
 
   /// Adds "<operator name>: <operand>: <fault>".
+  [[gnu::cold, gnu::noinline]] void add(Status status, const OperandName& operand,
+                                        std::initializer_list<detail::Part> fault) {
+    add(status, operand, Fault(fault));
+  }
   [[gnu::cold, gnu::noinline]] void add(Status status, const OperandName& operand, Fault fault) {
     add(status, {operand.text(), ": ", fault.text()});
     fault.subject = operand.role_text();
@@ -240,13 +243,18 @@ class Report {
   }
 
   /// Adds "<operator name>: <fault>", which is about the number of operands.
-  [[gnu::cold, gnu::noinline]] void add_count(Fault fault) {
+  [[gnu::cold, gnu::noinline]] void add_count(std::initializer_list<detail::Part> parts) {
+    Fault fault(parts);
     add(Status::kCount, {fault.text()});
     fault.subject = "call";
     add_fault(Status::kCount, nullptr, std::move(fault));
   }
 
   /// Adds "<operator name>: attribute '<name>': <fault>".
+  [[gnu::cold, gnu::noinline]] void add_attribute(const char* name,
+                                                  std::initializer_list<detail::Part> fault) {
+    add_attribute(name, Fault(fault));
+  }
   [[gnu::cold, gnu::noinline]] void add_attribute(const char* name, Fault fault) {
     add(Status::kAttribute, {"attribute '", name, "': ", fault.text()});
     fault.subject = "attribute";
@@ -257,8 +265,9 @@ class Report {
   [[gnu::cold]] void add(const Report& other) {
     if (!other.ok()) {
       add_line(other.status_, other.contents_->text);
-      const Faults& faults = other.contents_->faults;
-      contents_->faults.insert(contents_->faults.end(), faults.begin(), faults.end());
+      for (const Fault& fault : *other.contents_->faults) {
+        contents_->faults->push_back(Fault(fault));  // moved, as all others
+      }
     }
   }
 
@@ -282,7 +291,7 @@ class Report {
  private:
   struct Contents {
     std::string text;
-    Faults faults;
+    std::shared_ptr<std::vector<Fault>> faults = std::make_shared<std::vector<Fault>>();
 
     [[gnu::cold, gnu::noinline]] ~Contents() = default;
   };
@@ -298,7 +307,7 @@ class Report {
   [[gnu::cold]] void add_fault(Status status, const char* name, Fault fault) {
     fault.status = status;
     fault.name = name == nullptr ? "" : name;
-    contents_->faults.push_back(std::move(fault));
+    contents_->faults->push_back(std::move(fault));
   }
 
   const char* operator_name_;

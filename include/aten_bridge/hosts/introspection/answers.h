@@ -222,14 +222,14 @@ class AttributesAsJson final : public AttributeVisitor {
 /// Faults in JSON, as `failures` of the table has them.
 [[gnu::cold]] inline std::string as_json(const Faults& faults) {
   std::string json = "[";
-  for (const Fault& fault : faults) {
+  for (const Fault& fault : *faults) {
     json.append(json.size() == 1 ? "[" : ", [");
     for (const std::string* text : {&fault.expected, &fault.got, &fault.hint}) {
       append_text(json, *text);
       json += ", ";
     }
     json += join({static_cast<int>(fault.status), ", "});
-    append_json(json, fault.subject.c_str());
+    append_json(json, fault.subject);
     json += join({", ", fault.index, ", "});
     append_json(json, as_utf8(fault.name).c_str());
     json += ']';
@@ -239,11 +239,11 @@ class AttributesAsJson final : public AttributeVisitor {
 
 [[gnu::cold]] inline const char* list_failures() {
   std::string json = "[";
-  for (const Failure& failure : recent_failures().all()) {
+  recent_failures().for_each([&json](const Failure& failure) {
     json += json.size() == 1 ? "[" : ", [";
     append_json(json, failure.text.c_str());
     json += ", " + as_json(failure.faults) + "]";
-  }
+  });
   return keep_answer(json + "]");
 }
 
@@ -259,7 +259,7 @@ class AttributesAsJson final : public AttributeVisitor {
       if (kernel.info.has_instance) {
         kernel.make_instance(given, report);
       }
-      return keep_answer(as_json(report.faults()));
+      return keep_answer(report.ok() ? "[]" : as_json(report.faults()));
     }
     std::vector<AbstractValue> known;
     for (int i = 0; i < input_count; ++i) {
