@@ -57,14 +57,20 @@ def main():
     parser.add_argument("--mindspore", nargs="*", default=[sys.executable])
     options = parser.parse_args()
     repository, folder = options.repository.resolve(), options.folder.resolve()
+    versions = [version.strip() for version in options.pytorch.split(",") if version.strip()]
+    if versions:
+        sys.path.insert(0, str(repository / "python"))
+        from aten_bridge.build.setuptools import requirement
+
+        required = requirement(versions)  # before anything is built: it refuses what is no version
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     pip = ["pip", "wheel", "--no-deps", "--no-build-isolation"]
     module(*pip, "-w", folder, repository)
     with tempfile.TemporaryDirectory() as temporary:
         made = pathlib.Path(temporary)
-        versions = options.pytorch.replace(",", ";")
-        define = [f"-Ccmake.define.ATEN_BRIDGE_PYTORCH_VERSIONS={versions}"] if versions else []
+        define = [f"-Ccmake.define.ATEN_BRIDGE_PYTORCH_VERSIONS={';'.join(versions)}"]
+        define = define if versions else []
         module(*pip, *define, "-w", made, repository / "plugin/mint")
         (wheel,) = made.iterdir()
         module("wheel", "unpack", "--dest", made, wheel)
@@ -72,11 +78,7 @@ def main():
         (unpacked,) = made.iterdir()
         add_callers(repository, unpacked / "aten_bridge_mint", options.mindspore)
         if versions:
-            sys.path.insert(0, str(repository / "python"))
-            from aten_bridge.build.setuptools import requirement
-
             (metadata,) = unpacked.glob("*.dist-info/METADATA")
-            required = requirement(options.pytorch.split(","))
             metadata.write_text(replace_requirement(metadata.read_text(), required))
         module("wheel", "pack", "--dest-dir", made, unpacked)
         (wheel,) = made.glob("*.whl")

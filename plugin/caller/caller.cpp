@@ -48,7 +48,8 @@
 #define ATEN_BRIDGE_SETTINGS_OF_THE_PROCESS
 namespace mindspore::pynative {
 
-/// What MindSpore 2.10 has of that name. In 2.8 and 2.9 all threads have the same settings.
+/// Stands for MindSpore 2.10's class of this name. In 2.8 and 2.9 all threads have the same
+/// settings.
 class PyNativeAsyncTask : public runtime::AsyncTask {
  public:
   using AsyncTask::AsyncTask;
@@ -278,7 +279,7 @@ struct Signature {
     return true;
   }
 
-  /// What MindSpore makes zeros of where the gradient of an operand is missing.
+  /// The operand's dtype and shape, from which MindSpore makes zeros for a missing gradient.
   mindspore::AbstractBasePtr abstract(std::size_t operand) const {
     return std::make_shared<mindspore::abstract::AbstractTensor>(
         mindspore::TypeIdToType(type_of_name(dtypes[operand])), sizes[operand]);
@@ -493,7 +494,7 @@ class Strides {
  public:
   Strides(StridesFunction set, std::size_t count) : set_(set) {
     if (set_ != nullptr) {
-      kept_.reserve(count);  // none moves
+      kept_.reserve(count);  // data() of each stays valid
       strides_.resize(count, nullptr);
     }
   }
@@ -532,8 +533,8 @@ class Call {
     const mindspore::kernel::pyboost::RequireGradGuard unrecorded(false);  // a copy is no operator
     inputs_.reserve(inputs.size());
     for (const TensorPtr& input : inputs) {
-      const bool is_taken = target_->set_strides != nullptr || input->is_contiguous();
-      inputs_.push_back(is_taken ? input : ms::Tensor(input).contiguous().tensor());
+      const bool needs_no_copy = target_->set_strides != nullptr || input->is_contiguous();
+      inputs_.push_back(needs_no_copy ? input : ms::Tensor(input).contiguous().tensor());
       DeviceAddressUtils::CreateInputTensorAddress(cpu(), 0, 0, inputs_.back());
     }
     const std::size_t count = signature_->output_types.size();
@@ -1490,6 +1491,7 @@ ValuePtrList Node::ask_python(const TensorPtrList& saved, const TensorPtrList& g
 }  // namespace mindspore::pynative::autograd
 
 PYBIND11_MODULE(aten_bridge_caller, m) {
+  m.attr("interface") = 2;  // _INTERFACE of mindspore/_caller.py, which refuses another one
   m.def("set_jit_context_names", [](const py::dict& names) {
     jit_context_names = py::object(names).release().ptr();  // as long as the process
   });

@@ -91,7 +91,7 @@ def faults_of(error: BaseException) -> tuple[Fault, ...]:
             wrong = {fault.index for fault in faults_of(error) if fault.status == Status.DTYPE}
     """
     known = getattr(error, "faults", None)
-    if known is not None:
+    if isinstance(known, tuple) and all(isinstance(one, Fault) for one in known):
         return known
     text = str(error)
     found = [one for failures in _sources for one in failures() if one[0] and one[0] in text]

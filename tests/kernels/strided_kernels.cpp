@@ -2,6 +2,7 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/clamp_min.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/linalg_cholesky.h>
 #include <ATen/ops/tensor.h>
 #include <aten_bridge.h>
 
@@ -62,6 +63,10 @@ ATEN_BRIDGE_EXPORT_GRAD(ScaledGradGrad, aten_bridge::gradient(scaled), aten_brid
 // ATen gives an output that it resizes the strides of its input.
 void positive(const at::Tensor& x, at::Tensor& y) { at::clamp_min_out(y, x, 0); }
 ATEN_BRIDGE_EXPORT(Positive, positive, aten_bridge::strided(), aten_bridge::meta());
+
+// ATen gives its output strides of column-major order, whatever the input's are.
+void lower(const at::Tensor& x, at::Tensor& y) { at::linalg_cholesky_out(y, x, /*upper=*/false); }
+ATEN_BRIDGE_EXPORT(Lower, lower, aten_bridge::strided(), aten_bridge::meta());
 
 // Its input itself.
 at::Tensor same(const at::Tensor& x) { return x; }

@@ -53,6 +53,10 @@ std::tuple<at::Tensor, at::Tensor> lent(const at::Tensor& x, aten_bridge::Worksp
 ATEN_BRIDGE_EXPORT(Lent, lent, aten_bridge::data_dependent(),
                    aten_bridge::workspace([](const at::Tensor& x) { return x.numel(); }));
 
+// Its input itself, which may have no elements.
+at::Tensor itself(const at::Tensor& x) { return x; }
+ATEN_BRIDGE_EXPORT(Itself, itself, aten_bridge::data_dependent());
+
 // The second result is a part of the input's memory, which may be the first one's too.
 std::tuple<at::Tensor, at::Tensor> with_rest(const at::Tensor& x) {
   return {positives(x), x.narrow(0, 1, x.size(0) - 1)};

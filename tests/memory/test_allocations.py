@@ -72,6 +72,10 @@ def test_in_pytorch():
     of_all = counts("in_pytorch.py", BUILD / "tests/test_pytorch.so")
     own_of_all = own(of_all)
     assert own_of_all.pop("throws") >= 1
+    # The result of a body that resizes it: its tensor and its storage, in place of at::empty()'s.
+    assert own_of_all.pop("leaky_relu") == 2
+    assert own_of_all.pop("leaky_relu of a transposed tensor") == 2
+    assert sum(of_all["leaky_relu"]) == 4  # with its memory, and what the operator needs
     assert own_of_all == dict.fromkeys(own_of_all, 0)
     # Results are PyTorch's tensors; where the caller gives one, nothing is allocated.
     assert of_all["leaky_relu with out"] == [0, 0]

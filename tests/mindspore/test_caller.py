@@ -10,6 +10,7 @@ import os
 import resource
 import subprocess
 import sys
+import types
 import weakref
 from pathlib import Path
 
@@ -21,7 +22,7 @@ from host import GRADIENTS, KERNELS, MINDSPORE, assert_same, bridge_error, error
 from mindspore import mint, ops
 
 from aten_bridge.mindspore import kernel, native_caller, operator
-from aten_bridge.mindspore._caller import NAME
+from aten_bridge.mindspore._caller import NAME, _check_interface
 
 IS_ON = os.environ.get("ATEN_BRIDGE_NATIVE_CALLER") != "0"
 IS_BLOCKING = os.environ.get("ATEN_BRIDGE_TEST_BLOCKING") == "1"
@@ -98,6 +99,14 @@ def test_without_it_kernels_are_called_through_custom(tmp_path):
 
 @needs_caller
 @pytest.mark.skipif(IS_BLOCKING, reason="it is such a process")
+def test_a_module_of_another_version_is_refused():
+    with pytest.raises(ImportError) as error:
+        _check_interface(types.SimpleNamespace(), Path("old.so"))
+    assert str(error.value) == (
+        "old.so is of another version of aten_bridge; `aten-bridge prepare-mindspore` makes one"
+    )
+
+
 def test_the_same_where_mindspore_runs_operators_at_once():
     done = subprocess.run(
         [

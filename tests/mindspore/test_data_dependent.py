@@ -232,3 +232,9 @@ def test_one_call_computes_results_once(pynative):
         assert said(lambda: drawn(ms.Tensor(X))) == f"Positives: {EFFECT}"
     else:
         assert_same(drawn(ms.Tensor(X)), floats(1, 3, 5))
+
+
+@pytest.mark.parametrize("sizes", [(2, 3), (0, 4), (3, 0)])
+def test_a_kernel_may_return_its_input(pynative, sizes):
+    x = np.ones(sizes, np.float32)
+    assert_same(unsized("Itself")(ms.Tensor(x)), x)

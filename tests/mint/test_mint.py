@@ -756,8 +756,8 @@ def test_another_interface_of_mindspores_plugins_is_refused_with_a_message(tmp_p
     with pytest.raises(InterfaceError) as error:
         check_interface(other)
     assert str(error.value) == (
-        f"{other}: expected the plugins of MindSpore 2.10, got another interface; use MindSpore"
-        " 2.10, or a newer aten_bridge"
+        f"{other}: expected the plugins of MindSpore 2.9 and 2.10, got another interface; use "
+        "MindSpore 2.10, or a newer aten_bridge"
     )
     with pytest.raises(InterfaceError, match="there is no such file"):
         check_interface(tmp_path / "none.h")

@@ -65,9 +65,10 @@ DEPENDS = (
 )
 
 NO_GRADIENT = (
-    "AtenProgram: expected a module with gradients, got one whose results, or random numbers, have "
-    "sizes that depend on values, or that PyTorch does not differentiate; keep it out of what is "
-    "differentiated"
+    "AtenProgram: expected a module with gradients, got one that PyTorch does not differentiate, "
+    "or whose results have sizes that depend on values: without gradients in JAX, beside random "
+    "numbers and buffers that change, and where such a size is computed from others; keep it out "
+    "of what is differentiated"
 )
 
 

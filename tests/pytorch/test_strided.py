@@ -91,6 +91,13 @@ def test_gradients(strided, x):
     assert torch.equal(found[1], second)
 
 
+def test_strides_that_aten_chooses_are_not_those_of_results(strided):
+    x = torch.eye(3) * 4
+    assert torch.equal(strided.lower(x), torch.eye(3) * 2)
+    assert strided.lower(x).stride() == (3, 1)
+    assert strided.lower(x.to("meta")).stride() == (3, 1)
+
+
 def test_meta_tensors_and_compiled_programs(strided, x):
     for name in ("scaled", "positive", "same"):
         operator = getattr(strided, name)

@@ -108,7 +108,8 @@ inline constexpr int64_t kSizesColumns = 2 + kMaxNdim;
     row += kSizesColumns;
     if (place_of_results != nullptr) {
       const at::Tensor value = result.detach();
-      computed->push_back(is_lent(value) ? value.clone() : value);
+      // An input without elements has no memory to be lent, but the tensor is the host's.
+      computed->push_back(is_lent(value) || value.numel() == 0 ? value.clone() : value);
     }
   }
   at::Tensor table = at::from_blob(rows.data(), {count, kSizesColumns}, at::kLong)

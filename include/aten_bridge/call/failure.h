@@ -8,6 +8,8 @@
 #include <aten_bridge/interface/operands.h>
 #include <aten_bridge/tensors/exceptions.h>
 
+#include <pthread.h>
+
 #include <algorithm>
 #include <array>
 #include <cstddef>
@@ -80,6 +82,9 @@ class RecentFailures {
     }
   }
 
+  void lock() { mutex_.lock(); }
+  void unlock() { mutex_.unlock(); }
+
   /// Calls the function with each, the newest first.
   template <class F>
   void for_each(const F& function) {
@@ -98,7 +103,12 @@ class RecentFailures {
 
 /// Lives for ever: threads may fail while the process ends.
 [[gnu::cold]] inline RecentFailures& recent_failures() {
-  static auto* const failures = new RecentFailures;
+  static auto* const failures = [] {
+    // A process that is forked while another thread fails would have the mutex locked for ever.
+    pthread_atfork([] { recent_failures().lock(); }, [] { recent_failures().unlock(); },
+                   [] { recent_failures().unlock(); });
+    return new RecentFailures;
+  }();
   return *failures;
 }
 

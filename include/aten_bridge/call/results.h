@@ -172,7 +172,7 @@ class ReturnResults final : public ResultPolicy {
   Tensors& to_;
 };
 
-/// Sizes of tensors that have symbols for some.
+/// Sizes of tensors with symbolic sizes, -1 for a symbol.
 using KeptSizes = std::vector<std::unique_ptr<std::vector<int64_t>>>;
 
 [[gnu::noinline]] inline void describe_symbols(OperandDesc& desc, const at::Tensor& tensor,

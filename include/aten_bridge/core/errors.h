@@ -175,8 +175,7 @@ struct OperandName {
 /// got None; ...".
 struct Fault {
   Fault() = default;
-  /// What was expected, kGot and what was got, kDo and what to do: the latter two where there are
-  /// such.
+  /// What was expected, kGot and what was got, kDo and what to do; the last two are optional.
   [[gnu::cold, gnu::noinline]] Fault(std::initializer_list<detail::Part> parts) {
     std::string* to = &expected;
     for (const detail::Part& part : parts) {
@@ -193,7 +192,7 @@ struct Fault {
 
   Status status = Status::kOk;
   const char* subject = "";  ///< "input", "output", "slot" or "attribute"; "call": their number
-  int index = -1;            ///< the operand's; -1: of no operand
+  int index = -1;            ///< the operand's; -1 if it is no operand
   std::string name;          ///< an attribute's, or the one that a check gives an operand
   std::string expected;
   std::string got;

@@ -209,7 +209,7 @@ constexpr detail::DataDependent data_dependent() { return {}; }
 /// Option: inputs come as they lie in memory, with strides, where the host can give them so: in
 /// PyTorch, and in MindSpore's PyNative mode by the native caller. Elements may overlap, as those
 /// of an expanded tensor do. Elsewhere, and without the option, an input that is not row-major is
-/// copied before the call. Outputs are row-major everywhere.
+/// copied before the call. Outputs are row-major everywhere; composite() returns what it makes.
 constexpr detail::Strided strided() { return {}; }
 
 /// Option: what PyTorch calls the operator, instead of the kernel's name in snake_case. Other

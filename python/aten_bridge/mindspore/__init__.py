@@ -173,9 +173,9 @@ def module(
             In a mode that draws random numbers or changes buffers it can be only once.
         copy: Whether weights and buffers are copies. Otherwise the module's own move into the
             memory of the cell's parameters: what an optimizer of either changes, both have, until
-            one gets other memory, as from `set_data`, `load_state_dict`, `ms.load_param_into_net`
-            and PyTorch's `half`. MindSpore runs operators later than they are called: wait for its
-            last result, by `asnumpy()`, before PyTorch reads or writes.
+            one gets other memory, as from `set_data`, its `load_state_dict`,
+            `ms.load_param_into_net` and PyTorch's `half`. MindSpore runs operators later than they
+            are called: wait for its last result, by `asnumpy()`, before PyTorch reads or writes.
 
     Returns:
         The cell. Its parameters have PyTorch's names; buffers, such as running means, are

@@ -29,6 +29,7 @@ _MODULE = "aten_bridge_caller"
 SWITCH = "ATEN_BRIDGE_NATIVE_CALLER"
 NAME = f"{_MODULE}.mindspore{ms.__version__}.{sys.implementation.cache_tag}.so"
 _PREPARE = "aten-bridge prepare-mindspore"
+_INTERFACE = 2  # what the module has to tell as `interface`
 
 
 class NativeCaller(NamedTuple):
@@ -75,6 +76,7 @@ def _open() -> tuple[NativeCaller, Any]:
         loader = ExtensionFileLoader(_MODULE, str(path))
         module = importlib.util.module_from_spec(ModuleSpec(_MODULE, loader, origin=str(path)))
         loader.exec_module(module)
+        _check_interface(module, path)
         module.set_jit_context_names(jit_context.__globals__)
         _watch_cells(module)
     except FileNotFoundError as error:
@@ -82,6 +84,11 @@ def _open() -> tuple[NativeCaller, Any]:
     except (ImportError, AttributeError, OSError, ValueError) as error:
         return NativeCaller(None, f"it cannot be used: {error}"), None
     return NativeCaller(path, ""), module
+
+
+def _check_interface(module: Any, path: Path) -> None:
+    if getattr(module, "interface", 1) != _INTERFACE:
+        raise ImportError(f"{path} is of another version of aten_bridge; `{_PREPARE}` makes one")
 
 
 def _watch_cells(module: Any) -> None:

@@ -175,14 +175,29 @@ class Module(nn.Cell):
         MindSpore expects a cell inside of this one by a name that has a dot (2.7 to 2.10).
         """
         torch = sys.modules.get("torch")
-        for name in self._params if torch is not None else ():
-            value = state_dict.get(prefix + name)
-            if isinstance(value, torch.Tensor):
-                state_dict[prefix + name] = _from_torch(value)
+        refused = set()
+        for name, parameter in self._params.items() if torch is not None else ():
+            key = prefix + name
+            value = state_dict.get(key)
+            if not isinstance(value, torch.Tensor):
+                continue
+            try:
+                if value.is_complex() and not parameter.is_complex():
+                    raise TypeError(f"{parameter.dtype} has no complex numbers")
+                state_dict[key] = _from_torch(value)
+            except (NotImplementedError, RuntimeError, TypeError) as error:
+                del state_dict[key]
+                refused.add(key)
+                error_msgs.append(
+                    f'While copying the parameter named "{key}", expected a tensor with values of '
+                    f"the dtype {parameter.dtype}, got one with the error: {error}"
+                )
+        missing: list[str] = []
         unexpected: list[str] = []
         super()._load_from_state_dict(
-            state_dict, prefix, local_metadata, strict, missing_keys, unexpected, error_msgs
+            state_dict, prefix, local_metadata, strict, missing, unexpected, error_msgs
         )
+        missing_keys += [key for key in missing if key not in refused]
         own = {prefix + name for name in self._params}
         unexpected_keys += [key for key in unexpected if key not in own]
 
@@ -227,7 +242,9 @@ def check_shareable(source: Any) -> None:
         )
     first: dict[int, tuple[str, torch.Tensor]] = {}
     for name, tensor in _tensors_of(source).items():
-        if getattr(tensor, _CELL, lambda: None)() is not None:
+        owner = getattr(tensor, _CELL, lambda: None)()
+        tensors = () if owner is None else (*owner.weights, *owner.buffers_of_module)
+        if tensor.data_ptr() in {parameter.data_ptr() for parameter in tensors}:
             raise ValueError(
                 f"copy=False: expected weights that no other cell shares, got {name!r}, which one "
                 "does; make one cell of the module"

@@ -54,7 +54,7 @@ class InterfaceError(Exception):
 
 
 def check_interface(header: Path | None = None) -> None:
-    """Raises InterfaceError, with what to do, unless the plugins of MindSpore are those of 2.10.
+    """Raises InterfaceError, with what to do, unless MindSpore's plugins are those of 2.9 and 2.10.
 
     `header` is MindSpore's own description of them; by default that of the installed one. Does not
     import MindSpore.
@@ -62,20 +62,20 @@ def check_interface(header: Path | None = None) -> None:
     if header is None:
         found = importlib.util.find_spec("mindspore")
         if found is None or not found.submodule_search_locations:
-            raise InterfaceError("there is no MindSpore in this environment; install 2.10")
+            raise InterfaceError("there is no MindSpore in this environment; install 2.9 or 2.10")
         header = Path(found.submodule_search_locations[0]) / HEADER
     try:
         text = header.read_text()
     except OSError:
         raise InterfaceError(
             f"{header}: there is no such file: this MindSpore has no plugins, or those of another "
-            "version; the library is for MindSpore 2.10"
+            "version; the library is for MindSpore 2.9 and 2.10"
         ) from None
     functions = tuple(re.findall(r"^\s*virtual [^;(]*?(~?\w+)\(", text, re.MULTILINE))
     if functions != INTERFACE:
         raise InterfaceError(
-            f"{header}: expected the plugins of MindSpore 2.10, got another interface; use "
-            "MindSpore 2.10, or a newer aten_bridge"
+            f"{header}: expected the plugins of MindSpore 2.9 and 2.10, got another interface; "
+            "use MindSpore 2.10, or a newer aten_bridge"
         )
 
 

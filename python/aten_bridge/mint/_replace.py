@@ -28,6 +28,7 @@ IN_GRAPHS: dict[str, tuple[Callable, str]] = {}
 WITHIN: list[tuple[type, str, Callable]] = []
 
 
+_NOT_IN_2_9 = {"npu_gelu"}
 # For a function that makes views, or writes: in graphs each call gets a copy of it before gradients
 # are taken. MindSpore differentiates what is written to a view in the graph that makes it alone.
 inlined = core(force_inline=True)
@@ -62,12 +63,11 @@ def named_as(original: Callable, function: Callable) -> Callable:
 def replaces(path: str, *dtypes: Any) -> Callable:
     """The function stands in for the one of mint; with dtypes, for first inputs of these only.
 
-    A MindSpore that has no such function (2.9 has no npu_gelu) gets none.
+    A MindSpore that has no such function gets none.
     """
-    try:
-        original = original_of(path)
-    except AttributeError:
+    if path in _NOT_IN_2_9 and not hasattr(mint, path):
         return lambda function: function
+    original = original_of(path)
 
     def decorate(function: Callable) -> Callable:
         name = next(iter(inspect.signature(function).parameters))

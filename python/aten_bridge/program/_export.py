@@ -110,7 +110,7 @@ def _sort_inputs(graph: fx.Graph, kinds: Mapping[str, str]) -> None:
 
 def weight_of(tensor: torch.Tensor, trains: bool = False) -> Weight:
     """On the tensor's own memory where that is contiguous and the CPU's."""
-    tensor = tensor.detach().cpu().contiguous()
+    tensor = tensor.detach().cpu().resolve_conj().resolve_neg().contiguous()
     dtype = str(tensor.dtype).removeprefix("torch.")
     if tensor.dtype == torch.bfloat16:
         tensor = tensor.view(torch.uint16)

@@ -93,7 +93,7 @@ struct LibraryTable {
   /// [["the text of an error", [["float32", "\"int32\" with shape [2]", "", 2, "input", 0, "x"],
   /// ...]], ...]: the last failures of calls and questions, the newest first, with the faults of
   /// their operands and attributes. A fault has what was expected, got and is to be done, its
-  /// Status, its subject, and the number of the operand or -1.
+  /// Status, its subject, the number of the operand or -1, and the name.
   const char* (*failures)();
 };
 

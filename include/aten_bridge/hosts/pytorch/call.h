@@ -324,6 +324,11 @@ class PyTorchCall {
     }
     run_to_resize(results);
     check_resized(info_, results);
+    if (mode_ == CallMode::kMeta && info_.returns_row_major) {  // as separate() has them in a run
+      for (at::Tensor& result : results) {
+        result = at::empty_symint(result.sym_sizes(), result.options());
+      }
+    }
     return results;
   }
 
@@ -384,7 +389,7 @@ class PyTorchCall {
     for (std::size_t i = 0; i < like.size(); ++i) {
       // A meta function may say at::kMeta, or nothing, where it makes a tensor.
       if (mode_ != CallMode::kExecute || !like[i].is_contiguous() || like[i].device() != device ||
-          is_shared(arguments_, like, i)) {
+          is_shared(arguments_, like, i) || is_held(like[i]) || is_lent(like[i])) {
         like[i] = at::empty_symint(like[i].sym_sizes(), like[i].options().device(device));
       }
     }

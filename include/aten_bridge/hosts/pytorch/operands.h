@@ -113,7 +113,7 @@ inline Tensors first_inputs(const Arguments& arguments, c10::Device device) {
   return a.is_same(b) || (of_a && of_b && of_a.is_alias_of(of_b));
 }
 
-/// The same of an operand, with its data.
+/// Fills in what checks and error texts know of an operand, with its data.
 [[gnu::always_inline]] inline void describe(Operand& operand, bool has_data, KeptSizes& kept) {
   describe(operand.desc, operand.view, kept);
   if (has_data) {
