@@ -354,3 +354,23 @@ def test_kernels_of_our_own(mode):
     assert_near(of_x, x.grad, 1e-4)
     for gradient, parameter in zip(of_weights, network.parameters(), strict=True):
         assert_near(gradient, parameter.grad, 1e-4)
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        (torch.empty(1, device="meta"), "Cannot copy out of meta tensor; no data!"),
+        (torch.tensor([1j]), "Float32 has no complex numbers"),
+    ],
+    ids=["meta", "complex"],
+)
+def test_weights_that_cannot_be_loaded(value, said):
+    cell = module(nn.Linear(2, 1), (torch.zeros(3, 2),))
+    state = {**cell.state_dict(), "bias": value}
+    with pytest.raises(RuntimeError) as error:
+        cell.load_state_dict(state)
+    assert (
+        'While copying the parameter named "bias", expected a tensor with values of the dtype '
+        f"Float32, got one with the error: {said}" in str(error.value)
+    )
+    assert "issing" not in str(error.value)
