@@ -200,10 +200,10 @@ def test_needs_no_symbol_of_python(library):
     assert re.findall(r"\b_?Py\w+", text) == []
 
 
-def test_examples_are_smaller_than_210_kib_and_for_pytorch_400(build):
+def test_examples_are_smaller_than_215_kib_and_for_pytorch_400(build):
     libraries = list((build / "examples").glob("*/*.so"))
     assert len(libraries) > 8
-    most = {path: 400 if path.parent.name in ("lltm", "add_custom") else 210 for path in libraries}
+    most = {path: 400 if path.parent.name in ("lltm", "add_custom") else 215 for path in libraries}
     # This one has machine code for GPUs too, for four CUDA kernels.
     most = {path: 500 if path.name == "lltm_cuda.so" else kib for path, kib in most.items()}
     assert {
