@@ -242,9 +242,7 @@ def check_shareable(source: Any) -> None:
         )
     first: dict[int, tuple[str, torch.Tensor]] = {}
     for name, tensor in _tensors_of(source).items():
-        owner = getattr(tensor, _CELL, lambda: None)()
-        tensors = () if owner is None else (*owner.weights, *owner.buffers_of_module)
-        if tensor.data_ptr() in {parameter.data_ptr() for parameter in tensors}:
+        if _is_of_a_cell(tensor):
             raise ValueError(
                 f"copy=False: expected weights that no other cell shares, got {name!r}, which one "
                 "does; make one cell of the module"
@@ -255,6 +253,14 @@ def check_shareable(source: Any) -> None:
                 f"copy=False: expected weights that have memory of their own, got {name!r} in "
                 f"that of {other!r}; leave out copy=False"
             )
+
+
+def _is_of_a_cell(tensor: torch.Tensor) -> bool:
+    """Whether it still has the memory of a cell's parameter."""
+    cell = getattr(tensor, _CELL, lambda: None)()
+    parameters = () if cell is None else (*cell.weights, *cell.buffers_of_module)
+    places = {parameter.data_ptr() for parameter in parameters}
+    return tensor.numel() > 0 and tensor.data_ptr() in places
 
 
 def share_weights(source: torch.nn.Module, cell: Module) -> None:
