@@ -28,7 +28,7 @@ IN_GRAPHS: dict[str, tuple[Callable, str]] = {}
 WITHIN: list[tuple[type, str, Callable]] = []
 
 
-_NOT_IN_2_9 = {"npu_gelu"}
+_NOT_IN_2_9 = {"addr_", "conv_tbc", "npu_gelu", "vdot"}
 # For a function that makes views, or writes: in graphs each call gets a copy of it before gradients
 # are taken. MindSpore differentiates what is written to a view in the graph that makes it alone.
 inlined = core(force_inline=True)
