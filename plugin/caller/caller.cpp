@@ -13,6 +13,7 @@
 #include <include/pynative/utils/runtime/pynative_async_task.h>
 #else
 #include <runtime/pipeline/task/task.h>
+#define ATEN_BRIDGE_SETTINGS_OF_THE_PROCESS
 #endif
 #include <include/runtime/pipeline/pipeline.h>
 #include <include/runtime/utils/runtime_conf/runtime_conf.h>
@@ -44,8 +45,7 @@
 #include <utility>
 #include <vector>
 
-#if !__has_include(<include/pynative/utils/runtime/pynative_async_task.h>)
-#define ATEN_BRIDGE_SETTINGS_OF_THE_PROCESS
+#ifdef ATEN_BRIDGE_SETTINGS_OF_THE_PROCESS
 namespace mindspore::pynative {
 
 /// Stands for MindSpore 2.10's class of this name. In 2.8 and 2.9 all threads have the same

@@ -262,10 +262,7 @@ def _failures(table: _Table) -> list[tuple[str, tuple[Fault, ...]]]:
 
 
 def _read_faults(rows: Sequence[Sequence[Any]]) -> tuple[Fault, ...]:
-    return tuple(
-        Fault(*texts, Status(status), *subject)
-        for *texts, status, subject in ((*row[:4], row[4:]) for row in rows)
-    )
+    return tuple(Fault(*row[:3], Status(row[3]), *row[4:]) for row in rows)
 
 
 def _another_interface(library: Library, got: str) -> ImportError:

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import torch
-from module_cases import Network, assert_near, total
+from module_cases import Network, WithOwnKernels, assert_near, total
 from torch import nn
 from torch.export import Dim
 
@@ -490,16 +490,6 @@ def test_steps_of_optax_are_pytorchs():
     for kind in ("params", "buffers"):
         for name, value in variables[kind].items():
             assert_near(value, network.state_dict()[name], 1e-4)
-
-
-class WithOwnKernels(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.layer = nn.Linear(3, 4)
-
-    def forward(self, x):
-        y = torch.ops.bridge_test.leaky_relu(self.layer(x), 0.25)
-        return torch.ops.bridge_test.swish(y, 1.5)
 
 
 @pytest.mark.parametrize("transform", [jax.jit, lambda function: function], ids=["jit", "eager"])

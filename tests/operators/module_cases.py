@@ -22,6 +22,18 @@ class Network(nn.Module):
         return {"logits": self.head(y.mean(1)), "rest": (others["bias"] * x.shape[0], [y.amax(1)])}
 
 
+class WithOwnKernels(nn.Module):
+    """Its operators are those of test_pytorch.so, which has to be loaded."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(3, 4)
+
+    def forward(self, x):
+        y = torch.ops.bridge_test.leaky_relu(self.layer(x), 0.25)
+        return torch.ops.bridge_test.swish(y, 1.5)
+
+
 def total(results):
     loss = (results["logits"] ** 2).sum() + results["rest"][0].sum()
     return loss + (results["rest"][1][0] ** 2).sum()

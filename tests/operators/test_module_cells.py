@@ -8,7 +8,7 @@ import mindspore as ms
 import numpy as np
 import pytest
 import torch
-from module_cases import assert_near
+from module_cases import WithOwnKernels, assert_near
 from torch import nn
 from torch.export import Dim
 
@@ -329,16 +329,6 @@ def test_mindspore_has_the_list_of_cells_that_amp_leaves_alone(cpu):
 
 
 # ===--- our own kernels ---===
-
-
-class WithOwnKernels(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.layer = nn.Linear(3, 4)
-
-    def forward(self, x):
-        y = torch.ops.bridge_test.leaky_relu(self.layer(x), 0.25)
-        return torch.ops.bridge_test.swish(y, 1.5)
 
 
 def test_kernels_of_our_own(mode):

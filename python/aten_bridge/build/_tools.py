@@ -165,10 +165,15 @@ def message_of_ninja(status: int, output: str) -> str:
     return f" {faults}\n{output}".rstrip() if faults else f"\n{output}"
 
 
+def is_watched() -> bool:
+    """Whether `progress` shows anything: on a terminal, and in a notebook."""
+    return sys.stderr.isatty() or "ipykernel" in sys.modules
+
+
 @contextlib.contextmanager
 def progress(what: Callable[[], str], verbose: bool = False) -> Iterator[None]:
     """On a terminal, and in a notebook, what goes on and for how long."""
-    if verbose or not (sys.stderr.isatty() or "ipykernel" in sys.modules):
+    if verbose or not is_watched():
         yield
         return
     done = threading.Event()

@@ -24,7 +24,7 @@ from aten_bridge._pytorch import version_beside
 from aten_bridge._text import format_value
 from aten_bridge.build._cache import cache_dir, locked, private, private_in
 from aten_bridge.build._keys import pytorch
-from aten_bridge.build._tools import progress
+from aten_bridge.build._tools import is_watched, progress
 
 # FindLibtorch.cmake knows a folder by it; written last.
 MARK = "build_only"
@@ -111,7 +111,7 @@ def _download(version: str, folder: Path) -> None:
         ]
         # pip writes what it has so far there, too.
         environment = {**os.environ, "TMPDIR": name}
-        if not sys.stderr.isatty():
+        if not is_watched():
             what = f"aten_bridge: PyTorch {version}: downloading 0.5 to 0.9 GB"
             print(what, file=sys.stderr, flush=True)
         with progress(lambda: f"downloading PyTorch {version}, {_megabytes(below)} MB"):

@@ -48,7 +48,7 @@ def _parameters(weights: Mapping[str, Weight]) -> ms.ParameterTuple:
     )
 
 
-_CELL = "_aten_bridge_cell"  # a reference to the cell that has the memory of a tensor
+_PARAMETER = "_aten_bridge_parameter"  # a reference to that which has the memory of a tensor
 _SEED = ("int64", "int64")  # MindSpore's seed and offset
 _STEP = ms.Tensor(12, ms.int64)  # what MindSpore's own random functions move the offset by (2.10)
 
@@ -242,7 +242,7 @@ def check_shareable(source: Any) -> None:
         )
     first: dict[int, tuple[str, torch.Tensor]] = {}
     for name, tensor in _tensors_of(source).items():
-        if _is_of_a_cell(tensor):
+        if _is_shared(tensor):
             raise ValueError(
                 f"copy=False: expected weights that no other cell shares, got {name!r}, which one "
                 "does; make one cell of the module"
@@ -255,12 +255,11 @@ def check_shareable(source: Any) -> None:
             )
 
 
-def _is_of_a_cell(tensor: torch.Tensor) -> bool:
-    """Whether it still has the memory of a cell's parameter."""
-    cell = getattr(tensor, _CELL, lambda: None)()
-    parameters = () if cell is None else (*cell.weights, *cell.buffers_of_module)
-    places = {parameter.data_ptr() for parameter in parameters}
-    return tensor.numel() > 0 and tensor.data_ptr() in places
+def _is_shared(tensor: torch.Tensor) -> bool:
+    """Whether it still has the memory of a parameter of MindSpore's."""
+    parameter = getattr(tensor, _PARAMETER, lambda: None)()
+    has_memory = parameter is not None and tensor.numel() > 0
+    return has_memory and tensor.data_ptr() == parameter.data_ptr()
 
 
 def share_weights(source: torch.nn.Module, cell: Module) -> None:
@@ -268,9 +267,10 @@ def share_weights(source: torch.nn.Module, cell: Module) -> None:
     import torch
 
     tensors = _tensors_of(source)
-    views = {}
+    parameters, views = {}, {}
     for parameter in (*cell.weights, *cell.buffers_of_module):
         name = parameter.name
+        parameters[name] = parameter
         if parameter.dtype != ms.bfloat16:  # asnumpy() copies those
             views[name] = torch.from_numpy(parameter.asnumpy())
         is_shared = name in views and (
@@ -283,4 +283,4 @@ def share_weights(source: torch.nn.Module, cell: Module) -> None:
             )
     for name, view in views.items():
         tensors[name].data = view
-        setattr(tensors[name], _CELL, weakref.ref(cell))
+        setattr(tensors[name], _PARAMETER, weakref.ref(parameters[name]))
