@@ -97,8 +97,6 @@ def test_without_it_kernels_are_called_through_custom(tmp_path):
     assert reason == f"it cannot be used: {broken}: file too short"
 
 
-@needs_caller
-@pytest.mark.skipif(IS_BLOCKING, reason="it is such a process")
 def test_a_module_of_another_version_is_refused():
     with pytest.raises(ImportError) as error:
         _check_interface(types.SimpleNamespace(), Path("old.so"))
@@ -107,6 +105,8 @@ def test_a_module_of_another_version_is_refused():
     )
 
 
+@needs_caller
+@pytest.mark.skipif(IS_BLOCKING, reason="it is such a process")
 def test_the_same_where_mindspore_runs_operators_at_once():
     done = subprocess.run(
         [
