@@ -667,18 +667,16 @@ std::vector<TensorPtr> run(const std::shared_ptr<const Target>& target,
                            const std::vector<int64_t>& numbers,
                            const std::shared_ptr<Kept>& kept = nullptr) {
   const bool blocks = is_blocking() || signature->is_of_step;
+  const auto& queue = mindspore::runtime::Pipeline::Get().backend_stage();
+  const auto call = std::make_shared<Call>(target, signature, numbers, kept);
+  const std::vector<TensorPtr> outputs = call->prepare(inputs);  // may queue copies of inputs
   if (blocks) {
     wait_for_queued();
   }
-  const auto& queue = mindspore::runtime::Pipeline::Get().backend_stage();
   if (blocks || (signature->is_short && queue->Empty())) {
-    Call call(target, signature, numbers, kept);
-    const std::vector<TensorPtr> outputs = call.prepare(inputs);
-    call.launch();
+    call->launch();
     return outputs;
   }
-  const auto call = std::make_shared<Call>(target, signature, numbers, kept);
-  const std::vector<TensorPtr> outputs = call->prepare(inputs);
   static std::mutex mutex;
   push(queue, mutex,
        std::make_shared<Task>(mindspore::runtime::kBackendTask, [call]() { call->launch(); }));
@@ -708,10 +706,9 @@ class ComputedResults {
   /// Computes them in this thread.
   ComputedResults(const SizesCall& sizes_call, const Inputs& inputs)
       : ComputedResults(*sizes_call.library) {
-    wait_for_queued();
     Call call(sizes_call.target, sizes_call.signature, inputs.numbers, nullptr);
     const TensorPtr table = call.prepare(inputs.tensors).front();
-    wait_for_queued();  // until inputs that were strided are copied
+    wait_for_queued();  // for copies of inputs, too
     try {
       library_.set_results(&values_);
       call.launch();
@@ -1491,11 +1488,12 @@ ValuePtrList Node::ask_python(const TensorPtrList& saved, const TensorPtrList& g
 }  // namespace mindspore::pynative::autograd
 
 PYBIND11_MODULE(aten_bridge_caller, m) {
-  m.attr("interface") = 2;  // _INTERFACE of mindspore/_caller.py, which refuses another one
+  m.attr("interface") = 3;  // _INTERFACE of mindspore/_caller.py, which refuses another one
   m.def("set_jit_context_names", [](const py::dict& names) {
     jit_context_names = py::object(names).release().ptr();  // as long as the process
   });
   m.def("set_custom_cells", [](int count) { custom_cells = count; });
+  m.def("is_for_custom", is_for_custom);
   m.doc() = "Calls kernels in MindSpore's PyNative mode.";
   py::class_<Gradient, std::shared_ptr<Gradient>>(m, "Gradient")
       .def(py::init<const py::object&, py::object, bool>())

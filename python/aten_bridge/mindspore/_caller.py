@@ -29,7 +29,7 @@ _MODULE = "aten_bridge_caller"
 SWITCH = "ATEN_BRIDGE_NATIVE_CALLER"
 NAME = f"{_MODULE}.mindspore{ms.__version__}.{sys.implementation.cache_tag}.so"
 _PREPARE = "aten-bridge prepare-mindspore"
-_INTERFACE = 2  # what the module has to tell as `interface`
+_INTERFACE = 3  # what the module has to tell as `interface`
 
 
 class NativeCaller(NamedTuple):
@@ -126,6 +126,12 @@ def native_caller() -> NativeCaller:
         print(native_caller().reason)
     """
     return _open()[0]
+
+
+def takes_calls() -> bool:
+    """Whether calls that are made now, in this thread, are the caller's."""
+    module = _open()[1]
+    return module is not None and not module.is_for_custom()
 
 
 def make_caller(model: KernelModel, attributes: dict[str, Any]) -> Any:
