@@ -27,7 +27,7 @@ LAYERS = {
 }
 # Files for operators by name, from below: each includes those before it.
 OPERATORS = [
-    *("operator_text", "operator_schema", "overload", "generator", "operator_shapes"),
+    *("adam", "operator_text", "operator_schema", "overload", "generator", "operator_shapes"),
     *("operator_kernels", "program_text", "process_memory", "program", "program_kernel"),
     *("kernel_cache", "operators"),
 ]

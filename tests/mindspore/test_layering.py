@@ -70,6 +70,7 @@ LAYERS = [
     "aten_bridge.mindspore",
     "aten_bridge.mint._replace",
     "aten_bridge.mint._numbers",
+    "aten_bridge.mint._native",
     "aten_bridge.mint._promotion",
     "aten_bridge.mint._complex",
     "aten_bridge.mint._activation",

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 import string
 
+import mindspore as ms
 from mindspore import mint
+from mindspore.ops.functional import isconstant
 
+from aten_bridge.mint._native import by_name, is_native
+from aten_bridge.mint._numbers import FLOATING
 from aten_bridge.mint._replace import replaces
 
 
@@ -17,6 +22,10 @@ def einsum(equation, *operands):
         equation, operands = _named((equation, *operands))
     elif len(operands) == 1 and isinstance(operands[0], (tuple, list)):
         operands = operands[0]
+    if isconstant(operands) and is_native():  # never in a graph
+        result = _by_name(equation, operands)
+        if result is not None:
+            return result
     terms, output = _labels(equation, [operand.ndim for operand in operands])
     result, labels = _diagonal(operands[0], terms[0])
     for i in range(1, len(terms)):
@@ -25,6 +34,35 @@ def einsum(equation, *operands):
         result, labels = _product(result, labels, operand, its_labels, kept)
     result, labels = _summed(result, labels, output)
     return mint.permute(result, tuple(labels.index(label) for label in output))
+
+
+_DTYPES = (*FLOATING, ms.complex64, ms.complex128)
+
+
+def _by_name(equation, operands):
+    """PyTorch's result; None for operands that it does not take."""
+    if not _fits(equation, tuple(operand.shape for operand in operands)):
+        return None
+    dtype = operands[0].dtype
+    if dtype not in _DTYPES or any(operand.dtype != dtype for operand in operands):
+        return None
+    operator = by_name("aten::einsum", equation=equation)
+    return None if operator is None else operator(tuple(operands))
+
+
+@functools.lru_cache(1024)
+def _fits(equation, shapes):
+    """Whether the sizes are those of the equation; others are refused where they are multiplied."""
+    terms, _ = _labels(equation, [len(shape) for shape in shapes])
+    sizes = {}
+    for labels, shape in zip(terms, shapes, strict=True):
+        own = {}
+        for label, size in zip(labels, shape, strict=True):
+            if own.setdefault(label, size) != size:
+                return False
+            if size != 1 and sizes.setdefault(label, size) != size:
+                return False
+    return True
 
 
 def _named(arguments):

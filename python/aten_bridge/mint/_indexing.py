@@ -15,6 +15,7 @@ from mindspore.ops.auto_generate import (
     slice_ext_view_op,
 )
 
+from aten_bridge.mint._native import by_name, is_native
 from aten_bridge.mint._numbers import beside, of_dtype
 from aten_bridge.mint._replace import METHODS, method, replaces
 
@@ -169,6 +170,8 @@ def _view(self, index):
             dim += 1
         elif part is Ellipsis:
             dim += rest
+        elif part == slice(None):
+            dim += 1
         elif isinstance(part, int):
             if not -self.shape[dim] <= part < self.shape[dim]:
                 return None
@@ -182,8 +185,63 @@ def _view(self, index):
     return self
 
 
+_INDICES = (ms.int64, ms.int32, ms.bool_)
+
+
+def _places(self, index):
+    """A view, and a tensor or None for its dimensions, if tensors are in the index; else nothing.
+
+    PyTorch's operators take these, in one call.
+    """
+    parts = index if isinstance(index, tuple) else (index,)
+    if not any(isinstance(part, Tensor) for part in parts) or not is_native():
+        return None
+    rest = self.ndim - sum(map(_dimensions, parts))
+    of_view, places = [], []
+    for part in parts:
+        if isinstance(part, Tensor) and part.dtype in _INDICES and _dimensions(part):
+            of_view += [slice(None)] * _dimensions(part)
+            places.append(part)
+        elif _is_view(part):
+            of_view.append(part)
+            if not isinstance(part, int):
+                places += [None] * (rest if part is Ellipsis else 1)
+        else:
+            return None
+    view = _view(self, tuple(of_view))
+    return None if view is None else (view, places)
+
+
+def _taken(self, index):
+    """What the index names; nothing where MindSpore has to take it."""
+    places = _places(self, index)
+    operator = None if places is None else by_name("aten::index.Tensor")
+    return None if operator is None else operator(places[0], *places[1])
+
+
+def _put(self, index, value):
+    """Writes the value; False where MindSpore has to."""
+    places = _places(self, index)
+    operator = None if places is None else by_name("aten::index_put")
+    if operator is None:
+        return False
+    value = value if isinstance(value, Tensor) else Tensor(value, self.dtype)
+    if value.is_complex() and not self.is_complex():
+        return False
+    while value.ndim and value.shape[0] == 1:  # PyTorch leaves out what broadcasting adds
+        value = value[0]
+    view, of_dimensions = places
+    # A gradient keeps what it is taken of, which must not change.
+    before = mint.clone(view) if _pynative_executor.requires_grad() else view
+    view.copy_(operator(before, *of_dimensions, value.astype(self.dtype)))
+    return True
+
+
 @method
 def __getitem__(self, index):
+    found = _taken(self, index)
+    if found is not None:
+        return found
     index = _without_large_masks(index)
     if self.dtype == ms.bfloat16:  # MindSpore has gradients of slices in other dtypes only
         view = _view(self, index)
@@ -248,6 +306,8 @@ def __setitem__(self, index, value):
     has_row = isinstance(value, Tensor) and value.ndim > 1 and value.shape[0] == 1
     if not is_recorded and self.dtype != ms.bfloat16 and _is_view(index) and not has_row:
         return _setitem(self, index, value)
+    if _put(self, index, value):
+        return self
     view = _view(self, index)
     if view is None:
         return self.copy_(_written(self, index, value))
