@@ -22,7 +22,8 @@ def einsum(equation, *operands):
         equation, operands = _named((equation, *operands))
     elif len(operands) == 1 and isinstance(operands[0], (tuple, list)):
         operands = operands[0]
-    if isconstant(operands) and is_native():  # never in a graph
+    # Never in a graph. The gradient of one operand does not need it: it may be written afterwards.
+    if isconstant(operands) and len(operands) > 1 and is_native():
         result = _by_name(equation, operands)
         if result is not None:
             return result

@@ -212,28 +212,82 @@ def _places(self, index):
     return None if view is None else (view, places)
 
 
+# An operator by name keeps its inputs for its gradient, and a tensor that is indexed may be written
+# before that is computed: the gradients here need the places alone, as PyTorch's.
+
+
+def _keep_places(ctx, places):
+    ctx.save_for_backward(*(place for place in places if place is not None))
+    ctx.is_place = [place is not None for place in places]
+
+
+def _kept_places(ctx):
+    kept = iter(ctx.saved_tensors)
+    return [next(kept) if is_place else None for is_place in ctx.is_place]
+
+
+class _Taken(ms.common._Function):
+    @staticmethod
+    def forward(ctx, tensor, *places):
+        _keep_places(ctx, places)
+        ctx.shape = tensor.shape
+        return by_name("aten::index.Tensor")(tensor, *places)
+
+    @staticmethod
+    def backward(ctx, gradient):
+        places = _kept_places(ctx)
+        zeros = mint.zeros(ctx.shape, dtype=gradient.dtype)
+        put = by_name("aten::index_put", accumulate=True)
+        return (put(zeros, *places, gradient), *(None for _ in places))
+
+
+class _Put(ms.common._Function):
+    @staticmethod
+    def forward(ctx, tensor, value, *places):
+        _keep_places(ctx, places)
+        ctx.shape = value.shape
+        return by_name("aten::index_put")(tensor, *places, value)
+
+    @staticmethod
+    def backward(ctx, gradient):
+        places = _kept_places(ctx)
+        of_value = by_name("aten::index.Tensor")(gradient, *places)
+        while of_value.ndim > len(ctx.shape):
+            of_value = mint.sum(of_value, 0)
+        for dim, size in enumerate(ctx.shape):
+            if size == 1 and of_value.shape[dim] != 1:
+                of_value = mint.sum(of_value, dim, True)
+        zero = mint.zeros((), dtype=gradient.dtype)
+        of_tensor = by_name("aten::index_put")(gradient, *places, zero)
+        return (of_tensor, of_value, *(None for _ in places))
+
+
 def _taken(self, index):
     """What the index names; nothing where MindSpore has to take it."""
-    places = _places(self, index)
-    operator = None if places is None else by_name("aten::index.Tensor")
-    return None if operator is None else operator(places[0], *places[1])
+    found = _places(self, index)
+    operator = None if found is None else by_name("aten::index.Tensor")
+    if operator is None:
+        return None
+    view, places = found
+    return (_Taken.apply if _pynative_executor.requires_grad() else operator)(view, *places)
 
 
 def _put(self, index, value):
     """Writes the value; False where MindSpore has to."""
-    places = _places(self, index)
-    operator = None if places is None else by_name("aten::index_put")
+    found = _places(self, index)
+    operator = None if found is None else by_name("aten::index_put")
     if operator is None:
         return False
     value = value if isinstance(value, Tensor) else Tensor(value, self.dtype)
     if value.is_complex() and not self.is_complex():
         return False
-    while value.ndim and value.shape[0] == 1:  # PyTorch leaves out what broadcasting adds
-        value = value[0]
-    view, of_dimensions = places
-    # A gradient keeps what it is taken of, which must not change.
-    before = mint.clone(view) if _pynative_executor.requires_grad() else view
-    view.copy_(operator(before, *of_dimensions, value.astype(self.dtype)))
+    shape = value.shape
+    while shape and shape[0] == 1:  # PyTorch leaves out what broadcasting adds
+        shape = shape[1:]
+    value = (value if shape == value.shape else mint.reshape(value, shape)).astype(self.dtype)
+    view, places = found
+    is_recorded = _pynative_executor.requires_grad()
+    view.copy_(_Put.apply(view, value, *places) if is_recorded else operator(view, *places, value))
     return True
 
 
