@@ -133,6 +133,7 @@ ROWS = (
     Row("PyTorch 2.4", torch="2.4.1", flags="-O0"),
     Row("PyTorch 2.6", torch="2.6.0", flags="-O0"),
     Row("PyTorch 2.8", torch="2.8.0", flags="-O0"),
+    Row("PyTorch 2.9", torch="2.9.1", flags="-O0", has_modules=True),
     Row("PyTorch 2.11", torch="", has_modules=True),
     Row("PyTorch 2.13", torch="2.13.0", flags="-O0", has_modules=True),
     Row("PyTorch 2.15", torch="2.15.0", flags="-O0", has_modules=True),
