@@ -65,8 +65,11 @@ def _check(path: str) -> Report:
     lines = [path, *_oldest_systems(path)]
     needed = dict(needed_libraries(os.path.realpath(path)))  # $ORIGIN is its folder
     if folder := folder_for(path):  # as open_library() finds them
+        of_cuda = str(folder / "libc10_cuda.so")
+        beside = dict(needed_libraries(of_cuda)) if os.path.isfile(of_cuda) else {}
         for name in [name for name, place in needed.items() if place is None]:
-            needed[name] = str(folder / name) if (folder / name).is_file() else None
+            is_there = (folder / name).is_file()
+            needed[name] = str(folder / name) if is_there else beside.get(name)
     for name, place in needed.items():
         if place is None:
             lines.append(f"  needs {name}, which is not found")
