@@ -65,11 +65,12 @@ def _check(path: str) -> Report:
     lines = [path, *_oldest_systems(path)]
     needed = dict(needed_libraries(os.path.realpath(path)))  # $ORIGIN is its folder
     if folder := folder_for(path):  # as open_library() finds them
-        of_cuda = str(folder / "libc10_cuda.so")
-        beside = dict(needed_libraries(of_cuda)) if os.path.isfile(of_cuda) else {}
-        for name in [name for name, place in needed.items() if place is None]:
-            is_there = (folder / name).is_file()
-            needed[name] = str(folder / name) if is_there else beside.get(name)
+        missing = [name for name, place in needed.items() if place is None]
+        needed.update((name, str(folder / name)) for name in missing if (folder / name).is_file())
+        if needed.get("libc10_cuda.so") and "libc10_cuda.so" in missing:
+            for name, place in needed_libraries(str(folder / "libc10_cuda.so")):
+                if name in needed and name.startswith("libcudart"):
+                    needed[name] = place  # PyTorch's, also where the system has one
     for name, place in needed.items():
         if place is None:
             lines.append(f"  needs {name}, which is not found")

@@ -82,7 +82,8 @@ def test_libraries_for_several_versions(kept, source, tmp_path):
     done = run(sys.executable, "-m", "aten_bridge", "check", tmp_path / "my_ops", env=environment)
     for name in ("libc10_cuda.so", "libtorch_cuda.so"):
         assert f"  needs {name}: {TORCH}/lib/{name}\n" in done.stdout
-    assert re.search(r"  needs libcudart\.so\.\d+: /.*/libcudart\.so\.\d+\n", done.stdout)
+    (cudart,) = re.findall(r"  needs libcudart\.so\.\d+: (.*)\n", done.stdout)
+    assert cudart.startswith(f"{TORCH.parent}/")  # where the system has one, too
     assert "  Increment, on CUDA, in MindSpore, and PyTorch as torch.ops." in done.stdout
     assert "not found" not in done.stdout
 
