@@ -35,7 +35,7 @@ set_property(GLOBAL PROPERTY ATEN_BRIDGE_HOSTS MINDSPORE MINDSPORE_PLUGIN PYTORC
 # PYTORCH_VERSIONS, such as 2.9 2.11, makes a library for each, <target>.torch2.9.so, which is also the
 # target <target>.torch2.9; <target> builds them all. Hosts that are given <target>.so take the one for
 # the PyTorch in use. What building for a version needs that the Python in use does not have,
-# `aten-bridge fetch-pytorch` downloads with pip. The kernels are for the CPU.
+# `aten-bridge fetch-pytorch` downloads with pip. For CUDA all of them need the toolkit's major version.
 function(aten_bridge_add_kernel target)
   cmake_parse_arguments(PARSE_ARGV 1 arg "HEADER_ONLY;PATCH_MINDSPORE" "DEVICE;HOST;NAMESPACE;INSTALL_DIR"
     "SOURCES;HOSTS;PYTORCH_VERSIONS")
@@ -109,15 +109,16 @@ function(aten_bridge_add_kernel target)
     message(FATAL_ERROR "aten_bridge_add_kernel(${target}): ${_libtorch_message}")
   endif()
   if(arg_DEVICE STREQUAL CUDA)
-    if(arg_PYTORCH_VERSIONS)
-      message(FATAL_ERROR "aten_bridge_add_kernel(${target}): PYTORCH_VERSIONS is for kernels on the "
-        "CPU; build kernels for CUDA in an environment with each PyTorch.")
+    if(NOT arg_PYTORCH_VERSIONS)
+      _aten_bridge_check_cuda(${target})
     endif()
-    _aten_bridge_check_cuda(${target} ${has_cu})
+    if(has_cu)
+      _aten_bridge_check_cuda_language(${target})
+    endif()
   endif()
 
   if(arg_PYTORCH_VERSIONS)
-    set(arguments SOURCES ${arg_SOURCES} HOSTS ${hosts})
+    set(arguments SOURCES ${arg_SOURCES} DEVICE ${arg_DEVICE} HOSTS ${hosts})
     if(PYTORCH IN_LIST hosts)
       list(APPEND arguments NAMESPACE ${arg_NAMESPACE})
     endif()
@@ -247,7 +248,7 @@ function(_aten_bridge_find_libtorch_at_run_time target device install_dir)
     file(RELATIVE_PATH packages ${install_dir} ${SKBUILD_PLATLIB_DIR})
     set(folders $ORIGIN/${packages}/torch/lib)
     if(device STREQUAL CUDA)
-      get_target_property(major Libtorch::cuda LIBTORCH_CUDA_MAJOR)
+      get_target_property(major ${libtorch}::cuda LIBTORCH_CUDA_MAJOR)
       list(APPEND folders $ORIGIN/${packages}/nvidia/cu${major}/lib
         $ORIGIN/${packages}/nvidia/cuda_runtime/lib)
     endif()
@@ -354,11 +355,18 @@ function(_aten_bridge_add_host_options target)
 endfunction()
 
 # Says why a kernel for CUDA cannot be built.
-function(_aten_bridge_check_cuda target has_cu)
+function(_aten_bridge_check_cuda target)
   set(kernel "aten_bridge_add_kernel(${target})")
-  get_target_property(libtorch Libtorch::torch_cpu IMPORTED_LOCATION)
-  get_filename_component(libtorch_dir ${libtorch} DIRECTORY)
-  if(NOT TARGET Libtorch::cuda)
+  get_target_property(library ${libtorch}::torch_cpu IMPORTED_LOCATION)
+  get_filename_component(libtorch_dir ${library} DIRECTORY)
+  get_target_property(build_only ${libtorch}::cpu LIBTORCH_BUILD_ONLY)
+  if(NOT TARGET ${libtorch}::cuda)
+    if(build_only)
+      get_filename_component(folder ${libtorch_dir} DIRECTORY)
+      message(FATAL_ERROR "${kernel}: a kernel for CUDA needs a PyTorch with CUDA, and PyTorch "
+        "${build_only}, as pip has downloaded it, has none. Remove ${folder}, and let pip use an "
+        "index of wheels for CUDA (see pytorch.org; PIP_INDEX_URL names one).")
+    endif()
     message(FATAL_ERROR "${kernel}: a kernel for CUDA needs a PyTorch with CUDA, and the one in "
       "${libtorch_dir} has none. Install another (see pytorch.org), or point CMAKE_PREFIX_PATH at "
       "it.")
@@ -366,43 +374,56 @@ function(_aten_bridge_check_cuda target has_cu)
   # Set where the language is enabled, by this project or one around it.
   set(version ${CMAKE_CUDA_COMPILER_VERSION})
   find_package(CUDAToolkit QUIET)
-  get_target_property(major Libtorch::cuda LIBTORCH_CUDA_MAJOR)
+  get_target_property(major ${libtorch}::cuda LIBTORCH_CUDA_MAJOR)
   if(NOT CUDAToolkit_FOUND)
     message(FATAL_ERROR "${kernel}: a kernel for CUDA needs the CUDA toolkit ${major}, and there is "
       "no nvcc. Install it and put nvcc on PATH, or name its folder with -DCUDAToolkit_ROOT=<path>.")
   endif()
-  set(has_language ON)
   if(NOT version)
-    set(has_language OFF)
     set(version ${CUDAToolkit_VERSION})
   endif()
   if(NOT version MATCHES "^${major}\\.")
+    if(build_only)
+      message(FATAL_ERROR "${kernel}: the CUDA toolkit is ${version}, and PyTorch ${build_only}, as "
+        "pip has downloaded it, was built with CUDA ${major}: a process can have one of the two. Name "
+        "a toolkit ${major} with -DCMAKE_CUDA_COMPILER=<its nvcc> or with the variable CUDACXX, or "
+        "leave this version out.")
+    endif()
     message(FATAL_ERROR "${kernel}: the CUDA toolkit is ${version}, and the PyTorch in "
       "${libtorch_dir} was built with CUDA ${major}: a process can have one of the two. Name a "
       "toolkit ${major} with -DCMAKE_CUDA_COMPILER=<its nvcc>, or install a PyTorch for CUDA "
       "${version}.")
   endif()
-  if(has_cu AND NOT has_language)
-    message(FATAL_ERROR "${kernel}: a .cu source needs the language CUDA; say so in your "
-      "project(${PROJECT_NAME} LANGUAGES CXX CUDA).")
+endfunction()
+
+function(_aten_bridge_check_cuda_language target)
+  if(NOT CMAKE_CUDA_COMPILER_VERSION)
+    message(FATAL_ERROR "aten_bridge_add_kernel(${target}): a .cu source needs the language CUDA; say "
+      "so in your project(${PROJECT_NAME} LANGUAGES CXX CUDA).")
   endif()
 endfunction()
 
 # Links what PyTorch links: its own libcudart, and not nvcc's static one beside it.
 function(_aten_bridge_use_cuda target)
   find_package(CUDAToolkit QUIET)
-  target_link_libraries(${target} PRIVATE Libtorch::cuda)
-  get_target_property(libraries Libtorch::cuda INTERFACE_LINK_LIBRARIES)
+  target_link_libraries(${target} PRIVATE ${libtorch}::cuda)
+  get_target_property(libraries ${libtorch}::cuda INTERFACE_LINK_LIBRARIES)
   if(NOT libraries MATCHES "libcudart")
     target_link_libraries(${target} PRIVATE CUDA::cudart)
   endif()
   target_include_directories(${target} SYSTEM PRIVATE ${CUDAToolkit_INCLUDE_DIRS})
   target_compile_definitions(${target} PRIVATE ATEN_BRIDGE_CUDA)
-  get_target_property(features Libtorch::cpu INTERFACE_COMPILE_FEATURES)
+  get_target_property(features ${libtorch}::cpu INTERFACE_COMPILE_FEATURES)
   string(REGEX MATCH "cxx_std_([0-9]+)" standard "${features}")
-  set_target_properties(${target} PROPERTIES
-    CUDA_STANDARD ${CMAKE_MATCH_1} CUDA_STANDARD_REQUIRED ON CUDA_EXTENSIONS OFF
-    CUDA_RUNTIME_LIBRARY None LINKER_LANGUAGE CXX)
+  set(standard ${CMAKE_MATCH_1})
+  set_target_properties(${target} PROPERTIES CUDA_RUNTIME_LIBRARY None LINKER_LANGUAGE CXX)
+  if(CMAKE_CUDA_COMPILER_VERSION AND NOT CMAKE_CUDA${standard}_STANDARD_COMPILE_OPTION)
+    # CMake 3.25 does not know that nvcc has C++20.
+    target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CUDA>:-std=c++${standard}>)
+  else()
+    set_target_properties(${target} PROPERTIES
+      CUDA_STANDARD ${standard} CUDA_STANDARD_REQUIRED ON CUDA_EXTENSIONS OFF)
+  endif()
   # What PyTorch gives to nvcc: code written for its extensions counts on both.
   target_compile_options(${target} PRIVATE
     $<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr>

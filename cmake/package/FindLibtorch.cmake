@@ -12,8 +12,8 @@
 #   Libtorch::cuda          where PyTorch has CUDA: libc10_cuda, libtorch_cuda and PyTorch's own
 #                           libcudart on top. The headers of CUDA are those of a toolkit. Its
 #                           property LIBTORCH_CUDA_MAJOR is the major version of CUDA.
-#                           LIBTORCH_BUILD_ONLY is a property of Libtorch::cpu where the libraries
-#                           can be linked and not loaded (aten_bridge.build keeps such ones).
+#                           LIBTORCH_BUILD_ONLY is a property of Libtorch::cpu, the version, where the
+#                           libraries can be linked and not loaded (aten_bridge.build keeps such ones).
 #   Libtorch_VERSION        such as 2.11.0
 #   Libtorch_CXX_STANDARD   17, or 20 where the headers need it (PyTorch 2.12 and newer)
 #   Libtorch_CXX11_ABI      value of _GLIBCXX_USE_CXX11_ABI that the libraries were built with
@@ -107,7 +107,7 @@ if(Libtorch_FOUND AND NOT TARGET ${Libtorch_TARGETS}::cpu)
   endforeach()
   add_library(${Libtorch_TARGETS}::cpu INTERFACE IMPORTED)
   if(EXISTS ${Libtorch_ROOT_DIR}/build_only)
-    set_property(TARGET ${Libtorch_TARGETS}::cpu PROPERTY LIBTORCH_BUILD_ONLY ON)
+    set_property(TARGET ${Libtorch_TARGETS}::cpu PROPERTY LIBTORCH_BUILD_ONLY ${Libtorch_VERSION})
   endif()
   target_include_directories(${Libtorch_TARGETS}::cpu SYSTEM INTERFACE
     ${Libtorch_INCLUDE_DIR} ${Libtorch_INCLUDE_DIR}/torch/csrc/api/include)

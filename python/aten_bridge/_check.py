@@ -65,8 +65,12 @@ def _check(path: str) -> Report:
     lines = [path, *_oldest_systems(path)]
     needed = dict(needed_libraries(os.path.realpath(path)))  # $ORIGIN is its folder
     if folder := folder_for(path):  # as open_library() finds them
-        for name in [name for name, place in needed.items() if place is None]:
-            needed[name] = str(folder / name) if (folder / name).is_file() else None
+        missing = [name for name, place in needed.items() if place is None]
+        needed.update((name, str(folder / name)) for name in missing if (folder / name).is_file())
+        if needed.get("libc10_cuda.so") and "libc10_cuda.so" in missing:
+            for name, place in needed_libraries(str(folder / "libc10_cuda.so")):
+                if name in needed and name.startswith("libcudart"):
+                    needed[name] = place  # PyTorch's, also where the system has one
     for name, place in needed.items():
         if place is None:
             lines.append(f"  needs {name}, which is not found")

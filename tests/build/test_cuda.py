@@ -3,9 +3,12 @@
 import os
 import re
 import sys
+from importlib import metadata
 
 import pytest
 from conftest import CMAKE, SOURCE, TORCH, run
+
+VERSION = re.match(r"[\d.]+", metadata.version("torch"))[0]
 
 
 def cuda_kernels(build):
@@ -89,6 +92,21 @@ def test_a_pytorch_without_cuda_is_a_sentence(tmp_path):
     )
 
 
+def test_a_downloaded_pytorch_without_cuda_is_a_sentence(tmp_path):
+    folder = libtorch(tmp_path / "torch")
+    (folder / "build_only").touch()
+    text = refusal(
+        tmp_path,
+        "aten_bridge_add_kernel(k SOURCES kernel.cpp DEVICE CUDA)",
+        f"-DCMAKE_PREFIX_PATH={folder}",
+    )
+    assert (
+        f"aten_bridge_add_kernel(k): a kernel for CUDA needs a PyTorch with CUDA, and PyTorch "
+        f"{VERSION}, as pip has downloaded it, has none. Remove {folder}, and let pip use an index "
+        "of wheels for CUDA (see pytorch.org; PIP_INDEX_URL names one)." in text
+    )
+
+
 def test_a_missing_toolkit_is_a_sentence(tmp_path):
     text = refusal(
         tmp_path,
@@ -124,18 +142,39 @@ def test_another_cuda_than_that_of_pytorch_is_a_sentence(tmp_path):
 
 
 @pytest.mark.full
+def test_another_cuda_than_that_of_a_downloaded_pytorch_is_a_sentence(tmp_path):
+    if os.environ.get("ATEN_BRIDGE_CUDA") != "ON":
+        pytest.skip("there is no nvcc")
+    folder = libtorch(tmp_path / "torch", 11)
+    (folder / "build_only").touch()
+    text = refusal(
+        tmp_path,
+        "aten_bridge_add_kernel(k SOURCES kernel.cpp DEVICE CUDA)",
+        f"-DCMAKE_PREFIX_PATH={folder}",
+    )
+    assert re.search(
+        rf"aten_bridge_add_kernel\(k\): the CUDA toolkit is \S+, and PyTorch {VERSION}, as pip "
+        r"has downloaded it, was built with CUDA 11: a process can have one of the two\. Name a "
+        r"toolkit 11 with -DCMAKE_CUDA_COMPILER=<its nvcc> or with the variable CUDACXX, or leave "
+        r"this version out\.",
+        text,
+    )
+
+
+@pytest.mark.full
 def test_a_cu_source_in_a_project_without_the_language_is_a_sentence(tmp_path):
     if os.environ.get("ATEN_BRIDGE_CUDA") != "ON":
         pytest.skip("there is no nvcc")
-    text = refusal(
-        tmp_path,
-        "aten_bridge_add_kernel(k SOURCES kernel.cu)",
-        f"-DPython3_EXECUTABLE={sys.executable}",
-    )
-    assert (
-        "aten_bridge_add_kernel(k): a .cu source needs the language CUDA; say so in your"
-        " project(user LANGUAGES CXX CUDA)." in text
-    )
+    for versions in ("", " PYTORCH_VERSIONS 98.7"):  # which is not looked for
+        text = refusal(
+            tmp_path,
+            f"aten_bridge_add_kernel(k SOURCES kernel.cu{versions})",
+            f"-DPython3_EXECUTABLE={sys.executable}",
+        )
+        assert (
+            "aten_bridge_add_kernel(k): a .cu source needs the language CUDA; say so in your"
+            " project(user LANGUAGES CXX CUDA)." in text
+        )
 
 
 @pytest.mark.parametrize(

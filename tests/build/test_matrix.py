@@ -8,6 +8,7 @@ from conftest import SOURCE
 
 sys.path.append(str(SOURCE / "tests/matrix"))
 import matrix
+import one_wheel
 
 pytestmark = pytest.mark.core
 ROW = matrix.Row("Python 3.99", python="3.99", jax="0.12.0.1")
@@ -45,6 +46,17 @@ def test_each_row_is_in_the_table():
     rows = r"^\| ([^|]+) \| [^|]+ \| 20\d\d-\d\d-\d\d \| "
     names = re.findall(rows, table.split(matrix.MARKS[1])[0], re.MULTILINE)
     assert names == [row.name for row in matrix.ROWS]
+
+
+def test_the_template_is_a_project_for_several_versions(tmp_path):
+    one_wheel.write_project(tmp_path / "my_ops", ["2.9", "2.11"])
+    text = (tmp_path / "my_ops/pyproject.toml").read_text()
+    assert 'requires = ["scikit-build-core>=1.1", "aten-bridge", "pip"]\n' in text
+    assert 'dependencies = ["aten-bridge"]\ndynamic = ["dependencies"]\n' in text
+    assert 'provider = "aten_bridge.pytorch" # ' in text
+    assert 'PYTORCH_VERSIONS = ["2.9", "2.11"]\n' in text
+    text = (tmp_path / "my_ops/CMakeLists.txt").read_text()
+    assert "HOSTS MINDSPORE PYTORCH JAX INSTALL_DIR" in text
 
 
 def test_a_row_of_the_table_says_when_it_ran(monkeypatch):

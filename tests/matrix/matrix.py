@@ -4,7 +4,8 @@
 
 Needs a Python environment with PyTorch and MindSpore, whose interpreter runs this. A row of the
 table differs from it in one thing: the version of PyTorch, the way of compiling, the version of
-MindSpore or JAX, or that of Python. Other versions are installed from PyPI, one environment at a
+MindSpore or JAX, or that of Python. In the row "One wheel" a package for several versions of
+PyTorch is installed beside each. Other versions are installed from PyPI, one environment at a
 time, which is removed when its row is done; another Python has to be on PATH, such as `python3.12`.
 A row that the machine has no room, no wheel or no Python for is skipped, with the reason. `--only`
 takes the rows whose whole name the regular expression matches; results of earlier runs are kept
@@ -26,6 +27,8 @@ from dataclasses import dataclass
 from datetime import date
 from importlib import metadata
 from pathlib import Path
+
+from one_wheel import series, try_wheel
 
 SOURCE = Path(__file__).resolve().parents[2]
 TESTS = (
@@ -118,6 +121,7 @@ class Row:
     options: tuple = ()  # CMake's
     is_global: bool = False  # the library's symbols are shown to all others
     has_modules: bool = False  # whether this PyTorch makes programs of modules: since 2.9
+    wheel_for: tuple = ()  # the versions of PyTorch beside which one wheel is installed
 
     @property
     def hosts(self):
@@ -133,9 +137,17 @@ ROWS = (
     Row("PyTorch 2.4", torch="2.4.1", flags="-O0"),
     Row("PyTorch 2.6", torch="2.6.0", flags="-O0"),
     Row("PyTorch 2.8", torch="2.8.0", flags="-O0"),
+    Row("PyTorch 2.9", torch="2.9.1", flags="-O0", has_modules=True),
     Row("PyTorch 2.11", torch="", has_modules=True),
     Row("PyTorch 2.13", torch="2.13.0", flags="-O0", has_modules=True),
     Row("PyTorch 2.15", torch="2.15.0", flags="-O0", has_modules=True),
+    # JAX 0.6 is the newest that lives with MindSpore 2.10.
+    Row(
+        "One wheel",
+        wheel_for=("2.9.1", "2.11.0", "2.13.0"),
+        mindspore="2.10.0",
+        jax="0.6.2",
+    ),
     Row("g++, C++17, -O0", flags="-O0"),
     Row("g++, C++20, -O1", standard="20", flags="-O1"),
     Row("g++, C++20, -O3", standard="20", flags="-O3"),
@@ -160,7 +172,7 @@ ROWS = (
     Row("JAX 0.10", jax="0.10.2"),
     Row("JAX 0.11", jax="0.11.2", python="3.12"),  # needs Python 3.12
     Row("JAX 0.12", jax="0.12.0.1", python="3.12"),  # the same
-    # JAX 0.6 is the newest that lives with MindSpore 2.10, which has no wheel for Python 3.13.
+    # MindSpore 2.10 has no wheel for Python 3.13.
     Row("Python 3.10", python="3.10", mindspore="2.10.0", jax="0.6.2"),
     Row("Python 3.12", python="3.12", mindspore="2.10.0", jax="0.6.2"),
     Row("Python 3.13", python="3.13", jax="0.12.0.1"),
@@ -201,17 +213,21 @@ class Run:
             raise Failed(f"{what} fails ({self.log.name})")
         return text
 
+    def require(self, holds, fault):
+        if not holds:
+            raise Failed(f"{fault} ({self.log.name})")
+
     def run(self, command, **more):
         """The command's exit code, and what it printed."""
         self.write("$ " + " ".join(map(str, command)))
-        environment = dict(
-            os.environ,
-            PYTHONPATH=str(SOURCE / "python"),
-            PYTHONDONTWRITEBYTECODE="1",
-            GLOG_v="3",
-            ATEN_BRIDGE_CACHE_DIR=str(self.folder / "kernels"),
+        environment = {
+            **os.environ,
+            "PYTHONPATH": str(SOURCE / "python"),
+            "PYTHONDONTWRITEBYTECODE": "1",
+            "GLOG_v": "3",
+            "ATEN_BRIDGE_CACHE_DIR": str(self.folder / "kernels"),
             **more,
-        )
+        }
         if self.torch:  # libraries that are linked with another environment's take this one's
             environment["LD_LIBRARY_PATH"] = str(self.torch / "lib")
         done = subprocess.run(
@@ -235,15 +251,19 @@ class Run:
             raise Skipped(f"needs {name} with venv on PATH")
         return found
 
-    def install(self, *packages):
-        """The interpreter of a new environment with these packages."""
+    def make_environment(self):
+        """The interpreter of a new environment."""
         interpreter = self.interpreter()
         free = shutil.disk_usage(self.folder).free
         if free < NEEDED_BYTES:
             raise Skipped(f"needs 12 GiB of disk, got {free / 2**30:.1f} GiB")
         shutil.rmtree(self.environment, ignore_errors=True)
         self.step("making an environment", [interpreter, "-m", "venv", self.environment])
-        python = self.environment / "bin" / "python"
+        return self.environment / "bin" / "python"
+
+    def install(self, *packages):
+        """The interpreter of a new environment with these packages."""
+        python = self.make_environment()
         try:
             self.step(
                 "pip",
@@ -392,6 +412,8 @@ def try_row(row, folder, jobs):
     run = Run(row, folder)
     try:
         run.interpreter()  # before anything is compiled
+        if row.wheel_for:
+            return "passes", try_wheel(run)
         python = sys.executable
         if row.torch:
             python = run.install(f"torch=={row.torch}", "numpy<2", "pyelftools", "safetensors")
@@ -430,7 +452,8 @@ def versions_of(row):
     hosts = row.hosts or ((MINDSPORE, metadata.version("mindspore")),)
     names = [f"{host.name} {version}" for host, version in hosts if host is not PYTORCH]
     python = [f"Python {row.python}"] if row.python else []
-    return ", ".join([*python, f"PyTorch {row.torch or torch_in_use()}", *names])
+    torch = row.wheel_for or (row.torch or torch_in_use(),)
+    return ", ".join([*python, f"PyTorch {series(torch, 'and')}", *names])
 
 
 def table(results):

@@ -48,6 +48,15 @@ def runpaths(library):
     return re.findall(r"R(?:UN)?PATH\).*\[(.*)\]", dynamic)
 
 
+def without_runpath(file):
+    """The file knows no folder of PyTorch's, as one that was built elsewhere."""
+    (folders,) = (bytes(path, "utf-8") for path in runpaths(file))
+    content = file.read_bytes()
+    assert content.count(folders) == 1
+    file.write_bytes(content.replace(folders, b"/" * len(folders)))
+    return file
+
+
 def version():
     text = (SOURCE / "include/aten_bridge/core/config.h").read_text()
     return ".".join(re.findall(r"#define ATEN_BRIDGE_VERSION_\w+ (\d+)", text))
@@ -114,7 +123,11 @@ def kept(_cache):
         text = re.sub(rf"(?<=#define TORCH_VERSION_{part} )\d+", str(number), text)
     (folder / header).write_text(text)
     shutil.copy(TORCH / "lib/libc10.so", folder / "lib")
-    keep_names(TORCH / "lib/libtorch_cpu.so", folder / "lib/libtorch_cpu.so")
-    (folder / "version.py").write_text("__version__ = '99.0.0'\n")
+    names = ("libtorch_cpu.so", "libc10_cuda.so", "libtorch_cuda.so")
+    for name in [name for name in names if (TORCH / "lib" / name).is_file()]:
+        keep_names(TORCH / "lib" / name, folder / "lib" / name)
+    text = (TORCH / "version.py").read_text()
+    text = re.sub(r"(?<=^__version__ = ').*(?=')", "99.0.0", text, flags=re.M)
+    (folder / "version.py").write_text(text)
     (folder / MARK).touch()
     return folder

@@ -7,6 +7,7 @@ import zipfile
 import pytest
 from conftest import HERE, SOURCE, built_for, run, runpaths
 
+from aten_bridge.build._metadata import Requirement
 from aten_bridge.build._versions import requirement
 
 TEMPLATE = SOURCE / "examples/kernel_package"
@@ -120,6 +121,44 @@ def test_several_versions_with_setuptools(environment, kept, tmp_path):
     setup.write_text(text)
     check_wheel_for_several(environment, project, "my_ops")
     run_tests(environment, TEMPLATE / "tests/test_my_ops.py")
+
+
+def test_scikit_build_core_asks_what_a_package_requires(environment, tmp_path):
+    (tmp_path / "pyproject.toml").write_text(
+        '[build-system]\nrequires = []\nbuild-backend = "scikit_build_core.build"\n'
+        '[project]\nname = "my_ops"\nversion = "0.1.0"\n'
+        'dependencies = ["aten-bridge"]\ndynamic = ["dependencies"]\n'
+        '[[tool.dynamic-metadata]]\nprovider = "aten_bridge.pytorch"\n'
+        '[tool.scikit-build.cmake.define]\nPYTORCH_VERSIONS = ["2.11", "2.13"]\n'
+    )
+    program = "import scikit_build_core.build as b; b.prepare_metadata_for_build_wheel('.')"
+    environment.python("-c", program, cwd=tmp_path)
+    metadata = (tmp_path / "my_ops-0.1.0.dist-info/METADATA").read_text()
+    assert re.findall(r"^Requires-Dist: (.*)$", metadata, re.M) == [
+        "aten-bridge",
+        "torch!=2.12.*,<2.14,>=2.11",
+    ]
+
+
+def test_a_requirement_needs_a_list_of_versions(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    pyproject = tmp_path / "pyproject.toml"
+    define = "[tool.scikit-build.cmake.define]\n"
+    pyproject.write_text(define + 'PYTORCH_VERSIONS = ["2.13", "2.11"]\n')
+    expected = {"dependencies": ["torch>=2.11,!=2.12.*,<2.14"]}
+    assert Requirement().dynamic_metadata({}, {}) == expected
+    where = (
+        "a list of minor versions of PyTorch, PYTORCH_VERSIONS in [tool.scikit-build.cmake.define]"
+    )
+    for text, settings, fault in (
+        (define, {"versions": []}, "no settings of aten_bridge.pytorch, got ['versions']"),
+        (define, {}, f"{where}, got none"),
+        (define + "PYTORCH_VERSIONS = []", {}, f"{where}, got none"),
+        (define + "PYTORCH_VERSIONS = '2.11'", {}, f"{where}, got '2.11'"),
+    ):
+        pyproject.write_text(text)
+        with pytest.raises(ValueError, match=f"^pyproject.toml: expected {re.escape(fault)}$"):
+            Requirement().dynamic_metadata(settings, {})
 
 
 def test_what_a_package_for_several_versions_requires():

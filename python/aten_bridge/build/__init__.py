@@ -85,12 +85,7 @@ def load(
 
 def made_for(build: Build, versions: list[str], verbose: bool) -> dict[str, Path]:
     """The library for each version."""
-    for source in build.sources:
-        if source.endswith(".cu"):
-            raise ValueError(
-                f"{source}: expected C++ for several versions of PyTorch, got CUDA; build it in an "
-                "environment with each"
-            )
+    build.check_compilers()  # before anything is downloaded
     folders = {version: find_pytorch(version) for version in versions}
     builds = {one: replace(build, pytorch=folder) for one, folder in folders.items()}
     return {one: build.find() or build.make(verbose) for one, build in builds.items()}

@@ -82,6 +82,11 @@ class Build:
             [hash_of_file(path) for path in (*self.sources, *self.libraries)],
         )
 
+    def check_compilers(self) -> None:
+        """Raises FileNotFoundError where that of CUDA is needed and missing."""
+        if self._has_cuda:
+            check_nvcc(next(source for source in self.sources if source.endswith(".cu")))
+
     def find(self) -> Path | None:
         """The library, if it has been built from what there is now."""
         with contextlib.suppress(FileNotFoundError):
@@ -116,8 +121,7 @@ class Build:
 
     def _compile(self, tree: Path, lock: int, verbose: bool) -> Path | None:
         """The library; None where what it is made of changed meanwhile."""
-        if self._has_cuda:
-            check_nvcc(next(source for source in self.sources if source.endswith(".cu")))
+        self.check_compilers()
         build = tree / "build"
         if not (build / "build.ninja").is_file():
             shutil.rmtree(build, ignore_errors=True)  # what an interrupted one left

@@ -1,8 +1,8 @@
 """What compiling and linking needs of versions of PyTorch that the environment does not have.
 
 It comes from the wheels of the package index that pip uses, once for all projects: headers, and the
-libraries that kernels link. Of libtorch_cpu.so the names are kept, a tenth of it, so that it can be
-linked and not loaded.
+libraries that kernels link. Of the large ones the names are kept, 1 or 2 percent of them, so that
+they can be linked and not loaded.
 """
 
 from __future__ import annotations
@@ -29,7 +29,10 @@ from aten_bridge.build._tools import is_watched, progress
 # FindLibtorch.cmake knows a folder by it; written last.
 MARK = "build_only"
 _HEADER = "include/ATen/core/Tensor.h"
-_KEPT = re.compile(r"torch/(include/.*[^/]|version\.py|lib/lib(c10|torch_cpu)\.so)")
+_LARGE = ("libtorch_cpu.so", "libtorch_cuda.so")
+_KEPT = re.compile(
+    r"torch/(include/.*[^/]|version\.py|lib/lib(c10|torch_cpu|c10_cuda|torch_cuda)\.so)"
+)
 
 
 def versions(name: str, wanted: str | Iterable[str]) -> list[str]:
@@ -81,7 +84,7 @@ def find(version: str) -> str:
         raise
     except OSError as error:
         raise FileNotFoundError(
-            f"PyTorch {version}: expected a folder to keep 50 MB in, and room for a wheel while it "
+            f"PyTorch {version}: expected a folder to keep 60 MB in, and room for a wheel while it "
             f"is downloaded, got the error: {error}; ATEN_BRIDGE_CACHE_DIR names another folder"
         ) from error
     return str(folder)
@@ -89,9 +92,20 @@ def find(version: str) -> str:
 
 def _is_whole(folder: Path, version: str) -> bool:
     """Whether nothing of it is missing, as cleaners of caches leave folders."""
-    library = folder / "lib/libtorch_cpu.so"
-    files = (folder / MARK, folder / _HEADER, folder / "lib/libc10.so", library)
-    return all(file.is_file() for file in files) and version_beside(str(library)) == version
+    libraries = ["libc10.so", "libtorch_cpu.so"]
+    if _has_cuda(folder):
+        libraries += ["libc10_cuda.so", "libtorch_cuda.so"]
+    files = (folder / MARK, folder / _HEADER, *(folder / "lib" / name for name in libraries))
+    is_there = all(file.is_file() for file in files)
+    return is_there and version_beside(str(folder / "lib/libtorch_cpu.so")) == version
+
+
+def _has_cuda(folder: Path) -> bool:
+    """As the Python package of that PyTorch says."""
+    try:
+        return re.search(r"^cuda\b[^=]*= '", (folder / "version.py").read_text(), re.M) is not None
+    except (OSError, UnicodeDecodeError):
+        return False
 
 
 def _download(version: str, folder: Path) -> None:
@@ -133,7 +147,8 @@ def _download(version: str, folder: Path) -> None:
         if not _is_whole(made, version):
             raise FileNotFoundError(
                 f"PyTorch {version}: expected {wheels[0].name} to have headers, libc10.so, "
-                "libtorch_cpu.so and its version, got one that lacks some"
+                "libtorch_cpu.so, those of CUDA if it is for CUDA, and its version, got one that "
+                "lacks some"
             )
         shutil.rmtree(folder, ignore_errors=True)  # what an interrupted one left
         made.rename(folder)
@@ -176,12 +191,11 @@ def _extract(wheel: Path, folder: Path) -> None:
                 target.parent.mkdir(parents=True, exist_ok=True)
                 with archive.open(name) as source, target.open("wb") as file:
                     shutil.copyfileobj(source, file, 2**20)
-    library = folder / "lib/libtorch_cpu.so"
-    if not library.is_file():
-        return
-    names = folder / "lib/names"
-    keep_names(library, names)
-    names.rename(library)
+    for library in (folder / "lib" / name for name in _LARGE):
+        if library.is_file():
+            names = folder / "lib/names"
+            keep_names(library, names)
+            names.rename(library)
 
 
 # ===--- a library to link ---===
