@@ -24,6 +24,7 @@
 #include <include/utils/tensor_utils.h>
 #include <utils/custom_aot_extra.h>
 #include <utils/ms_context.h>
+#include <utils/ms_exception.h>
 
 #include <algorithm>
 #include <array>
@@ -674,6 +675,7 @@ std::vector<TensorPtr> run(const std::shared_ptr<const Target>& target,
     wait_for_queued();
   }
   if (blocks || (signature->is_short && queue->Empty())) {
+    mindspore::MsException::Instance().CheckException();  // of what should have made the inputs
     call->launch();
     return outputs;
   }
@@ -1494,6 +1496,7 @@ PYBIND11_MODULE(aten_bridge_caller, m) {
   });
   m.def("set_custom_cells", [](int count) { custom_cells = count; });
   m.def("is_for_custom", is_for_custom);
+  m.def("wait_for_queued", wait_for_queued);
   m.doc() = "Calls kernels in MindSpore's PyNative mode.";
   py::class_<Gradient, std::shared_ptr<Gradient>>(m, "Gradient")
       .def(py::init<const py::object&, py::object, bool>())

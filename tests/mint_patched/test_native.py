@@ -169,6 +169,59 @@ def test_sums_of_products(equation, shapes, monkeypatch):
     assert is_one_call(lambda: of_mint(*map(ms.Tensor, arrays)), monkeypatch)
 
 
+@pytest.mark.parametrize("equation", ["ij,k->k", "ij,k->ik", "ij,j->"])
+def test_an_operand_that_the_gradient_does_not_need_may_change(equation):
+    def sums(einsum, x, y):
+        z = x * 1
+        product = einsum(equation, z, y)
+        z += 1
+        return product.sum()
+
+    x, y = X[0, 0, :2, :5], X[0, 0, 0, :5]
+    same = torch.tensor(x, requires_grad=True)
+    sums(torch.einsum, same, torch.tensor(y)).backward()
+    gradient = ms.grad(lambda x: sums(mint.einsum, x, ms.Tensor(y)))(ms.Tensor(x))
+    assert_equal(gradient, same.grad, 1e-6)
+
+
+class Product(ms.nn.Cell):
+    def construct(self, x):
+        return mint.einsum("ij,kj->ik", x, x)
+
+
+def test_automatic_mixed_precision_reads_what_calls_operators(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # MindSpore writes its source there
+    cell = ms.amp.auto_mixed_precision(Product(), "O1", ms.float16)
+    assert_equal(cell(ms.Tensor(X[0, 0])), torch.tensor(X[0, 0] @ X[0, 0].T), 1e-2)
+
+
+def test_tensors_of_rank_0_beside_others_are_numbers():
+    zero, one = ms.Tensor(1), ms.Tensor(OPERANDS["one"])
+    x, same = ms.Tensor(X), torch.tensor(X)
+    expected = same[torch.tensor(1), :, torch.tensor([0, 2])]
+    assert_equal(x[zero, :, one], expected)
+    x[zero, :, one] = ms.Tensor(expected.numpy() + 1)
+    same[torch.tensor(1), :, torch.tensor([0, 2])] = expected + 1
+    assert_equal(x, same)
+
+
+def test_a_queued_call_ends_before_its_tensors_get_other_values():
+    step = mint.optim.Adam([ms.Parameter(ms.Tensor(np.zeros(1000, np.float32)), name="p")], lr=0.1)
+    gradients, seven = (ms.Tensor(np.ones(1000, np.float32)),), np.full(1000, 7, np.float32)
+    for _ in range(100):
+        step(gradients)
+        step.parameters[0].set_data(ms.Tensor(seven))
+        assert_equal(step.parameters[0], torch.tensor(seven))
+
+
+def test_a_short_kernel_says_what_failed_before_it():
+    relu, places = operator("aten::relu"), ms.Tensor([0, 9])
+    x = ms.Tensor(X[0, 0])
+    for _ in range(20):
+        with pytest.raises(RuntimeError, match="index 9 is out of bounds"):
+            relu(relu(mint.mul(x[places], 2))).asnumpy()
+
+
 def test_graphs_have_mindspores_way(monkeypatch):
     @ms.jit
     def product(x, y):

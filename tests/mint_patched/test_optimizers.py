@@ -36,6 +36,29 @@ def test_steps_are_pytorchs_to_the_last_bit(name, keywords):
         assert_equal(weights, same)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("lr", [1e-3, 3e-4, 0.02])
+def test_rates_are_not_rounded(lr, dtype):
+    x = np.sin(np.arange(4096)).astype(dtype)
+    weight, same = ms.Parameter(ms.Tensor(x), name="w"), torch.nn.Parameter(torch.tensor(x))
+    of_mint, of_torch = mint.optim.AdamW([weight], lr=lr), torch.optim.AdamW([same], lr=lr)
+    same.grad = torch.cos(torch.tensor(x))
+    for _ in range(3):
+        of_mint((ms.Tensor(same.grad.numpy()),))
+        of_torch.step()
+    assert_equal(weight, same)
+
+
+@pytest.mark.parametrize("name", ["Adam", "AdamW"])
+@pytest.mark.parametrize("dtype", [ms.float16, ms.bfloat16, ms.int32])
+def test_gradients_of_another_dtype(dtype, name):
+    weight, same = (ms.Parameter(ms.Tensor(X), name=name) for name in ("w", "same"))
+    gradient = ms.Tensor(GRADIENTS[0]).astype(dtype)
+    getattr(mint.optim, name)([weight])((gradient,))
+    getattr(mint.optim, name)([same])((gradient.astype(ms.float32),))
+    np.testing.assert_allclose(weight.asnumpy(), same.asnumpy(), rtol=1e-5, atol=1e-6)
+
+
 @pytest.mark.parametrize("name", ["Adam", "AdamW"])
 def test_groups_have_settings_of_their_own(name):
     weights = [ms.Parameter(ms.Tensor(X), name=f"w{i}") for i in range(3)]

@@ -44,7 +44,7 @@ class Requirement:
             )
         table: Any = tomllib.loads(Path("pyproject.toml").read_text(encoding="utf-8"))
         for key in ("tool", "scikit-build", "cmake", "define", "PYTORCH_VERSIONS"):
-            table = table.get(key, {})
+            table = table.get(key, {}) if isinstance(table, dict) else {}
         if not isinstance(table, list) or not table:
             raise ValueError(
                 f"{where}a list of minor versions of PyTorch, PYTORCH_VERSIONS in "

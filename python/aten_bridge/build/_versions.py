@@ -84,7 +84,7 @@ def find(version: str) -> str:
         raise
     except OSError as error:
         raise FileNotFoundError(
-            f"PyTorch {version}: expected a folder to keep 60 MB in, and room for a wheel while it "
+            f"PyTorch {version}: expected a folder to keep 55 MB in, and room for a wheel while it "
             f"is downloaded, got the error: {error}; ATEN_BRIDGE_CACHE_DIR names another folder"
         ) from error
     return str(folder)

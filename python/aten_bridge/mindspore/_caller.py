@@ -79,6 +79,7 @@ def _open() -> tuple[NativeCaller, Any]:
         _check_interface(module, path)
         module.set_jit_context_names(jit_context.__globals__)
         _watch_cells(module)
+        _order_assignments(module)
     except FileNotFoundError as error:
         return NativeCaller(None, str(error)), None
     except (ImportError, AttributeError, OSError, ValueError) as error:
@@ -117,6 +118,21 @@ def _watch_cells(module: Any) -> None:
 
     executor.set_mixed_precision_type = set_mixed_precision_type
     executor.set_cell_use_dynamic_shape_process = set_cell_use_dynamic_shape_process
+
+
+def _order_assignments(module: Any) -> None:
+    """Lets queued calls end before a tensor gets another's value from outside of the queues.
+
+    MindSpore (2.10) waits for its own operators alone there: a call that reads the tensor would
+    read what comes later, and one that writes it would write over that.
+    """
+    assign = ms.Tensor.assign_value_cpp  # also what assign_value() and set_data() call
+
+    def assign_value_cpp(self: Any, value: Any) -> Any:
+        module.wait_for_queued()
+        return assign(self, value)
+
+    ms.Tensor.assign_value_cpp = assign_value_cpp
 
 
 def native_caller() -> NativeCaller:

@@ -9,9 +9,10 @@ import string
 
 import mindspore as ms
 from mindspore import mint
+from mindspore.common.api import _pynative_executor
 from mindspore.ops.functional import isconstant
 
-from aten_bridge.mint._native import by_name, is_native
+from aten_bridge.mint._native import IN_ONE_CALL, by_name, is_native
 from aten_bridge.mint._numbers import FLOATING
 from aten_bridge.mint._replace import replaces
 
@@ -22,9 +23,8 @@ def einsum(equation, *operands):
         equation, operands = _named((equation, *operands))
     elif len(operands) == 1 and isinstance(operands[0], (tuple, list)):
         operands = operands[0]
-    # Never in a graph. The gradient of one operand does not need it: it may be written afterwards.
-    if isconstant(operands) and len(operands) > 1 and is_native():
-        result = _by_name(equation, operands)
+    if isconstant(operands):  # False in a graph
+        result = IN_ONE_CALL["einsum"](equation, operands)
         if result is not None:
             return result
     terms, output = _labels(equation, [operand.ndim for operand in operands])
@@ -42,7 +42,12 @@ _DTYPES = (*FLOATING, ms.complex64, ms.complex128)
 
 def _by_name(equation, operands):
     """PyTorch's result; None for operands that it does not take."""
-    if not _fits(equation, tuple(operand.shape for operand in operands)):
+    if not is_native():
+        return None
+    fits, needs_all = _fits(equation, tuple(operand.shape for operand in operands))
+    # The caller keeps the operands for a gradient: one that PyTorch does not keep may be written
+    # before that is computed.
+    if not fits or not (needs_all or not _pynative_executor.requires_grad()):
         return None
     dtype = operands[0].dtype
     if dtype not in _DTYPES or any(operand.dtype != dtype for operand in operands):
@@ -51,19 +56,30 @@ def _by_name(equation, operands):
     return None if operator is None else operator(tuple(operands))
 
 
+IN_ONE_CALL["einsum"] = _by_name
+
+
 @functools.lru_cache(1024)
 def _fits(equation, shapes):
-    """Whether the sizes are those of the equation; others are refused where they are multiplied."""
-    terms, _ = _labels(equation, [len(shape) for shape in shapes])
+    """Whether the sizes are those of the equation, and whether the gradient needs all operands.
+
+    Other sizes are refused where operands are multiplied. PyTorch sums over labels that only one
+    operand has before it multiplies, and keeps the sum.
+    """
+    terms, output = _labels(equation, [len(shape) for shape in shapes])
+    needs_all = len(terms) > 1 and not any(
+        label not in output and sum(label in other for other in terms) == 1
+        for label in itertools.chain(*terms)
+    )
     sizes = {}
     for labels, shape in zip(terms, shapes, strict=True):
         own = {}
         for label, size in zip(labels, shape, strict=True):
             if own.setdefault(label, size) != size:
-                return False
+                return False, needs_all
             if size != 1 and sizes.setdefault(label, size) != size:
-                return False
-    return True
+                return False, needs_all
+    return True, needs_all
 
 
 def _named(arguments):

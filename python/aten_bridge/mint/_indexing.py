@@ -16,7 +16,7 @@ from mindspore.ops.auto_generate import (
 )
 
 from aten_bridge.mint._native import by_name, is_native
-from aten_bridge.mint._numbers import beside, of_dtype
+from aten_bridge.mint._numbers import INTEGERS, beside, of_dtype
 from aten_bridge.mint._replace import METHODS, method, replaces
 
 _flip, _masked_select, _nonzero = mint.flip, mint.masked_select, mint.nonzero
@@ -188,6 +188,10 @@ def _view(self, index):
 _INDICES = (ms.int64, ms.int32, ms.bool_)
 
 
+def _is_number(part):
+    return isinstance(part, Tensor) and part.ndim == 0 and part.dtype in INTEGERS
+
+
 def _places(self, index):
     """A view, and a tensor or None for its dimensions, if tensors are in the index; else nothing.
 
@@ -196,19 +200,22 @@ def _places(self, index):
     parts = index if isinstance(index, tuple) else (index,)
     if not any(isinstance(part, Tensor) for part in parts) or not is_native():
         return None
+    if any(isinstance(part, Tensor) and part.ndim for part in parts):
+        # Beside others PyTorch takes one of rank 0 for its number.
+        parts = [int(part) if _is_number(part) else part for part in parts]
     rest = self.ndim - sum(map(_dimensions, parts))
-    of_view, places = [], []
+    indices, places = [], []
     for part in parts:
         if isinstance(part, Tensor) and part.dtype in _INDICES and _dimensions(part):
-            of_view += [slice(None)] * _dimensions(part)
+            indices += [slice(None)] * _dimensions(part)
             places.append(part)
         elif _is_view(part):
-            of_view.append(part)
+            indices.append(part)
             if not isinstance(part, int):
                 places += [None] * (rest if part is Ellipsis else 1)
         else:
             return None
-    view = _view(self, tuple(of_view))
+    view = _view(self, tuple(indices))
     return None if view is None else (view, places)
 
 
@@ -251,15 +258,15 @@ class _Put(ms.common._Function):
     @staticmethod
     def backward(ctx, gradient):
         places = _kept_places(ctx)
-        of_value = by_name("aten::index.Tensor")(gradient, *places)
-        while of_value.ndim > len(ctx.shape):
-            of_value = mint.sum(of_value, 0)
+        written = by_name("aten::index.Tensor")(gradient, *places)
+        while written.ndim > len(ctx.shape):
+            written = mint.sum(written, 0)
         for dim, size in enumerate(ctx.shape):
-            if size == 1 and of_value.shape[dim] != 1:
-                of_value = mint.sum(of_value, dim, True)
+            if size == 1 and written.shape[dim] != 1:
+                written = mint.sum(written, dim, True)
         zero = mint.zeros((), dtype=gradient.dtype)
-        of_tensor = by_name("aten::index_put")(gradient, *places, zero)
-        return (of_tensor, of_value, *(None for _ in places))
+        kept = by_name("aten::index_put")(gradient, *places, zero)
+        return (kept, written, *(None for _ in places))
 
 
 def _taken(self, index):

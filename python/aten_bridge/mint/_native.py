@@ -10,24 +10,23 @@ from __future__ import annotations
 import functools
 from typing import Any
 
+from aten_bridge import _operators
+from aten_bridge.mindspore import _caller, kernel, operator
+
+# Functions of functions that cells call. MindSpore's automatic mixed precision (2.10) reads the
+# source of what is called by a name, copies it to another file, and imports there what is imported
+# here.
+IN_ONE_CALL: dict[str, Any] = {}
+
 
 def is_native() -> bool:
     """Whether the caller takes a call that is made now."""
-    return _caller().takes_calls()
+    return _caller.takes_calls()
 
 
-@functools.cache
-def _caller() -> Any:
-    from aten_bridge.mindspore import _caller
-
-    return _caller
-
-
-@functools.lru_cache(256)
+@functools.lru_cache(1024)
 def by_name(name: str, **attributes: Any) -> Any:
     """PyTorch's operator; None without the library of operators."""
-    from aten_bridge.mindspore import operator
-
     try:
         return operator(name, **attributes)
     except FileNotFoundError:
@@ -37,10 +36,7 @@ def by_name(name: str, **attributes: Any) -> Any:
 @functools.cache
 def adam_steps() -> Any:
     """The kernel that steps all weights in one call; None without the library of operators."""
-    from aten_bridge._operators import operators_library
-    from aten_bridge.mindspore import kernel
-
     try:
-        return kernel(f"{operators_library().path}:AdamSteps")
+        return kernel(f"{_operators.operators_library().path}:AdamSteps")
     except FileNotFoundError:
         return None

@@ -23,7 +23,7 @@ _adamw = AdamW()
 
 
 def _adam_step(self, gradients):
-    # Never in a graph.
+    # isconstant() is False in a graph.
     if isconstant(gradients) and is_native() and _all_at_once(self, gradients, adds_decay=True):
         self.state_step.add_(self.increase_tensor)
         return True
@@ -44,7 +44,7 @@ def _adam_step(self, gradients):
 
 def _adamw_step(self, gradients):
     self.state_step.add_(self.increase_tensor)  # from -1 on
-    # Never in a graph.
+    # isconstant() is False in a graph.
     if isconstant(gradients) and is_native() and _all_at_once(self, gradients, adds_decay=False):
         return True
     for group_id, group in enumerate(self.param_groups):
@@ -61,7 +61,9 @@ def _all_at_once(optimizer, gradients, adds_decay):
     if steps is None or len(gradients) != len(optimizer.parameters):
         return False
     for weight, gradient in zip(optimizer.parameters, gradients, strict=True):
-        if not isinstance(gradient, Tensor) or gradient.shape != weight.shape:
+        if not isinstance(gradient, Tensor):
+            return False
+        if gradient.shape != weight.shape or gradient.dtype != weight.dtype:
             return False
     for i, group in enumerate(optimizer.param_groups):
         place = slice(optimizer.group_start_id[i], optimizer.group_start_id[i + 1])
@@ -69,17 +71,25 @@ def _all_at_once(optimizer, gradients, adds_decay):
         operands = [tensor for tensors in lists for tensor in tensors[place]]
         if group["amsgrad"]:
             operands += group["max_exp_avg_sq"]
-        decay = group["weight_decay"]
+        rate, decay = _number(group["lr"]), _number(group["weight_decay"])
         decays = (0.0, decay) if adds_decay else (decay, 0.0)
         others = (group["eps"], group["amsgrad"], group["maximize"])
-        settings = _as_tensor(*group["betas"], *decays, *others)
-        steps(settings, optimizer.state_step, group["lr"], tuple(operands))
+        numbers = tuple(map(float, (rate, *group["betas"], *decays, *others)))
+        # As Python's floats they would reach the kernel as float32.
+        steps(_as_tensor(numbers), optimizer.state_step, tuple(operands))
     return True
 
 
 @functools.lru_cache(256)
-def _as_tensor(*numbers):
-    return Tensor(numbers, ms.float64)  # Python's floats would reach the kernel as float32
+def _as_tensor(numbers):
+    return Tensor(numbers, ms.float64)
+
+
+def _number(value):
+    """The float that was given: MindSpore keeps 0.001 as a float32, whose value is another."""
+    if not isinstance(value, Tensor):
+        return float(value)
+    return float(str(value.asnumpy().reshape(())))  # as short as the dtype allows
 
 
 def _step(optimizer, group, i, i_of_group, gradient, steps, decay, maximize):
