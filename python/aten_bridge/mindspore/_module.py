@@ -7,7 +7,7 @@ import importlib
 import sys
 import warnings
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import mindspore as ms
@@ -67,10 +67,14 @@ def _make_run(programs: ModulePrograms) -> Callable:
     names = list(programs.buffers)
     changed = tuple(names.index(name) for name in programs.changed_buffers)
     first, end = len(changed), programs.result_count
+    read = _overwritten(programs, changed)
 
     def run(weights, buffers, inputs):
         seed = default_generator._step(_STEP) if is_random else ()
-        results = kernel(*weights, *buffers, *constants, *inputs, *seed)
+        given = buffers
+        if read:
+            given = [one.copy() if i in read else one for i, one in enumerate(buffers)]
+        results = kernel(*weights, *given, *constants, *inputs, *seed)
         if not has_several_outputs:
             results = (results,)
         for i, place in enumerate(changed):
@@ -79,6 +83,14 @@ def _make_run(programs: ModulePrograms) -> Callable:
         return results[first:end]
 
     return run
+
+
+def _overwritten(programs: ModulePrograms, changed: Sequence[int]) -> list[int]:
+    """Which buffers that a call changes its gradient reads as they were, as none of it is kept."""
+    if programs.training is None or not programs.has_measured_results:
+        return []
+    count = len(programs.parameters)
+    return [place for place in changed if count + place in programs.training.inputs]
 
 
 class _StaysInItsProcess:

@@ -43,8 +43,7 @@ class ProgramFunction(TextFunction):
         return (
             f"{self.name}: expected gradients of the order that the module was made with, got "
             "one of a higher order; make it with gradient_order=2, or more; 1 is the highest in a "
-            "mode that draws random numbers or changes buffers, where gradients are constants, and "
-            "where results have sizes that depend on values"
+            "mode that draws random numbers or changes buffers, and where gradients are constants"
         )
 
 
@@ -61,14 +60,15 @@ class EvaluationFunction(ProgramFunction):
         return ProgramFunction(self.library, self._text, has_side_effect, task.text())
 
     def instead_of_sizes(self, host: Host) -> str:
-        return f"; {host.at_once}"
+        return (
+            f"; {host.at_once}, or pad the results inside of it, by torch.nn.functional.pad, to "
+            "the largest size that they can have"
+        )
 
     def missing_gradient(self, is_gradient: bool) -> str:
         return (
             f"{self.name}: expected a module with gradients, got one that PyTorch does not "
-            "differentiate, or whose results have sizes that depend on values: without gradients "
-            "in JAX, beside random numbers and buffers that change, and where such a size is "
-            "computed from others; keep it out of what is differentiated"
+            "differentiate; keep it out of what is differentiated"
         )
 
 
