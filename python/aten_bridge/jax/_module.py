@@ -139,7 +139,10 @@ def _checked(
             if name not in known
         ]
         raise ValueError(f"apply: {kind}: expected the module's weights, got {'; '.join(faults)}")
-    return given
+    return {
+        name: jnp.asarray(one) if isinstance(one, np.ndarray) else one
+        for name, one in given.items()
+    }
 
 
 def _seed(rng: Any) -> jax.Array:

@@ -130,6 +130,7 @@ class Module(nn.Cell):
         self._place = _StaysInItsProcess()
         self.weights = _parameters(training.parameters)
         self.buffers_of_module = _parameters(training.buffers)
+        self.frozen = [i for i, one in enumerate(training.parameters.values()) if not one.trains]
         self.tree_of_inputs = training.inputs
         self.flatten = run_source(flatten_source(training.inputs))["flatten"]
         self.evaluate, self.train_once = map(_make_run, (evaluation, training))
@@ -142,12 +143,24 @@ class Module(nn.Cell):
     def __call__(self, *inputs: Any) -> Any:
         if fault := input_fault(self.tree_of_inputs, inputs, self.is_tensor):
             raise TypeError(f"Module: {fault}")
+        if self.frozen:
+            self._check_frozen()
         if execution_mode() != ms.GRAPH_MODE:
             return super().__call__(*inputs)
         (flat,) = self._flat
         if flat.training != self.training:
             flat.set_train(self.training)
         return self.unflatten(flat(*inputs))
+
+    def _check_frozen(self) -> None:
+        """Refuses weights to train that were frozen: the backward program gives them zeros."""
+        for i in self.frozen:
+            if self.weights[i].requires_grad:
+                raise ValueError(
+                    f"Module: {self.weights[i].name!r}: expected a weight that stays frozen, as it "
+                    "was where the module was made, got requires_grad=True; set it in PyTorch, "
+                    "and make the module again"
+                )
 
     def set_inputs(self, *inputs: Any, **keywords: Any) -> None:
         super().set_inputs(*inputs, **keywords)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import functools
 import itertools
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from typing import Any
 
 import torch
@@ -51,6 +51,18 @@ _GRADIENT_ADVICE = (
     "aten_bridge: expected a module whose gradient PyTorch can record, got the error above; leave "
     "out gradient_order or dynamic_shapes if one was given, or replace the operator that it names"
 )
+
+
+def _recording(tensors: Iterable[torch.Tensor]) -> AbstractContextManager[None]:
+    """Records gradients wherever a module is made: under torch.no_grad() too.
+
+    Weights that were made under torch.inference_mode() have none.
+    """
+    stack = ExitStack()
+    if not any(one.is_inference() for one in tensors):
+        stack.enter_context(torch.inference_mode(False))
+        stack.enter_context(torch.enable_grad())
+    return stack
 
 
 @contextmanager
@@ -120,6 +132,13 @@ def weight_of(tensor: torch.Tensor, trains: bool = False) -> Weight:
 @correcting_shapes()
 def _programs(exported: ExportedProgram, saves: Sequence[bool], order: int) -> list[ModulePrograms]:
     """The programs of what torch.export made, for each of `saves`: whether those of a step do."""
+    with _recording(exported.state_dict.values()):
+        return _programs_in_mode(exported, saves, order)
+
+
+def _programs_in_mode(
+    exported: ExportedProgram, saves: Sequence[bool], order: int
+) -> list[ModulePrograms]:
     keep_from_gradients(exported.graph)
     exported.graph_module.recompile()
     guards = guards_of(exported)  # one that was loaded from a file loses them
@@ -242,14 +261,14 @@ def _check_order(order: int, *modes: ModulePrograms) -> None:
 
 
 def _apart(example_inputs: Sequence[Any]) -> tuple[Any, ...]:
-    """The same with copies of tensors that are there again.
+    """The same with copies of tensors that are there again, or were made in inference mode.
 
     torch.export has one input for all uses of such a tensor (2.11).
     """
     seen: set[int] = set()
 
     def apart(value: Any) -> Any:
-        if isinstance(value, torch.Tensor) and id(value) in seen:
+        if isinstance(value, torch.Tensor) and (id(value) in seen or value.is_inference()):
             return value.detach().clone().requires_grad_(value.requires_grad)
         seen.add(id(value))
         return value
@@ -262,7 +281,8 @@ def _export(
     module: nn.Module, example_inputs: Sequence[Any], shapes: Any, order: int
 ) -> ModulePrograms:
     """The programs of a module in the mode in which it is."""
-    with _advising(_EXPORT_ADVICE), refusing_own_gradients():
+    tensors = itertools.chain(module.parameters(), module.buffers())
+    with _recording(tensors), _advising(_EXPORT_ADVICE), refusing_own_gradients():
         exported = torch.export.export(module, _apart(example_inputs), dynamic_shapes=shapes)
     (programs,) = _programs(exported, [module.training], order)
     return programs
