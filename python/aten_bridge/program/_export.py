@@ -13,6 +13,7 @@ import torch
 from torch import fx, nn
 from torch.export import ExportedProgram
 from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
+from torch.nn.parameter import is_lazy
 
 from aten_bridge.program._corrections import (
     allow_other_strides,
@@ -59,7 +60,7 @@ def _recording(tensors: Iterable[torch.Tensor]) -> AbstractContextManager[None]:
     Weights that were made under torch.inference_mode() have none.
     """
     stack = ExitStack()
-    if not any(one.is_inference() for one in tensors):
+    if not any(one.is_inference() for one in tensors if not is_lazy(one)):
         stack.enter_context(torch.inference_mode(False))
         stack.enter_context(torch.enable_grad())
     return stack
