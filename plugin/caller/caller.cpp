@@ -675,7 +675,8 @@ std::vector<TensorPtr> run(const std::shared_ptr<const Target>& target,
     wait_for_queued();
   }
   if (blocks || (signature->is_short && queue->Empty())) {
-    mindspore::MsException::Instance().CheckException();  // of what should have made the inputs
+    // What should have made the inputs may have failed.
+    mindspore::MsException::Instance().CheckException();
     call->launch();
     return outputs;
   }

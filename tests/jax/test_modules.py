@@ -182,6 +182,29 @@ def test_weights_with_other_names_are_an_error_in_words(made):
     )
 
 
+def test_weights_of_numpys(network, made):
+    apply, variables = made
+    weights = jax.tree.map(np.asarray, variables)
+    x, bias = torch.ones(2, 3, 10), torch.ones(4)
+    results = apply(weights, x.numpy(), {"bias": bias.numpy()})
+    assert_near(results["logits"], network.eval()(x, {"bias": bias})["logits"], 1e-5)
+    weights["params"]["head.weight"] = weights["params"]["head.weight"].T
+    with pytest.raises(ValueError, match="AtenProgram: ") as error:
+        apply(weights, x.numpy(), {"bias": bias.numpy()})
+    assert str(error.value) == (
+        "AtenProgram: %p_head_weight: expected float32 [4, 8], got float32 [8, 4]"
+    )
+
+
+@pytest.mark.parametrize("context", [torch.no_grad, torch.inference_mode])
+def test_where_a_module_is_made_is_no_affair_of_its_gradients(context):
+    network = nn.Linear(3, 2)
+    with context():
+        apply, variables = module(network, (torch.ones(4, 3),))
+        of_x = jax.grad(lambda x: apply(variables, x).sum())(jnp.ones((4, 3)))
+    assert_near(of_x, network.weight.sum(0).expand(4, 3), 1e-6)
+
+
 def test_a_step_of_a_file_is_that_of_the_module(network, made, tmp_path):
     inputs = torch.randn(6, 3, 10), {"bias": torch.randn(4)}
     shapes = ({0: Dim("batch")}, {"bias": None})
@@ -253,8 +276,7 @@ def test_other_derivatives_are_refused_in_words(made):
     assert str(error.value) == (
         "AtenProgram: expected gradients of the order that the module was made with, got one of a "
         "higher order; make it with gradient_order=2, or more; 1 is the highest in a mode that "
-        "draws random numbers or changes buffers, where gradients are constants, and where "
-        "results have sizes that depend on values"
+        "draws random numbers or changes buffers, and where gradients are constants"
     )
 
 
@@ -384,7 +406,8 @@ def test_sizes_may_depend_on_values():
     assert str(error.value) == (
         "AtenProgram: expected a module whose results have sizes that follow from those of its "
         "inputs, got one whose sizes depend on values; call it outside of jax.jit, jax.vmap and "
-        "jax.checkpoint"
+        "jax.checkpoint, or pad the results inside of it, by torch.nn.functional.pad, to the "
+        "largest size that they can have"
     )
 
 

@@ -318,6 +318,117 @@ def test_sizes_that_are_not_known_are_compiled_once(mode, trained, is_inside):
     assert len(compiled) == (mode == "graph")
 
 
+@pytest.mark.parametrize("mode", ["graph", "pynative"], indirect=True)
+def test_a_frozen_weight_stays_frozen(mode):
+    network = nn.Linear(3, 2)
+    network.weight.requires_grad_(False)
+    cell = module(network, (torch.ones(4, 3),))
+    x = ms.Tensor(np.ones((4, 3), np.float32))
+    weight, bias = cell.weights
+    assert [one.name for one in cell.trainable_params()] == ["bias"]
+    bias.requires_grad = False  # which any weight may become
+    assert_near(cell(x), network(torch.ones(4, 3)), 1e-6)
+    weight.requires_grad = True
+    with pytest.raises(ValueError, match="Module: ") as error:
+        cell(x)
+    assert str(error.value) == (
+        "Module: 'weight': expected a weight that stays frozen, as it was where the module was "
+        "made, got requires_grad=True; set it in PyTorch, and make the module again"
+    )
+
+
+@pytest.mark.parametrize("context", [torch.no_grad, torch.inference_mode])
+@pytest.mark.parametrize("is_exported", [False, True], ids=["module", "exported"])
+def test_where_a_module_is_made_is_no_affair_of_its_gradients(pynative, context, is_exported):
+    network = nn.Linear(3, 2)
+    exported = torch.export.export(network, (torch.ones(4, 3),))
+    with context():
+        made = module(exported) if is_exported else module(network, (torch.ones(4, 3),))
+        of_weight, of_bias = ms.grad(lambda x: made(x).sum(), None, made.trainable_params())(
+            ms.Tensor(np.ones((4, 3), np.float32))
+        )
+    assert of_weight.asnumpy().tolist() == [[4, 4, 4]] * 2
+    assert of_bias.asnumpy().tolist() == [4, 4]
+
+
+def test_weights_of_inference_mode_have_no_gradient(pynative):
+    with torch.inference_mode():
+        network = nn.Linear(3, 2)
+        cell = module(network, (torch.ones(4, 3),))
+    x = ms.Tensor(np.ones((4, 3), np.float32))
+    assert_near(cell(x), network(torch.ones(4, 3)), 1e-6)
+    with pytest.raises(ValueError, match="AtenProgram") as error:
+        ms.grad(lambda x: cell(x).sum())(x)
+    assert str(error.value) == (
+        "AtenProgram: expected a module with gradients, got one that PyTorch does not "
+        "differentiate; keep it out of what is differentiated"
+    )
+
+
+def test_tensors_of_other_libraries_are_told_by_their_classes(pynative):
+    cell = module(nn.Linear(3, 2), (torch.ones(4, 3),))
+    for given, name in ((torch.ones(4, 3), "torch.Tensor"), (np.ones((4, 3)), "numpy.ndarray")):
+        with pytest.raises(TypeError) as error:
+            cell(given)
+        assert str(error.value) == (
+            f"Module: input 0: expected a tensor, got a {name}, which the host does not take; "
+            "convert it, by way of NumPy"
+        )
+
+
+class Sum(torch.nn.Module):
+    def forward(self, x, others):
+        return x.sum(1) + others["b"]
+
+
+@pytest.mark.parametrize("trains", [True, False], ids=["training", "evaluation"])
+@pytest.mark.parametrize("mode", ["graph"], indirect=True)
+def test_sizes_that_are_left_open_and_were_not_exported_so_are_named(mode, trains):
+    example = torch.ones(4, 3), {"b": torch.ones(4)}
+    cell = module(Sum().train(trains), example)
+    shapes = ({0: Dim("n"), 1: None}, {"b": {0: Dim("n")}})
+    free = module(Sum().train(trains), example, dynamic_shapes=shapes)
+
+    class Outer(ms.nn.Cell):
+        def __init__(self, cell):
+            super().__init__()
+            self.cell = cell
+
+        def construct(self, x, b):
+            return self.cell(x, {"b": b}) * 2
+
+    given = [ms.Tensor(np.ones(size, np.float32)) for size in ((4, 3), 4)]
+    begin, cure = "AtenProgram: %", "make the module with dynamic_shapes="
+    got = "for which the module was exported, got one that the graph leaves open"
+    for made, of_x, of_b, texts in (
+        (cell, [None, None], [4], [
+            f"{begin}x: expected a size of 4 in dimension 0, {got}; {cure}, {{0: Dim(...)}} for "
+            "this input, or give set_inputs the size",
+            f"{begin}x: expected a size of 3 in dimension 1, {got}; {cure}, {{1: Dim(...)}} for "
+            "this input, or give set_inputs the size",
+        ]),
+        (cell, [4, 3], [None], [
+            f"{begin}others_b: expected a size of 4 in dimension 0, {got}; {cure}, {{0: Dim(...)}} "
+            "for this input, or give set_inputs the size",
+        ]),
+        (free, [None, None], [None], [
+            f"{begin}x: expected a size of 3 in dimension 1, {got}; {cure}, {{1: Dim(...)}} for "
+            "this input, or give set_inputs the size",
+        ]),
+        (free, None, [None], [
+            f"{begin}x: expected 2 dimensions, got a number of them that the graph leaves open; "
+            "give set_inputs a shape with None for each size that may change",
+        ]),
+    ):  # fmt: skip
+        outer = Outer(made)
+        outer.set_inputs(*(ms.Tensor(shape=one, dtype=ms.float32) for one in (of_x, of_b)))
+        with pytest.raises(ValueError, match="AtenProgram") as error:
+            outer(*given)
+        lines = str(error.value).splitlines()
+        assert lines[: len(texts)] == texts
+        assert not any("AtenProgram" in line for line in lines[len(texts) :])
+
+
 def test_mindspore_has_the_list_of_cells_that_amp_leaves_alone(cpu):
     """A private one of MindSpore 2.7 to 2.10, which another version may have elsewhere."""
     from mindspore.rewrite.common import namespace

@@ -10,6 +10,7 @@ import mindspore as ms
 import numpy as np
 import pytest
 import torch
+from mindspore.common.api import _pynative_executor
 from module_cases import assert_near, total
 from safetensors.numpy import load_file
 from torch import nn
@@ -406,6 +407,7 @@ def test_damaged_files_are_refused_or_run(file, tmp_path, cpu):
             step_of(module(path))
         except (ValueError, TypeError, RuntimeError, KeyError):
             refused += 1
+    _pynative_executor.set_grad_flag(False)  # an error leaves MindSpore recording (2.10)
     assert refused > 100
 
 

@@ -9,6 +9,7 @@ import mindspore as ms
 import numpy as np
 import pytest
 import torch
+from mindspore.common.api import _pynative_executor
 from module_cases import assert_near
 from torch import nn
 from torch.export import Dim
@@ -21,8 +22,7 @@ from aten_bridge.program._export import export_module
 TOO_HIGH = (
     "AtenProgram: expected gradients of the order that the module was made with, got one of a "
     "higher order; make it with gradient_order=2, or more; 1 is the highest in a mode that draws "
-    "random numbers or changes buffers, where gradients are constants, and where results have "
-    "sizes that depend on values"
+    "random numbers or changes buffers, and where gradients are constants"
 )
 
 
@@ -101,6 +101,25 @@ def mindspore_penalty(cell):
 
 def to_mindspore(tensor):
     return ms.Tensor(tensor.detach().numpy().copy())
+
+
+def test_an_error_leaves_mindspore_recording(pynative):
+    """Gradients in graphs are then taken for one order higher (2.10)."""
+    penalty, x = mindspore_penalty(made(fields())), to_mindspore(torch.ones(5, 3))
+
+    def fails(x):
+        raise OSError("of the function")
+
+    with pytest.raises(OSError, match="of the function"):
+        ms.grad(fails)(x)
+    ms.set_context(mode=ms.GRAPH_MODE)
+    try:
+        with pytest.raises(ValueError, match="AtenProgram") as error:
+            ms.grad(penalty)(x)
+        assert str(error.value).partition("\n")[0] == TOO_HIGH
+    finally:
+        _pynative_executor.set_grad_flag(False)
+    assert ms.grad(penalty)(x).shape == (5, 3)
 
 
 def assert_weights_near(function, cell, given, network):

@@ -8,19 +8,17 @@ import mindspore as ms
 import numpy as np
 import pytest
 import torch
-from mindspore import mint
 from module_cases import assert_near
+from module_size_cases import rows_above_zero
 from torch.export import Dim
 from torch.fx.experimental.symbolic_shapes import sym_or
 
-from aten_bridge.mindspore import Kernel, module
+from aten_bridge.mindspore import module
 from aten_bridge.mindspore._host import HOST
 from aten_bridge.mindspore._unsized import Unsized
 from aten_bridge.program import NotExportable, save
 from aten_bridge.program._export import export_module
-from aten_bridge.program._file import write_module
-from aten_bridge.program._kernel import evaluation_kernel, program_kernel
-from aten_bridge.program._programs import ModuleInModes
+from aten_bridge.program._kernel import evaluation_kernel
 
 
 class Kept(torch.nn.Module):
@@ -61,14 +59,13 @@ output %cat float32 [add(2, u0)]
 """
 DEPENDS = (
     "AtenProgram: expected a module whose results have sizes that follow from those of its inputs, "
-    "got one whose sizes depend on values; call it outside of a graph"
+    "got one whose sizes depend on values; call it outside of a graph, or pad the results inside "
+    "of it, by torch.nn.functional.pad, to the largest size that they can have"
 )
 
 NO_GRADIENT = (
-    "AtenProgram: expected a module with gradients, got one that PyTorch does not differentiate, "
-    "or whose results have sizes that depend on values: without gradients in JAX, beside random "
-    "numbers and buffers that change, and where such a size is computed from others; keep it out "
-    "of what is differentiated"
+    "AtenProgram: expected a module with gradients, got one that PyTorch does not differentiate; "
+    "keep it out of what is differentiated"
 )
 
 
@@ -115,116 +112,6 @@ def test_a_graph_is_refused(mode, cell):
     assert str(error.value).partition("\n")[0] == DEPENDS
 
 
-def test_it_has_no_gradient(pynative, cell):
-    def loss_of(x):
-        return cell(x, to_mindspore(Y))["pairs"].sum()
-
-    with pytest.raises(ValueError, match="AtenProgram") as error:
-        ms.grad(loss_of)(to_mindspore(X))
-    assert str(error.value).partition("\n")[0] == NO_GRADIENT
-
-
-class Positive(torch.nn.Module):
-    """One result."""
-
-    def __init__(self):
-        super().__init__()
-        self.scale = torch.nn.Parameter(torch.tensor(1.5))
-
-    def forward(self, x):
-        return x[x > 0] * self.scale
-
-
-class Chosen(torch.nn.Module):
-    """Several results, some of which have a gradient, or sizes that are known."""
-
-    def __init__(self):
-        super().__init__()
-        self.weight = torch.nn.Parameter(torch.linspace(-1, 1, 8).reshape(4, 2))
-
-    def forward(self, x):
-        (rows,) = torch.where(x[:, 0] > 0)
-        return (x[rows] @ self.weight).tanh(), rows, x.sum(0)
-
-
-def loss_of(network):
-    def loss(x):
-        results = network(x)
-        results = results if isinstance(results, tuple) else (results,)
-        return sum((one**2).sum() for one in results if "loat" in str(one.dtype))
-
-    return loss
-
-
-@pytest.mark.parametrize("make", [Positive, Chosen])
-@pytest.mark.parametrize("trains", [True, False], ids=["training", "evaluation"])
-@pytest.mark.parametrize("is_file", [False, True], ids=["module", "file"])
-def test_gradients_of_results_of_such_sizes(pynative, make, trains, is_file, tmp_path):
-    network = make().train(trains)
-    example = (torch.ones(6, 4),)
-    if is_file:
-        save(network, tmp_path / "network", example)
-    cell = module(tmp_path / "network") if is_file else module(network, example)
-    factor = ms.Parameter(ms.Tensor(np.float32(1)), name="factor")
-    step = ms.grad(lambda x: loss_of(cell)(x * factor), 0, [*cell.trainable_params(), factor])
-    for count in (3, 0, 6, 1):
-        x = rows_above_zero(count).requires_grad_()
-        network.zero_grad()
-        loss_of(network)(x).backward()
-        of_x, (of_weight, of_factor) = step(to_mindspore(x))
-        (parameter,) = network.parameters()
-        assert_near(of_x, x.grad, 1e-5)
-        assert_near(of_weight, parameter.grad, 1e-5)
-        assert_near(of_factor, (x.grad * x).sum(), 1e-4)
-
-
-def test_gradients_of_other_sizes_are_refused(pynative):
-    programs, *_ = export_module(Positive().eval(), (torch.ones(6, 4),))
-    backward = Kernel(program_kernel(HOST, programs.training.backward))
-    given = (ms.Tensor(np.float32(2)), to_mindspore(torch.arange(24.0).reshape(6, 4)))
-    of_scale, _ = backward(*given, mint.ones(23))
-    assert of_scale.asnumpy() == sum(range(24))
-    with pytest.raises((ValueError, RuntimeError)) as error:
-        backward(*given, mint.ones(1))[0].asnumpy()
-    assert re.search(
-        r"AtenProgram: expected sizes with (u\d) == (u\d), for which the module was exported, got "
-        r"\1 = 1, \2 = 23\b",
-        str(error.value),
-    )
-
-
-def test_a_file_that_would_keep_values_of_them_is_refused(tmp_path):
-    programs, *_ = export_module(Positive().eval(), (torch.ones(6, 4),))
-    symbol = re.search(r"^symbol .*", programs.evaluation, re.M)[0]
-    form = re.search(r"^output \S+ (.*)", programs.evaluation, re.M)[1]
-    lines = programs.training.backward.splitlines()
-    lines[1:1] = [] if symbol in lines else [symbol]
-    tangent = next(i for i, line in enumerate(lines) if line.startswith("input %tangents_1 "))
-    lines.insert(tangent, f"input %kept {form}")
-    training = programs.training._replace(backward="\n".join(lines) + "\n", outputs=[0])
-    path = tmp_path / "positive"
-    write_module(ModuleInModes(*[programs._replace(training=training)] * 2, False), path)
-    with pytest.raises(ValueError, match="positive: ") as error:
-        module(path)
-    assert str(error.value) == (
-        f"{path}: expected a file that aten_bridge.program.save wrote, got one whose programs have "
-        "other inputs and outputs than the module; save the module again"
-    )
-
-
-def test_results_of_such_sizes_have_no_second_gradient(pynative):
-    cell = module(Positive(), (torch.ones(6, 4),), gradient_order=2)
-    slope = ms.grad(loss_of(cell))
-    with pytest.raises(ValueError, match="AtenProgram") as error:
-        ms.grad(lambda x: slope(x).sum())(to_mindspore(rows_above_zero(3)))
-    assert str(error.value) == (
-        "AtenProgram: expected gradients of the order that the module was made with, got one of a "
-        "higher order; make it with gradient_order=2, or more; 1 is the highest in a mode that "
-        "draws random numbers or changes buffers, where gradients are constants, and where results "
-        "have sizes that depend on values"
-    )
-
-
 class Experts(torch.nn.Module):
     """A mixture of experts: each row goes to the one that its gate prefers."""
 
@@ -258,14 +145,6 @@ class Masked(torch.nn.Module):
         changed = y.clone()
         changed[mask] = y[mask].sin() * x.shape[0]
         return (y[mask] ** 2).sum() / (mask.sum() + 1), y[mask].mean(), changed
-
-
-def rows_above_zero(count):
-    """Six rows, so many of which begin with a number above zero."""
-    torch.manual_seed(11)
-    x = torch.randn(6, 4)
-    x[:, 0] = x[:, 0].abs() * torch.tensor([1.0] * count + [-1.0] * (6 - count))
-    return x
 
 
 def total_of(results):
@@ -336,19 +215,6 @@ def test_a_mask_that_selects_nothing(mode):
         x = torch.tensor(values, requires_grad=True)
         Total()(x).backward()
         assert_near(ms.grad(cell)(to_mindspore(x)), x.grad, 1e-5)
-
-
-def test_random_numbers_of_such_sizes_have_no_gradient(pynative):
-    class Drops(torch.nn.Module):
-        def forward(self, x):
-            return torch.nn.functional.dropout(x[x > 0], 0.5, self.training).sum()
-
-    cell = module(Drops().train(), (X,))
-    with pytest.raises(ValueError, match="AtenProgram") as error:
-        ms.grad(cell)(to_mindspore(X))
-    assert str(error.value).partition("\n")[0] == NO_GRADIENT
-    cell.set_train(False)
-    assert ms.grad(cell)(to_mindspore(X)).asnumpy().tolist() == [1, 0, 1, 1, 1]
 
 
 def test_what_pytorch_cannot_differentiate_has_results(pynative, recwarn):

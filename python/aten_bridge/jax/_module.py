@@ -75,8 +75,11 @@ def _step(programs: ModulePrograms) -> Callable[..., tuple[jax.Array, ...]]:
     training, is_random = programs.training, programs.is_random
     if training is None or programs.has_measured_results:
         kernel = evaluation_kernel(HOST, programs.evaluation, is_random=is_random)
-        return _tuple_of(Unsized(kernel))
-    forward = _tuple_of(Kernel(program_kernel(HOST, training.forward, None, is_random)))
+        forward = _tuple_of(Unsized(kernel))
+    else:
+        forward = _tuple_of(Kernel(program_kernel(HOST, training.forward, None, is_random)))
+    if training is None:
+        return forward
     backward = _backward(training)
     count = programs.result_count
 
@@ -100,6 +103,12 @@ def _step(programs: ModulePrograms) -> Callable[..., tuple[jax.Array, ...]]:
         return tuple(forward(*arrays))[:count]
 
     def record(*arrays: jax.Array) -> Any:
+        if training.draws_again and not programs.seed_count:
+            raise ValueError(
+                "apply: expected a key where a module draws random numbers of sizes that depend "
+                "on values, or beside results of such sizes, and is differentiated, got none; give "
+                "rng=jax.random.key(0)"
+            )
         results = run(*arrays)
         kept = [results[i] for i in training.outputs]
         return results, ([arrays[i] for i in training.inputs], kept)
@@ -130,7 +139,10 @@ def _checked(
             if name not in known
         ]
         raise ValueError(f"apply: {kind}: expected the module's weights, got {'; '.join(faults)}")
-    return given
+    return {
+        name: jnp.asarray(one) if isinstance(one, np.ndarray) else one
+        for name, one in given.items()
+    }
 
 
 def _seed(rng: Any) -> jax.Array:

@@ -7,7 +7,7 @@ import importlib
 import sys
 import warnings
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import mindspore as ms
@@ -67,10 +67,14 @@ def _make_run(programs: ModulePrograms) -> Callable:
     names = list(programs.buffers)
     changed = tuple(names.index(name) for name in programs.changed_buffers)
     first, end = len(changed), programs.result_count
+    read = _overwritten(programs, changed)
 
     def run(weights, buffers, inputs):
         seed = default_generator._step(_STEP) if is_random else ()
-        results = kernel(*weights, *buffers, *constants, *inputs, *seed)
+        given = buffers
+        if read:
+            given = [one.copy() if i in read else one for i, one in enumerate(buffers)]
+        results = kernel(*weights, *given, *constants, *inputs, *seed)
         if not has_several_outputs:
             results = (results,)
         for i, place in enumerate(changed):
@@ -79,6 +83,14 @@ def _make_run(programs: ModulePrograms) -> Callable:
         return results[first:end]
 
     return run
+
+
+def _overwritten(programs: ModulePrograms, changed: Sequence[int]) -> list[int]:
+    """Which buffers that a call changes its gradient reads as they were, as none of it is kept."""
+    if programs.training is None or not programs.has_measured_results:
+        return []
+    count = len(programs.parameters)
+    return [place for place in changed if count + place in programs.training.inputs]
 
 
 class _StaysInItsProcess:
@@ -118,6 +130,7 @@ class Module(nn.Cell):
         self._place = _StaysInItsProcess()
         self.weights = _parameters(training.parameters)
         self.buffers_of_module = _parameters(training.buffers)
+        self.frozen = [i for i, one in enumerate(training.parameters.values()) if not one.trains]
         self.tree_of_inputs = training.inputs
         self.flatten = run_source(flatten_source(training.inputs))["flatten"]
         self.evaluate, self.train_once = map(_make_run, (evaluation, training))
@@ -130,12 +143,24 @@ class Module(nn.Cell):
     def __call__(self, *inputs: Any) -> Any:
         if fault := input_fault(self.tree_of_inputs, inputs, self.is_tensor):
             raise TypeError(f"Module: {fault}")
+        if self.frozen:
+            self._check_frozen()
         if execution_mode() != ms.GRAPH_MODE:
             return super().__call__(*inputs)
         (flat,) = self._flat
         if flat.training != self.training:
             flat.set_train(self.training)
         return self.unflatten(flat(*inputs))
+
+    def _check_frozen(self) -> None:
+        """Refuses weights to train that were frozen: the backward program gives them zeros."""
+        for i in self.frozen:
+            if self.weights[i].requires_grad:
+                raise ValueError(
+                    f"Module: {self.weights[i].name!r}: expected a weight that stays frozen, as it "
+                    "was where the module was made, got requires_grad=True; set it in PyTorch, "
+                    "and make the module again"
+                )
 
     def set_inputs(self, *inputs: Any, **keywords: Any) -> None:
         super().set_inputs(*inputs, **keywords)

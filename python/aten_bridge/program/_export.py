@@ -5,14 +5,15 @@ from __future__ import annotations
 import functools
 import itertools
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from typing import Any
 
 import torch
 from torch import fx, nn
 from torch.export import ExportedProgram
 from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
+from torch.nn.parameter import is_lazy
 
 from aten_bridge.program._corrections import (
     allow_other_strides,
@@ -51,6 +52,18 @@ _GRADIENT_ADVICE = (
     "aten_bridge: expected a module whose gradient PyTorch can record, got the error above; leave "
     "out gradient_order or dynamic_shapes if one was given, or replace the operator that it names"
 )
+
+
+def _recording(tensors: Iterable[torch.Tensor]) -> AbstractContextManager[None]:
+    """Records gradients wherever a module is made: under torch.no_grad() too.
+
+    Weights that were made under torch.inference_mode() have none.
+    """
+    stack = ExitStack()
+    if not any(one.is_inference() for one in tensors if not is_lazy(one)):
+        stack.enter_context(torch.inference_mode(False))
+        stack.enter_context(torch.enable_grad())
+    return stack
 
 
 @contextmanager
@@ -120,6 +133,13 @@ def weight_of(tensor: torch.Tensor, trains: bool = False) -> Weight:
 @correcting_shapes()
 def _programs(exported: ExportedProgram, saves: Sequence[bool], order: int) -> list[ModulePrograms]:
     """The programs of what torch.export made, for each of `saves`: whether those of a step do."""
+    with _recording(exported.state_dict.values()):
+        return _programs_in_mode(exported, saves, order)
+
+
+def _programs_in_mode(
+    exported: ExportedProgram, saves: Sequence[bool], order: int
+) -> list[ModulePrograms]:
     keep_from_gradients(exported.graph)
     exported.graph_module.recompile()
     guards = guards_of(exported)  # one that was loaded from a file loses them
@@ -175,6 +195,7 @@ def _programs(exported: ExportedProgram, saves: Sequence[bool], order: int) -> l
         write_program,
         ranges=exported.range_constraints,
         guards=[*guards, *guards_of(exported)],
+        names={},
         sources={source: given[place] for source, place in tensor_sources(inputs, names)},
     )
     evaluation = write(placeholders_of(graph), calls, tensors)
@@ -201,41 +222,54 @@ def _programs(exported: ExportedProgram, saves: Sequence[bool], order: int) -> l
     always = is_random or bool(changed)
     measures = any(unbacked_symbols(tensors_of(node)) for node in calls)
     has_measured_results = bool(unbacked_symbols(node.meta["val"] for node in tensors))
-    # Without these gradients, unless more than one was asked for.
-    refused = (GuardOnDataDependentSymNode, NotExportable) if measures and order == 1 else ()
-    if has_measured_results:
+    order = 1 if always else order
+    refused: tuple[type[Exception], ...] = ()
+    if order == 1 and has_measured_results:  # without gradients, unless these were asked for
         refused = (RuntimeError, NotExportable)  # such as those of torch.unique, which has none
+    elif order == 1 and measures:
+        refused = (GuardOnDataDependentSymNode, NotExportable)
 
     @functools.cache
     def trace(saves: bool) -> Training | None:
-        if always and has_measured_results:
-            return None
-        order_of_mode = 1 if always or has_measured_results else order
         with suppress(*refused), _advising(_GRADIENT_ADVICE), warnings.catch_warnings():
             if measures:  # PyTorch warns of what it raises
                 warnings.filterwarnings("ignore", category=UserWarning, module="torch.autograd")
-            training = trace_training(
-                exported.graph_module, needs, changed, write, saves, order_of_mode
-            )
-            if training is not None and has_measured_results:
-                training = training._replace(forward=evaluation)  # whose symbols have other names
-            return training
+            return trace_training(exported.graph_module, needs, saved, write, saves, order)
         return None
 
     # A program whose results have to be measured is run for that, and saves nothing.
-    each = [(one or always) and not has_measured_results for one in saves]
-    return [programs._replace(training=trace(one)) for one in each]
+    saved = set() if has_measured_results else changed
+
+    def in_mode(saves: bool) -> ModulePrograms:
+        training = trace((saves or always) and not has_measured_results)
+        if training is None or not has_measured_results:
+            return programs._replace(training=training)
+        if training.draws_again:  # its numbers are those of the same operators
+            return programs._replace(evaluation=training.forward, training=training)
+        training = training._replace(forward=evaluation)  # whose symbols have other names
+        return programs._replace(training=training)
+
+    return [in_mode(one) for one in saves]
+
+
+def _check_order(order: int, *modes: ModulePrograms) -> None:
+    """Raises NotExportable where no mode can be differentiated more than once."""
+    if order > 1 and all(one.is_random or one.changed_buffers for one in modes):
+        raise NotExportable(
+            "gradient_order: expected a module that neither draws random numbers nor changes "
+            "buffers, in one of its modes at least, got one that does; leave out gradient_order"
+        )
 
 
 def _apart(example_inputs: Sequence[Any]) -> tuple[Any, ...]:
-    """The same with copies of tensors that are there again.
+    """The same with copies of tensors that are there again, or were made in inference mode.
 
     torch.export has one input for all uses of such a tensor (2.11).
     """
     seen: set[int] = set()
 
     def apart(value: Any) -> Any:
-        if isinstance(value, torch.Tensor) and id(value) in seen:
+        if isinstance(value, torch.Tensor) and (id(value) in seen or value.is_inference()):
             return value.detach().clone().requires_grad_(value.requires_grad)
         seen.add(id(value))
         return value
@@ -248,7 +282,8 @@ def _export(
     module: nn.Module, example_inputs: Sequence[Any], shapes: Any, order: int
 ) -> ModulePrograms:
     """The programs of a module in the mode in which it is."""
-    with _advising(_EXPORT_ADVICE), refusing_own_gradients():
+    tensors = itertools.chain(module.parameters(), module.buffers())
+    with _recording(tensors), _advising(_EXPORT_ADVICE), refusing_own_gradients():
         exported = torch.export.export(module, _apart(example_inputs), dynamic_shapes=shapes)
     (programs,) = _programs(exported, [module.training], order)
     return programs
@@ -273,6 +308,7 @@ def export_module(
     finally:
         for one, was_training in modes:
             one.training = was_training
+    _check_order(order, own, other)
     return ModuleInModes(*((other, own) if trains else (own, other)), trains)
 
 
@@ -284,5 +320,6 @@ def split_exported(exported: ExportedProgram, order: int = 1) -> ModuleInModes:
     Raises NotExportable.
     """
     evaluation, training = _programs(exported, [False, True], order)
+    _check_order(order, evaluation)
     is_training = evaluation.is_random or bool(evaluation.changed_buffers)
     return ModuleInModes(evaluation, training, is_training)

@@ -161,6 +161,7 @@ def write_module(modes: ModuleInModes, path: Path) -> None:
             "results": programs.results,
             "training": described_training,
             "derivatives": derivatives,
+            "draws_again": training is not None and training.draws_again,
         }
     write_tensors(path, tensors, {**metadata, "module": json.dumps(described)})
 
@@ -224,6 +225,7 @@ def _read(tensors: Mapping[str, Weight], metadata: Mapping[str, str]) -> ModuleI
                     Derivative(metadata[f"{mode}.derivative{order}"], *map(_places, listed))
                     for order, listed in enumerate(described.get("derivatives", []), start=2)
                 ),
+                draws_again=described.get("draws_again") is True,
             )
         programs = ModulePrograms(
             parameters=parameters,

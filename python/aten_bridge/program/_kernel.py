@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from aten_bridge import _introspection
@@ -15,6 +16,18 @@ from aten_bridge._library import Library
 from aten_bridge._operators import TextFunction, operators_library
 
 _NAME = "aten_bridge::program"  # kProgramName of plugin/operators/program_kernel.h
+_UNKNOWN_SIZE, _UNKNOWN_RANK = -1, -2  # in a shape of a graph's
+
+
+def _forms_of_inputs(text: str) -> list[tuple[str, list[str] | None]]:
+    """The names of inputs, and their sizes: numbers, symbols and functions; None for a seed."""
+    found: list[tuple[str, list[str] | None]] = []
+    for line in re.finditer(r"^ *(?:input|seed) +%(\S+) +\w+(?: +\[(.*)\])? *$", text, re.M):
+        name, sizes = line.groups()
+        while sizes and "(" in sizes:  # what a function has is no size of its own
+            sizes = re.sub(r"\w+\([^()]*\)", "computed", sizes)
+        found.append((name, None if sizes is None else [one for one in sizes.split(", ") if one]))
+    return found
 
 
 class ProgramFunction(TextFunction):
@@ -32,9 +45,38 @@ class ProgramFunction(TextFunction):
         self._marshalled = str.__str__(Strings([_NAME, "0", "key", operator_text(key)]))
         description = self.describe(library, self._marshalled)
         super().__init__(library, "AtenProgram", description._replace(has_side_effect=is_random))
+        self._inputs = _forms_of_inputs(text)
 
     def marshal(self, attributes: Mapping[str, Any], is_exact: bool = True) -> str:
         return self._marshalled
+
+    def infer(
+        self, texts: Sequence[str], shapes: Sequence[Sequence[int] | None], marshalled: Any
+    ) -> list[tuple[str, list[int]]]:
+        if faults := self._open_sizes(shapes):
+            raise ValueError("\n".join(faults))
+        return super().infer(texts, shapes, marshalled)
+
+    def _open_sizes(self, shapes: Sequence[Sequence[int] | None]) -> list[str]:
+        """What is wrong with sizes that a graph does not know, and the program does."""
+        faults = []
+        for (name, sizes), shape in zip(self._inputs, shapes, strict=False):
+            if shape is None or sizes is None:
+                continue
+            begin = f"{self.name}: %{name}: expected"
+            if list(shape) == [_UNKNOWN_RANK]:
+                faults.append(
+                    f"{begin} {len(sizes)} dimensions, got a number of them that the graph leaves "
+                    "open; give set_inputs a shape with None for each size that may change"
+                )
+            faults += [
+                f"{begin} a size of {size} in dimension {dim}, for which the module was exported, "
+                f"got one that the graph leaves open; make the module with dynamic_shapes=, "
+                f"{{{dim}: Dim(...)}} for this input, or give set_inputs the size"
+                for dim, (size, given) in enumerate(zip(sizes, shape, strict=False))
+                if given == _UNKNOWN_SIZE and size.isdigit()
+            ]
+        return faults
 
     def instead_of_sizes(self, host: Host) -> str:
         return ""
@@ -43,8 +85,7 @@ class ProgramFunction(TextFunction):
         return (
             f"{self.name}: expected gradients of the order that the module was made with, got "
             "one of a higher order; make it with gradient_order=2, or more; 1 is the highest in a "
-            "mode that draws random numbers or changes buffers, where gradients are constants, and "
-            "where results have sizes that depend on values"
+            "mode that draws random numbers or changes buffers, and where gradients are constants"
         )
 
 
@@ -61,14 +102,15 @@ class EvaluationFunction(ProgramFunction):
         return ProgramFunction(self.library, self._text, has_side_effect, task.text())
 
     def instead_of_sizes(self, host: Host) -> str:
-        return f"; {host.at_once}"
+        return (
+            f"; {host.at_once}, or pad the results inside of it, by torch.nn.functional.pad, to "
+            "the largest size that they can have"
+        )
 
     def missing_gradient(self, is_gradient: bool) -> str:
         return (
             f"{self.name}: expected a module with gradients, got one that PyTorch does not "
-            "differentiate, or whose results have sizes that depend on values: without gradients "
-            "in JAX, beside random numbers and buffers that change, and where such a size is "
-            "computed from others; keep it out of what is differentiated"
+            "differentiate; keep it out of what is differentiated"
         )
 
 

@@ -61,6 +61,9 @@ class Training(NamedTuple):
     program's inputs are the forward program's inputs `inputs`, its outputs `outputs`, and gradients
     of its outputs `tangents`. Its outputs are the gradients of the inputs `gradients`. The first of
     `derivatives` is that of the backward program, each other one that of the one before.
+
+    A backward program that `draws_again` draws all of the forward one's random numbers once more,
+    which takes the same seeds.
     """
 
     forward: str
@@ -70,6 +73,7 @@ class Training(NamedTuple):
     tangents: list[int]
     gradients: list[int]
     derivatives: tuple[Derivative, ...] = ()
+    draws_again: bool = False
 
     def gradient_programs(self) -> list[GradientProgram]:
         """The backward program and the derivatives, each of which differentiates the one before."""
@@ -147,6 +151,12 @@ class ModulePrograms(NamedTuple):
         lines = "".join(f"seed %seed.{i} {dtype}\n" for i, dtype in enumerate(dtypes))
         training = self.training
         if training is not None:
+            if training.draws_again:
+                end = self.input_count
+                training = training._replace(
+                    backward=_behind_inputs(training.backward, len(training.inputs), lines),
+                    inputs=[*training.inputs, *range(end, end + len(dtypes))],
+                )
             training = training._replace(forward=training.forward + lines)
         return self._replace(
             evaluation=self.evaluation + lines,
@@ -162,6 +172,13 @@ class ModuleInModes(NamedTuple):
     evaluation: ModulePrograms
     training: ModulePrograms
     is_training: bool  # the mode in which it was given
+
+
+def _behind_inputs(text: str, count: int, lines: str) -> str:
+    """A program with such lines behind the first inputs, `count`, or in front of all."""
+    begin = [match.start() for match in re.finditer(r"^input ", text, re.M)][count:]
+    place = begin[0] if begin else len(text)
+    return text[:place] + lines + text[place:]
 
 
 def narrowed(text: str) -> str:

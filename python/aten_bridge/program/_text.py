@@ -114,6 +114,12 @@ def unbacked_symbols(values: Iterable[torch.Tensor]) -> set[str]:
     }
 
 
+def computed_sizes(value: torch.Tensor) -> list[Any]:
+    """Expressions of sizes that are computed from others that depend on values."""
+    expressions = [size.node.expr for size in value.shape if not isinstance(size, int)]
+    return [one for one in expressions if not one.is_Symbol and free_unbacked_symbols(one)]
+
+
 def _dtype(dtype: torch.dtype) -> str:
     return str(dtype).removeprefix("torch.")
 
@@ -121,8 +127,13 @@ def _dtype(dtype: torch.dtype) -> str:
 class ProgramWriter:
     """Writes a program line by line."""
 
-    def __init__(self, ranges: Mapping[Any, Any]):
-        """`ranges` are those of symbols, as PyTorch has them."""
+    def __init__(self, ranges: Mapping[Any, Any], names: dict[Any, str] | None = None):
+        """`ranges` are those of symbols, as PyTorch has them.
+
+        `names` are those of sizes of inputs that are computed from sizes that depend on values.
+        """
+        self._names = {} if names is None else names
+        self._given: dict[Any, str] = {}  # those that an input has
         self._ranges = {one.name: bounds for one, bounds in ranges.items() if one.is_Symbol}
         self._guards: list[str] = []
         self._inputs: list[str] = []
@@ -130,6 +141,7 @@ class ProgramWriter:
         self._outputs: list[str] = []
         self._symbols: set[str] = set()
         self._bare: set[str] = set()  # symbols that are a whole size of an input
+        self._offsets: set[str] = set()  # symbols of where views begin
 
     # ===--- values ---===
 
@@ -138,17 +150,27 @@ class ProgramWriter:
         return f"%{name} {_dtype(value.dtype)} [{', '.join(sizes)}]"
 
     def _size(self, size: Any) -> str:
-        if isinstance(size, int):
-            return str(size)
-        self._symbols |= {symbol.name for symbol in size.node.expr.free_symbols}
+        self._symbols |= self._symbols_of(size)
         return self._size_text(size)
 
-    @staticmethod
-    def _size_text(size: Any) -> str:
-        return str(size) if isinstance(size, int) else _expression(size.node.expr)
+    def _symbols_of(self, size: Any) -> set[str]:
+        if isinstance(size, int):
+            return set()
+        given = self._given.get(size.node.expr)
+        return {given} if given else {symbol.name for symbol in size.node.expr.free_symbols}
+
+    def _size_text(self, size: Any) -> str:
+        if isinstance(size, int):
+            return str(size)
+        return self._given.get(size.node.expr) or _expression(size.node.expr)
 
     def add_input(self, name: str, value: torch.Tensor) -> None:
         self._bare |= bare_symbols(value)
+        # No value says of what such a size is computed: it has a symbol of its own.
+        for expression in computed_sizes(value):
+            given = self._names.setdefault(expression, f"g{len(self._names)}")
+            self._given[expression] = given
+            self._bare.add(given)
         self._inputs.append("input " + self._form(name, value))
 
     def add_output(self, name: str, value: torch.Tensor) -> None:
@@ -182,8 +204,7 @@ class ProgramWriter:
     def add_equal_sizes(self, first: torch.Tensor, second: torch.Tensor) -> None:
         """That two tensors have the same sizes, where both are known and depend on values."""
         for size, other in zip(first.shape, second.shape, strict=True):
-            known = [one for one in (size, other) if not isinstance(one, int)]
-            symbols = {one.name for size in known for one in size.node.expr.free_symbols}
+            symbols = self._symbols_of(size) | self._symbols_of(other)
             texts = [self._size_text(one) for one in (size, other)]
             if texts[0] != texts[1] and symbols <= self._bare:
                 self._guards.append(f"guard {texts[0]} == {texts[1]}")
@@ -219,9 +240,12 @@ class ProgramWriter:
 
     def add_call(self, node: fx.Node) -> None:
         """An operator; what takes a result out of several is part of the call that gives them."""
-        if node.target is operator.getitem or is_number(node):
-            return
         target = node.target
+        offset = node.meta.get("val")
+        if target is torch.ops.aten.sym_storage_offset.default and not isinstance(offset, int):
+            self._offsets |= {symbol.name for symbol in offset.node.expr.free_symbols}
+        if target is operator.getitem or is_number(node):
+            return
         if target is torch.ops.aten._assert_scalar.default:
             self._add_assertion(node.args[0])
             return
@@ -294,9 +318,10 @@ class ProgramWriter:
         """A condition on sizes that depend on values; bounds of a symbol are in its line."""
         value = value.meta["val"] if isinstance(value, fx.Node) else value
         condition = value.node.expr if isinstance(value, torch.SymBool) else sympy.sympify(value)
-        self._symbols |= {symbol.name for symbol in condition.free_symbols}
-        if condition == sympy.true:
-            return
+        symbols = {symbol.name for symbol in condition.free_symbols}
+        if condition == sympy.true or symbols & self._offsets:
+            return  # where a slice begins is PyTorch's own affair
+        self._symbols |= symbols
         relation = _RELATIONS.get(type(condition).__name__)
         if relation is None:
             raise NotExportable(
@@ -304,7 +329,9 @@ class ProgramWriter:
                 "torch._check() for each"
             )
         left, right = condition.args
-        if relation in ("==", "!=") or not (left.is_Symbol and right.is_Integer):
+        is_bound = left.is_Symbol and right.is_Integer and relation not in ("==", "!=")
+        is_known = is_bound and (left.name in self._ranges or (relation == ">=" and right <= 0))
+        if not is_known:
             self._guards.append(f"guard {_expression(left)} {relation} {_expression(right)}")
 
     def text(self) -> str:
@@ -361,13 +388,17 @@ def write_program(
     stored_inputs: Sequence[fx.Node] = (),
     stored_outputs: Sequence[fx.Node] = (),
     alike: Iterable[tuple[fx.Node, fx.Node]] = (),
+    forms: Sequence[fx.Node] | None = None,
+    names: dict[Any, str] | None = None,
 ) -> str:
     """The text of a program. Raises NotExportable.
 
     `guards` are conditions on sizes of `sources`. `stored_outputs` come behind the others, and
-    `stored_inputs` are such of another program. `alike` are values of the same sizes.
+    `stored_inputs` are such of another program. `alike` are values of the same sizes. `forms` have
+    the sizes of the outputs, where these are written in other symbols. `names` is one dict for all
+    programs of a module.
     """
-    writer = ProgramWriter(ranges)
+    writer = ProgramWriter(ranges, names)
     for node in inputs:
         if node in stored_inputs:
             writer.add_stored_input(node.name, node.meta["val"])
@@ -375,8 +406,8 @@ def write_program(
             writer.add_input(node.name, node.meta["val"])
     for node in calls:
         writer.add_call(node)
-    for node in outputs:
-        writer.add_output(node.name, node.meta["val"])
+    for node, form in zip(outputs, forms or outputs, strict=True):
+        writer.add_output(node.name, form.meta["val"])
     for node in stored_outputs:
         writer.add_stored_output(node.name, node.meta["val"])
     for guard in guards:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import operator
 from collections.abc import Callable, Iterable, Sequence, Set
@@ -94,7 +95,7 @@ def trace_training(
     """The two programs of a step; None where no input has a gradient, or none can be computed.
 
     Where the forward one `saves` nothing, the backward one computes what it needs again. `changed`
-    are the names of inputs that are not the same any more when the backward one runs. `order` is
+    are the names of inputs that are saved, as they change until the backward one runs. `order` is
     how often a module can be differentiated; more than once with nothing that changes.
     """
     inputs = placeholders_of(graph_module.graph)
@@ -117,7 +118,8 @@ def trace_training(
             "these, or gradient_order"
         )
     needed = set().union(*(one.used_inputs(len(inputs)) for one in higher))
-    training = _split(graph, has_gradient, len(needs), changed, write, saves, needed)
+    split = functools.partial(_split, graph, has_gradient, len(needs), changed, write)
+    training = split(saves, needed) or split(False, needed, draws_again=True)
     if training is None:
         return None
     places = [*training.inputs, *range(len(inputs), len(inputs) + len(training.tangents))]
@@ -176,12 +178,13 @@ class _Joint(NamedTuple):
         """With the operands at such places, and the gradients of the results."""
         placeholders = placeholders_of(self.graph)
         inputs = [placeholders[i] for i in places] + placeholders[self.operand_count :]
-        found = [(i, self.gradients[place]) for i, place in enumerate(places)]
-        outputs = [gradient for _, gradient in found if gradient is not None]
-        program = write(inputs, self.calls, outputs, guards=())
-        return Derivative(
-            program, self.tangents, [i for i, gradient in found if gradient is not None]
-        )
+        found = [i for i, place in enumerate(places) if self.gradients[place] is not None]
+        outputs = [self.gradients[places[i]] for i in found]
+        operands = [inputs[i] for i in found]
+        # The gradient of a gradient has its size, which the program may find out once more.
+        alike = list(zip(operands, outputs, strict=True))
+        program = write(inputs, self.calls, outputs, guards=(), alike=alike, forms=operands)
+        return Derivative(program, self.tangents, found)
 
 
 def _trace_derivatives(
@@ -213,12 +216,15 @@ def _gradient_of(
     def run(*inputs: torch.Tensor) -> Sequence[torch.Tensor]:
         with torch.enable_grad():
             values = function(*inputs[:count])
-            return torch.autograd.grad(
-                [values[i] for i in results],
-                [inputs[i] for i in places],
-                inputs[count:],
-                create_graph=True,
+            operands = [inputs[i] for i in places]
+            gradients = torch.autograd.grad(
+                [values[i] for i in results], operands, inputs[count:], create_graph=True
             )
+        # A size that depends on values has another symbol where it is computed again.
+        return [
+            gradient.expand_as(operand) if unbacked_symbols([operand]) else gradient
+            for gradient, operand in zip(gradients, operands, strict=True)
+        ]
 
     return run
 
@@ -234,8 +240,9 @@ def _split(
     write: Writer,
     saves: bool,
     needed: Set[int],
+    draws_again: bool = False,
 ) -> Training | None:
-    """None where the backward program would have to draw random numbers again.
+    """None where the backward program would have to draw random numbers, and not `draws_again`.
 
     `needed` are the places of inputs that the gradient of the backward program reads.
     """
@@ -244,13 +251,19 @@ def _split(
     results = [_without_clone(result) for result in results_of(graph)[: len(has_gradient)]]
     gradients = results_of(graph)[len(has_gradient) :]  # None for inputs that need none
 
-    forward = _ancestors(results)
+    checks = graph.find_nodes(
+        op="call_function", target=torch.ops.aten._assert_scalar.default, sort=False
+    )
+    forward = _ancestors([*results, *checks])
     saved: dict[fx.Node, None] = {}  # in order
     backward: set[fx.Node] = set()
     seen: set[fx.Node] = set()
 
     found = [gradient for gradient in gradients if gradient is not None]
     todo = list(found)  # what the backward program needs
+    draws = [node for node in calls_of(graph) if node in forward and is_random_node(node)]
+    if draws_again:
+        todo += draws  # the generator has the state of the forward program at each
     while todo:
         node = todo.pop()
         if node in seen:
@@ -271,7 +284,8 @@ def _split(
         else:
             todo += node.all_input_nodes
 
-    if any(map(is_random_node, backward - saved.keys())):
+    drawn = {node for node in backward - saved.keys() if is_random_node(node)}
+    if drawn and not (draws_again and drawn == set(draws)):
         return None  # it would draw other numbers
 
     # A result lies row-major in the host's memory.
@@ -312,6 +326,7 @@ def _split(
             for i, gradient in zip(range(input_count), gradients, strict=True)
             if gradient is not None
         ],
+        draws_again=draws_again,
     )
 
 

@@ -189,11 +189,19 @@ def input_fault(inputs: Tree, given: Sequence[Any], is_tensor: Callable[[Any], b
     return None
 
 
+def _described(value: Any) -> str:
+    """A value that is no tensor of the host's; of a tensor of another library only its class."""
+    if not (hasattr(value, "shape") and hasattr(value, "dtype")):
+        return format_value(value)
+    name = f"{type(value).__module__.partition('.')[0]}.{type(value).__name__}"
+    return f"a {name}, which the host does not take; convert it, by way of NumPy"
+
+
 def _fault(tree: Tree, value: Any, is_tensor: Callable[[Any], bool]) -> str | None:
     """What is wrong with a value, behind its name."""
     kind, below = tree[0], _entries(tree)
     if kind == "tensor":
-        return None if is_tensor(value) else f": expected a tensor, got {format_value(value)}"
+        return None if is_tensor(value) else f": expected a tensor, got {_described(value)}"
     keys: Iterable[Any]
     if kind == "sequence" and isinstance(value, (tuple, list)):
         keys = range(len(value))
@@ -201,7 +209,7 @@ def _fault(tree: Tree, value: Any, is_tensor: Callable[[Any], bool]) -> str | No
         keys = value
     else:
         expected = "a dict" if kind == "dict" else "a tuple or a list"
-        got = "a tensor" if is_tensor(value) else format_value(value)
+        got = "a tensor" if is_tensor(value) else _described(value)
         return f": expected {expected}, got {got}"
     wanted, got = [key for key, _ in below], list(keys)
     if set(wanted) != set(got):
