@@ -37,6 +37,7 @@ LAYERS = [
     "aten_bridge.build._keys",
     "aten_bridge.build._tools",
     "aten_bridge.build._versions",
+    "aten_bridge.build._metadata",
     "aten_bridge.build._build",
     "aten_bridge.build",
     "aten_bridge.build.setuptools",
