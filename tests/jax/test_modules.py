@@ -188,6 +188,15 @@ def test_weights_of_numpys(network, made):
     x, bias = torch.ones(2, 3, 10), torch.ones(4)
     results = apply(weights, x.numpy(), {"bias": bias.numpy()})
     assert_near(results["logits"], network.eval()(x, {"bias": bias})["logits"], 1e-5)
+
+    def loss(params, variables):
+        given = {**variables, "params": params}
+        return apply(given, x.numpy(), {"bias": bias.numpy()})["logits"].sum()
+
+    gradients = jax.grad(loss)(weights["params"], weights)
+    jax.tree.map(
+        np.testing.assert_array_equal, gradients, jax.grad(loss)(variables["params"], variables)
+    )
     weights["params"]["head.weight"] = weights["params"]["head.weight"].T
     with pytest.raises(ValueError, match="AtenProgram: ") as error:
         apply(weights, x.numpy(), {"bias": bias.numpy()})

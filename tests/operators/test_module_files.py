@@ -310,7 +310,7 @@ FAULTS = [
     (HEADER, bias(data_offsets=[-16, 0])),
     (HEADER, bias(data_offsets=[2**40, 2**40 + 16])),
     ("of another program", header(lambda tensors: tensors.pop("__metadata__") and None)),
-    ("of another version, 'module 2'", header(in_metadata("aten_bridge", lambda _: "module 2"))),
+    ("of another version, 'module 3'", header(in_metadata("aten_bridge", lambda _: "module 3"))),
     ("without the weight 'head.bias'", header(lambda tensors: tensors.pop("head.bias") and None)),
     (
         "whose metadata is damaged ('training')",

@@ -118,6 +118,13 @@ def test_random_numbers_are_drawn_again(pynative, make, trains, is_file, tmp_pat
             assert_near(buffer.asnumpy(), expected, 1e-5)
 
 
+@pytest.mark.parametrize(("make", "version"), [(Positive, "module 1"), (Draws, "module 2")])
+def test_readers_of_the_first_version_refuse_what_draws_again(tmp_path, make, version):
+    save(make(), tmp_path / "network", ROWS)
+    begin = (tmp_path / "network").read_bytes()[:4096].decode("latin-1")
+    assert f'"aten_bridge":"{version}"' in begin.replace('": "', '":"')
+
+
 def test_a_gradient_has_buffers_as_they_were(pynative):
     class Doubles(nn.Module):
         def __init__(self):

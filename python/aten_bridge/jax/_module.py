@@ -140,7 +140,8 @@ def _checked(
         ]
         raise ValueError(f"apply: {kind}: expected the module's weights, got {'; '.join(faults)}")
     return {
-        name: jnp.asarray(one) if isinstance(one, np.ndarray) else one
+        # A gradient would be taken of NumPy's arrays as such.
+        name: jnp.asarray(one) if _is_array(one) else one
         for name, one in given.items()
     }
 

@@ -28,7 +28,8 @@ from aten_bridge.program._programs import (
 )
 from aten_bridge.program._trees import NotExportable, check_tree
 
-_KEY, _VERSION = "aten_bridge", "module 1"
+# Those who read the first version alone would take the gradients of a file of the second for its.
+_KEY, _VERSIONS = "aten_bridge", ("module 1", "module 2")
 _MOST_HEADER = 100_000_000  # bytes, as for the package safetensors
 _MODES = ("evaluation", "training")
 _CODES = {  # what safetensors calls them
@@ -127,7 +128,8 @@ def write_module(modes: ModuleInModes, path: Path) -> None:
         if name == "__metadata__" or name.startswith(f"{_KEY}."):
             raise NotExportable(f"expected a weight with another name, got {name!r}, which is ours")
     constants: dict[tuple[str, tuple[int, ...], bytes], str] = {}
-    metadata = {_KEY: _VERSION, "format": "pt"}  # PyTorch's weights, for those who read them alone
+    version = _VERSIONS[any(_computes_again(one) for one in (modes.evaluation, modes.training))]
+    metadata = {_KEY: version, "format": "pt"}  # PyTorch's weights, for those who read them alone
     described: dict[str, Any] = {
         "is_training": modes.is_training,
         "parameters": {name: one.trains for name, one in modes.training.parameters.items()},
@@ -166,6 +168,15 @@ def write_module(modes: ModuleInModes, path: Path) -> None:
     write_tensors(path, tensors, {**metadata, "module": json.dumps(described)})
 
 
+def _computes_again(programs: ModulePrograms) -> bool:
+    """Whether a gradient draws numbers once more, or reads buffers as they were before a call."""
+    training = programs.training
+    if training is None:
+        return False
+    changes = programs.has_measured_results and bool(programs.changed_buffers)
+    return training.draws_again or changes
+
+
 @contextmanager
 def _naming(path: Path) -> Any:
     try:
@@ -184,7 +195,7 @@ def read_module(path: Path) -> ModuleInModes:
         tensors, metadata = read_tensors(data)
         version = metadata.get(_KEY)
         _expect(version is not None, "of another program")
-        _expect(version == _VERSION, f"of another version, {version!r}")
+        _expect(version in _VERSIONS, f"of another version, {version!r}")
         try:
             return _read(tensors, metadata)
         except _Fault:
