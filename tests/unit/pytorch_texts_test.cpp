@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 #include <aten_bridge/tensors/pytorch_texts.h>
 #include <aten_bridge/tensors/torch.h>
+#include <c10/util/Backtrace.h>
 #include <gtest/gtest.h>
 
 #include <dlfcn.h>
