@@ -60,7 +60,7 @@ namespace aten_bridge::detail {
 }
 
 /// Whether an error is about a tensor whose sizes are symbols, and of which somebody asked numbers.
-/// Only a tensor of Python's can make them such (PyTorch 2.11).
+/// Only a tensor of Python's can make them such (PyTorch 2.11); in 2.13 any, where there is Python.
 [[gnu::cold]] inline bool asks_for_numbers(std::string_view text) {
   return says(text, {"symbolic s"}) ||  // sizes, shapes, strides
          (says(text, {"interpreter"}) && says(text, {"INTERNAL ASSERT"}));
