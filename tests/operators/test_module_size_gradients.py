@@ -34,6 +34,11 @@ ROWS = (torch.ones(6, 4),)
 COUNTS = (3, 0, 6, 1)  # rows that are chosen
 
 
+FROM_MODULES_AND_FILES = pytest.mark.parametrize(
+    "is_file", [False, pytest.param(True, marks=pytest.mark.full)], ids=["module", "file"]
+)
+
+
 def to_mindspore(tensor):
     return ms.Tensor(tensor.detach().numpy().copy())
 
@@ -47,7 +52,7 @@ def made(network, is_file, folder, **more):
 
 @pytest.mark.parametrize("make", [Positive, Chosen, Joined, Pairs])
 @pytest.mark.parametrize("trains", [True, False], ids=["training", "evaluation"])
-@pytest.mark.parametrize("is_file", [False, True], ids=["module", "file"])
+@FROM_MODULES_AND_FILES
 def test_gradients_are_pytorchs(pynative, make, trains, is_file, tmp_path):
     network = make().train(trains)
     cell = made(network, is_file, tmp_path)
@@ -65,7 +70,7 @@ def test_gradients_are_pytorchs(pynative, make, trains, is_file, tmp_path):
 
 
 @pytest.mark.parametrize("make", [Positive, Chosen, Joined, Pairs])
-@pytest.mark.parametrize("is_file", [False, True], ids=["module", "file"])
+@FROM_MODULES_AND_FILES
 def test_gradients_of_gradients_are_pytorchs(pynative, make, is_file, tmp_path):
     network = make()
     cell = made(network, is_file, tmp_path, gradient_order=2)
@@ -96,7 +101,7 @@ def test_third_gradients_are_pytorchs(pynative):
 
 @pytest.mark.parametrize("trains", [True, False], ids=["training", "evaluation"])
 @pytest.mark.parametrize("make", [Draws, DrawsInside])
-@pytest.mark.parametrize("is_file", [False, True], ids=["module", "file"])
+@FROM_MODULES_AND_FILES
 def test_random_numbers_are_drawn_again(pynative, make, trains, is_file, tmp_path):
     network = make().train(trains)
     cell = made(network, is_file, tmp_path).set_train(trains)
