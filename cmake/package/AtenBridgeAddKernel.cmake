@@ -364,8 +364,8 @@ function(_aten_bridge_check_cuda target)
     if(build_only)
       get_filename_component(folder ${libtorch_dir} DIRECTORY)
       message(FATAL_ERROR "${kernel}: a kernel for CUDA needs a PyTorch with CUDA, and PyTorch "
-        "${build_only}, as pip has downloaded it, has none. Remove ${folder}, and let pip use an "
-        "index of wheels for CUDA (see pytorch.org; PIP_INDEX_URL names one).")
+        "${build_only}, as pip has downloaded it, has none. Remove ${folder}, and let pip find a "
+        "wheel for CUDA (see pytorch.org).")
     endif()
     message(FATAL_ERROR "${kernel}: a kernel for CUDA needs a PyTorch with CUDA, and the one in "
       "${libtorch_dir} has none. Install another (see pytorch.org), or point CMAKE_PREFIX_PATH at "

@@ -153,15 +153,14 @@ def folder_for(path: str) -> Path | None:
 def load_for(path: str) -> None:
     """Loads what a file needs of its PyTorch, unless the process has another one."""
     folder = folder_for(path)
-    if folder is None:
+    if folder is None or not loaded_libraries() <= {os.path.realpath(folder / "libtorch_cpu.so")}:
         return
     names = ["libc10.so", "libtorch_cpu.so"]
     # It finds the libraries of CUDA: a file that knows no folder of PyTorch's knows none of theirs.
     if b"\0libtorch_cuda.so\0" in Path(path).read_bytes():
         names.append("libtorch_cuda.so")
-    if loaded_libraries() <= {os.path.realpath(folder / "libtorch_cpu.so")}:
-        for name in names:
-            ctypes.CDLL(os.path.realpath(folder / name))
+    for name in names:
+        ctypes.CDLL(os.path.realpath(folder / name))
 
 
 def no_pytorch_for(path: str) -> str:

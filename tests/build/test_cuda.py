@@ -102,8 +102,8 @@ def test_a_downloaded_pytorch_without_cuda_is_a_sentence(tmp_path):
     )
     assert (
         f"aten_bridge_add_kernel(k): a kernel for CUDA needs a PyTorch with CUDA, and PyTorch "
-        f"{VERSION}, as pip has downloaded it, has none. Remove {folder}, and let pip use an index "
-        "of wheels for CUDA (see pytorch.org; PIP_INDEX_URL names one)." in text
+        f"{VERSION}, as pip has downloaded it, has none. Remove {folder}, and let pip find a wheel "
+        "for CUDA (see pytorch.org)." in text
     )
 
 

@@ -7,6 +7,8 @@ import pytest
 import torch
 from module_cases import assert_near
 from module_size_cases import (
+    COUNTS,
+    ROWS,
     Chosen,
     Draws,
     DrawsInside,
@@ -20,9 +22,6 @@ from module_size_cases import (
 )
 
 from aten_bridge.jax import module
-
-ROWS = (torch.ones(6, 4),)
-COUNTS = (3, 0, 6, 1)  # rows that are chosen
 
 
 def to_jax(tensor):

@@ -69,7 +69,7 @@ def check(run, python, project, torch):
 
 
 def try_wheel(run):
-    """In a few words what was seen."""
+    """Returns what was seen, in a few words."""
     row = run.row
     project = run.folder / "my_ops"
     write_project(project, [minor_version(torch) for torch in row.wheel_for])

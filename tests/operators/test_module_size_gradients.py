@@ -9,6 +9,8 @@ import torch
 from mindspore import mint
 from module_cases import assert_near
 from module_size_cases import (
+    COUNTS,
+    ROWS,
     Chosen,
     Draws,
     DrawsInside,
@@ -29,10 +31,6 @@ from aten_bridge.program._export import export_module
 from aten_bridge.program._file import write_module
 from aten_bridge.program._kernel import program_kernel
 from aten_bridge.program._programs import ModuleInModes
-
-ROWS = (torch.ones(6, 4),)
-COUNTS = (3, 0, 6, 1)  # rows that are chosen
-
 
 FROM_MODULES_AND_FILES = pytest.mark.parametrize(
     "is_file", [False, pytest.param(True, marks=pytest.mark.full)], ids=["module", "file"]
@@ -201,19 +199,20 @@ def test_more_than_can_be_is_refused(pynative, trains):
     )
 
 
+def assert_refused(backward, given, gradient, expected):
+    with pytest.raises((ValueError, RuntimeError)) as error:
+        backward(*given, gradient)[0].asnumpy()
+    assert re.search(rf"AtenProgram: expected sizes with {expected}", str(error.value))
+
+
 def test_gradients_of_other_sizes_are_refused(pynative):
     programs, *_ = export_module(Positive().eval(), ROWS)
     backward = Kernel(program_kernel(HOST, programs.training.backward))
     given = (ms.Tensor(np.float32(2)), to_mindspore(torch.arange(24.0).reshape(6, 4)))
     of_scale, _ = backward(*given, mint.ones(23))
     assert of_scale.asnumpy() == sum(range(24))
-    with pytest.raises((ValueError, RuntimeError)) as error:
-        backward(*given, mint.ones(1))[0].asnumpy()
-    assert re.search(
-        r"AtenProgram: expected sizes with (u\d) == (u\d), for which the module was exported, got "
-        r"\1 = 1, \2 = 23\b",
-        str(error.value),
-    )
+    expected = r"(u\d) == (u\d), for which the module was exported, got \1 = 1, \2 = 23\b"
+    assert_refused(backward, given, mint.ones(1), expected)
 
 
 def test_gradients_of_other_computed_sizes_are_refused(pynative):
@@ -221,13 +220,8 @@ def test_gradients_of_other_computed_sizes_are_refused(pynative):
     backward = Kernel(program_kernel(HOST, programs.training.backward))
     given = (ms.Tensor(np.ones(4, np.float32)), to_mindspore(torch.ones(6, 4)))
     backward(*given, mint.ones(52))[0].asnumpy()
-    with pytest.raises((ValueError, RuntimeError)) as error:
-        backward(*given, mint.ones(51))[0].asnumpy()
-    assert re.search(
-        r"AtenProgram: expected sizes with g0 == \S.*, for which the module was exported, got "
-        r"g0 = 51, ",
-        str(error.value),
-    )
+    expected = r"g0 == \S.*, for which the module was exported, got g0 = 51, "
+    assert_refused(backward, given, mint.ones(51), expected)
 
 
 def test_a_file_that_would_keep_values_of_them_is_refused(tmp_path):

@@ -44,10 +44,10 @@ def _by_name(equation, operands):
     """PyTorch's result; None for operands that it does not take."""
     if not is_native():
         return None
-    fits, needs_all = _fits(equation, tuple(operand.shape for operand in operands))
+    needs_all = _needs_all(equation, tuple(operand.shape for operand in operands))
     # The caller keeps the operands for a gradient: one that PyTorch does not keep may be written
     # before that is computed.
-    if not fits or not (needs_all or not _pynative_executor.requires_grad()):
+    if needs_all is None or (_pynative_executor.requires_grad() and not needs_all):
         return None
     dtype = operands[0].dtype
     if dtype not in _DTYPES or any(operand.dtype != dtype for operand in operands):
@@ -60,26 +60,25 @@ IN_ONE_CALL["einsum"] = _by_name
 
 
 @functools.lru_cache(1024)
-def _fits(equation, shapes):
-    """Whether the sizes are those of the equation, and whether the gradient needs all operands.
+def _needs_all(equation, shapes):
+    """Whether PyTorch keeps all operands for the gradient; None of sizes that do not fit.
 
-    Other sizes are refused where operands are multiplied. PyTorch sums over labels that only one
-    operand has before it multiplies, and keeps the sum.
+    These are refused where operands are multiplied. PyTorch sums over labels that only one operand
+    has before it multiplies, and keeps the sum.
     """
     terms, output = _labels(equation, [len(shape) for shape in shapes])
-    needs_all = len(terms) > 1 and not any(
-        label not in output and sum(label in other for other in terms) == 1
-        for label in itertools.chain(*terms)
-    )
     sizes = {}
     for labels, shape in zip(terms, shapes, strict=True):
         own = {}
         for label, size in zip(labels, shape, strict=True):
             if own.setdefault(label, size) != size:
-                return False, needs_all
+                return None
             if size != 1 and sizes.setdefault(label, size) != size:
-                return False, needs_all
-    return True, needs_all
+                return None
+    return len(terms) > 1 and not any(
+        label not in output and sum(label in other for other in terms) == 1
+        for label in itertools.chain(*terms)
+    )
 
 
 def _named(arguments):

@@ -24,7 +24,7 @@ _adamw = AdamW()
 
 def _adam_step(self, gradients):
     # isconstant() is False in a graph.
-    if isconstant(gradients) and is_native() and _all_at_once(self, gradients, adds_decay=True):
+    if isconstant(gradients) and _all_at_once(self, gradients, adds_decay=True):
         self.state_step.add_(self.increase_tensor)
         return True
     # The kernel is told how many steps were done before.
@@ -45,7 +45,7 @@ def _adam_step(self, gradients):
 def _adamw_step(self, gradients):
     self.state_step.add_(self.increase_tensor)  # from -1 on
     # isconstant() is False in a graph.
-    if isconstant(gradients) and is_native() and _all_at_once(self, gradients, adds_decay=False):
+    if isconstant(gradients) and _all_at_once(self, gradients, adds_decay=False):
         return True
     for group_id, group in enumerate(self.param_groups):
         start = self.group_start_id[group_id]
@@ -56,8 +56,8 @@ def _adamw_step(self, gradients):
 
 
 def _all_at_once(optimizer, gradients, adds_decay):
-    """Steps all weights of a group in one call; False for gradients that it does not take."""
-    steps = adam_steps()
+    """Steps all weights of a group in one call; False where they have to be stepped one by one."""
+    steps = adam_steps() if is_native() else None
     if steps is None or len(gradients) != len(optimizer.parameters):
         return False
     for weight, gradient in zip(optimizer.parameters, gradients, strict=True):

@@ -320,7 +320,7 @@ class ProgramWriter:
         condition = value.node.expr if isinstance(value, torch.SymBool) else sympy.sympify(value)
         symbols = {symbol.name for symbol in condition.free_symbols}
         if condition == sympy.true or symbols & self._offsets:
-            return  # where a slice begins is PyTorch's own affair
+            return  # PyTorch checks where a slice begins
         self._symbols |= symbols
         relation = _RELATIONS.get(type(condition).__name__)
         if relation is None:
