@@ -2,6 +2,7 @@
 
 import re
 import sys
+from datetime import date
 
 import pytest
 from conftest import SOURCE
@@ -59,10 +60,25 @@ def test_the_template_is_a_project_for_several_versions(tmp_path):
     assert "HOSTS MINDSPORE PYTORCH JAX INSTALL_DIR" in text
 
 
-def test_a_row_of_the_table_says_when_it_ran(monkeypatch):
-    monkeypatch.setattr(matrix, "ROWS", (ROW,))
+@pytest.mark.parametrize(
+    ("result", "line"),
+    [
+        (("passes", "in JAX"), "| Python 3.99 | Python 3.99, PyTorch 2.11.0, JAX 0.12.0.1 | {} "),
+        (("skipped", "needs python3.99"), "| Python 3.99 | what it was before | 2026-01-01 "),
+    ],
+)
+def test_rows_that_do_not_run_keep_their_lines(tmp_path, monkeypatch, result, line):
+    begin, end = matrix.MARKS
+    page = tmp_path / "page.md"
+    others = "| JAX 0.12 | as it was | 2026-01-02 | passes: in JAX |\n"
+    head = "| | with | on | result |\n|---|---|---|---|\n"
+    before = "| Python 3.99 | what it was before | 2026-01-01 | passes: in JAX |\n"
+    page.write_text(f"A page.\n{begin}{head}{others}{before}{end}Its end.\n")
+    monkeypatch.setattr(matrix, "ROWS", (matrix.Row("JAX 0.12"), ROW))
     monkeypatch.setattr(matrix, "torch_in_use", lambda: "2.11.0")
-    assert matrix.table({ROW.name: ("passes", "in JAX", "2026-11-27")}) == (
-        "| | with | on | result |\n|---|---|---|---|\n| Python 3.99 "
-        "| Python 3.99, PyTorch 2.11.0, JAX 0.12.0.1 | 2026-11-27 | passes: in JAX |\n"
-    )
+    monkeypatch.setattr(matrix, "try_row", lambda row, folder, jobs: result)
+    options = [str(tmp_path / "rows"), "--only", "Python.*", "--page", str(page)]
+    monkeypatch.setattr(sys, "argv", ["matrix.py", *options])
+    assert not matrix.main()
+    line = line.format(date.today()) + "| passes: in JAX |\n"
+    assert page.read_text() == f"A page.\n{begin}{head}{others}{line}{end}Its end.\n"

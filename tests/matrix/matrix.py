@@ -8,15 +8,15 @@ MindSpore or JAX, or that of Python. In the row "One wheel" a package for severa
 PyTorch is installed beside each. Other versions are installed from PyPI, one environment at a
 time, which is removed when its row is done; another Python has to be on PATH, such as `python3.12`.
 A row that the machine has no room, no wheel or no Python for is skipped, with the reason. `--only`
-takes the rows whose whole name the regular expression matches; results of earlier runs are kept
-beside theirs. `--jobs` is how many compilers run at a time.
+takes the rows whose whole name the regular expression matches; other rows keep what
+earlier runs saw, and so do rows that are skipped. `--jobs` is how many compilers run at a time.
 
-Prints the table, and writes it to <build folder>/table.md; with `--page` between the marks of
-that page. Ends with 1 if a row failed. What a step printed is in <build folder>/<row>.log.
+Prints the table, and writes it to <build folder>/table.md, or with `--page` between the marks of
+that page, which then has the earlier runs too. Ends with 1 if a row failed. What a step printed is
+in <build folder>/<row>.log.
 """
 
 import argparse
-import json
 import os
 import re
 import shutil
@@ -92,7 +92,7 @@ JAX = Host(
     package="jax",
     suite="tests/jax",
     files=("test_calls.py", "test_libraries.py", "test_texts.py", "test_transformations.py"),
-    libraries=("test_pytorch",),
+    libraries=("aten_bridge_operators", "test_pytorch", "test_strided"),
     smoke=("smoke_jax.py", "test_pytorch"),
     written_for="0.10",
     beside=("flatbuffers", "pyelftools"),  # the first of jax.export, to write
@@ -101,6 +101,7 @@ JAX = Host(
 NEEDED_BYTES = 12 * 2**30
 # How much of a suite has to pass in another version; MindSpore 2.7.2 passes 262 of 265.
 LEAST = 0.8
+OPERATORS = "plugin/operators/aten_bridge_operators.so"  # in a build's folder
 MARKS = ("<!-- matrix -->\n", "<!-- /matrix -->\n")
 
 
@@ -305,7 +306,7 @@ class Run:
         text = self.step(
             "modules in files in MindSpore",
             [sys.executable, script, "run", folder],
-            ATEN_BRIDGE_OPERATORS=str(self.build / "plugin/operators/aten_bridge_operators.so"),
+            ATEN_BRIDGE_OPERATORS=str(self.build / OPERATORS),
         )
         return "; modules of PyTorch " + ", ".join(text.splitlines()[-1].split())
 
@@ -371,6 +372,7 @@ class Run:
             [python, "-m", "pytest", "-q", "-p", "no:cacheprovider", *files],
             ATEN_BRIDGE_BUILD_DIR=str(self.build),
             ATEN_BRIDGE_JAX_LIBRARY=str(self.build / "tests/test_pytorch.so"),
+            ATEN_BRIDGE_OPERATORS=str(self.build / OPERATORS),
             ATEN_BRIDGE_JAX_MINDSPORE=str(int(bool(self.row.mindspore and self.row.jax))),
         )
         last = (text.splitlines() or [""])[-1]
@@ -456,12 +458,19 @@ def versions_of(row):
     return ", ".join([*python, f"PyTorch {series(torch, 'and')}", *names])
 
 
-def table(results):
-    lines = ["| | with | on | result |", "|---|---|---|---|"]
-    for row in [row for row in ROWS if row.name in results]:
-        result, seen, day = results[row.name]
-        lines.append(f"| {row.name} | {versions_of(row)} | {day} | {result}: {seen} |")
-    return "\n".join(lines) + "\n"
+def line_of(row, result, seen):
+    return f"| {row.name} | {versions_of(row)} | {date.today()} | {result}: {seen} |"
+
+
+def table(lines):
+    """The rows of which there is a line, in the order of ROWS."""
+    head = ["| | with | on | result |", "|---|---|---|---|"]
+    return "\n".join([*head, *(lines[row.name] for row in ROWS if row.name in lines)]) + "\n"
+
+
+def lines_of(text):
+    """The lines of a table, by the names of their rows."""
+    return {line.split(" | ")[0][2:]: line for line in text.splitlines() if line.startswith("| ")}
 
 
 def main():
@@ -473,27 +482,26 @@ def main():
     options = parser.parse_args()
     folder = options.folder.resolve()
     folder.mkdir(parents=True, exist_ok=True)
-    kept = folder / "results.json"
-    results = json.loads(kept.read_text()) if kept.exists() else {}
+    page = options.page or folder / "table.md"
+    begin, end = MARKS
+    text = page.read_text() if page.exists() else begin + end
+    if begin not in text or end not in text:
+        sys.exit(f"matrix: expected {begin.strip()} and {end.strip()} in {page}")
+    before, rest = text.split(begin)
+    old, after = rest.split(end)
+    lines, has_failed = lines_of(old), False
     for row in ROWS:
         if not re.fullmatch(options.only, row.name):
             continue
         print(f"{row.name} …", flush=True)
         result, seen = try_row(row, folder, options.jobs)
-        results[row.name] = (result, seen, date.today().isoformat())
+        has_failed |= result == "fails"
         print(f"{row.name}: {result}: {seen}", flush=True)
-        kept.write_text(json.dumps(results, indent=1))
-    text = table(results)
-    (folder / "table.md").write_text(text)
-    print(text)
-    if options.page:
-        begin, end = MARKS
-        page = options.page.read_text()
-        if begin not in page or end not in page:
-            sys.exit(f"matrix: expected {begin.strip()} and {end.strip()} in {options.page}")
-        head, rest = page.split(begin)
-        options.page.write_text(head + begin + text + end + rest.split(end)[1])
-    return any(result == "fails" for result, _, _ in results.values())
+        if result != "skipped" or row.name not in lines:
+            lines[row.name] = line_of(row, result, seen)
+        page.write_text(before + begin + table(lines) + end + after)
+    print(table(lines))
+    return has_failed
 
 
 if __name__ == "__main__":
