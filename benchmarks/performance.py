@@ -13,6 +13,7 @@ import pathlib
 import re
 import statistics
 
+import pynative_speed
 from mint_speed import MODES, SIZES, cell, ratio
 from operator_speed import ROUNDING
 
@@ -53,6 +54,7 @@ class Results:
         self.calls = json.loads((folder / "call_benchmark.json").read_text())
         self.builds = json.loads((folder / "build_cost.json").read_text())
         self.instructions = self.of("instructions.json")
+        self.pynative = self.of("pynative_speed.json")
         self.operators = self.of("operator_speed.json")
         self.threads = self.of("thread_speed.json")
         self.training = self.of("training_speed.json")
@@ -76,6 +78,11 @@ class Results:
             }
             for name, one in self.operators["operators"].items()
         }
+
+    def of_relu(self, setting):
+        """A kernel's call as times of `mint` relu, by the native caller and by `ops.Custom`."""
+        ways = self.pynative["settings"][setting]["forward"].values()
+        return [cell(way["ratio"]) for way in ways]
 
     def at(self, row):
         """Nanoseconds of a row of slots_benchmark.cpp for each number of slots."""
@@ -165,6 +172,9 @@ SUMMARY = (
     "- In MindSpore on the CPU {count} common operators of ATen are, in the median and on large"
     " tensors, **{pynative} times** as fast as MindSpore's own in PyNative mode and **{graph}"
     " times** in graph mode.\n",
+    "- A kernel's call in MindSpore's PyNative mode takes **{queues} times** as long as MindSpore's"
+    " own `mint` relu, and **{blocking} times** when blocking; by `ops.Custom` it takes"
+    " {custom_queues} and {custom_blocking} times as long.\n",
 )
 SUMMARY_IN_CHINESE = (
     "- 为两个张量建立并检查视图需 **{views} ns**，不含每次调用的保护；MindSpore 教程的转换需"
@@ -176,6 +186,9 @@ SUMMARY_IN_CHINESE = (
     " **{compiling} 倍**。\n",
     "- 在 CPU 上的 MindSpore 里，{count} 个常用的 ATen 算子在大张量上的中位速度，PyNative"
     " 模式下是 MindSpore 自带算子的 **{pynative} 倍**，图模式下是 **{graph} 倍**。\n",
+    "- 在 MindSpore 的 PyNative 模式下，调用一次 kernel 的用时，使用队列时是 `mint` 自带 relu 的"
+    " **{queues} 倍**，阻塞执行时是 **{blocking} 倍**；经由 `ops.Custom` 则分别是"
+    " {custom_queues} 倍和 {custom_blocking} 倍。\n",
 )
 
 
@@ -192,14 +205,22 @@ def summary(results, texts=SUMMARY):
         compiling=f"{results.compile_time():.2f}",
         **two,
     )
-    if not results.operators:
-        return text
-    pynative, graph = (
-        cell(statistics.median(row["large"] for row in results.times_as_fast(mode).values()))
-        for mode in MODES
-    )
-    count = len(results.operators["operators"])
-    return text + texts[1].format(count=count, pynative=pynative, graph=graph)
+    if results.operators:
+        pynative, graph = (
+            cell(statistics.median(row["large"] for row in results.times_as_fast(mode).values()))
+            for mode in MODES
+        )
+        count = len(results.operators["operators"])
+        text += texts[1].format(count=count, pynative=pynative, graph=graph)
+    if results.pynative:
+        queues, blocking = (results.of_relu(setting) for setting in pynative_speed.SETTINGS)
+        text += texts[2].format(
+            queues=queues[0],
+            blocking=blocking[0],
+            custom_queues=queues[1],
+            custom_blocking=blocking[1],
+        )
+    return text
 
 
 def summary_in_chinese(results):
@@ -419,6 +440,20 @@ def training(results):
     return table(head, rows) + "\n" + disturbance(results.training)
 
 
+def pynative(results):
+    if not results.pynative:
+        return NO_MINDSPORE
+    texts = (
+        "With MindSpore's queues, its default:",
+        "Blocking, where MindSpore runs each operator at once (`ms.runtime.launch_blocking()`):",
+    )
+    tables = (
+        f"{text}\n\n{pynative_speed.table(results.pynative['settings'][setting])}"
+        for text, setting in zip(texts, pynative_speed.SETTINGS, strict=True)
+    )
+    return "\n".join([*tables, f"MindSpore {results.pynative['mindspore']}.\n"])
+
+
 def gradients(results):
     texts = {
         "forward kernel": ("call/leaky_relu", "call_on/conv2d"),
@@ -471,6 +506,7 @@ TABLES = {
     "elements": elements,
     "build": build,
     "gradients": gradients,
+    "pynative": pynative,
     "operators": operators,
     "threads": threads,
     "training": training,

@@ -5,8 +5,9 @@
 prints in Markdown the least and the median of the rounds, in microseconds, and the ratio of the
 medians to MindSpore's own operators in the same processes: both with MindSpore's queues, its
 default, and where it runs each operator at once (`ms.runtime.launch_blocking()`). The folder is
-one in which everything is built. A round waits for its last result. Each setting and each way has
-a process of its own; the processes take turns, so that a change of the machine's speed meets all.
+one in which the example `digits`, the operators by name and the native caller are built. A round
+waits for its last result. Each setting and each way has a process of its own; the processes take
+turns, so that a change of the machine's speed meets all. `--output` writes the same as JSON.
 
 forward, gradient: one call on 2x2 float32, leaky_relu and relu; the gradient's kernel uses
     PyTorch's autograd
@@ -17,6 +18,7 @@ LSTM: five steps of a cell of 32 for a batch of 8, and the gradients of its weig
     mint
 """
 
+import argparse
 import json
 import os
 import statistics
@@ -26,6 +28,8 @@ import time
 from pathlib import Path
 
 ROUNDS, TURNS = 5, 3
+SETTINGS = ("queues", "blocking")
+WAYS = ("native caller", "`ops.Custom`")
 CALLS = {"forward": 300, "gradient": 30, "chain": 30, "hundred": 5, "digits": 2, "LSTM": 2}
 EXAMPLES = Path(__file__).parents[1] / "examples"
 
@@ -85,7 +89,7 @@ def make_runs(build: Path) -> dict[tuple[str, str], object]:
     sys.path.insert(0, str(EXAMPLES / "digits"))
     from digits import NetOfKernels, NetOfMindSpore
 
-    library = build / "tests/test_gradients.so"
+    library = build / "examples/digits/digits.so"
     relu = mint.nn.functional.relu
     leaky_relu = kernel(f"{library}:LeakyRelu", negative_slope=0.2, grad="LeakyReluGrad")
     hundred = [kernel(f"{library}:LeakyRelu", negative_slope=i / 100) for i in range(100)]
@@ -95,7 +99,7 @@ def make_runs(build: Path) -> dict[tuple[str, str], object]:
         ms.Tensor(random.standard_normal((64, 1, 8, 8)).astype(np.float32)),
         ms.Tensor(random.integers(0, 10, 64).astype(np.int32)),
     )
-    of_kernels = NetOfKernels(str(build / "examples/digits/digits.so"))
+    of_kernels = NetOfKernels(str(library))
     of_mindspore = NetOfMindSpore()
     cross_entropy = nn.CrossEntropyLoss(label_smoothing=0.1)
 
@@ -157,41 +161,86 @@ def measure(build: Path, setting: str) -> None:
     print(json.dumps({"caller": bool(native_caller()), "times": times}))
 
 
-def main(build: Path) -> None:
-    """Prints the tables."""
+def run(build: Path, setting: str, has_caller: bool) -> dict[str, list[float]]:
+    """The times of a process of its own."""
+    caller = next(build.glob("plugin/caller/aten_bridge_caller*.so"), None)
+    if caller is None:
+        raise SystemExit(f"pynative_speed: expected the native caller in {build}, got none")
     environment = {
-        "ATEN_BRIDGE_OPERATORS": str(build / "plugin/operators/aten_bridge_operators.so"),
         **os.environ,
+        "ATEN_BRIDGE_CALLER": str(caller),
+        "ATEN_BRIDGE_NATIVE_CALLER": str(int(has_caller)),
+        "ATEN_BRIDGE_OPERATORS": str(build / "plugin/operators/aten_bridge_operators.so"),
     }
-    for setting in ("queues", "blocking"):
-        times: dict[str, dict[str, list[float]]] = {"1": {}, "0": {}}
-        for _ in range(TURNS):
-            for switch, rows in times.items():
-                done = subprocess.run(
-                    [sys.executable, __file__, str(build), setting],
-                    env={**environment, "ATEN_BRIDGE_NATIVE_CALLER": switch},
-                    stdout=subprocess.PIPE,
-                    text=True,
-                    check=True,
-                )
-                answer = json.loads(done.stdout.splitlines()[-1])
-                if answer["caller"] != (switch == "1"):
-                    raise SystemExit("expected the native caller, got none; build it first")
-                for name, values in answer["times"].items():
-                    rows.setdefault(name, []).extend(values)
-        print(f"\n{setting}:\n\n| what | native caller, min | median | / MindSpore's own", end="")
-        print(" | `ops.Custom`, min | median | / MindSpore's own |\n|---|--:|--:|--:|--:|--:|--:|")
-        for what in CALLS:
-            cells = []
-            for rows in (times["1"], times["0"]):
-                values, own = rows[f"{what}, kernel"], rows[f"{what}, MindSpore"]
-                ratio = statistics.median(values) / statistics.median(own)
-                cells += [f"{min(values):.1f}", f"{statistics.median(values):.1f}", f"{ratio:.2f}"]
-            print(f"| {what} | {' | '.join(cells)} |")
+    environment.pop("MS_OP_PLUGIN_PATH", None)  # what is compared with are MindSpore's own kernels
+    done = subprocess.run(
+        [sys.executable, __file__, str(build), "--measure", setting],
+        env=environment,
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    )
+    answer = json.loads(done.stdout.splitlines()[-1])
+    if answer["caller"] != has_caller:
+        raise SystemExit(f"pynative_speed: {caller} does not serve this MindSpore")
+    return answer["times"]
+
+
+def compare(build: Path, setting: str) -> dict[str, dict[str, dict[str, float]]]:
+    """What each call takes in each way: its least, its median, and the ratio of the medians."""
+    times: dict[str, dict[str, list[float]]] = {way: {} for way in WAYS}
+    for _ in range(TURNS):
+        for way, rows in times.items():
+            for name, values in run(build, setting, way == WAYS[0]).items():
+                rows.setdefault(name, []).extend(values)
+    rows = {}
+    for what in CALLS:
+        rows[what] = {}
+        for way in WAYS:
+            kernel, own = (times[way][f"{what}, {name}"] for name in ("kernel", "MindSpore"))
+            median = statistics.median(kernel)
+            rows[what][way] = {
+                "min": min(kernel),
+                "median": median,
+                "ratio": median / statistics.median(own),
+            }
+    return rows
+
+
+def table(rows: dict[str, dict[str, dict[str, float]]]) -> str:
+    """These rows in Markdown."""
+    head = ["what"]
+    for way in WAYS:
+        head += [f"{way}, min", "median", "/ MindSpore's own"]
+    lines = [head, ["---", *["--:"] * (len(head) - 1)]]
+    for what, ways in rows.items():
+        cells = []
+        for numbers in ways.values():
+            cells += [f"{numbers['min']:.1f}", f"{numbers['median']:.1f}"]
+            cells.append(f"{numbers['ratio']:.2f}")
+        lines.append([what, *cells])
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def main() -> None:
+    """Prints the tables."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("build", type=Path)
+    parser.add_argument("--output", type=Path)
+    parser.add_argument("--measure", help=argparse.SUPPRESS)  # the process of a setting
+    options = parser.parse_args()
+    if options.measure:
+        measure(options.build, options.measure)
+        return
+    settings = {setting: compare(options.build.resolve(), setting) for setting in SETTINGS}
+    for setting, rows in settings.items():
+        print(f"\n{setting}:\n\n{table(rows)}", end="")
+    if options.output:
+        import mindspore
+
+        written = {"mindspore": mindspore.__version__, "settings": settings}
+        options.output.write_text(json.dumps(written, indent=1) + "\n")
 
 
 if __name__ == "__main__":
-    if len(sys.argv) == 3:
-        measure(Path(sys.argv[1]), sys.argv[2])
-    else:
-        main(Path(sys.argv[1]).resolve())
+    main()
