@@ -43,39 +43,41 @@ struct AbstractValue {
   }
 };
 
-/// The inputs with dtypes to be tried for those whose own is not known, the likeliest first: what
-/// the checks say, a guess, float32, and indices, masks and complex numbers among them.
-[[gnu::cold]] inline std::vector<std::vector<AbstractValue>> dtype_candidates(
-    std::vector<AbstractValue> inputs) {
-  std::vector<std::size_t> open;
-  for (std::size_t i = 0; i < inputs.size(); ++i) {
-    if (!inputs[i].typed) {
-      open.push_back(i);
-      inputs[i].dtype = inputs[i].dtype == DType::kNone ? DType::kFloat32 : inputs[i].dtype;
-      inputs[i].typed = true;
+/// Calls `attempt` with the inputs and with dtypes for those whose own is not known, the likeliest
+/// first: what the checks say, a guess, float32, and indices, masks and complex numbers among them.
+/// Ends with the first that it returns true for; false if there is none.
+template <class Attempt>
+[[gnu::cold]] bool try_dtypes(std::vector<AbstractValue> inputs, const Attempt& attempt) {
+  std::vector<int64_t> open;
+  for (AbstractValue& input : inputs) {
+    if (!input.typed) {
+      const int64_t index = &input - inputs.data();
+      open.push_back(index);
+      input.dtype = input.dtype == DType::kNone ? DType::kFloat32 : input.dtype;
+      input.typed = true;
     }
   }
-  std::vector<std::vector<AbstractValue>> candidates = {inputs};
-  const auto add = [&](const std::vector<std::size_t>& indices, DType dtype) {
-    candidates.push_back(inputs);
-    for (const std::size_t index : indices) {
-      candidates.back()[index].dtype = dtype;
+  const auto attempt_with = [&](const int64_t* indices, std::size_t count, DType dtype) {
+    std::vector<AbstractValue> tried = inputs;
+    for (std::size_t i = 0; i < count; ++i) {
+      tried[static_cast<std::size_t>(indices[i])].dtype = dtype;
     }
+    return attempt(tried);
   };
+  bool has_worked = attempt_with(nullptr, 0, DType::kNone);
   for (const DType dtype : {DType::kInt64, DType::kBool, DType::kComplex64}) {
-    for (const std::size_t index : open) {
-      add({index}, dtype);
+    for (std::size_t i = 0; i < open.size() && !has_worked; ++i) {
+      has_worked = attempt_with(&open[i], 1, dtype);
     }
-    if (open.size() > 1) {
-      add(open, dtype);
-    }
+    has_worked = has_worked || (open.size() > 1 && attempt_with(open.data(), open.size(), dtype));
   }
   for (std::size_t i = 0; i < open.size(); ++i) {
-    for (std::size_t j = 0; j < i; ++j) {
-      add({open[i], open[j]}, DType::kInt64);
+    for (std::size_t j = 0; j < i && !has_worked; ++j) {
+      const int64_t pair[] = {open[i], open[j]};
+      has_worked = attempt_with(pair, 2, DType::kInt64);
     }
   }
-  return candidates;
+  return has_worked;
 }
 
 /// What may be put instead of what is not known, sizes and numbers: two that most operators

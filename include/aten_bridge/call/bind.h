@@ -23,10 +23,13 @@
 
 namespace aten_bridge::detail {
 
-[[gnu::cold, gnu::noinline]] inline void add_count_fault(const Arguments& arguments,
-                                                         const std::string& got, Report& report) {
+/// `inputs` is -1 where the host does not tell how many of `size` operands they are.
+[[gnu::cold, gnu::noinline]] inline void add_count_fault(const Arguments& arguments, int inputs,
+                                                         int size, Report& report) {
   const KernelDescriptor& kernel = *arguments.kernel;
   const bool has_list = kernel.list_begin >= 0;
+  const std::string got =
+      inputs >= 0 ? join({inputs, " and ", size - inputs}) : count_text(size, "slot");
   report.add_count({has_list ? "at least " : "",
                     count_text(kernel.inputs - (has_list ? 1 : 0), "input"), " and ",
                     count_text(kernel.outputs, "output"), kGot, got, kDo, "compare ",
@@ -62,9 +65,7 @@ inline bool count_operands(int inputs, int size, bool may_have_more, Arguments& 
       (outputs == arguments.outputs || (may_have_more && outputs > arguments.outputs))) {
     return true;
   }
-  add_count_fault(arguments,
-                  is_told ? join({inputs, " and ", size - inputs}) : count_text(size, "slot"),
-                  report);
+  add_count_fault(arguments, inputs, size, report);
   return false;
 }
 
@@ -281,10 +282,12 @@ template <class HostCall, class Device>
     Operand& operand = arguments.operands[i];
     const ParameterInfo& parameter = parameter_of(i);
     const bool is_number = parameter.kind == ParameterKind::kNumber;
-    const auto refusal = std::find_if(refusals.begin(), refusals.end(),
-                                      [i](const auto& refused) { return refused.first == i; });
-    if (refusal != refusals.end()) {
-      report.add(refusal->second);
+    const OperandDescs::Refusal* refusal = refusals.get();
+    while (refusal != nullptr && refusal->operand != i) {
+      refusal = refusal->next.get();
+    }
+    if (refusal != nullptr) {
+      report.add(refusal->report);
       continue;
     }
     if (operand.state != ViewState::kMatched && !complete(operand.desc, operand.name, report)) {

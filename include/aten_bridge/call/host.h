@@ -37,10 +37,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <type_traits>
 #include <utility>
-#include <vector>
 
 #pragma GCC visibility push(hidden)
 
@@ -69,8 +69,16 @@ class NoAttributes final : public Attributes {
 /// described it in the last call from this place. The sizes outlive the host's C function.
 class OperandDescs {
  public:
-  /// Which operands are refused, and why.
-  using Refusals = std::vector<std::pair<int, Report>>;
+  /// Why an operand is refused.
+  struct Refusal {
+    Refusal(int refused, const char* operator_name) : operand(refused), report(operator_name) {}
+    [[gnu::cold, gnu::noinline]] ~Refusal() = default;  // else it is in the end of each call
+
+    int operand;
+    Report report;
+    std::unique_ptr<Refusal> next;
+  };
+  using Refusals = std::unique_ptr<Refusal>;
 
   OperandDescs(const detail::Arguments& arguments, Refusals& refusals)
       : operands_(arguments.operands),
@@ -95,7 +103,12 @@ class OperandDescs {
   /// Refuses an operand that cannot be described; what is wrong with it goes to the report.
   [[gnu::cold, gnu::noinline]] Report& refuse(int i) const {
     operands_[i].desc = {};
-    return refusals_.emplace_back(i, Report(operator_name_)).second;
+    Refusals* end = &refusals_;
+    while (*end != nullptr) {
+      end = &(*end)->next;
+    }
+    *end = std::make_unique<Refusal>(i, operator_name_);
+    return (*end)->report;
   }
 
  private:

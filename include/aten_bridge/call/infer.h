@@ -20,7 +20,6 @@
 #include <cstdint>
 #include <exception>
 #include <memory>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -117,19 +116,21 @@ class MetaArguments {
     const InferenceCall& call, const std::vector<AbstractValue>& inputs) {
   const KernelBase& kernel = call.kernel;
   const MetaArguments metas(call, inputs);
-  std::vector<InferredOutput> outputs;
-  for (const at::Tensor& output : kernel.infer(metas.arguments)) {
-    if (output.defined() && output.sizes() == at::IntArrayRef(kUnwritten)) {
+  const Tensors results = kernel.infer(metas.arguments);
+  std::vector<InferredOutput> outputs(results.size());
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    const at::Tensor& result = results[i];
+    if (result.defined() && result.sizes() == at::IntArrayRef(kUnwritten)) {
       raise(Status::kShape,
-            {kernel.info.operator_name, ": output ", outputs.size(), ": ", not_resized().text()});
+            {kernel.info.operator_name, ": output ", i, ": ", not_resized().text()});
     }
-    const DType dtype = output.defined() ? dtype_of(output.scalar_type()) : DType::kNone;
+    const DType dtype = result.defined() ? dtype_of(result.scalar_type()) : DType::kNone;
     if (dtype == DType::kNone) {
       raise(Status::kDtype,
-            {kernel.info.operator_name, ": output ", outputs.size(), ": expected ", dtype_names(),
-             ", got ", tensor_text(output), " from the meta function"});
+            {kernel.info.operator_name, ": output ", i, ": expected ", dtype_names(), ", got ",
+             tensor_text(result), " from the meta function"});
     }
-    outputs.push_back({dtype, output.sizes().vec()});
+    outputs[i] = {dtype, result.sizes().vec()};
   }
   return outputs;
 }
@@ -140,7 +141,7 @@ class MetaArguments {
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     std::vector<int64_t>& sizes = outputs[i].sizes;
     if (sizes.size() != others[i].sizes.size()) {
-      sizes = {kUnknownRank};
+      sizes.assign(1, kUnknownRank);
     }
     for (std::size_t j = 0; j < sizes.size() && sizes[0] != kUnknownRank; ++j) {
       sizes[j] = sizes[j] == others[i].sizes[j] ? sizes[j] : kUnknownSize;
@@ -148,20 +149,20 @@ class MetaArguments {
   }
 }
 
-/// The outputs for inputs of which only sizes and numbers are unknown; nothing if the meta function
-/// throws for all values that are tried, and then its first exception in `failure`.
-[[gnu::cold]] inline std::optional<std::vector<InferredOutput>> probe_sizes(
-    const InferenceCall& call, const std::vector<AbstractValue>& inputs,
-    std::exception_ptr& failure) {
-  std::optional<std::vector<InferredOutput>> outputs;
+/// Finds the outputs for inputs of which only sizes and numbers are unknown; false if the meta
+/// function throws for all values that are tried, and then its first exception in `failure`.
+[[gnu::cold]] inline bool probe_sizes(const InferenceCall& call,
+                                      const std::vector<AbstractValue>& inputs,
+                                      std::vector<InferredOutput>& outputs,
+                                      std::exception_ptr& failure) {
   int successes = 0;
   const auto add = [&](const std::vector<AbstractValue>& tried) {
     try {
-      const std::vector<InferredOutput> found = infer_known(call, tried);
+      std::vector<InferredOutput> found = infer_known(call, tried);
       if (++successes == 1) {
-        outputs = found;
+        outputs = std::move(found);
       } else {
-        keep_common(*outputs, found);
+        keep_common(outputs, found);
       }
       return true;
     } catch (...) {
@@ -192,11 +193,11 @@ class MetaArguments {
     }
   }
   if (successes == 1) {  // nothing tells which of the sizes depend on the unknowns
-    for (InferredOutput& output : *outputs) {
+    for (InferredOutput& output : outputs) {
       std::fill(output.sizes.begin(), output.sizes.end(), kUnknownSize);
     }
   }
-  return outputs;
+  return successes > 0;
 }
 
 /// Whether a size of the outputs is unknown although all sizes of the inputs are known: it depends
@@ -319,26 +320,32 @@ inline bool are_sizes(const std::vector<int64_t>& sizes) {
   const bool has_ranks = std::all_of(inputs.begin(), inputs.end(), [](const AbstractValue& input) {
     return input.is_none() || input.has_rank();
   });
-  const std::vector<std::size_t> ranks =
-      has_ranks ? std::vector<std::size_t>{0} : std::vector<std::size_t>{4, 3, 2, 1, 0, 5};
+  std::vector<InferredOutput> outputs;
   std::exception_ptr failure;
-  for (const std::vector<AbstractValue>& typed : dtype_candidates(inputs)) {
-    for (const std::size_t rank : ranks) {
+  const auto attempt = [&](const std::vector<AbstractValue>& typed) {
+    if (has_ranks) {
+      return probe_sizes(call, typed, outputs, failure);
+    }
+    for (const std::size_t rank : {4, 3, 2, 1, 0, 5}) {
       std::vector<AbstractValue> tried = typed;
       for (AbstractValue& input : tried) {
         if (!input.has_rank()) {
           input.sizes.assign(rank, kUnknownSize);
         }
       }
-      if (auto outputs = probe_sizes(call, tried, failure)) {
-        for (InferredOutput& output : *outputs) {
-          output.sizes = has_ranks ? output.sizes : std::vector<int64_t>{kUnknownRank};
+      if (probe_sizes(call, tried, outputs, failure)) {
+        for (InferredOutput& output : outputs) {
+          output.sizes.assign(1, kUnknownRank);
         }
-        return *std::move(outputs);
+        return true;
       }
     }
+    return false;
+  };
+  if (!try_dtypes(inputs, attempt)) {
+    std::rethrow_exception(failure);
   }
-  std::rethrow_exception(failure);
+  return outputs;
 }
 
 /// The outputs' dtypes, and their sizes as far as they are known.
@@ -348,7 +355,7 @@ inline bool are_sizes(const std::vector<int64_t>& sizes) {
                                                        const HostMessages& messages) {
   const std::string name = kernel.info.operator_name;
   check_pytorch(kernel.info.operator_name);
-  const KernelScope scope(kernel.info.records);
+  const RareKernelScope scope(kernel.info.records);
   Report report(kernel.info.operator_name);
   CheckRun checks(report);
   const std::unique_ptr<Instance> instance =

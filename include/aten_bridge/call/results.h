@@ -38,7 +38,7 @@ inline const void* first_element(const at::Tensor& tensor) {
 
 /// Whether a value is in memory that PyTorch does not own, such as an input's or a workspace's: it
 /// may be gone after the call.
-inline bool is_lent(const at::Tensor& value) {
+[[gnu::always_inline]] inline bool is_lent(const at::Tensor& value) {
   const c10::Storage& storage = value.unsafeGetTensorImpl()->unsafe_storage();
   return storage && storage.nbytes() > 0 && storage.data_ptr().get_context() == nullptr;
 }

@@ -174,6 +174,17 @@ template <class Device, class HostCall>
   }
 }
 
+/// The exception being handled as the host's, with those of the operands that are bound.
+template <class Device, class HostCall>
+[[gnu::cold, gnu::noinline]] typename HostCall::Result fail_call(const Arguments& arguments,
+                                                                 int bound) {
+  const KernelDescriptor& kernel = *arguments.kernel;
+  const int described = kernel.outputs_are_sizes ? std::min(bound, arguments.inputs) : bound;
+  return HostCall::fail(record_failure(kernel.operator_name, arguments.operands, described,
+                                       Device::leftover() + HostCall::advice()),
+                        kernel.error_mode);
+}
+
 template <class Device, class HostCall, class... HostArgument>
 [[gnu::hot, gnu::flatten]] typename HostCall::Result run(const KernelBase& kernel,
                                                          CallSiteCache& (*call_sites)(),
@@ -227,10 +238,7 @@ template <class Device, class HostCall, class... HostArgument>
     }
     return HostCall::succeed();
   } catch (...) {
-    const int described = info.outputs_are_sizes ? std::min(bound, arguments.inputs) : bound;
-    return HostCall::fail(record_failure(info.operator_name, arguments.operands, described,
-                                         Device::leftover() + HostCall::advice()),
-                          info.error_mode);
+    return fail_call<Device, HostCall>(arguments, bound);
   }
 }
 

@@ -206,13 +206,14 @@ template <class T>
 
 /// What an attribute is, for error texts: "the int 1", "the list of floats [0.5, 1]".
 [[gnu::cold]] inline std::string attribute_text(const Attributes& attributes, const char* name) {
+  const char* type = nullptr;
   std::string text;
   const auto append_if = [&](auto value, const char* called) {
     // Few hosts tell bools and strs in a list from other values.
     if constexpr (!std::is_same_v<decltype(value), std::vector<bool>> &&
                   !std::is_same_v<decltype(value), std::vector<std::string>>) {
-      if (text.empty() && attributes.get(name, value)) {
-        text = the_type(called);
+      if (type == nullptr && attributes.get(name, value)) {
+        type = called;
         append_value(text, value);
       }
     }
@@ -220,9 +221,9 @@ template <class T>
 #define ATEN_BRIDGE_ATTRIBUTE_TYPE(type, T, called) append_if(T(), called);
   ATEN_BRIDGE_ATTRIBUTE_TYPES(ATEN_BRIDGE_ATTRIBUTE_TYPE)
 #undef ATEN_BRIDGE_ATTRIBUTE_TYPE
-  return text.empty()
+  return type == nullptr
              ? "something that is none of bool, int, float, str, and lists of ints or of floats"
-             : text;
+             : the_type(type) + text;
 }
 
 /// What is wrong with an attribute: "expected an int, got nothing; ...".

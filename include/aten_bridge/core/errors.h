@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
 #include <initializer_list>
 #include <memory>
 #include <stdexcept>
@@ -53,35 +54,56 @@ enum class Mark : std::uint8_t { kNone, kGot, kDo };
 inline constexpr Mark kGot = Mark::kGot;
 inline constexpr Mark kDo = Mark::kDo;
 
-/// A part of a text: another text, which must outlive it, or a whole number below 2^63.
+/// A part of a text: another text, which must outlive it, or a whole number below 2^63. Lists of
+/// parts are wherever an error can be: two words of each are written there, and read in one place.
 class Part {
  public:
   // NOLINTBEGIN(*-explicit-*)
-  Part(const char* text) : Part(std::string_view(text)) {}
-  Part(const std::string& text) : text_(text.data()), number_(static_cast<int64_t>(text.size())) {}
-  Part(std::string_view text)
-      : text_(text.empty() ? "" : text.data()), number_(static_cast<int64_t>(text.size())) {}
+  Part(const char* text) : text_(text), kind_(Kind::kChars) {}
+  Part(const std::string& text) : text_(&text), kind_(Kind::kString) {}
+  Part(const std::string_view& text) : text_(&text), kind_(Kind::kView) {}
   template <class Integer, class = std::enable_if_t<std::is_integral_v<Integer> &&
                                                     !std::is_same_v<Integer, bool> &&
                                                     !std::is_same_v<Integer, char>>>
-  Part(Integer number) : number_(static_cast<int64_t>(number)) {}
-  Part(Mark mark) : Part(std::string_view()) { mark_ = mark; }
+  Part(Integer number) : number_(static_cast<int64_t>(number)), kind_(Kind::kNumber) {}
+  Part(Mark mark) : number_(static_cast<int64_t>(mark)), kind_(Kind::kMark) {}
   // NOLINTEND(*-explicit-*)
 
-  Mark mark() const { return mark_; }
+  Mark mark() const { return kind_ == Kind::kMark ? static_cast<Mark>(number_) : Mark::kNone; }
 
-  void append_to(std::string& text) const {
-    if (text_ == nullptr) {
-      text += std::to_string(number_);
-    } else {
-      text.append(text_, static_cast<std::size_t>(number_));
+  [[gnu::cold, gnu::noinline]] void append_to(std::string& text) const {
+    switch (kind_) {
+      case Kind::kChars:
+        text += static_cast<const char*>(text_);
+        break;
+      case Kind::kString:
+        text += *static_cast<const std::string*>(text_);
+        break;
+      case Kind::kView:
+        text += *static_cast<const std::string_view*>(text_);
+        break;
+      case Kind::kNumber:
+        append_number(text, number_);
+        break;
+      case Kind::kMark:
+        break;
     }
   }
 
  private:
-  const char* text_ = nullptr;  // null: of a number
-  int64_t number_;              // or the size of the text
-  Mark mark_ = Mark::kNone;
+  enum class Kind : std::uint8_t { kChars, kString, kView, kNumber, kMark };
+
+  static void append_number(std::string& text, int64_t number) {
+    char digits[24];
+    std::snprintf(digits, sizeof(digits), "%lld", static_cast<long long>(number));  // NOLINT
+    text += digits;
+  }
+
+  union {
+    const void* text_;
+    int64_t number_;
+  };
+  Kind kind_;
 };
 
 /// The parts, one after the other.

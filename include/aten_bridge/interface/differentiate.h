@@ -146,8 +146,9 @@ inline bool is_differentiable(const at::Tensor& tensor) {
     const at::Tensor& input = arguments.operands[inputs[i]].view;
     const at::Tensor& gradient = gradients[i];
     if (!gradient.defined()) {
-      const at::Tensor like = input.defined() ? input.detach() : any.detach();
-      results.push_back(input.defined() ? like.new_zeros(like.sizes()) : like.new_zeros({0}));
+      const at::Tensor like = (input.defined() ? input : any).detach();
+      const c10::SymInt none = 0;
+      results.push_back(like.new_zeros_symint(input.defined() ? like.sym_sizes() : none));
     } else {
       results.push_back(gradient);
     }

@@ -307,6 +307,14 @@ inline void fill_list(const Arguments& arguments) {
   }
 }
 
+[[gnu::cold, gnu::noinline]] inline Tensors output_views(const Arguments& arguments) {
+  Tensors views;
+  for (int i = 0; i < arguments.outputs; ++i) {
+    views.push_back(arguments.output(i).view);
+  }
+  return views;
+}
+
 /// The inputs of a call as meta tensors; undefined for None.
 [[gnu::cold]] inline Tensors meta_inputs(const Arguments& arguments) {
   Tensors inputs;

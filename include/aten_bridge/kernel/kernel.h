@@ -185,12 +185,7 @@ class Kernel final : public KernelBase {
                     "aten_bridge::meta() needs a function: aten_bridge::meta(function).");
       if constexpr (kResults == 0) {
         Function::template call<FunctionAttributes>(function_, arguments);
-        Tensors outputs;
-        outputs.reserve(kOutputs);
-        for (int i = 0; i < kOutputs; ++i) {
-          outputs.push_back(arguments.output(i).view);
-        }
-        return outputs;
+        return output_views(arguments);
       } else {
         return to_tensors(
             result_array(Function::template call<FunctionAttributes>(function_, arguments)));

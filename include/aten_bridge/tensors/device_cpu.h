@@ -24,6 +24,7 @@
 #include <c10/core/CPUAllocator.h>
 #include <dlfcn.h>
 
+#include <atomic>
 #include <cstdint>
 #include <string>
 
@@ -43,6 +44,21 @@ using QueryPointer = int (*)(unsigned int count, const int* attributes, void** v
              : reinterpret_cast<QueryPointer>(dlsym(driver, "cuPointerGetAttributes"));
 }
 
+/// Stands for a driver that has not been looked for.
+inline int unknown_cuda_driver(unsigned int /*count*/, const int* /*attributes*/, void** /*values*/,
+                               std::uintptr_t /*pointer*/) {
+  return -1;
+}
+inline std::atomic<QueryPointer> cuda_driver{&unknown_cuda_driver};
+
+/// What the first call of the process finds is kept.
+[[gnu::cold, gnu::noinline]] inline QueryPointer look_for_cuda_driver() noexcept {
+  const QueryPointer found = find_cuda_driver();
+  QueryPointer unknown = &unknown_cuda_driver;
+  cuda_driver.compare_exchange_strong(unknown, found);
+  return found;
+}
+
 /// The number of the device whose memory that is, and which alone can use it; else -1.
 inline int find_cuda_device(QueryPointer query, const void* pointer) noexcept {
   constexpr int kAttributes[] = {2, 8, 9};  // memory type, managed, device
@@ -60,11 +76,10 @@ class CpuDevice {
  public:
   static constexpr at::DeviceType kType = at::kCPU;
 
-  explicit CpuDevice(const char* /*operator_name*/, void* stream, bool /*records*/ = false) {
-    static const QueryPointer query = find_cuda_driver();
-    query_ = query;
-    if (stream != nullptr && query == nullptr) {
-      query_ = find_cuda_driver();
+  explicit CpuDevice(const char* /*operator_name*/, void* stream, bool /*records*/ = false)
+      : query_(cuda_driver.load(std::memory_order_relaxed)) {
+    if (query_ == &unknown_cuda_driver || (stream != nullptr && query_ == nullptr)) {
+      query_ = look_for_cuda_driver();
     }
   }
 

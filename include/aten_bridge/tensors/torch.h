@@ -12,6 +12,7 @@
 #include <torch/csrc/api/include/torch/version.h>
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <map>
 #include <optional>
@@ -127,11 +128,22 @@ auto has_python_object(OperandDesc* desc, long /*fallback*/)  // NOLINT
                "with the PyTorch that the program imports"});
 }
 
-/// Throws `Error` if the PyTorch in this process is not the one that the library was built with.
-[[gnu::always_inline]] inline void check_pytorch(const char* operator_name) {
-  static const std::string fault = pytorch_fault();
+/// Whether the PyTorch in this process was found to be that of the library. Not a local variable,
+/// which each call would look for behind a guard.
+inline std::atomic<bool> is_pytorch_checked{false};
+
+[[gnu::cold, gnu::noinline]] inline void look_at_pytorch(const char* operator_name) {
+  const std::string fault = pytorch_fault();
   if (!fault.empty()) {
     raise(Status::kPyTorch, {operator_name, ": ", fault});
+  }
+  is_pytorch_checked.store(true, std::memory_order_relaxed);
+}
+
+/// Throws `Error` if the PyTorch in this process is not the one that the library was built with.
+[[gnu::always_inline]] inline void check_pytorch(const char* operator_name) {
+  if (!is_pytorch_checked.load(std::memory_order_relaxed)) {
+    look_at_pytorch(operator_name);
   }
 }
 

@@ -27,19 +27,20 @@ namespace aten_bridge::detail {
 /// The inputs of a kernel, and which of them the hooks are told about.
 struct HookInputs {
   std::vector<AbstractValue> inputs;
-  std::vector<std::size_t> tensors;  // indices
+  std::vector<int64_t> tensors;  // indices
 
   [[gnu::cold]] HookInputs(const KernelDescriptor& kernel, const Attributes& attributes) {
     std::string text;
     const bool described = attributes.get(kInputsAttribute, text);
     for (const std::string& entry : split(text)) {
       bool is_tensor = false;
+      const auto index = static_cast<int64_t>(inputs.size());
       inputs.push_back(described_input(entry, is_tensor));
       if (is_tensor) {
-        tensors.push_back(inputs.size() - 1);
+        tensors.push_back(index);
       }
     }
-    for (int i = 0; !described && i < kernel.inputs; ++i) {
+    for (int64_t i = 0; !described && i < kernel.inputs; ++i) {
       if (kernel.bindings[i].kind != ParameterKind::kTensor) {
         raise(Status::kCount,
               {kernel.operator_name,
@@ -48,8 +49,8 @@ struct HookInputs {
                "hooks nothing; make the operator with aten_bridge.mindspore.kernel, or "
                "give out_shape and out_dtype"});
       }
-      inputs.emplace_back();
-      tensors.push_back(static_cast<std::size_t>(i));
+      inputs.push_back(AbstractValue());
+      tensors.push_back(i);
     }
     const bool several = kernel.outputs > 1 || kernel.lists_outputs;
     bool multi_output = several;
@@ -71,10 +72,10 @@ struct HookMemory {
   std::vector<AbstractValue> tensors;
 };
 
-inline HookMemory& hook_memory(const KernelBase& kernel) {
+inline HookMemory& hook_memory(const KernelBase& kernel, std::size_t tensors) {
   thread_local HookMemory memory;
-  if (memory.kernel != &kernel) {
-    memory = {&kernel, {}};
+  if (memory.kernel != &kernel || memory.tensors.size() != tensors) {
+    memory = {&kernel, std::vector<AbstractValue>(tensors)};
   }
   return memory;
 }
@@ -100,12 +101,9 @@ inline HookMemory& hook_memory(const KernelBase& kernel) {
   Arguments arguments;
   count_inputs(kernel.info, MindSporeCustom::kMessages, known.inputs.size(), arguments,
                report);  // before a shape is read that is not there
-  HookMemory& memory = hook_memory(kernel);
-  if (memory.tensors.size() != known.tensors.size()) {
-    memory.tensors = std::vector<AbstractValue>(known.tensors.size());
-  }
+  HookMemory& memory = hook_memory(kernel, known.tensors.size());
   for (std::size_t i = 0; i < known.tensors.size(); ++i) {
-    AbstractValue& input = known.inputs[known.tensors[i]];
+    AbstractValue& input = known.inputs[static_cast<std::size_t>(known.tensors[i])];
     const OperandName operand{Role::kInput, static_cast<int>(known.tensors[i])};
     input.sizes = given_sizes(ndims, shapes, i, operand, report);
     if (!input.typed) {
@@ -113,10 +111,11 @@ inline HookMemory& hook_memory(const KernelBase& kernel) {
     }
     memory.tensors[i].sizes = input.sizes;
   }
-  std::vector<std::vector<int64_t>> sizes;
-  for (InferredOutput& output :
-       infer(kernel, attributes, std::move(known.inputs), MindSporeCustom::kMessages)) {
-    sizes.push_back(std::move(output.sizes));
+  std::vector<InferredOutput> outputs =
+      infer(kernel, attributes, std::move(known.inputs), MindSporeCustom::kMessages);
+  std::vector<std::vector<int64_t>> sizes(outputs.size());
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    sizes[i] = std::move(outputs[i].sizes);
   }
   return sizes;
 } catch (...) {
@@ -134,23 +133,21 @@ inline HookMemory& hook_memory(const KernelBase& kernel) {
           {name, ": expected ", count_text(static_cast<int64_t>(known.tensors.size()), "tensor"),
            ", got ", types.size()});
   }
-  HookMemory& memory = hook_memory(kernel);
-  if (memory.tensors.size() != types.size()) {
-    memory.tensors = std::vector<AbstractValue>(types.size());
-  }
+  HookMemory& memory = hook_memory(kernel, types.size());
   for (std::size_t i = 0; i < types.size(); ++i) {
-    AbstractValue& input = known.inputs[known.tensors[i]];
+    AbstractValue& input = known.inputs[static_cast<std::size_t>(known.tensors[i])];
     const OperandName operand{Role::kInput, static_cast<int>(known.tensors[i])};
     input.dtype = dtype_of_id(types[i], join({name, ": ", operand.text()}));
     input.typed = true;
     input.sizes = memory.tensors[i].sizes;
     memory.tensors[i].dtype = input.dtype;
   }
-  std::vector<int> ids;
-  for (const InferredOutput& output :
-       infer(kernel, attributes, std::move(known.inputs), MindSporeCustom::kMessages)) {
-    const OperandName operand{Role::kOutput, static_cast<int>(ids.size())};
-    ids.push_back(type_id(output.dtype, join({name, ": ", operand.text()})));
+  const std::vector<InferredOutput> outputs =
+      infer(kernel, attributes, std::move(known.inputs), MindSporeCustom::kMessages);
+  std::vector<int> ids(outputs.size());
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    const OperandName operand{Role::kOutput, static_cast<int>(i)};
+    ids[i] = type_id(outputs[i].dtype, join({name, ": ", operand.text()}));
   }
   return ids;
 } catch (...) {
@@ -168,7 +165,7 @@ inline HookMemory& hook_memory(const KernelBase& kernel) {
   try {
     auto* host = static_cast<AotExtra*>(extra);
     check_pytorch(info.operator_name);
-    const KernelScope scope(info.records);
+    const RareKernelScope scope(info.records);
     Report report(info.operator_name);
     if (info.has_instance && host->kernel_data == nullptr) {
       std::unique_ptr<Instance> instance = kernel.make_instance(MindSporeAttributes(extra), report);

@@ -137,22 +137,24 @@ struct PyTorchCacheEntry : InstanceCacheEntry<PyTorchCacheEntry> {
 /// An operator's instances.
 class PyTorchInstances {
  public:
-  /// The one for these attributes, if it is kept for good; else null.
-  [[gnu::always_inline]] Instance* find_kept(const c10::IValue* values) const {
-    const PyTorchCacheEntry* const entry = cache_.find(values);
-    return entry == nullptr ? nullptr : entry->instance.get();
-  }
-
   /// The one for these attributes, of which `owner` has a share where it is not kept for good; of a
   /// kernel without attributes and state, null.
-  Instance* of(const KernelBase& kernel, const std::vector<SchemaAttribute>& attributes,
-               const c10::IValue* values, std::shared_ptr<const PyTorchCacheEntry>& owner) {
+  [[gnu::always_inline]] Instance* of(const KernelBase& kernel,
+                                      const std::vector<SchemaAttribute>& attributes,
+                                      const c10::IValue* values,
+                                      std::shared_ptr<const PyTorchCacheEntry>& owner) {
     if (!kernel.info.has_instance) {
       return nullptr;
     }
-    if (Instance* kept = find_kept(values)) {
-      return kept;
-    }
+    const PyTorchCacheEntry* const kept = cache_.find(values);
+    return kept != nullptr ? kept->instance.get() : make(kernel, attributes, values, owner);
+  }
+
+ private:
+  [[gnu::cold, gnu::noinline]] Instance* make(const KernelBase& kernel,
+                                              const std::vector<SchemaAttribute>& attributes,
+                                              const c10::IValue* values,
+                                              std::shared_ptr<const PyTorchCacheEntry>& owner) {
     owner = cache_.find_or_make(values, kernel.info.has_state, [&] {
       Report report(kernel.info.operator_name);
       PyTorchCacheEntry made;
@@ -167,7 +169,6 @@ class PyTorchInstances {
     return owner->instance.get();
   }
 
- private:
   InstanceCache<PyTorchCacheEntry> cache_;
 };
 

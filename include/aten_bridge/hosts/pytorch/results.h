@@ -133,7 +133,7 @@ inline void check_assigned(const Arguments& arguments) {
 
 /// Makes tensors the outputs, whose operands are there. They are moved, so that a result has no
 /// second owner once take_outputs() has moved it back.
-inline void set_outputs(const Arguments& arguments, Tensors& outputs) {
+[[gnu::always_inline]] inline void set_outputs(const Arguments& arguments, Tensors& outputs) {
   for (int i = 0; i < arguments.outputs; ++i) {
     Operand& operand = arguments.output(i);
     operand.check = find_check(*arguments.kernel, Role::kOutput, i);
@@ -143,7 +143,7 @@ inline void set_outputs(const Arguments& arguments, Tensors& outputs) {
   }
 }
 
-inline void take_outputs(const Arguments& arguments, Tensors& outputs) {
+[[gnu::always_inline]] inline void take_outputs(const Arguments& arguments, Tensors& outputs) {
   for (int i = 0; i < arguments.outputs; ++i) {
     outputs[static_cast<std::size_t>(i)] = std::move(arguments.output(i).view);
   }
