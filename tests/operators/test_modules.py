@@ -679,21 +679,52 @@ def test_a_tuple_of_another_length_is_refused(cpu):
     assert str(error.value) == "Module: input 0: expected a tuple or a list, got a tensor"
 
 
-def test_a_module_stays_in_its_process(cpu, cell, inputs):
+def test_a_module_stays_in_its_process(cpu, cell):
     outer = ms.nn.SequentialCell([cell])
-    for one in (cell, outer):
+    for take, one in ((pickle.dumps, cell), (pickle.dumps, outer), (copy.copy, cell)):
         with pytest.raises(TypeError, match="Module: ") as error:
-            pickle.dumps(one)
+            take(one)
         assert str(error.value) == (
             "Module: expected a module that stays in its process and is copied with "
             "copy.deepcopy, got pickle or copy.copy; save parameters with "
             "mindspore.save_checkpoint, and PyTorch's module with aten_bridge.program.save"
         )
-    given = to_mindspore(inputs)
-    copied = copy.deepcopy(cell)
+
+
+@pytest.mark.parametrize("is_inside", [False, True], ids=["alone", "in a bigger cell"])
+def test_a_copy_has_weights_and_a_mode_of_its_own(mode, is_inside):
+    torch.manual_seed(4)
+    network = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4), nn.Tanh()).eval()
+    x = torch.randn(5, 3)
+    cell = module(network, (x,))
+    outer = ms.nn.SequentialCell([cell]) if is_inside else cell
+    given = ms.Tensor(x.numpy())
+    assert_near(outer(given), network(x), 1e-5)  # in a graph it has one now
+    copied = copy.deepcopy(outer)
+    inner = copied[0] if is_inside else copied
+    for one, own in zip(inner.get_parameters(), cell.get_parameters(), strict=True):
+        assert one is not own
+        assert one.name == own.name
+    assert inner.trainable_params() == list(inner.weights)
+    copied.set_train()
+    assert not cell.training
+
+    other = copy.deepcopy(network).train()
+    optimizer = ms.nn.SGD(copied.trainable_params(), 0.1)
+
+    def loss_of(x):
+        return (copied(x) ** 2).sum()
+
+    _, gradients = ms.value_and_grad(loss_of, None, copied.trainable_params())(given)
+    optimizer(gradients)
+    (other(x) ** 2).sum().backward()
+    torch.optim.SGD(other.parameters(), 0.1).step()
+    for one, own in zip(inner.weights, other.parameters(), strict=True):
+        assert_near(one, own, 1e-4)
+    assert_near(copied(given), other(x), 1e-4)  # which changes the buffers of both
     copied.set_train(False)
-    cell.set_train(False)
-    assert float(total(copied(*given))) == float(total(cell(*given)))
+    assert_near(copied(given), other.eval()(x), 1e-4)
+    assert_near(outer(given), network(x), 1e-5)
 
 
 def test_a_weight_of_another_shape_is_refused(network, inputs):
