@@ -222,7 +222,6 @@ def _programs_in_mode(
     always = is_random or bool(changed)
     measures = any(unbacked_symbols(tensors_of(node)) for node in calls)
     has_measured_results = bool(unbacked_symbols(node.meta["val"] for node in tensors))
-    order = 1 if always else order
     refused: tuple[type[Exception], ...] = ()
     if order == 1 and has_measured_results:  # without gradients, unless these were asked for
         refused = (RuntimeError, NotExportable)  # such as those of torch.unique, which has none
@@ -254,10 +253,13 @@ def _programs_in_mode(
 
 def _check_order(order: int, *modes: ModulePrograms) -> None:
     """Raises NotExportable where no mode can be differentiated more than once."""
-    if order > 1 and all(one.is_random or one.changed_buffers for one in modes):
+    if order > 1 and all(
+        one.changed_buffers and one.training and not one.training.derivatives for one in modes
+    ):
         raise NotExportable(
-            "gradient_order: expected a module that neither draws random numbers nor changes "
-            "buffers, in one of its modes at least, got one that does; leave out gradient_order"
+            "gradient_order: expected a module whose gradients of gradients, in one of its modes "
+            "at least, read no buffer that a call changes, got one that does; leave out "
+            "gradient_order"
         )
 
 
