@@ -16,8 +16,10 @@ from torch import nn
 from torch.export import Dim
 
 from aten_bridge.mindspore import module
+from aten_bridge.mindspore._gradient import run_source
 from aten_bridge.program import NotExportable, save
 from aten_bridge.program._guards import guard_text
+from aten_bridge.program._trees import fits_source, input_fault
 
 
 @pytest.fixture(scope="module")
@@ -677,6 +679,40 @@ def test_a_tuple_of_another_length_is_refused(cpu):
     with pytest.raises(TypeError) as error:
         cell(mint.ones((2, 2)))
     assert str(error.value) == "Module: input 0: expected a tuple or a list, got a tensor"
+
+
+TREES = [
+    ["sequence", []],
+    ["sequence", [["tensor"]]],
+    ["sequence", [["sequence", [["tensor"], ["sequence", []]]]]],
+    ["sequence", [["dict", [["a", ["tensor"]], [0, ["sequence", [["tensor"]]]]]], ["tensor"]]],
+    ["sequence", [["constant", None]]],
+]
+VALUES = [
+    (),
+    (1,),
+    (1, 1),
+    ((1, ()),),
+    ([1, []],),
+    ((1,),),
+    (("x", ()),),
+    ({"a": 1, 0: [1]}, 1),
+    ({"a": 1, 0: 1}, 1),
+    ({"a": 1, "b": [1]}, 1),
+    ({"a": 1, 0: [1], "b": 1}, 1),
+    ((1, [1]), 1),
+    (None,),
+]
+
+
+@pytest.mark.parametrize("tree", TREES)
+def test_the_quick_check_of_inputs_says_what_the_other_one_says(tree):
+    """Ints stand for tensors."""
+    fits = run_source(fits_source(tree))["fits"]
+    found = [fits(int, value) for value in VALUES]
+    faults = [input_fault(tree, value, lambda one: isinstance(one, int)) for value in VALUES]
+    assert found == [fault is None for fault in faults]
+    assert sum(found) == {0: 1, 1: 1, 2: 2, 3: 1, 4: 0}[TREES.index(tree)]
 
 
 def test_a_module_stays_in_its_process(cpu, cell):

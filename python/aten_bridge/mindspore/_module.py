@@ -18,10 +18,9 @@ from mindspore.common.generator import default_generator
 from aten_bridge._text import format_value
 from aten_bridge.mindspore._caller import native_caller
 from aten_bridge.mindspore._gradient import run_source
-from aten_bridge.mindspore._host import execution_mode
 from aten_bridge.mindspore._step import make_measured, make_step
 from aten_bridge.program._programs import ModuleInModes, ModulePrograms, Weight
-from aten_bridge.program._trees import flatten_source, input_fault, unflatten_source
+from aten_bridge.program._trees import fits_source, flatten_source, input_fault, unflatten_source
 
 if TYPE_CHECKING:
     import torch
@@ -166,6 +165,7 @@ class Module(nn.Cell):
         self.stay_frozen = _StayFrozen([self.weights[i] for i in frozen]) if frozen else None
         self.tree_of_inputs = training.inputs
         self.flatten = run_source(flatten_source(training.inputs))["flatten"]
+        self.fits = run_source(fits_source(training.inputs))["fits"]
         self.evaluate, self.train_once = map(_make_run, (evaluation, training))
         self.unflatten_evaluated, self.unflatten_trained = (
             run_source(unflatten_source(programs.results))["unflatten"]
@@ -174,16 +174,19 @@ class Module(nn.Cell):
         self._flat = [_Flat(self)]  # in a list it is no part of this one
 
     def __call__(self, *inputs: Any) -> Any:
-        if fault := input_fault(self.tree_of_inputs, inputs, self.is_tensor):
-            raise TypeError(f"Module: {fault}")
-        if execution_mode() != ms.GRAPH_MODE:
-            return super().__call__(*inputs)
+        if not self.fits(ms.Tensor, inputs):
+            raise TypeError(f"Module: {input_fault(self.tree_of_inputs, inputs, self.is_tensor)}")
+        return super().__call__(*inputs)
+
+    def compile_and_run(self, *inputs: Any, **keywords: Any) -> Any:
+        """What a call in graph mode is."""
         if self.stay_frozen is not None:
             self.stay_frozen(self.training)  # what is compiled asks no more
         (flat,) = self._flat
         if flat.training != self.training:
             flat.set_train(self.training)
-        return self.unflatten(flat(*inputs))
+        unflatten = self.unflatten_trained if self.training else self.unflatten_evaluated
+        return unflatten(flat(*inputs))
 
     def __copy__(self) -> Module:
         """Refused: MindSpore (2.10) would give both cells one `__dict__`, and so one mode."""
@@ -198,7 +201,9 @@ class Module(nn.Cell):
         return isinstance(value, ms.Tensor)
 
     def construct(self, *inputs: Any) -> Any:
-        return self.unflatten(self.compute(*inputs))
+        if self.training:
+            return self.unflatten_trained(self.compute(*inputs))
+        return self.unflatten_evaluated(self.compute(*inputs))
 
     def compute(self, *inputs: Any) -> Any:
         """The results in a tuple."""
@@ -209,11 +214,6 @@ class Module(nn.Cell):
         if training:
             return self.train_once(self.weights, self.buffers_of_module, flat)
         return self.evaluate(self.weights, self.buffers_of_module, flat)
-
-    def unflatten(self, results: Any) -> Any:
-        if self.training:
-            return self.unflatten_trained(results)
-        return self.unflatten_evaluated(results)
 
     def _load_from_state_dict(
         self,
