@@ -148,7 +148,8 @@ def test_wrong_inputs_are_an_error_in_words(made):
         (
             (jnp.ones((6, 3, 9)), {"bias": bias}),
             ValueError,
-            "AtenProgram: %x: expected float32 [6, 3, 10], got float32 [6, 3, 9]",
+            "AtenProgram: %x: expected float32 [6, 3, 10], got float32 [6, 3, 9]; make the module "
+            "with dynamic_shapes=, {2: Dim(...)} for this input, if this size may change",
         ),
         ((x,), TypeError, "apply: expected 2 inputs of the module, got 1"),
         ((x, bias), TypeError, "apply: input 1: expected a dict, got a tensor"),

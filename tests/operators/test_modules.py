@@ -576,7 +576,9 @@ class Sizes(nn.Module):
         (
             Branches,
             "expected operators of PyTorch's dispatcher, and sizes that follow from those of the "
-            "inputs, got cond() of Python's",
+            "inputs, got cond() of Python's in test_modules.py, line "
+            f"{Branches.forward.__code__.co_firstlineno + 1}; compute both sides and choose with "
+            "torch.where, or make modules of the parts around it",
         ),
         (Sizes, "expected results that are tensors, got a size; leave it out"),
     ],
@@ -619,11 +621,51 @@ def test_what_torch_export_cannot_record_is_its_error_with_advice(network, shape
     assert getattr(error.value, "__notes__", [advice]) == [advice]  # Python 3.10 has no notes
 
 
+def test_an_example_of_one_is_no_example_of_a_size_that_may_change():
+    with pytest.raises(Exception, match=r"^Constraints violated \(n\)!") as error:
+        module(nn.Linear(4, 4), (torch.randn(1, 4),), dynamic_shapes=({0: Dim("n")},))
+    advice = (
+        "aten_bridge: expected example inputs with sizes of 2 or more where dynamic_shapes lets "
+        "them change, got one of 0 or 1, which torch.export takes for a constant; give a larger "
+        "example"
+    )
+    assert getattr(error.value, "__notes__", [advice]) == [advice]  # Python 3.10 has no notes
+
+
+@pytest.mark.parametrize(
+    ("example", "text"),
+    [
+        (
+            torch.ones(3, 4),
+            "example_inputs: expected a tuple of the module's arguments, got a tensor; give "
+            "(tensor,)",
+        ),
+        ("x", "example_inputs: expected a tuple of the module's arguments, got 'x'"),
+        (
+            (np.ones((3, 4), np.float32),),
+            "example_inputs[0]: expected a tensor of PyTorch's, got a numpy.ndarray; convert it, "
+            "by way of torch.from_numpy",
+        ),
+    ],
+    ids=["tensor", "text", "array"],
+)
+def test_examples_are_a_tuple_of_tensors(example, text):
+    with pytest.raises(TypeError) as error:
+        module(nn.Linear(4, 2), example)
+    assert str(error.value) == text
+
+
+def test_an_example_may_be_a_list(pynative):
+    cell = module(nn.Linear(4, 2), [torch.ones(3, 4)])
+    assert cell(mint.ones((3, 4))).shape == (3, 2)
+
+
 WRONG_INPUTS = [
     (
         lambda: (mint.ones((6, 3, 9)), {"bias": mint.ones(4)}),
         ValueError,
-        "AtenProgram: %x: expected float32 [6, 3, 10], got float32 [6, 3, 9]",
+        "AtenProgram: %x: expected float32 [6, 3, 10], got float32 [6, 3, 9]; make the module with "
+        "dynamic_shapes=, {2: Dim(...)} for this input, if this size may change",
     ),
     (
         lambda: (mint.ones((6, 3, 10), dtype=ms.float16), {"bias": mint.ones(4)}),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import re
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
@@ -48,6 +49,12 @@ _EXPORT_ADVICE = (
     "change what it names, or make modules of the parts around that and leave it to MindSpore or "
     "JAX"
 )
+# What torch.export says of a size in dynamic_shapes that is 0 or 1 in the example (2.9 to 2.15).
+_FIXED_SIZE = re.compile(r"specialized it to be a constant \([01]\)")
+_SIZE_ADVICE = (
+    "aten_bridge: expected example inputs with sizes of 2 or more where dynamic_shapes lets them "
+    "change, got one of 0 or 1, which torch.export takes for a constant; give a larger example"
+)
 _GRADIENT_ADVICE = (
     "aten_bridge: expected a module whose gradient PyTorch can record, got the error above; leave "
     "out gradient_order or dynamic_shapes if one was given, or replace the operator that it names"
@@ -74,8 +81,9 @@ def _advising(advice: str) -> Iterator[None]:
     except NotExportable:
         raise
     except Exception as error:
+        is_fixed = _FIXED_SIZE.search(str(error))
         if hasattr(error, "add_note"):
-            error.add_note(advice)
+            error.add_note(_SIZE_ADVICE if is_fixed else advice)
         raise
 
 
