@@ -133,6 +133,26 @@ bool fits(const at::Tensor& tensor, const Form& form, const std::vector<int64_t>
                     });
 }
 
+/// What to do about an input of the module whose size is another number than the program's; "" if
+/// that is not its fault. The names of weights begin as torch.export's do.
+[[gnu::cold]] std::string cure_of_size(const at::Tensor& input, const Form& form) {
+  const bool is_weight = form.value.size() > 1 && form.value[1] == '_' &&
+                         std::string("pbc").find(form.value[0]) != std::string::npos;
+  if (is_weight || form.is_seed || !input.defined() ||
+      input.scalar_type() != scalar_type(form.dtype) ||
+      input.dim() != static_cast<int64_t>(form.sizes.size())) {
+    return "";
+  }
+  for (std::size_t d = 0; d < form.sizes.size(); ++d) {
+    const Expression& size = form.sizes[d];
+    if (size.is_constant() && as_int(size.evaluate({})) != input.size(static_cast<int64_t>(d))) {
+      return join({"; make the module with dynamic_shapes=, {", d,
+                   ": Dim(...)} for this input, if this size may change"});
+    }
+  }
+  return "";
+}
+
 /// What aten::native_dropout of the CPU does, which takes no generator (PyTorch 2.11). False where
 /// it draws nothing.
 bool drop_out(std::vector<c10::IValue>& stack, const at::Generator& generator) {
@@ -648,7 +668,7 @@ std::vector<int64_t> Program::bind(at::TensorList inputs) const {
     const at::Tensor& input = inputs[i];
     if (!fits(input, form, symbols)) {
       report.add(Status::kShape, {"%", form.value, ": expected ", form_text(form, symbols),
-                                  ", got ", detail::tensor_text(input)});
+                                  ", got ", detail::tensor_text(input), cure_of_size(input, form)});
     }
   }
   for (std::size_t i = 0; i < symbols.size(); ++i) {

@@ -148,7 +148,8 @@ def test_wrong_inputs_are_an_error_in_words(made):
         (
             (jnp.ones((6, 3, 9)), {"bias": bias}),
             ValueError,
-            "AtenProgram: %x: expected float32 [6, 3, 10], got float32 [6, 3, 9]",
+            "AtenProgram: %x: expected float32 [6, 3, 10], got float32 [6, 3, 9]; make the module "
+            "with dynamic_shapes=, {2: Dim(...)} for this input, if this size may change",
         ),
         ((x,), TypeError, "apply: expected 2 inputs of the module, got 1"),
         ((x, bias), TypeError, "apply: input 1: expected a dict, got a tensor"),
@@ -284,8 +285,9 @@ def test_other_derivatives_are_refused_in_words(made):
         jax.grad(lambda x: jax.grad(total_of)(x).sum())(x)
     assert str(error.value) == (
         "AtenProgram: expected gradients of the order that the module was made with, got one of a "
-        "higher order; make it with gradient_order=2, or more; 1 is the highest in a mode that "
-        "draws random numbers or changes buffers, and where gradients are constants"
+        "higher order; make it with gradient_order=2, or more; 1 is the highest where gradients "
+        "read buffers that a call changes, as in batch normalization in training mode, and where "
+        "gradients are constants"
     )
 
 
@@ -319,6 +321,36 @@ def test_gradients_of_gradients():
             assert_near(jax.grad(square)(given), third, 1e-4)
         with pytest.raises(ValueError, match="AtenProgram: expected gradients of the order"):
             jax.grad(lambda x, run=square: (jax.grad(run)(x) ** 2).sum())(given)
+
+
+def test_gradients_of_gradients_draw_again():
+    torch.manual_seed(3)
+    network = nn.Sequential(nn.Linear(3, 8), nn.Tanh(), nn.Dropout(0.5), nn.Linear(8, 1))
+    apply, variables = module(network, (torch.randn(4, 3),), gradient_order=2)
+    x = torch.randn(4, 3, requires_grad=True)
+    torch.manual_seed(7)
+    (inner,) = torch.autograd.grad(network(x).sum(), x, create_graph=True)
+    of_x, of_weight = torch.autograd.grad((inner**2).sum(), [x, network[0].weight])
+
+    def penalty(params, x, rng):
+        def total_of(x):
+            return apply({**variables, "params": params}, x, train=True, rng=rng)[0].sum()
+
+        return (jax.grad(total_of)(x) ** 2).sum()
+
+    params, given = variables["params"], jnp.asarray(x.detach().numpy())
+    for transform in (jax.jit, lambda function: function):
+        gradients = transform(jax.grad(penalty, (0, 1)))
+        of_params, found = gradients(params, given, jax.random.key(7))
+        assert_near(found, of_x, 1e-4)
+        assert_near(of_params["0.weight"], of_weight, 1e-4)
+    with pytest.raises(ValueError, match="apply: ") as error:
+        penalty(params, given, None)
+    assert str(error.value) == (
+        "apply: expected a key where a module draws random numbers of sizes that depend on values, "
+        "or beside results of such sizes, or was made with gradient_order, and is differentiated, "
+        "got none; give rng=jax.random.key(0)"
+    )
 
 
 def test_gradients_of_gradients_of_complex_numbers_are_jaxs():

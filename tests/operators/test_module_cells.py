@@ -8,6 +8,7 @@ import mindspore as ms
 import numpy as np
 import pytest
 import torch
+from mindspore.nn.cell import _pynative_executor
 from module_cases import WithOwnKernels, assert_near
 from torch import nn
 from torch.export import Dim
@@ -331,10 +332,41 @@ def test_a_frozen_weight_stays_frozen(mode):
     weight.requires_grad = True
     with pytest.raises(ValueError, match="Module: ") as error:
         cell(x)
-    assert str(error.value) == (
-        "Module: 'weight': expected a weight that stays frozen, as it was where the module was "
-        "made, got requires_grad=True; set it in PyTorch, and make the module again"
-    )
+    assert str(error.value) == THAWED.format("weight")
+
+
+THAWED = (
+    "Module: '{}': expected a weight that stays frozen, as it was where the module was made, got "
+    "requires_grad=True; set it in PyTorch, and make the module again"
+)
+
+
+@pytest.mark.parametrize("is_copied", [False, True], ids=["made", "copied"])
+@pytest.mark.parametrize("trains", [False, True], ids=["evaluation", "training"])
+def test_a_graph_that_is_compiled_asks_whether_weights_are_frozen(mode, trains, is_copied):
+    network = nn.Linear(3, 2)
+    network.weight.requires_grad_(False)
+    first = WithHead(module(nn.Sequential(network, nn.Linear(2, 4)).train(trains), (X,)))
+    outer = copy.deepcopy(first) if is_copied else first
+    differentiate = ms.value_and_grad(loss_of(outer), None, outer.trainable_params())
+
+    def step(x):
+        return differentiate(x)
+
+    x = ms.Tensor(X.numpy())
+    loss, _ = ms.jit(step)(x)
+    weight = outer.encoder.weights[0]
+    weight.requires_grad = True
+    for function in (ms.jit(step), step, outer):
+        if function is outer and mode == "graph":
+            outer = function = WithHead(outer.encoder)  # the other one may be compiled
+            weight.name = "0.weight"
+        with pytest.raises(ValueError, match="Module: ") as error:
+            function(x)
+        _pynative_executor.set_grad_flag(False)  # an error leaves MindSpore recording (2.10)
+        assert str(error.value).splitlines()[0] == THAWED.format(weight.name)
+    if is_copied:
+        assert_near(loss_of(first)(x), torch.tensor(float(loss)), 1e-6)
 
 
 @pytest.mark.parametrize("context", [torch.no_grad, torch.inference_mode])

@@ -386,6 +386,18 @@ def test_a_pt2_file_that_is_damaged_is_named(tmp_path):
     assert str(error.value).endswith("; export the module again")
 
 
+@pytest.mark.parametrize("make", [nn.Linear, lambda *sizes: nn.Linear(*sizes).state_dict()])
+def test_a_file_of_torch_save_is_named(tmp_path, make):
+    path = tmp_path / "network.pt"
+    torch.save(make(3, 2), path)
+    with pytest.raises(ValueError, match=r"torch\.save") as error:
+        module(path)
+    assert str(error.value) == (
+        f"{path}: expected a file that torch.export.save or aten_bridge.program.save wrote, got "
+        "one of torch.save; load it with torch.load, and give the module"
+    )
+
+
 def test_damaged_files_are_refused_or_run(file, tmp_path, cpu):
     """None of them ends the process."""
     ms.set_context(mode=ms.PYNATIVE_MODE)

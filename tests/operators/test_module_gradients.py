@@ -21,8 +21,9 @@ from aten_bridge.program._export import export_module
 
 TOO_HIGH = (
     "AtenProgram: expected gradients of the order that the module was made with, got one of a "
-    "higher order; make it with gradient_order=2, or more; 1 is the highest in a mode that draws "
-    "random numbers or changes buffers, and where gradients are constants"
+    "higher order; make it with gradient_order=2, or more; 1 is the highest where gradients read "
+    "buffers that a call changes, as in batch normalization in training mode, and where gradients "
+    "are constants"
 )
 
 
@@ -223,17 +224,122 @@ def summed_gradient(function):
 
 
 @pytest.mark.usefixtures("pynative")
-def test_a_mode_that_draws_or_changes_has_one_alone():
+def test_a_mode_whose_gradients_read_what_changes_has_one_alone():
     given = ms.Tensor(np.ones((5, 3), np.float32))
-    for layer in (nn.Dropout(0.5), nn.BatchNorm1d(3)):
-        network = nn.Sequential(layer, *fields())
-        penalty = mindspore_penalty(made(network.train()))
-        with pytest.raises(ValueError, match="AtenProgram: ") as error:
-            ms.grad(penalty)(given).asnumpy()
-        assert str(error.value).partition("\n\n")[0] == TOO_HIGH
-        x = torch.ones(5, 3, requires_grad=True)
-        penalty_of(network.eval(), x).backward()
-        assert_near(ms.grad(mindspore_penalty(made(network)))(given), x.grad, 1e-4)
+    network = nn.Sequential(nn.BatchNorm1d(3), *fields())
+    penalty = mindspore_penalty(made(network.train()))
+    with pytest.raises(ValueError, match="AtenProgram: ") as error:
+        ms.grad(penalty)(given).asnumpy()
+    assert str(error.value).partition("\n\n")[0] == TOO_HIGH
+    x = torch.ones(5, 3, requires_grad=True)
+    penalty_of(network.eval(), x).backward()
+    assert_near(ms.grad(mindspore_penalty(made(network)))(given), x.grad, 1e-4)
+
+
+class Counts(nn.Module):
+    """A buffer that no gradient reads changes with each call."""
+
+    def __init__(self):
+        super().__init__()
+        self.layers = fields()
+        self.register_buffer("calls", torch.tensor(0))
+
+    def forward(self, x):
+        self.calls += 1
+        return self.layers(x)
+
+
+def test_a_mode_that_changes_what_no_gradient_reads_has_more(mode):
+    torch.manual_seed(6)
+    network = Counts()
+    cell = made(network)
+    network.calls.zero_()
+    x = torch.randn(5, 3, requires_grad=True)
+    penalty_of(network, x).backward()
+    assert_near(ms.grad(mindspore_penalty(cell))(to_mindspore(x)), x.grad, 1e-4)
+    assert cell.buffers_of_module[0].asnumpy() == 1
+
+
+class Noisy(nn.Module):
+    """Numbers of which gradients read some alone; those between them have to be drawn too."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = nn.Linear(3, 8), nn.Linear(8, 2)
+
+    def forward(self, x):
+        y = x + torch.randn_like(x)
+        y = nn.functional.dropout(torch.tanh(self.first(y)), 0.5, self.training)
+        y = self.second(y) + torch.rand(2)
+        return y + nn.functional.dropout(x[:, :2], 0.3, self.training) ** 3
+
+
+@pytest.mark.parametrize("is_file", [False, True], ids=["module", "file"])
+@pytest.mark.parametrize("trains", [False, True], ids=["evaluation", "training"])
+def test_gradients_of_gradients_draw_again(pynative, trains, is_file, tmp_path):
+    torch.manual_seed(6)
+    network = Noisy().train(trains)
+    if is_file:
+        save(network, tmp_path / "noisy", (torch.randn(5, 3),), gradient_order=2)
+        cell = module(tmp_path / "noisy")
+    else:
+        cell = made(network)
+    penalty = mindspore_penalty(cell)
+    step = ms.value_and_grad(penalty, 0, cell.trainable_params())
+    for seed in (5, 6):
+        x = torch.randn(5, 3, requires_grad=True)
+        network.zero_grad()
+        torch.manual_seed(seed)
+        ms.manual_seed(seed)
+        expected = penalty_of(network, x)
+        expected.backward()
+        loss, (of_x, _) = step(to_mindspore(x))
+        assert_near(loss, expected, 1e-5)
+        assert_near(of_x, x.grad, 1e-4)
+        ms.manual_seed(seed)
+        assert_weights_near(penalty, cell, to_mindspore(x), network)
+
+
+def test_third_derivatives_draw_again(pynative):
+    network = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Dropout(0.5), nn.Linear(4, 1))
+    cell = module(network, (torch.randn(4, 3),), gradient_order=3)
+    x = torch.randn(4, 3, requires_grad=True)
+    function = lambda x: network(x).sum()  # noqa: E731
+
+    def of_mindspore(x):
+        return cell(x).sum()
+
+    for _ in range(3):
+        function, of_mindspore = summed(function), summed_gradient(of_mindspore)
+    torch.manual_seed(8)
+    ms.manual_seed(8)
+    assert_near(of_mindspore(to_mindspore(x)), function(x), 1e-4)
+
+
+class Drops(nn.Module):
+    def forward(self, x):
+        return nn.functional.dropout(x, 0.5, self.training) ** 3
+
+
+def test_a_mask_is_that_of_all_gradients(mode):
+    """In graphs too, whose numbers are others than PyTorch's."""
+    cell = module(Drops(), (torch.randn(300),), gradient_order=2)
+
+    def total(x):
+        return cell(x).sum()
+
+    differentiate = ms.value_and_grad(total)
+
+    def gradients(x):
+        result, gradient = differentiate(x)
+        return gradient.sum(), (result, gradient)
+
+    x = np.linspace(1, 2, 300, dtype=np.float32)
+    (_, (result, slopes)), second = ms.value_and_grad(gradients, has_aux=True)(ms.Tensor(x))
+    cubes = slopes.asnumpy() / (3 * x**2)  # those of the mask
+    assert set(np.round(cubes, 3).tolist()) == {0.0, 8.0}
+    assert_near(second, torch.from_numpy(6 * x * cubes), 1e-5)
+    assert_near(result, torch.from_numpy(cubes * x**3).sum(), 1e-5)
 
 
 def test_gradients_of_weights_alone(mode):

@@ -268,14 +268,20 @@ def test_gradients_that_are_asked_for_are_refused_where_there_are_none():
 
 @pytest.mark.parametrize("is_exported", [False, True], ids=["module", "exported"])
 def test_a_second_gradient_that_no_mode_has_is_refused(is_exported):
-    class Noise(nn.Module):
-        def forward(self, x):
-            return x[x > 0] * torch.rand(())
+    class Scales(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("scale", torch.ones(()))
 
-    source = torch.export.export(Noise(), ROWS) if is_exported else Noise()
+        def forward(self, x):
+            results = x**3 * self.scale
+            self.scale.mul_(2)
+            return results
+
+    source = torch.export.export(Scales(), ROWS) if is_exported else Scales()
     with pytest.raises(NotExportable) as error:
         module(source, *([] if is_exported else [ROWS]), gradient_order=2)
     assert str(error.value) == (
-        "gradient_order: expected a module that neither draws random numbers nor changes buffers, "
-        "in one of its modes at least, got one that does; leave out gradient_order"
+        "gradient_order: expected a module whose gradients of gradients, in one of its modes at "
+        "least, read no buffer that a call changes, got one that does; leave out gradient_order"
     )

@@ -29,8 +29,9 @@ IS_BLOCKING = os.environ.get("ATEN_BRIDGE_TEST_BLOCKING") == "1"
 pytestmark = pytest.mark.usefixtures("pynative")
 NO_GRADIENT = (
     "AtenProgram: expected gradients of the order that the module was made with, got one of a "
-    "higher order; make it with gradient_order=2, or more; 1 is the highest in a mode that draws "
-    "random numbers or changes buffers, and where gradients are constants"
+    "higher order; make it with gradient_order=2, or more; 1 is the highest where gradients read "
+    "buffers that a call changes, as in batch normalization in training mode, and where gradients "
+    "are constants"
 )
 
 

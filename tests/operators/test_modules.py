@@ -16,8 +16,10 @@ from torch import nn
 from torch.export import Dim
 
 from aten_bridge.mindspore import module
+from aten_bridge.mindspore._gradient import run_source
 from aten_bridge.program import NotExportable, save
 from aten_bridge.program._guards import guard_text
+from aten_bridge.program._trees import fits_source, input_fault
 
 
 @pytest.fixture(scope="module")
@@ -574,7 +576,9 @@ class Sizes(nn.Module):
         (
             Branches,
             "expected operators of PyTorch's dispatcher, and sizes that follow from those of the "
-            "inputs, got cond() of Python's",
+            "inputs, got cond() of Python's in test_modules.py, line "
+            f"{Branches.forward.__code__.co_firstlineno + 1}; compute both sides and choose with "
+            "torch.where, or make modules of the parts around it",
         ),
         (Sizes, "expected results that are tensors, got a size; leave it out"),
     ],
@@ -617,11 +621,51 @@ def test_what_torch_export_cannot_record_is_its_error_with_advice(network, shape
     assert getattr(error.value, "__notes__", [advice]) == [advice]  # Python 3.10 has no notes
 
 
+def test_an_example_of_one_is_no_example_of_a_size_that_may_change():
+    with pytest.raises(Exception, match=r"^Constraints violated \(n\)!") as error:
+        module(nn.Linear(4, 4), (torch.randn(1, 4),), dynamic_shapes=({0: Dim("n")},))
+    advice = (
+        "aten_bridge: expected example inputs with sizes of 2 or more where dynamic_shapes lets "
+        "them change, got one of 0 or 1, which torch.export takes for a constant; give a larger "
+        "example"
+    )
+    assert getattr(error.value, "__notes__", [advice]) == [advice]  # Python 3.10 has no notes
+
+
+@pytest.mark.parametrize(
+    ("example", "text"),
+    [
+        (
+            torch.ones(3, 4),
+            "example_inputs: expected a tuple of the module's arguments, got a tensor; give "
+            "(tensor,)",
+        ),
+        ("x", "example_inputs: expected a tuple of the module's arguments, got 'x'"),
+        (
+            (np.ones((3, 4), np.float32),),
+            "example_inputs[0]: expected a tensor of PyTorch's, got a numpy.ndarray; convert it, "
+            "by way of torch.from_numpy",
+        ),
+    ],
+    ids=["tensor", "text", "array"],
+)
+def test_examples_are_a_tuple_of_tensors(example, text):
+    with pytest.raises(TypeError) as error:
+        module(nn.Linear(4, 2), example)
+    assert str(error.value) == text
+
+
+def test_an_example_may_be_a_list(pynative):
+    cell = module(nn.Linear(4, 2), [torch.ones(3, 4)])
+    assert cell(mint.ones((3, 4))).shape == (3, 2)
+
+
 WRONG_INPUTS = [
     (
         lambda: (mint.ones((6, 3, 9)), {"bias": mint.ones(4)}),
         ValueError,
-        "AtenProgram: %x: expected float32 [6, 3, 10], got float32 [6, 3, 9]",
+        "AtenProgram: %x: expected float32 [6, 3, 10], got float32 [6, 3, 9]; make the module with "
+        "dynamic_shapes=, {2: Dim(...)} for this input, if this size may change",
     ),
     (
         lambda: (mint.ones((6, 3, 10), dtype=ms.float16), {"bias": mint.ones(4)}),
@@ -679,21 +723,86 @@ def test_a_tuple_of_another_length_is_refused(cpu):
     assert str(error.value) == "Module: input 0: expected a tuple or a list, got a tensor"
 
 
-def test_a_module_stays_in_its_process(cpu, cell, inputs):
+TREES = [
+    ["sequence", []],
+    ["sequence", [["tensor"]]],
+    ["sequence", [["sequence", [["tensor"], ["sequence", []]]]]],
+    ["sequence", [["dict", [["a", ["tensor"]], [0, ["sequence", [["tensor"]]]]]], ["tensor"]]],
+    ["sequence", [["constant", None]]],
+]
+VALUES = [
+    (),
+    (1,),
+    (1, 1),
+    ((1, ()),),
+    ([1, []],),
+    ((1,),),
+    (("x", ()),),
+    ({"a": 1, 0: [1]}, 1),
+    ({"a": 1, 0: 1}, 1),
+    ({"a": 1, "b": [1]}, 1),
+    ({"a": 1, 0: [1], "b": 1}, 1),
+    ((1, [1]), 1),
+    (None,),
+]
+
+
+@pytest.mark.parametrize("tree", TREES)
+def test_the_quick_check_of_inputs_says_what_the_other_one_says(tree):
+    """Ints stand for tensors."""
+    fits = run_source(fits_source(tree))["fits"]
+    found = [fits(int, value) for value in VALUES]
+    faults = [input_fault(tree, value, lambda one: isinstance(one, int)) for value in VALUES]
+    assert found == [fault is None for fault in faults]
+    assert sum(found) == {0: 1, 1: 1, 2: 2, 3: 1, 4: 0}[TREES.index(tree)]
+
+
+def test_a_module_stays_in_its_process(cpu, cell):
     outer = ms.nn.SequentialCell([cell])
-    for one in (cell, outer):
+    for take, one in ((pickle.dumps, cell), (pickle.dumps, outer), (copy.copy, cell)):
         with pytest.raises(TypeError, match="Module: ") as error:
-            pickle.dumps(one)
+            take(one)
         assert str(error.value) == (
             "Module: expected a module that stays in its process and is copied with "
             "copy.deepcopy, got pickle or copy.copy; save parameters with "
             "mindspore.save_checkpoint, and PyTorch's module with aten_bridge.program.save"
         )
-    given = to_mindspore(inputs)
-    copied = copy.deepcopy(cell)
+
+
+@pytest.mark.parametrize("is_inside", [False, True], ids=["alone", "in a bigger cell"])
+def test_a_copy_has_weights_and_a_mode_of_its_own(mode, is_inside):
+    torch.manual_seed(4)
+    network = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4), nn.Tanh()).eval()
+    x = torch.randn(5, 3)
+    cell = module(network, (x,))
+    outer = ms.nn.SequentialCell([cell]) if is_inside else cell
+    given = ms.Tensor(x.numpy())
+    assert_near(outer(given), network(x), 1e-5)  # in a graph it has one now
+    copied = copy.deepcopy(outer)
+    inner = copied[0] if is_inside else copied
+    for one, own in zip(inner.get_parameters(), cell.get_parameters(), strict=True):
+        assert one is not own
+        assert one.name == own.name
+    assert inner.trainable_params() == list(inner.weights)
+    copied.set_train()
+    assert not cell.training
+
+    other = copy.deepcopy(network).train()
+    optimizer = ms.nn.SGD(copied.trainable_params(), 0.1)
+
+    def loss_of(x):
+        return (copied(x) ** 2).sum()
+
+    _, gradients = ms.value_and_grad(loss_of, None, copied.trainable_params())(given)
+    optimizer(gradients)
+    (other(x) ** 2).sum().backward()
+    torch.optim.SGD(other.parameters(), 0.1).step()
+    for one, own in zip(inner.weights, other.parameters(), strict=True):
+        assert_near(one, own, 1e-4)
+    assert_near(copied(given), other(x), 1e-4)  # which changes the buffers of both
     copied.set_train(False)
-    cell.set_train(False)
-    assert float(total(copied(*given))) == float(total(cell(*given)))
+    assert_near(copied(given), other.eval()(x), 1e-4)
+    assert_near(outer(given), network(x), 1e-5)
 
 
 def test_a_weight_of_another_shape_is_refused(network, inputs):

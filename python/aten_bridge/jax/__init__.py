@@ -182,7 +182,8 @@ def module(
             same with arrays, of the same dtypes and, but for `dynamic_shapes`, shapes.
         dynamic_shapes: Which sizes may change from call to call, as in `torch.export.export`.
         gradient_order: How often the module can be differentiated: 2 for a gradient of a gradient.
-            In a mode that draws random numbers or changes buffers it can be only once.
+            Where gradients read buffers that a call changes, as in batch normalization in
+            training mode, it can be only once.
 
     Returns:
         `apply(variables, *inputs, train=False, rng=None)`, and `variables`: a dict with "params"

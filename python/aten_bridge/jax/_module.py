@@ -106,8 +106,8 @@ def _step(programs: ModulePrograms) -> Callable[..., tuple[jax.Array, ...]]:
         if training.draws_again and not programs.seed_count:
             raise ValueError(
                 "apply: expected a key where a module draws random numbers of sizes that depend "
-                "on values, or beside results of such sizes, and is differentiated, got none; give "
-                "rng=jax.random.key(0)"
+                "on values, or beside results of such sizes, or was made with gradient_order, and "
+                "is differentiated, got none; give rng=jax.random.key(0)"
             )
         results = run(*arrays)
         kept = [results[i] for i in training.outputs]

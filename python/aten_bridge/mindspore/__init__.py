@@ -170,7 +170,8 @@ def module(
             same with MindSpore's tensors, of the same dtypes and, but for `dynamic_shapes`, shapes.
         dynamic_shapes: Which sizes may change from call to call, as in `torch.export.export`.
         gradient_order: How often the module can be differentiated: 2 for a gradient of a gradient.
-            In a mode that draws random numbers or changes buffers it can be only once.
+            Where gradients read buffers that a call changes, as in batch normalization in
+            training mode, it can be only once.
         copy: Whether weights and buffers are copies. Otherwise the module's own move into the
             memory of the cell's parameters: what an optimizer of either changes, both have, until
             one gets other memory, as from `set_data`, its `load_state_dict`,

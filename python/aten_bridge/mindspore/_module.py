@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import importlib
 import sys
 import warnings
@@ -17,10 +18,9 @@ from mindspore.common.generator import default_generator
 from aten_bridge._text import format_value
 from aten_bridge.mindspore._caller import native_caller
 from aten_bridge.mindspore._gradient import run_source
-from aten_bridge.mindspore._host import execution_mode
 from aten_bridge.mindspore._step import make_measured, make_step
 from aten_bridge.program._programs import ModuleInModes, ModulePrograms, Weight
-from aten_bridge.program._trees import flatten_source, input_fault, unflatten_source
+from aten_bridge.program._trees import fits_source, flatten_source, input_fault, unflatten_source
 
 if TYPE_CHECKING:
     import torch
@@ -93,6 +93,13 @@ def _overwritten(programs: ModulePrograms, changed: Sequence[int]) -> list[int]:
     return [place for place in changed if count + place in programs.training.inputs]
 
 
+_STAYS = (
+    "Module: expected a module that stays in its process and is copied with copy.deepcopy, got "
+    "pickle or copy.copy; save parameters with mindspore.save_checkpoint, and PyTorch's module "
+    "with aten_bridge.program.save"
+)
+
+
 class _StaysInItsProcess:
     """Keeps what has it from being pickled, with a reason."""
 
@@ -100,11 +107,35 @@ class _StaysInItsProcess:
         return self
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        raise TypeError(
-            "Module: expected a module that stays in its process and is copied with copy.deepcopy, "
-            "got pickle or copy.copy; save parameters with mindspore.save_checkpoint, and "
-            "PyTorch's module with aten_bridge.program.save"
-        )
+        raise TypeError(_STAYS)
+
+
+class _StayFrozen(_StaysInItsProcess, ops.PrimitiveWithInfer):
+    """Refuses weights to train that were frozen: the backward program gives them zeros.
+
+    It returns the mode that it is given, so that a graph that calls it has it checked when it is
+    compiled.
+    """
+
+    def __init__(self, weights: Sequence[ms.Parameter]):
+        super().__init__("StayFrozen")
+        self.weights = weights
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> _StayFrozen:
+        return _StayFrozen(copy.deepcopy(self.weights, memo))
+
+    def __call__(self, training: bool) -> bool:
+        for weight in self.weights:
+            if weight.requires_grad:
+                raise ValueError(
+                    f"Module: {weight.name!r}: expected a weight that stays frozen, as it was "
+                    "where the module was made, got requires_grad=True; set it in PyTorch, and "
+                    "make the module again"
+                )
+        return training
+
+    def __infer__(self, training: dict[str, Any]) -> dict[str, Any]:
+        return {"shape": None, "dtype": None, "value": self(training["value"])}
 
 
 class _Flat(nn.Cell):
@@ -130,9 +161,11 @@ class Module(nn.Cell):
         self._place = _StaysInItsProcess()
         self.weights = _parameters(training.parameters)
         self.buffers_of_module = _parameters(training.buffers)
-        self.frozen = [i for i, one in enumerate(training.parameters.values()) if not one.trains]
+        frozen = [i for i, one in enumerate(training.parameters.values()) if not one.trains]
+        self.stay_frozen = _StayFrozen([self.weights[i] for i in frozen]) if frozen else None
         self.tree_of_inputs = training.inputs
         self.flatten = run_source(flatten_source(training.inputs))["flatten"]
+        self.fits = run_source(fits_source(training.inputs))["fits"]
         self.evaluate, self.train_once = map(_make_run, (evaluation, training))
         self.unflatten_evaluated, self.unflatten_trained = (
             run_source(unflatten_source(programs.results))["unflatten"]
@@ -141,26 +174,23 @@ class Module(nn.Cell):
         self._flat = [_Flat(self)]  # in a list it is no part of this one
 
     def __call__(self, *inputs: Any) -> Any:
-        if fault := input_fault(self.tree_of_inputs, inputs, self.is_tensor):
-            raise TypeError(f"Module: {fault}")
-        if self.frozen:
-            self._check_frozen()
-        if execution_mode() != ms.GRAPH_MODE:
-            return super().__call__(*inputs)
+        if not self.fits(ms.Tensor, inputs):
+            raise TypeError(f"Module: {input_fault(self.tree_of_inputs, inputs, self.is_tensor)}")
+        return super().__call__(*inputs)
+
+    def compile_and_run(self, *inputs: Any, **keywords: Any) -> Any:
+        """What a call in graph mode is."""
+        if self.stay_frozen is not None:
+            self.stay_frozen(self.training)  # what is compiled asks no more
         (flat,) = self._flat
         if flat.training != self.training:
             flat.set_train(self.training)
-        return self.unflatten(flat(*inputs))
+        unflatten = self.unflatten_trained if self.training else self.unflatten_evaluated
+        return unflatten(flat(*inputs))
 
-    def _check_frozen(self) -> None:
-        """Refuses weights to train that were frozen: the backward program gives them zeros."""
-        for i in self.frozen:
-            if self.weights[i].requires_grad:
-                raise ValueError(
-                    f"Module: {self.weights[i].name!r}: expected a weight that stays frozen, as it "
-                    "was where the module was made, got requires_grad=True; set it in PyTorch, "
-                    "and make the module again"
-                )
+    def __copy__(self) -> Module:
+        """Refused: MindSpore (2.10) would give both cells one `__dict__`, and so one mode."""
+        raise TypeError(_STAYS)
 
     def set_inputs(self, *inputs: Any, **keywords: Any) -> None:
         super().set_inputs(*inputs, **keywords)
@@ -171,19 +201,19 @@ class Module(nn.Cell):
         return isinstance(value, ms.Tensor)
 
     def construct(self, *inputs: Any) -> Any:
-        return self.unflatten(self.compute(*inputs))
+        if self.training:
+            return self.unflatten_trained(self.compute(*inputs))
+        return self.unflatten_evaluated(self.compute(*inputs))
 
     def compute(self, *inputs: Any) -> Any:
         """The results in a tuple."""
         flat = self.flatten(*inputs)
-        if self.training:
+        training = self.training
+        if self.stay_frozen is not None:
+            training = self.stay_frozen(training)
+        if training:
             return self.train_once(self.weights, self.buffers_of_module, flat)
         return self.evaluate(self.weights, self.buffers_of_module, flat)
-
-    def unflatten(self, results: Any) -> Any:
-        if self.training:
-            return self.unflatten_trained(results)
-        return self.unflatten_evaluated(results)
 
     def _load_from_state_dict(
         self,

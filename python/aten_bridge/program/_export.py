@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import re
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
@@ -48,6 +49,12 @@ _EXPORT_ADVICE = (
     "change what it names, or make modules of the parts around that and leave it to MindSpore or "
     "JAX"
 )
+# What torch.export says of a size in dynamic_shapes that is 0 or 1 in the example (2.9 to 2.15).
+_FIXED_SIZE = re.compile(r"specialized it to be a constant \([01]\)")
+_SIZE_ADVICE = (
+    "aten_bridge: expected example inputs with sizes of 2 or more where dynamic_shapes lets them "
+    "change, got one of 0 or 1, which torch.export takes for a constant; give a larger example"
+)
 _GRADIENT_ADVICE = (
     "aten_bridge: expected a module whose gradient PyTorch can record, got the error above; leave "
     "out gradient_order or dynamic_shapes if one was given, or replace the operator that it names"
@@ -74,8 +81,9 @@ def _advising(advice: str) -> Iterator[None]:
     except NotExportable:
         raise
     except Exception as error:
+        is_fixed = _FIXED_SIZE.search(str(error))
         if hasattr(error, "add_note"):
-            error.add_note(advice)
+            error.add_note(_SIZE_ADVICE if is_fixed else advice)
         raise
 
 
@@ -222,7 +230,6 @@ def _programs_in_mode(
     always = is_random or bool(changed)
     measures = any(unbacked_symbols(tensors_of(node)) for node in calls)
     has_measured_results = bool(unbacked_symbols(node.meta["val"] for node in tensors))
-    order = 1 if always else order
     refused: tuple[type[Exception], ...] = ()
     if order == 1 and has_measured_results:  # without gradients, unless these were asked for
         refused = (RuntimeError, NotExportable)  # such as those of torch.unique, which has none
@@ -254,10 +261,13 @@ def _programs_in_mode(
 
 def _check_order(order: int, *modes: ModulePrograms) -> None:
     """Raises NotExportable where no mode can be differentiated more than once."""
-    if order > 1 and all(one.is_random or one.changed_buffers for one in modes):
+    if order > 1 and all(
+        one.changed_buffers and one.training and not one.training.derivatives for one in modes
+    ):
         raise NotExportable(
-            "gradient_order: expected a module that neither draws random numbers nor changes "
-            "buffers, in one of its modes at least, got one that does; leave out gradient_order"
+            "gradient_order: expected a module whose gradients of gradients, in one of its modes "
+            "at least, read no buffer that a call changes, got one that does; leave out "
+            "gradient_order"
         )
 
 

@@ -84,8 +84,9 @@ class ProgramFunction(TextFunction):
     def missing_gradient(self, is_gradient: bool) -> str:
         return (
             f"{self.name}: expected gradients of the order that the module was made with, got "
-            "one of a higher order; make it with gradient_order=2, or more; 1 is the highest in a "
-            "mode that draws random numbers or changes buffers, and where gradients are constants"
+            "one of a higher order; make it with gradient_order=2, or more; 1 is the highest where "
+            "gradients read buffers that a call changes, as in batch normalization in training "
+            "mode, and where gradients are constants"
         )
 
 

@@ -62,8 +62,8 @@ class Training(NamedTuple):
     of its outputs `tangents`. Its outputs are the gradients of the inputs `gradients`. The first of
     `derivatives` is that of the backward program, each other one that of the one before.
 
-    A backward program that `draws_again` draws all of the forward one's random numbers once more,
-    which takes the same seeds.
+    A backward program that `draws_again`, and its derivatives, draw all of the forward one's random
+    numbers once more, which take the same seeds.
     """
 
     forward: str
@@ -152,10 +152,18 @@ class ModulePrograms(NamedTuple):
         training = self.training
         if training is not None:
             if training.draws_again:
-                end = self.input_count
+                end, count, more = self.input_count, len(training.inputs), len(dtypes)
                 training = training._replace(
-                    backward=_behind_inputs(training.backward, len(training.inputs), lines),
-                    inputs=[*training.inputs, *range(end, end + len(dtypes))],
+                    backward=_behind_inputs(training.backward, count, lines),
+                    inputs=[*training.inputs, *range(end, end + more)],
+                    derivatives=tuple(
+                        Derivative(
+                            _behind_inputs(one.program, count, lines),
+                            one.tangents,
+                            [i if i < count else i + more for i in one.gradients],
+                        )
+                        for one in training.derivatives
+                    ),
                 )
             training = training._replace(forward=training.forward + lines)
         return self._replace(

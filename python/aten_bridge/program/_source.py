@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -57,6 +58,7 @@ def open_source(
                 "expected example_inputs, a tuple of the module's arguments, got none; give "
                 "tensors of the dtypes and shapes that calls have"
             )
+        _check_examples(example_inputs)
         return export_module(source, example_inputs, dynamic_shapes, gradient_order)
     if is_path:
         source = _load(path)
@@ -69,9 +71,34 @@ def open_source(
     return split_exported(source, gradient_order)
 
 
+def _check_examples(example_inputs: Any) -> None:
+    """Refuses what torch.export takes for other arguments: a tensor for a tuple of its rows."""
+    import torch
+
+    begin = "example_inputs: expected a tuple of the module's arguments, got "
+    if not isinstance(example_inputs, (tuple, list)):
+        what = format_value(example_inputs)
+        if isinstance(example_inputs, torch.Tensor):
+            what = "a tensor; give (tensor,)"
+        raise TypeError(begin + what)
+    for i, value in enumerate(example_inputs):
+        is_array = hasattr(value, "shape") and hasattr(value, "dtype")
+        if is_array and not isinstance(value, torch.Tensor):
+            name = f"{type(value).__module__.partition('.')[0]}.{type(value).__name__}"
+            raise TypeError(
+                f"example_inputs[{i}]: expected a tensor of PyTorch's, got a {name}; convert it, "
+                "by way of torch.from_numpy"
+            )
+
+
 def _load(path: Path) -> torch.export.ExportedProgram:
     import torch
 
+    if _is_pickled(path):
+        raise ValueError(
+            f"{path}: expected a file that torch.export.save or aten_bridge.program.save wrote, "
+            "got one of torch.save; load it with torch.load, and give the module"
+        )
     try:
         return torch.export.load(path)
     except Exception as error:
@@ -81,6 +108,16 @@ def _load(path: Path) -> torch.export.ExportedProgram:
             f"{torch.__version__} does not read ({type(error).__name__}: {first}); export the "
             "module again"
         ) from error
+
+
+def _is_pickled(path: Path) -> bool:
+    """Whether it is what torch.save makes of a module or a state dict."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            names = {name.partition("/")[2] for name in archive.namelist()}
+    except (OSError, zipfile.BadZipFile):
+        return False
+    return "data.pkl" in names and "archive_format" not in names
 
 
 def _refuse_examples(what: str, example_inputs: Any, dynamic_shapes: Any) -> None:

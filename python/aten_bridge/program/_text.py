@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import operator
+import os
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -252,9 +254,13 @@ class ProgramWriter:
         if target in _RANGES:
             return  # symbols have them
         if not is_operator(target):
+            name = getattr(target, "__name__", target)
+            cure = "make modules of the parts around it"
+            if name == "cond":
+                cure = f"compute both sides and choose with torch.where, or {cure}"
             raise NotExportable(
                 "expected operators of PyTorch's dispatcher, and sizes that follow from those of "
-                f"the inputs, got {getattr(target, '__name__', target)}() of Python's"
+                f"the inputs, got {name}() of Python's{_line_of(node)}; {cure}"
             )
         name = target.name().removesuffix(".default")
         arguments = [*map(self._argument, node.args)]
@@ -375,6 +381,17 @@ def memory_order(value: torch.Tensor) -> list[int] | None:
             return None  # not dense: what reads it copies it
         expected *= sizes[i]
     return None if order == sorted(order) else order
+
+
+def _line_of(node: fx.Node) -> str:
+    """Where the module's source has a node, or what it takes, as far as PyTorch knows that."""
+    for one in (node, *node.all_input_nodes):
+        trace = one.meta.get("stack_trace") or ""
+        frames = re.findall(r'File "([^"<]+)", line (\d+)', trace)
+        if frames:
+            file, line = frames[-1]
+            return f" in {os.path.basename(file)}, line {line}"
+    return ""
 
 
 def write_program(

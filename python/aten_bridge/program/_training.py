@@ -96,7 +96,7 @@ def trace_training(
 
     Where the forward one `saves` nothing, the backward one computes what it needs again. `changed`
     are the names of inputs that are saved, as they change until the backward one runs. `order` is
-    how often a module can be differentiated; more than once with nothing that changes.
+    how often a module can be differentiated: once where gradients of gradients read what changes.
     """
     inputs = placeholders_of(graph_module.graph)
     arguments = [
@@ -118,8 +118,13 @@ def trace_training(
             "these, or gradient_order"
         )
     needed = set().union(*(one.used_inputs(len(inputs)) for one in higher))
+    if any(inputs[i].name in changed for i in needed):
+        higher, needed = [], set()
     split = functools.partial(_split, graph, has_gradient, len(needs), changed, write)
-    training = split(saves, needed) or split(False, needed, draws_again=True)
+    training = None
+    if not any(one.draws for one in higher):
+        training = split(saves, needed)
+    training = training or split(False, needed, draws_again=True)
     if training is None:
         return None
     places = [*training.inputs, *range(len(inputs), len(inputs) + len(training.tangents))]
@@ -152,15 +157,17 @@ class _Joint(NamedTuple):
     tangents: list[int]  # results that have a gradient
     gradients: list[fx.Node | None]  # for each operand
     calls: list[fx.Node]  # what these need
+    draws: list[fx.Node]  # those of the calls that draw random numbers: all of the function's
 
     @staticmethod
     def read(graph: fx.Graph, has_gradient: Sequence[bool]) -> _Joint:
         tangents = [i for i, has in enumerate(has_gradient) if has]
         gradients = list(results_of(graph)[len(has_gradient) :])
-        needed = _ancestors([one for one in gradients if one is not None])
+        draws = [node for node in calls_of(graph) if is_random_node(node)]
+        needed = _ancestors([*(one for one in gradients if one is not None), *draws])
         calls = [node for node in calls_of(graph) if node in needed]
         count = len(placeholders_of(graph)) - len(tangents)
-        return _Joint(graph, count, tangents, gradients, calls)
+        return _Joint(graph, count, tangents, gradients, calls, draws)
 
     def differentiated(self) -> list[int]:
         return [i for i, gradient in enumerate(self.gradients) if gradient is not None]

@@ -178,6 +178,29 @@ def unflatten_source(results: Tree) -> str:
     return f"def unflatten(r):\n    return {_made_of(results, tensors)}\n"
 
 
+def fits_source(inputs: Tree) -> str:
+    """A function `fits` that says whether a tuple of a module's arguments has no `input_fault`.
+
+    It takes the host's class of tensors first.
+    """
+    return f"def fits(Tensor, a):\n    return {_fits(inputs, 'a')}\n"
+
+
+def _fits(tree: Tree, source: str) -> str:
+    kind, below = tree[0], _entries(tree)
+    if kind == "tensor":
+        return f"isinstance({source}, Tensor)"
+    if kind == "constant":
+        return "False"
+    conditions = [
+        f"isinstance({source}, {'dict' if kind == 'dict' else '(tuple, list)'})",
+        f"len({source}) == {len(below)}",
+        *(f"{key!r} in {source}" for key, _ in below if kind == "dict"),
+        *(_fits(one, f"{source}[{key!r}]") for key, one in below),
+    ]
+    return " and ".join(conditions)
+
+
 def input_fault(inputs: Tree, given: Sequence[Any], is_tensor: Callable[[Any], bool]) -> str | None:
     """What is wrong with a module's arguments; None where their tree is `inputs`."""
     count = len(inputs[1])
