@@ -45,8 +45,6 @@ VALUES = [
     jax.ShapeDtypeStruct((2**62, 4), jnp.float32), jax.ShapeDtypeStruct((2,), jnp.int4),
 ]
 KINDS = (OSError, ImportError, AttributeError, TypeError, ValueError)
-# What a kernel and its meta function say, and JAX of an alias that no input or output has.
-OTHERS = ("INVALID_ARGUMENT: ", "input_output_aliases contains the mapping ")
 
 def text(value):
     try:
@@ -64,10 +62,9 @@ def attempt(what, value, call, *beginnings):
     try:
         jax.block_until_ready(call(value))
     except BaseException as error:
-        said = str(error)
-        in_words = said.startswith(beginnings) and ("expected " in said or "(inferring " in said)
-        if not (isinstance(error, KINDS) and in_words or said.startswith(OTHERS)):
-            print(what, ascii(text(value)), type(error).__name__, ascii(said[:200]))
+        kind = f"{'a documented' if isinstance(error, KINDS) else 'another'} {type(error).__name__}"
+        parts = "\\t".join((what, text(value), kind, " or ".join(beginnings), str(error)))
+        print(parts.encode(errors="backslashreplace").decode(), end="\\0")
 
 def of(name, **more):
     return kernel(f"{library}:{name}", **more)
@@ -105,6 +102,17 @@ print("alive", count)
 """
 
 
+# What a kernel and its meta function say, and JAX of an alias that no input or output has.
+OTHERS = ("INVALID_ARGUMENT: ", "input_output_aliases contains the mapping ")
+
+
+def is_expected(error):
+    _what, _value, kind, beginnings, text = error.split("\t", maxsplit=4)
+    has_words = "expected " in text or "(inferring " in text
+    has_words = has_words and text.startswith(tuple(beginnings.split(" or ")))
+    return (kind.startswith("a documented ") and has_words) or text.startswith(OTHERS)
+
+
 def test_every_value_in_every_place(library):
     done = subprocess.run(
         [sys.executable, "-c", f"library = {str(library)!r}\n{PROGRAM}{PLACES}"],
@@ -113,8 +121,8 @@ def test_every_value_in_every_place(library):
         errors="replace",
     )
     assert done.returncode == 0, done.stderr[-2000:]
-    *others, last = done.stdout.splitlines()
-    assert others == []
+    *errors, last = done.stdout.split("\0")
+    assert [error for error in errors if not is_expected(error)] == []
     assert last.startswith("alive "), last
 
 

@@ -159,13 +159,15 @@ class Part {
 }
 
 /// A text as it leaves the bridge. A build for tests gives each by other words: what decides by
-/// them, and not by a status or a structure, does not work there.
+/// them, and not by a status or a structure, does not work there. Control characters say where they
+/// begin and end, so that tests, and only they, can read them.
 [[gnu::cold]] inline std::string for_people(std::string text) {
 #ifdef ATEN_BRIDGE_OTHER_WORDS
   for (char& c : text) {
     const auto letter = static_cast<char>(c | 0x20);
     c = letter < 'a' || letter > 'z' ? c : static_cast<char>(letter < 'n' ? c + 13 : c - 13);
   }
+  text = text.empty() ? text : join({"\x02", text, "\x03"});
 #endif
   return text;
 }
