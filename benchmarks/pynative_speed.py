@@ -10,6 +10,7 @@ a process of its own; the processes take turns, so that a change of the machine'
 
 forward, gradient: one call on 2x2 float32, leaky_relu and relu; the gradient's kernel uses
     PyTorch's autograd
+by hand: the same gradient by a kernel that is written by hand
 chain: ten calls whose results a relu takes
 hundred: a hundred different operators one after the other
 digits: a training step of examples/digits, a batch of 64, in kernels and in MindSpore's layers
@@ -26,7 +27,10 @@ import time
 from pathlib import Path
 
 ROUNDS, TURNS = 5, 3
-CALLS = {"forward": 300, "gradient": 30, "chain": 30, "hundred": 5, "digits": 2, "LSTM": 2}
+CALLS = {
+    **{"forward": 300, "gradient": 30, "by hand": 30, "chain": 30},
+    **{"hundred": 5, "digits": 2, "LSTM": 2},
+}
 EXAMPLES = Path(__file__).parents[1] / "examples"
 
 
@@ -88,6 +92,9 @@ def make_runs(build: Path) -> dict[tuple[str, str], object]:
     library = build / "tests/test_gradients.so"
     relu = mint.nn.functional.relu
     leaky_relu = kernel(f"{library}:LeakyRelu", negative_slope=0.2, grad="LeakyReluGrad")
+    by_hand = kernel(
+        f"{build}/tests/test_mindspore.so:LeakyRelu", negative_slope=0.2, grad="LeakyReluGrad"
+    )
     hundred = [kernel(f"{library}:LeakyRelu", negative_slope=i / 100) for i in range(100)]
     x = ms.Tensor(np.float32([[1, -2], [3, -4]]))
     random = np.random.default_rng(0)
@@ -108,14 +115,20 @@ def make_runs(build: Path) -> dict[tuple[str, str], object]:
     def by_name(name):
         return operator(f"aten::{name}")
 
-    steps = [ms.grad(lambda a: leaky_relu(a)), ms.grad(lambda a: relu(a))]
+    def gradient_of(function):
+        step = ms.grad(lambda a: function(a))
+        return lambda: step(x)
+
+    own_gradient = gradient_of(relu)
     names = ("linear", "sigmoid", "tanh", "mul", "add")
     own = (mint.nn.functional.linear, mint.sigmoid, mint.tanh, mint.mul, mint.add)
     return {
         ("forward", "kernel"): lambda: leaky_relu(x),
         ("forward", "MindSpore"): lambda: relu(x),
-        ("gradient", "kernel"): lambda: steps[0](x),
-        ("gradient", "MindSpore"): lambda: steps[1](x),
+        ("gradient", "kernel"): gradient_of(leaky_relu),
+        ("gradient", "MindSpore"): own_gradient,
+        ("by hand", "kernel"): gradient_of(by_hand),
+        ("by hand", "MindSpore"): own_gradient,
         ("chain", "kernel"): lambda: chain([leaky_relu, relu] * 10),
         ("chain", "MindSpore"): lambda: chain([relu, relu] * 10),
         ("hundred", "kernel"): lambda: chain(hundred),
