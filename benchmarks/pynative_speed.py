@@ -1,16 +1,17 @@
 """What a kernel's call costs in MindSpore's PyNative mode: by the native caller and ops.Custom.
 
-    PYTHONPATH=python python benchmarks/pynative_speed.py build/test
+    PYTHONPATH=python python benchmarks/pynative_speed.py build/full/bench
 
 prints in Markdown the least and the median of the rounds, in microseconds, and the ratio of the
 medians to MindSpore's own operators in the same processes: both with MindSpore's queues, its
 default, and where it runs each operator at once (`ms.runtime.launch_blocking()`). The folder is
-one in which the example `digits`, the operators by name and the native caller are built. A round
-waits for its last result. Each setting and each way has a process of its own; the processes take
-turns, so that a change of the machine's speed meets all. `--output` writes the same as JSON.
+that of the target `bench`. A round waits for its last result. Each setting and each way has a
+process of its own; the processes take turns, so that a change of the machine's speed meets all.
+`--output` writes the same as JSON.
 
 forward, gradient: one call on 2x2 float32, leaky_relu and relu; the gradient's kernel uses
     PyTorch's autograd
+by hand: the same gradient by a kernel that is written by hand
 chain: ten calls whose results a relu takes
 hundred: a hundred different operators one after the other
 digits: a training step of examples/digits, a batch of 64, in kernels and in MindSpore's layers
@@ -30,7 +31,10 @@ from pathlib import Path
 ROUNDS, TURNS = 5, 3
 SETTINGS = ("queues", "blocking")
 WAYS = ("native caller", "`ops.Custom`")
-CALLS = {"forward": 300, "gradient": 30, "chain": 30, "hundred": 5, "digits": 2, "LSTM": 2}
+CALLS = {
+    **{"forward": 300, "gradient": 30, "by hand": 30, "chain": 30},
+    **{"hundred": 5, "digits": 2, "LSTM": 2},
+}
 EXAMPLES = Path(__file__).parents[1] / "examples"
 
 
@@ -92,6 +96,9 @@ def make_runs(build: Path) -> dict[tuple[str, str], object]:
     library = build / "examples/digits/digits.so"
     relu = mint.nn.functional.relu
     leaky_relu = kernel(f"{library}:LeakyRelu", negative_slope=0.2, grad="LeakyReluGrad")
+    by_hand = kernel(
+        f"{build}/benchmarks/benchmark_kernels.so:TypedLeakyRelu", grad="HandwrittenLeakyReluGrad"
+    )
     hundred = [kernel(f"{library}:LeakyRelu", negative_slope=i / 100) for i in range(100)]
     x = ms.Tensor(np.float32([[1, -2], [3, -4]]))
     random = np.random.default_rng(0)
@@ -112,14 +119,20 @@ def make_runs(build: Path) -> dict[tuple[str, str], object]:
     def by_name(name):
         return operator(f"aten::{name}")
 
-    steps = [ms.grad(lambda a: leaky_relu(a)), ms.grad(lambda a: relu(a))]
+    def gradient_of(function):
+        step = ms.grad(lambda a: function(a))
+        return lambda: step(x)
+
+    own_gradient = gradient_of(relu)
     names = ("linear", "sigmoid", "tanh", "mul", "add")
     own = (mint.nn.functional.linear, mint.sigmoid, mint.tanh, mint.mul, mint.add)
     return {
         ("forward", "kernel"): lambda: leaky_relu(x),
         ("forward", "MindSpore"): lambda: relu(x),
-        ("gradient", "kernel"): lambda: steps[0](x),
-        ("gradient", "MindSpore"): lambda: steps[1](x),
+        ("gradient", "kernel"): gradient_of(leaky_relu),
+        ("gradient", "MindSpore"): own_gradient,
+        ("by hand", "kernel"): gradient_of(by_hand),
+        ("by hand", "MindSpore"): own_gradient,
         ("chain", "kernel"): lambda: chain([leaky_relu, relu] * 10),
         ("chain", "MindSpore"): lambda: chain([relu, relu] * 10),
         ("hundred", "kernel"): lambda: chain(hundred),

@@ -13,5 +13,5 @@ install(DIRECTORY ${PROJECT_SOURCE_DIR}/cmake/package/
 # For PYTHONPATH; `pip install .` does it for one environment.
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/python/aten_bridge
   DESTINATION share/aten_bridge/python FILES_MATCHING PATTERN *.py PATTERN py.typed)
-install(FILES ${PROJECT_SOURCE_DIR}/plugin/caller/caller.cpp
-  DESTINATION share/aten_bridge/python/aten_bridge/caller)
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/plugin/caller/
+  DESTINATION share/aten_bridge/python/aten_bridge/caller FILES_MATCHING PATTERN *.cpp PATTERN *.h)

@@ -55,6 +55,12 @@ def caller_source() -> Path:
     return _beside(names, "caller/caller.cpp")
 
 
+def caller_files() -> list[Path]:
+    """That source and the headers that it includes, which lie beside it."""
+    source = caller_source()
+    return [source, *sorted(source.parent.glob("*.h"))]
+
+
 def _beside(names: tuple[str, ...], text: str) -> Path:
     """The first that is there, of the package's or the repository's. Raises FileNotFoundError."""
     for name in names:

@@ -31,6 +31,13 @@ OPERATORS = [
     *("operator_kernels", "program_text", "process_memory", "program", "program_kernel"),
     *("kernel_cache", "operators"),
 ]
+# Files of the native caller, in the same way.
+CALLER = [
+    *("operands", "signature", "interpreter", "step", "queues", "call", "computed_results"),
+    *("gradient", "mode", "caller", "backward"),
+]
+# Their folders, and the titles above their tables.
+PLUGINS = {"operators": ("Operators by name", OPERATORS), "caller": ("The native caller", CALLER)}
 # Sources that include headers of the bridge's own, besides <aten_bridge.h>.
 SOURCES = [*(SOURCE / "plugin").rglob("*.[ch]*"), *(SOURCE / "cmake").rglob("*.cpp")]
 
@@ -63,10 +70,12 @@ def test_every_header_is_in_the_table():
     assert sorted(in_table) == sorted(map(name_of, HEADERS))
 
 
-def test_every_file_of_operators_is_in_the_table():
+@pytest.mark.parametrize("folder", PLUGINS)
+def test_every_file_of_a_plugin_is_in_the_table(folder):
+    title, names = PLUGINS[folder]
     text = (SOURCE / "docs/inside.md").read_text()
-    table = text.partition("## Operators by name")[2].partition("\n## ")[0]
-    assert set(re.findall(r"^\| `(\w+)\.", table, re.M)) == set(OPERATORS)
+    table = text.partition(f"## {title}")[2].partition("\n## ")[0]
+    assert set(re.findall(r"^\| `(\w+)\.", table, re.M)) == set(names)
 
 
 def test_every_module_of_python_is_in_the_table():
@@ -100,15 +109,28 @@ def test_sources_of_the_plugins_include_whole_layers(source):
     assert layers <= (below if source.parent.name == "operators" else set())
 
 
-def test_operators_by_name_include_those_before_them():
+@pytest.mark.parametrize("folder", PLUGINS)
+def test_files_of_a_plugin_include_those_before_them(folder):
+    _, names = PLUGINS[folder]
     files = sorted(
-        path for path in (SOURCE / "plugin/operators").glob("*.*") if path.suffix != ".txt"
+        path for path in (SOURCE / "plugin" / folder).glob("*.*") if path.suffix != ".txt"
     )
-    assert {path.stem for path in files} == set(OPERATORS)
+    assert {path.stem for path in files} == set(names)
     for path in files:
-        own = OPERATORS.index(path.stem)
+        # The caller's source is the last of all.
+        own = len(names) if path.name == "caller.cpp" else names.index(path.stem)
         for name in re.findall(r'#include "(.*)\.h"', path.read_text()):
-            assert OPERATORS.index(name) <= own, path.name
+            assert names.index(name) <= own, path.name
+
+
+@pytest.mark.parametrize(
+    "source", sorted((SOURCE / "plugin/caller").glob("*.[ch]*")), ids=lambda path: path.name
+)
+def test_a_file_of_the_native_caller_says_what_it_is_and_is_not_too_large(source):
+    text = source.read_text()
+    assert re.match(r"// [A-Z].*[^ ]\n", text)
+    assert text.count("\n") <= MOST_LINES
+    assert source.suffix == ".cpp" or f"#ifndef ATEN_BRIDGE_CALLER_{source.stem.upper()}_H_" in text
 
 
 def test_no_header_includes_the_umbrella():

@@ -33,6 +33,10 @@ def test_find_package_from_an_install_tree_and_libtorch_from_the_prefix_path(tmp
     run(CMAKE, "-S", SOURCE, "-B", tmp_path / "bridge")
     run(CMAKE, "--install", tmp_path / "bridge", "--prefix", prefix)
     assert (prefix / "include/single/aten_bridge.h").is_file()
+    of_caller = prefix / "share/aten_bridge/python/aten_bridge/caller"
+    assert {path.name for path in of_caller.iterdir()} == {
+        path.name for path in (SOURCE / "plugin/caller").glob("*.[ch]*")
+    }
     configure_build_and_test(
         tmp_path / "build",
         "-DCMAKE_BUILD_TYPE=Release",

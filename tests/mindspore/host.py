@@ -91,7 +91,7 @@ def host_error(run):
         run()
     text, separator, sources = str(error.value).rpartition(STACK)
     assert separator == STACK
-    assert re.fullmatch(r"\S+/(custom_aot_cpu_kernel\.cc|caller\.cpp):\d+ \w+\n", sources)
+    assert re.fullmatch(r"\S+/(custom_aot_cpu_kernel\.cc|call\.h):\d+ \w+\n", sources)
     return text
 
 

@@ -8,6 +8,7 @@ import ctypes
 import gc
 import os
 import resource
+import shutil
 import subprocess
 import sys
 import types
@@ -21,8 +22,9 @@ import torch
 from host import GRADIENTS, KERNELS, MINDSPORE, assert_same, bridge_error, error_text
 from mindspore import mint, ops
 
+from aten_bridge import _places
 from aten_bridge.mindspore import kernel, native_caller, operator
-from aten_bridge.mindspore._caller import NAME, _check_interface
+from aten_bridge.mindspore._caller import NAME, _check_interface, prepared_path
 
 IS_ON = os.environ.get("ATEN_BRIDGE_NATIVE_CALLER") != "0"
 IS_BLOCKING = os.environ.get("ATEN_BRIDGE_TEST_BLOCKING") == "1"
@@ -95,6 +97,21 @@ def test_without_it_kernels_are_called_through_custom(tmp_path):
     ).splitlines()
     assert result == "[-1.  2.]"
     assert reason == f"it cannot be used: {broken}: file too short"
+
+
+def test_each_change_of_its_source_asks_for_another_one(tmp_path, monkeypatch):
+    for path in _places.caller_source().parent.glob("*.[ch]*"):
+        shutil.copy(path, tmp_path)
+    own = prepared_path()
+    monkeypatch.setattr(_places, "caller_source", lambda: tmp_path / "caller.cpp")
+    assert prepared_path() == own
+    files = [*tmp_path.iterdir(), tmp_path / "another.h"]
+    paths = {own}
+    for path in files:
+        with path.open("a") as file:
+            file.write("\n// changed\n")
+        paths.add(prepared_path())
+    assert len(paths) == 1 + len(files)
 
 
 def test_a_module_of_another_version_is_refused():

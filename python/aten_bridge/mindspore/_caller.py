@@ -22,7 +22,7 @@ from mindspore.nn.cell import _pynative_executor
 from mindspore.ops.primitive import jit_context
 
 from aten_bridge._kernel import KernelModel
-from aten_bridge._places import caller_source, compiled_library
+from aten_bridge._places import caller_files, compiled_library
 from aten_bridge.build._cache import cache_dir, private
 
 _MODULE = "aten_bridge_caller"
@@ -44,8 +44,10 @@ class NativeCaller(NamedTuple):
 
 def prepared_path() -> Path:
     """Where `aten-bridge prepare-mindspore` puts it. Raises OSError where there is no place."""
-    source = hashlib.sha256(caller_source().read_bytes()).hexdigest()[:16]
-    return cache_dir() / "caller" / source / NAME
+    sources = hashlib.sha256()
+    for path in caller_files():
+        sources.update(f"{path.name} {path.stat().st_size}\n".encode() + path.read_bytes())
+    return cache_dir() / "caller" / sources.hexdigest()[:16] / NAME
 
 
 def _find() -> Path:
