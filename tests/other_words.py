@@ -66,6 +66,8 @@ def _make_plain(error):
     while error is not None and not hasattr(error, "by_other_words"):
         error.by_other_words = str(error)
         error.args = _plain(error.args)
+        if isinstance(error, ImportError):  # which says this, not its arguments
+            error.msg = _plain(error.msg)
         if hasattr(error, "faults"):
             error.faults = _plain(error.faults)
         error = error.__cause__ or error.__context__
