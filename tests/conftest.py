@@ -1,6 +1,7 @@
 """What tests of several folders ask for. Not all have MindSpore, or PyTorch."""
 
 import os
+import sys
 import threading
 
 import pytest
@@ -50,6 +51,15 @@ def faults():
         return pytest.fail("expected an error, got none")
 
     return of
+
+
+@pytest.fixture
+def plain():
+    """`plain(text)`: what a library says otherwise than in an exception or in a process.
+
+    The plugin of the target other_words reads it there.
+    """
+    return sys.modules["other_words"].plain if "other_words" in sys.modules else str
 
 
 @pytest.fixture

@@ -45,11 +45,11 @@ def short(overload):
     return overload.name.partition(".")[2] or "default"
 
 
-def reason(fault):
+def reason(overload):
     """Why an overload cannot be called, without what is its alone."""
-    if fault.startswith("it writes "):
+    if overload.is_writing:
         return "it writes its argument, in place or as `out=`"
-    return re.sub(r"its argument '\w+'", "an argument", fault)
+    return re.sub(r"its argument '\w+'", "an argument", overload.fault)
 
 
 def page(library):
@@ -59,13 +59,13 @@ def page(library):
     for name in names:
         overloads = _operators.overloads(library, name)
         good = [short(one) for one in overloads if not one.fault]
-        bad = [one for one in overloads if one.fault and not one.fault.startswith("it writes ")]
+        bad = [one for one in overloads if one.fault and not one.is_writing]
         if good:
             count += len(good)
-            left = "; ".join(f"`{short(one)}`: {reason(one.fault)}" for one in bad)
+            left = "; ".join(f"`{short(one)}`: {reason(one)}" for one in bad)
             rows.append(f"| `{name}` | {', '.join(f'`{one}`' for one in good)} | {left} |")
         else:
-            why = " or ".join(sorted({reason(one.fault) for one in bad or overloads}))
+            why = " or ".join(sorted({reason(one) for one in bad or overloads}))
             others.setdefault(why, []).append(f"`{name.removeprefix('aten::')}`")
     lines = [f"| {why} | {', '.join(operators)} |" for why, operators in sorted(others.items())]
     head = HEAD.format(names=len(names), version="2.11", callable=len(rows), overloads=count)

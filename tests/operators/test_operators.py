@@ -885,7 +885,7 @@ def test_wrong_attributes():
 
 
 @pytest.mark.parametrize("task", ["1/0", "2/0"])
-def test_a_gradient_for_no_inputs_is_refused(task):
+def test_a_gradient_for_no_inputs_is_refused(task, plain):
     """It has no outputs, of which MindSpore's hooks would take the first."""
     library = ctypes.CDLL(os.environ["ATEN_BRIDGE_OPERATORS"])
     library.aten_bridge_operator_describe.restype = ctypes.c_char_p
@@ -893,7 +893,7 @@ def test_a_gradient_for_no_inputs_is_refused(task):
     text = library.aten_bridge_operator_describe(
         f"9:aten::cat3:{task}".encode(), ctypes.byref(status)
     )
-    assert text.decode() == (
+    assert plain(text.decode()) == (
         "aten::cat: expected a gradient of one input or more, got the task "
         f'"{task.partition("/")[0]}" for 0 inputs'
     )

@@ -23,8 +23,9 @@ OFFLINE = ["--no-index", "--no-deps", "--no-build-isolation", "--disable-pip-ver
 
 
 def run(*command, check=True, **options):
-    """Runs a command without the PYTHONPATH of the tests; fails with everything it printed."""
-    environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
+    """Runs a command without the modules of the tests; fails with everything it printed."""
+    ours = ("PYTHONPATH", "PYTEST_PLUGINS")
+    environment = {k: v for k, v in os.environ.items() if k not in ours}
     done = subprocess.run(
         [str(word) for word in command],
         stdout=subprocess.PIPE,
