@@ -268,6 +268,38 @@ def test_a_file_trains_without_importing_pytorch(tmp_path):
     assert answer.stdout == "[8.0, 8.0, 8.0, 8.0] 4\n"
 
 
+def test_other_values_than_variables_and_modes_are_named(made):
+    apply, variables = made
+    x, bias = jnp.ones((6, 3, 10)), {"bias": jnp.ones(4)}
+    begin = "apply: expected the module's variables first, a dict with 'params' and 'buffers', got "
+    weights = {"head.weight": 1, "head.bias": 2}
+    for given, got in (
+        (x, "an array"),
+        (None, "another value"),
+        (weights, "one with 'head.weight', 'head.bias'"),
+        ({}, "one with nothing"),
+    ):
+        with pytest.raises(TypeError) as error:
+            apply(given, x, bias)
+        assert str(error.value) == begin + got
+    with pytest.raises(TypeError, match="apply: train: ") as error:
+        jax.jit(apply)(variables, x, bias, train=True)
+    assert str(error.value) == (
+        "apply: train: expected True or False, which a compiled function knows, got another value; "
+        "give jax.jit static_argnames='train', or compile lambda variables, x: apply(variables, x, "
+        "train=True)"
+    )
+    trained, _ = jax.jit(apply, static_argnames="train")(variables, x, bias, train=True)
+    assert trained["logits"].shape == (6, 4)
+    params = {**variables["params"], "head.bias": nn.Parameter(torch.ones(4))}
+    with pytest.raises(TypeError, match="apply: params: ") as error:
+        apply({**variables, "params": params}, x, bias)
+    assert str(error.value) == (
+        "apply: params: 'head.bias': expected an array, got a torch.Parameter; convert it, by way "
+        "of NumPy"
+    )
+
+
 def test_other_derivatives_are_refused_in_words(made):
     apply, variables = made
 

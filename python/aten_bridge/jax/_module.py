@@ -126,6 +126,26 @@ def _is_array(value: Any) -> bool:
     return isinstance(value, (jax.Array, np.ndarray, np.generic))
 
 
+def _check_call(variables: Any, train: Any) -> None:
+    """Raises TypeError where another value is given as `variables` or `train`."""
+    if not isinstance(variables, Mapping) or "params" not in variables:
+        got = "another value"
+        if isinstance(variables, Mapping):
+            got = f"one with {', '.join(map(repr, list(variables)[:3])) or 'nothing'}"
+        elif _is_array(variables):
+            got = "an array"
+        raise TypeError(
+            "apply: expected the module's variables first, a dict with 'params' and 'buffers', "
+            f"got {got}"
+        )
+    if not isinstance(train, (bool, int, np.bool_)):
+        raise TypeError(
+            "apply: train: expected True or False, which a compiled function knows, got another "
+            "value; give jax.jit static_argnames='train', or compile lambda variables, x: "
+            "apply(variables, x, train=True)"
+        )
+
+
 def _checked(
     variables: Mapping[str, Mapping[str, jax.Array]], kind: str, known: Mapping[str, Weight]
 ) -> Mapping[str, jax.Array]:
@@ -139,6 +159,12 @@ def _checked(
             if name not in known
         ]
         raise ValueError(f"apply: {kind}: expected the module's weights, got {'; '.join(faults)}")
+    for name, one in given.items():
+        if type(one).__module__.partition(".")[0] == "torch":
+            raise TypeError(
+                f"apply: {kind}: {name!r}: expected an array, got a torch.{type(one).__name__}; "
+                "convert it, by way of NumPy"
+            )
     return {
         # A gradient would be taken of NumPy's arrays as such.
         name: jnp.asarray(one) if _is_array(one) else one
@@ -186,6 +212,7 @@ def make_module(
         train: bool = False,
         rng: jax.Array | None = None,
     ) -> Any:
+        _check_call(variables, train)
         if fault := input_fault(training.inputs, inputs, _is_array):
             raise TypeError(f"apply: {fault}")
         programs, constants, unflatten = made[train]
