@@ -18,7 +18,8 @@ import pytest
 from aten_bridge import faults
 
 # A text begins and ends with a control character, which repr() writes as four others.
-_PARTS = re.compile(r"(\x02|\\x02)|(\x03|\\x03)|[A-Za-z]+")
+# Text that was cut at a null character has no end.
+_PARTS = re.compile(r"(\x02|\\x02)|(\x03|\\x03)|\0|[A-Za-z]+")
 
 
 def plain(text):
@@ -27,7 +28,7 @@ def plain(text):
 
     def replace(part):
         nonlocal depth
-        depth = max(depth + bool(part[1]) - bool(part[2]), 0)
+        depth = 0 if part[0] == "\0" else max(depth + bool(part[1]) - bool(part[2]), 0)
         if part[1] or part[2]:
             return ""
         return codecs.encode(part[0], "rot13") if depth % 2 else part[0]

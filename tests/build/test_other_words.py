@@ -28,4 +28,5 @@ def test_the_words_of_other_builds(plain):
     assert plain(said(f"outer {inner} behind")) == f"outer inner {text} behind"
     assert plain(repr(said("not there"))) == "'not there'"
     assert plain(said("cut off")[:-4]) == "cut "
+    assert plain(said("cut off")[:-4] + "\0next") == "cut \0next"
     assert plain(text) == text
