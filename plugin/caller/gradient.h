@@ -6,6 +6,7 @@
 #define ATEN_BRIDGE_CALLER_GRADIENT_H_
 
 #include "interpreter.h"
+#include "queues.h"
 #include "signature.h"
 #include "step.h"
 
@@ -97,6 +98,7 @@ struct CppFunctionNode<KernelCall> : public BackwardNode {
     context.node_ = weak_from_this();
     context.SaveForBackward(saved);
     CppFunctionDoGrad(&context, differentiable, &outputs);
+    aten_bridge::caller::wait_for_record();
   }
 
   std::shared_ptr<aten_bridge::caller::Signature> signature;
@@ -151,6 +153,7 @@ struct CppFunctionNode<StepGradient> : public BackwardNode {
       }
     }
     CppFunctionDoGrad(&context, inputs, &outputs);
+    aten_bridge::caller::wait_for_record();
   }
 
   /// A tensor that stands for the output to which an edge leads.

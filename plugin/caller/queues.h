@@ -93,6 +93,18 @@ inline void wait_for_queued() {
   mindspore::runtime::Pipeline::Get().WaitForward();
 }
 
+/// Waits until MindSpore has recorded what is called, which it does in a thread of its own where it
+/// had queues when it ran its first operator. A program that has it run operators at once since
+/// then, by pynative_synchronize, records its own operators at once, and would not see this one's
+/// record, whose gradient would be zeros (2.10).
+inline void wait_for_record() {
+  const auto& queue = mindspore::runtime::Pipeline::Get().bprop_stage();
+  if (is_blocking() && !queue->Empty()) {
+    const Unlocked unlocked;
+    queue->Wait();
+  }
+}
+
 /// Puts a task into one of MindSpore's queues, which take those of one thread at a time (2.10).
 inline void push(const mindspore::AsyncRQueuePtr& queue, std::mutex& mutex,
                  const std::shared_ptr<Task>& task) {

@@ -261,6 +261,17 @@ def test_gradients_among_mindspores_own():
         assert_same(pull(ms.Tensor(x))[0], slope * x)
 
 
+def test_gradients_in_a_program_that_has_operators_run_at_once_later():
+    x, differentiable = numbers(8), leaky_relu(grad="LeakyReluGrad")
+    try:
+        for i in range(400):
+            ms.set_context(pynative_synchronize=i % 2 == 1)
+            gradient = ms.grad(lambda a: (differentiable(a) * 2).sum())(ms.Tensor(x))
+            np.testing.assert_array_equal(gradient.asnumpy(), np.where(x > 0, 2, 1), str(i))
+    finally:
+        ms.set_context(pynative_synchronize=False)
+
+
 def test_gradients_of_long_mixed_networks():
     """MindSpore records its own operators in a thread that a call does not wait for."""
     leaky, matmul = (
