@@ -133,8 +133,8 @@ bool fits(const at::Tensor& tensor, const Form& form, const std::vector<int64_t>
                     });
 }
 
-/// What to do about an input of the module whose size is another number than the program's; "" if
-/// that is not its fault. The names of weights begin as torch.export's do.
+/// What to do about an input of the module whose sizes are other numbers than the program's; "" if
+/// another thing is wrong with it. The names of weights begin as torch.export's do.
 [[gnu::cold]] std::string cure_of_size(const at::Tensor& input, const Form& form) {
   const bool is_weight = form.value.size() > 1 && form.value[1] == '_' &&
                          std::string("pbc").find(form.value[0]) != std::string::npos;
@@ -143,14 +143,16 @@ bool fits(const at::Tensor& tensor, const Form& form, const std::vector<int64_t>
       input.dim() != static_cast<int64_t>(form.sizes.size())) {
     return "";
   }
+  std::string changing;
   for (std::size_t d = 0; d < form.sizes.size(); ++d) {
     const Expression& size = form.sizes[d];
     if (size.is_constant() && as_int(size.evaluate({})) != input.size(static_cast<int64_t>(d))) {
-      return join({"; make the module with dynamic_shapes=, {", d,
-                   ": Dim(...)} for this input, if this size may change"});
+      changing += join({changing.empty() ? "" : ", ", d, ": Dim(...)"});
     }
   }
-  return "";
+  return changing.empty() ? ""
+                          : join({"; make the module with dynamic_shapes=, {", changing,
+                                  "} for this input, if its sizes may change"});
 }
 
 /// What aten::native_dropout of the CPU does, which takes no generator (PyTorch 2.11). False where
@@ -244,7 +246,8 @@ void mask_results(Call& call, const std::set<std::string>& read) {
   }
 }
 
-/// Leaves the outputs that are wanted, and the calls that they need.
+/// Leaves the outputs that are wanted, and the calls that they need. A program with seeds has all
+/// its random numbers: each that is drawn decides which come next.
 void keep_wanted(ProgramText& program, const std::vector<std::size_t>& wanted) {
   std::vector<Form> outputs;
   std::set<std::string> read;
@@ -257,10 +260,15 @@ void keep_wanted(ProgramText& program, const std::vector<std::size_t>& wanted) {
     read.insert(outputs.back().value);
   }
   program.outputs = std::move(outputs);
+  const bool has_seeds = std::any_of(program.inputs.begin(), program.inputs.end(),
+                                     [](const Form& input) { return input.is_seed; });
   std::vector<Call> calls;
   for (auto call = program.calls.rbegin(); call != program.calls.rend(); ++call) {
     const auto is_read = [&](const std::string& name) { return read.count(name) != 0; };
-    if (call->sizes.empty() && std::none_of(call->results.begin(), call->results.end(), is_read)) {
+    const bool is_needed =
+        !call->sizes.empty() || std::any_of(call->results.begin(), call->results.end(), is_read) ||
+        (has_seeds && find_operator(*call).hasTag(at::Tag::nondeterministic_seeded));
+    if (!is_needed) {
       continue;
     }
     for (const MeasuredSize& size : call->sizes) {

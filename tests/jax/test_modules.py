@@ -149,7 +149,7 @@ def test_wrong_inputs_are_an_error_in_words(made):
             (jnp.ones((6, 3, 9)), {"bias": bias}),
             ValueError,
             "AtenProgram: %x: expected float32 [6, 3, 10], got float32 [6, 3, 9]; make the module "
-            "with dynamic_shapes=, {2: Dim(...)} for this input, if this size may change",
+            "with dynamic_shapes=, {2: Dim(...)} for this input, if its sizes may change",
         ),
         ((x,), TypeError, "apply: expected 2 inputs of the module, got 1"),
         ((x, bias), TypeError, "apply: input 1: expected a dict, got a tensor"),
@@ -379,9 +379,8 @@ def test_gradients_of_gradients_draw_again():
     with pytest.raises(ValueError, match="apply: ") as error:
         penalty(params, given, None)
     assert str(error.value) == (
-        "apply: expected a key where a module draws random numbers of sizes that depend on values, "
-        "or beside results of such sizes, or was made with gradient_order, and is differentiated, "
-        "got none; give rng=jax.random.key(0)"
+        "apply: expected a key for a gradient that draws the module's random numbers again, got "
+        "none; give rng=jax.random.key(0)"
     )
 
 

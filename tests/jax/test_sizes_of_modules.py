@@ -100,9 +100,8 @@ def test_a_gradient_that_draws_again_needs_a_key():
             variables["params"], to_jax(rows_above_zero(3))
         )
     assert str(error.value) == (
-        "apply: expected a key where a module draws random numbers of sizes that depend on values, "
-        "or beside results of such sizes, or was made with gradient_order, and is differentiated, "
-        "got none; give rng=jax.random.key(0)"
+        "apply: expected a key for a gradient that draws the module's random numbers again, got "
+        "none; give rng=jax.random.key(0)"
     )
 
 

@@ -369,6 +369,20 @@ def test_a_graph_that_is_compiled_asks_whether_weights_are_frozen(mode, trains, 
         assert_near(loss_of(first)(x), torch.tensor(float(loss)), 1e-6)
 
 
+def test_a_graph_asks_each_module_whether_weights_are_frozen(mode):
+    cells = []
+    for _ in range(2):
+        network = nn.Linear(3, 3)
+        network.weight.requires_grad_(False)
+        cells.append(module(network, (X,)))
+    first, second = cells
+    second.weights[0].requires_grad = True
+    for call in (ms.jit(lambda x: second(first(x))), ms.nn.SequentialCell(cells)):
+        with pytest.raises(ValueError, match="Module: ") as error:
+            call(ms.Tensor(X.numpy()))
+        assert str(error.value).splitlines()[0] == THAWED.format("weight")
+
+
 @pytest.mark.parametrize("context", [torch.no_grad, torch.inference_mode])
 @pytest.mark.parametrize("is_exported", [False, True], ids=["module", "exported"])
 def test_where_a_module_is_made_is_no_affair_of_its_gradients(pynative, context, is_exported):

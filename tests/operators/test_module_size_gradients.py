@@ -1,5 +1,6 @@
 """Gradients of modules whose results have sizes that depend on values."""
 
+import copy
 import re
 
 import mindspore as ms
@@ -104,6 +105,8 @@ def test_random_numbers_are_drawn_again(pynative, make, trains, is_file, tmp_pat
     network = make().train(trains)
     cell = made(network, is_file, tmp_path).set_train(trains)
     step = ms.value_and_grad(lambda x: loss_of(cell(x)), 0, cell.trainable_params())
+    other = copy.deepcopy(cell)
+    by_weights = ms.grad(lambda x: loss_of(other(x)), None, other.trainable_params())
     for count in COUNTS:
         x = rows_above_zero(count).requires_grad_()
         network.zero_grad()
@@ -115,8 +118,10 @@ def test_random_numbers_are_drawn_again(pynative, make, trains, is_file, tmp_pat
         if count:  # MindSpore 2.10's own sum of no elements is what the memory has
             assert_near(value, known, 1e-5)
         assert_near(of_x, x.grad, 1e-4)
-        for gradient, parameter in zip(of_weights, network.parameters(), strict=True):
-            assert_near(gradient, parameter.grad, 1e-4)
+        ms.manual_seed(5)
+        for found in (of_weights, by_weights(to_mindspore(x))):
+            for gradient, parameter in zip(found, network.parameters(), strict=True):
+                assert_near(gradient, parameter.grad, 1e-4)
         for buffer, expected in zip(cell.buffers_of_module, network.buffers(), strict=True):
             assert_near(buffer.asnumpy(), expected, 1e-5)
 

@@ -576,7 +576,7 @@ class Sizes(nn.Module):
         (
             Branches,
             "expected operators of PyTorch's dispatcher, and sizes that follow from those of the "
-            "inputs, got cond() of Python's in test_modules.py, line "
+            "inputs, got Python's cond() in test_modules.py, line "
             f"{Branches.forward.__code__.co_firstlineno + 1}; compute both sides and choose with "
             "torch.where, or make modules of the parts around it",
         ),
@@ -665,7 +665,7 @@ WRONG_INPUTS = [
         lambda: (mint.ones((6, 3, 9)), {"bias": mint.ones(4)}),
         ValueError,
         "AtenProgram: %x: expected float32 [6, 3, 10], got float32 [6, 3, 9]; make the module with "
-        "dynamic_shapes=, {2: Dim(...)} for this input, if this size may change",
+        "dynamic_shapes=, {2: Dim(...)} for this input, if its sizes may change",
     ),
     (
         lambda: (mint.ones((6, 3, 10), dtype=ms.float16), {"bias": mint.ones(4)}),

@@ -105,9 +105,8 @@ def _step(programs: ModulePrograms) -> Callable[..., tuple[jax.Array, ...]]:
     def record(*arrays: jax.Array) -> Any:
         if training.draws_again and not programs.seed_count:
             raise ValueError(
-                "apply: expected a key where a module draws random numbers of sizes that depend "
-                "on values, or beside results of such sizes, or was made with gradient_order, and "
-                "is differentiated, got none; give rng=jax.random.key(0)"
+                "apply: expected a key for a gradient that draws the module's random numbers "
+                "again, got none; give rng=jax.random.key(0)"
             )
         results = run(*arrays)
         kept = [results[i] for i in training.outputs]
@@ -138,7 +137,7 @@ def _check_call(variables: Any, train: Any) -> None:
             "apply: expected the module's variables first, a dict with 'params' and 'buffers', "
             f"got {got}"
         )
-    if not isinstance(train, (bool, int, np.bool_)):
+    if not isinstance(train, (bool, int, np.bool_)) or train not in (0, 1):
         raise TypeError(
             "apply: train: expected True or False, which a compiled function knows, got another "
             "value; give jax.jit static_argnames='train', or compile lambda variables, x: "

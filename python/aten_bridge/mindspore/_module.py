@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import importlib
+import itertools
 import sys
 import warnings
 import weakref
@@ -100,6 +101,9 @@ _STAYS = (
 )
 
 
+_numbers = itertools.count()
+
+
 class _StaysInItsProcess:
     """Keeps what has it from being pickled, with a reason."""
 
@@ -111,7 +115,7 @@ class _StaysInItsProcess:
 
 
 class _StayFrozen(_StaysInItsProcess, ops.PrimitiveWithInfer):
-    """Refuses weights to train that were frozen: the backward program gives them zeros.
+    """Refuses to train weights that were frozen: the backward program gives them zeros.
 
     It returns the mode that it is given, so that a graph that calls it has it checked when it is
     compiled.
@@ -119,6 +123,8 @@ class _StayFrozen(_StaysInItsProcess, ops.PrimitiveWithInfer):
 
     def __init__(self, weights: Sequence[ms.Parameter]):
         super().__init__("StayFrozen")
+        # MindSpore (2.10) asks equal primitives of one graph only once.
+        self.add_prim_attr("number", next(_numbers))
         self.weights = weights
 
     def __deepcopy__(self, memo: dict[int, Any]) -> _StayFrozen:
@@ -186,7 +192,7 @@ class Module(nn.Cell):
         if flat.training != self.training:
             flat.set_train(self.training)
         unflatten = self.unflatten_trained if self.training else self.unflatten_evaluated
-        return unflatten(flat(*inputs))
+        return unflatten(flat(*inputs, **keywords))
 
     def __copy__(self) -> Module:
         """Refused: MindSpore (2.10) would give both cells one `__dict__`, and so one mode."""

@@ -117,7 +117,8 @@ def _is_pickled(path: Path) -> bool:
             names = {name.partition("/")[2] for name in archive.namelist()}
     except (OSError, zipfile.BadZipFile):
         return False
-    return "data.pkl" in names and "archive_format" not in names
+    # torch.export.save writes the first of the others, torch.jit.save the second.
+    return "data.pkl" in names and names.isdisjoint(("archive_format", "constants.pkl"))
 
 
 def _refuse_examples(what: str, example_inputs: Any, dynamic_shapes: Any) -> None:

@@ -260,7 +260,7 @@ class ProgramWriter:
                 cure = f"compute both sides and choose with torch.where, or {cure}"
             raise NotExportable(
                 "expected operators of PyTorch's dispatcher, and sizes that follow from those of "
-                f"the inputs, got {name}() of Python's{_line_of(node)}; {cure}"
+                f"the inputs, got Python's {name}(){_line_of(node)}; {cure}"
             )
         name = target.name().removesuffix(".default")
         arguments = [*map(self._argument, node.args)]

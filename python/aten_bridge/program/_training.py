@@ -118,7 +118,10 @@ def trace_training(
             "these, or gradient_order"
         )
     needed = set().union(*(one.used_inputs(len(inputs)) for one in higher))
-    if any(inputs[i].name in changed for i in needed):
+    drawn = sum(map(is_random_node, _ancestors(results_of(graph)[: len(has_gradient)])))
+    # Numbers that no result reads are drawn in a derivative alone: its others would be different.
+    draws_more = any(one.draws and len(one.draws) != drawn for one in higher)
+    if draws_more or any(inputs[i].name in changed for i in needed):
         higher, needed = [], set()
     split = functools.partial(_split, graph, has_gradient, len(needs), changed, write)
     training = None
