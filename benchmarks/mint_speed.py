@@ -368,12 +368,17 @@ def row(*cells):
     print("| " + " | ".join(cells) + " |", flush=True)
 
 
-def library():
-    """The path of the library of kernels."""
+def check_environment():
+    """Ends the program where what is measured is not there."""
     for package in ("mindspore", "torch"):
         if importlib.util.find_spec(package) is None:
             print(f"{sys.argv[0]}: nothing is measured: {package} is not in this environment.")
             sys.exit()
+
+
+def library():
+    """The path of the library of kernels."""
+    check_environment()
     named = os.environ.get("MS_OP_PLUGIN_PATH", "")
     if not os.path.isfile(named):
         sys.exit(

@@ -28,6 +28,8 @@ import sys
 import time
 from pathlib import Path
 
+import mint_speed
+
 ROUNDS, TURNS = 5, 3
 SETTINGS = ("queues", "blocking")
 WAYS = ("native caller", "`ops.Custom`")
@@ -171,17 +173,17 @@ def measure(build: Path, setting: str) -> None:
             result.asnumpy()
             spent = (time.perf_counter() - begin) / count * 1e6
             times.setdefault(f"{what}, {name}", []).append(spent)
-    print(json.dumps({"caller": bool(native_caller()), "times": times}))
+    found = native_caller()
+    print(json.dumps({"caller": bool(found), "reason": found.reason, "times": times}))
 
 
 def run(build: Path, setting: str, has_caller: bool) -> dict[str, list[float]]:
     """The times of a process of its own."""
-    caller = next(build.glob("plugin/caller/aten_bridge_caller*.so"), None)
-    if caller is None:
-        raise SystemExit(f"pynative_speed: expected the native caller in {build}, got none")
+    from aten_bridge.mindspore._caller import NAME
+
     environment = {
         **os.environ,
-        "ATEN_BRIDGE_CALLER": str(caller),
+        "ATEN_BRIDGE_CALLER": str(build / "plugin/caller" / NAME),
         "ATEN_BRIDGE_NATIVE_CALLER": str(int(has_caller)),
         "ATEN_BRIDGE_OPERATORS": str(build / "plugin/operators/aten_bridge_operators.so"),
     }
@@ -195,7 +197,8 @@ def run(build: Path, setting: str, has_caller: bool) -> dict[str, list[float]]:
     )
     answer = json.loads(done.stdout.splitlines()[-1])
     if answer["caller"] != has_caller:
-        raise SystemExit(f"pynative_speed: {caller} does not serve this MindSpore")
+        print(f"{sys.argv[0]}: nothing is measured: {answer['reason']}")
+        sys.exit()
     return answer["times"]
 
 
@@ -245,6 +248,7 @@ def main() -> None:
     if options.measure:
         measure(options.build, options.measure)
         return
+    mint_speed.check_environment()
     settings = {setting: compare(options.build.resolve(), setting) for setting in SETTINGS}
     for setting, rows in settings.items():
         print(f"\n{setting}:\n\n{table(rows)}", end="")
