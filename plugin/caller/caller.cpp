@@ -48,14 +48,15 @@ PYBIND11_MODULE(aten_bridge_caller, m) {
   m.def("is_for_custom", is_for_custom);
   m.def("wait_for_queued", wait_for_queued);
   m.doc() = "Calls kernels in MindSpore's PyNative mode.";
-  py::class_<Gradient, std::shared_ptr<Gradient>>(m, "Gradient")
+  py::class_<Gradient, std::shared_ptr<Gradient>>(m, "Gradient", py::module_local())
       .def(py::init<const py::object&, py::object, bool>())
       .def("set_kernel",
            [](Gradient& self, const std::shared_ptr<Caller>& kernel, std::vector<bool> mask) {
              self.kernel = kernel;
              self.mask = std::move(mask);
            });
-  py::class_<ResultsOfLibrary, std::shared_ptr<ResultsOfLibrary>>(m, "ResultsOfLibrary")
+  py::class_<ResultsOfLibrary, std::shared_ptr<ResultsOfLibrary>>(m, "ResultsOfLibrary",
+                                                                  py::module_local())
       .def(py::init([](std::uintptr_t set_results, std::uintptr_t copy_results,
                        std::uintptr_t free_results, const std::vector<std::string>& dtypes) {
         auto library = std::make_shared<ResultsOfLibrary>();
@@ -67,7 +68,7 @@ PYBIND11_MODULE(aten_bridge_caller, m) {
         }
         return library;
       }));
-  py::class_<Step, std::shared_ptr<Step>>(m, "Step")
+  py::class_<Step, std::shared_ptr<Step>>(m, "Step", py::module_local())
       .def(py::init([](std::uintptr_t set_kept, std::uintptr_t free_kept) {
         auto step = std::make_shared<Step>();
         step->set_kept = reinterpret_cast<decltype(step->set_kept)>(set_kept);
@@ -87,7 +88,7 @@ PYBIND11_MODULE(aten_bridge_caller, m) {
                       self.differentiate_again = Reference(std::move(function));
                     })
       .def_readwrite("no_gradient", &Step::no_gradient);
-  py::class_<Caller, std::shared_ptr<Caller>>(m, "Caller")
+  py::class_<Caller, std::shared_ptr<Caller>>(m, "Caller", py::module_local())
       .def(py::init<std::uintptr_t, std::uintptr_t, std::uintptr_t, std::string, std::string,
                     const py::dict&, bool>())
       .def("add", &Caller::add)

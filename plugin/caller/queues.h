@@ -93,10 +93,10 @@ inline void wait_for_queued() {
   mindspore::runtime::Pipeline::Get().WaitForward();
 }
 
-/// Waits until MindSpore has recorded what is called, which it does in a thread of its own where it
-/// had queues when it ran its first operator. A program that has it run operators at once since
-/// then, by pynative_synchronize, records its own operators at once, and would not see this one's
-/// record, whose gradient would be zeros (2.10).
+/// Waits until MindSpore has recorded a call. It records in a thread of its own if it had queues
+/// when it ran its first operator. Once pynative_synchronize is set, it records its own operators
+/// at once, before a kernel's record that is still queued, and that kernel's gradient would be
+/// zeros (2.10).
 inline void wait_for_record() {
   const auto& queue = mindspore::runtime::Pipeline::Get().bprop_stage();
   if (is_blocking() && !queue->Empty()) {

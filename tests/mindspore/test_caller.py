@@ -6,6 +6,7 @@ more in a process in which MindSpore runs each operator at once (ATEN_BRIDGE_TES
 
 import ctypes
 import gc
+import importlib.util
 import os
 import resource
 import shutil
@@ -65,6 +66,14 @@ def test_says_which_one_it_is():
     else:
         off = "the variable ATEN_BRIDGE_NATIVE_CALLER turns it off"
         assert (found.path, found.reason) == (None, off)
+
+
+@needs_caller
+def test_two_files_of_it_work_in_one_process(tmp_path):
+    assert leaky_relu()(ms.Tensor(numbers(4))) is not None
+    path = shutil.copy(native_caller().path, tmp_path / "copied.so")
+    spec = importlib.util.spec_from_file_location("aten_bridge_caller", path)
+    spec.loader.exec_module(importlib.util.module_from_spec(spec))
 
 
 @needs_caller
