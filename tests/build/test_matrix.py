@@ -66,6 +66,7 @@ def test_the_template_is_a_project_for_several_versions(tmp_path):
         (("passes", "in JAX"), "| Python 3.99 | Python 3.99, PyTorch 2.11.0, JAX 0.12.0.1 | {} "),
         (("skipped", "needs python3.99"), "| Python 3.99 | what it was before | 2026-01-01 "),
     ],
+    ids=["passes", "skipped"],
 )
 def test_rows_that_do_not_run_keep_their_lines(tmp_path, monkeypatch, result, line):
     begin, end = matrix.MARKS
@@ -82,3 +83,21 @@ def test_rows_that_do_not_run_keep_their_lines(tmp_path, monkeypatch, result, li
     assert not matrix.main()
     line = line.format(date.today()) + "| passes: in JAX |\n"
     assert page.read_text() == f"A page.\n{begin}{head}{others}{line}{end}Its end.\n"
+
+
+def test_the_first_row_of_a_table(tmp_path, monkeypatch):
+    monkeypatch.setattr(matrix, "ROWS", (matrix.Row("JAX 0.12"), ROW))
+    monkeypatch.setattr(matrix, "torch_in_use", lambda: "2.11.0")
+    monkeypatch.setattr(matrix, "try_row", lambda row, folder, jobs: ("fails", "the build fails"))
+    monkeypatch.setattr(sys, "argv", ["matrix.py", str(tmp_path), "--only", "Python.*"])
+    assert matrix.main()
+    begin, end = matrix.MARKS
+    assert (tmp_path / "table.md").read_text() == (
+        f"{begin}| | with | on | result |\n|---|---|---|---|\n| Python 3.99 | Python 3.99, PyTorch "
+        f"2.11.0, JAX 0.12.0.1 | {date.today()} | fails: the build fails |\n{end}"
+    )
+    (tmp_path / "table.md").write_text("no table")
+    with pytest.raises(SystemExit) as error:
+        matrix.main()
+    text = f"matrix: expected <!-- matrix --> and <!-- /matrix --> in {tmp_path / 'table.md'}"
+    assert str(error.value) == text

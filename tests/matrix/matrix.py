@@ -11,9 +11,8 @@ A row that the machine has no room, no wheel or no Python for is skipped, with t
 takes the rows whose whole name the regular expression matches; other rows keep what
 earlier runs saw, and so do rows that are skipped. `--jobs` is how many compilers run at a time.
 
-Prints the table, and writes it to <build folder>/table.md, or with `--page` between the marks of
-that page, which then has the earlier runs too. Ends with 1 if a row failed. What a step printed is
-in <build folder>/<row>.log.
+Prints the table, and writes it between the marks of <build folder>/table.md, or of the page that
+`--page` names. Ends with 1 if a row failed. What a step printed is in <build folder>/<row>.log.
 """
 
 import argparse
@@ -468,9 +467,16 @@ def table(lines):
     return "\n".join([*head, *(lines[row.name] for row in ROWS if row.name in lines)]) + "\n"
 
 
-def lines_of(text):
-    """The lines of a table, by the names of their rows."""
-    return {line.split(" | ")[0][2:]: line for line in text.splitlines() if line.startswith("| ")}
+def split_page(page):
+    """What stands before a page's table, the table's lines by their rows' names, and the rest."""
+    begin, end = MARKS
+    text = page.read_text()
+    if begin not in text or end not in text:
+        sys.exit(f"matrix: expected {begin.strip()} and {end.strip()} in {page}")
+    before, rest = text.split(begin)
+    old, after = rest.split(end)
+    lines = {line.split(" | ")[0][2:]: line for line in old.splitlines() if line.startswith("| ")}
+    return before + begin, lines, end + after
 
 
 def main():
@@ -483,13 +489,10 @@ def main():
     folder = options.folder.resolve()
     folder.mkdir(parents=True, exist_ok=True)
     page = options.page or folder / "table.md"
-    begin, end = MARKS
-    text = page.read_text() if page.exists() else begin + end
-    if begin not in text or end not in text:
-        sys.exit(f"matrix: expected {begin.strip()} and {end.strip()} in {page}")
-    before, rest = text.split(begin)
-    old, after = rest.split(end)
-    lines, has_failed = lines_of(old), False
+    if not page.exists():
+        page.write_text("".join(MARKS))
+    split_page(page)
+    has_failed = False
     for row in ROWS:
         if not re.fullmatch(options.only, row.name):
             continue
@@ -497,10 +500,11 @@ def main():
         result, seen = try_row(row, folder, options.jobs)
         has_failed |= result == "fails"
         print(f"{row.name}: {result}: {seen}", flush=True)
+        before, lines, after = split_page(page)  # others may have written it meanwhile
         if result != "skipped" or row.name not in lines:
             lines[row.name] = line_of(row, result, seen)
-        page.write_text(before + begin + table(lines) + end + after)
-    print(table(lines))
+        page.write_text(before + table(lines) + after)
+    print(table(split_page(page)[1]))
     return has_failed
 
 
