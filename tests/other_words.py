@@ -23,7 +23,7 @@ _PARTS = re.compile(r"(\x02|\\x02)|(\x03|\\x03)|\0|[A-Za-z]+")
 
 
 def plain(text):
-    """The text in the words of other builds. A text within a text was replaced twice."""
+    """The text in the words of other builds. Texts within texts were replaced twice, thus not."""
     depth = 0
 
     def replace(part):

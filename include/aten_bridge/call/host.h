@@ -72,7 +72,7 @@ class OperandDescs {
   /// Why an operand is refused.
   struct Refusal {
     Refusal(int refused, const char* operator_name) : operand(refused), report(operator_name) {}
-    [[gnu::cold, gnu::noinline]] ~Refusal() = default;  // else it is in the end of each call
+    [[gnu::cold, gnu::noinline]] ~Refusal() = default;  // inlined, it would be in each call
 
     int operand;
     Report report;

@@ -326,7 +326,8 @@ inline bool are_sizes(const std::vector<int64_t>& sizes) {
     if (has_ranks) {
       return probe_sizes(call, typed, outputs, failure);
     }
-    for (const std::size_t rank : {4, 3, 2, 1, 0, 5}) {
+    constexpr std::size_t kRanks[] = {4, 3, 2, 1, 0, 5};
+    for (const std::size_t rank : kRanks) {
       std::vector<AbstractValue> tried = typed;
       for (AbstractValue& input : tried) {
         if (!input.has_rank()) {

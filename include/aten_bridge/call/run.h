@@ -174,7 +174,7 @@ template <class Device, class HostCall>
   }
 }
 
-/// The exception being handled as the host's, with those of the operands that are bound.
+/// Ends a call with the exception being handled, as the host's, with the operands that are bound.
 template <class Device, class HostCall>
 [[gnu::cold, gnu::noinline]] typename HostCall::Result fail_call(const Arguments& arguments,
                                                                  int bound) {

@@ -54,8 +54,9 @@ enum class Mark : std::uint8_t { kNone, kGot, kDo };
 inline constexpr Mark kGot = Mark::kGot;
 inline constexpr Mark kDo = Mark::kDo;
 
-/// A part of a text: another text, which must outlive it, or a whole number below 2^63. Lists of
-/// parts are wherever an error can be: two words of each are written there, and read in one place.
+/// A part of a text: another text or a whole number below 2^63. Every place that can fail makes a
+/// list of parts, so that a part is two machine words, and what reads it is out of line. It refers
+/// to the object of the text, which must outlive it.
 class Part {
  public:
   // NOLINTBEGIN(*-explicit-*)

@@ -51,7 +51,8 @@ inline int unknown_cuda_driver(unsigned int /*count*/, const int* /*attributes*/
 }
 inline std::atomic<QueryPointer> cuda_driver{&unknown_cuda_driver};
 
-/// What the first call of the process finds is kept.
+/// What the library's first call finds is kept; where it finds none, calls with a stream look
+/// again.
 [[gnu::cold, gnu::noinline]] inline QueryPointer look_for_cuda_driver() noexcept {
   const QueryPointer found = find_cuda_driver();
   QueryPointer unknown = &unknown_cuda_driver;

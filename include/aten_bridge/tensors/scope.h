@@ -98,7 +98,7 @@ class KernelScope {
   int thread_count_ = at::get_num_threads();
 };
 
-/// The same where a call is rare.
+/// A `KernelScope` out of line, for what seldom runs.
 class RareKernelScope {
  public:
   [[gnu::cold, gnu::noinline]] explicit RareKernelScope(bool records) : scope_(records) {}

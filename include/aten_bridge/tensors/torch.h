@@ -128,8 +128,8 @@ auto has_python_object(OperandDesc* desc, long /*fallback*/)  // NOLINT
                "with the PyTorch that the program imports"});
 }
 
-/// Whether the PyTorch in this process was found to be that of the library. Not a local variable,
-/// which each call would look for behind a guard.
+/// Whether the PyTorch in this process was found to be that of the library. Not a static
+/// local variable, whose guard each call would test.
 inline std::atomic<bool> is_pytorch_checked{false};
 
 [[gnu::cold, gnu::noinline]] inline void look_at_pytorch(const char* operator_name) {
