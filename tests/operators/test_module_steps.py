@@ -85,6 +85,7 @@ def assert_all_near(actual, expected):
         assert_near(one, known, 1e-4)
 
 
+@pytest.mark.full
 @pytest.mark.skipif(IS_BLOCKING, reason="it is so already")
 def test_the_same_where_mindspore_runs_operators_at_once():
     subprocess.run(

@@ -58,6 +58,7 @@ def test_spread_takes_calls_from_all_over_the_list():
     assert list(op_db.spread(calls[:3], 2)) == [calls[0], calls[2], calls[1]]
 
 
+@pytest.mark.full
 def test_a_call_that_pytorch_does_not_record_is_compared_without_gradient(tmp_path):
     program = tmp_path / "program.py"
     program.write_text(
@@ -72,6 +73,7 @@ def test_a_call_that_pytorch_does_not_record_is_compared_without_gradient(tmp_pa
     assert (done.returncode, done.stdout) == (0, "forward\n"), done.stderr
 
 
+@pytest.mark.full
 def test_a_wrong_gradient_of_complex_numbers_is_found(tmp_path):
     # The same result, whose gradient is conjugated.
     program = tmp_path / "program.py"
@@ -90,6 +92,7 @@ def test_a_wrong_gradient_of_complex_numbers_is_found(tmp_path):
     assert "AssertionError: \nNot equal to tolerance" in done.stderr
 
 
+@pytest.mark.full
 def test_a_wrong_result_is_found(tmp_path):
     # The same program on an operator whose results are another's.
     program = tmp_path / "program.py"
