@@ -49,7 +49,7 @@ struct HookInputs {
                "hooks nothing; make the operator with aten_bridge.mindspore.kernel, or "
                "give out_shape and out_dtype"});
       }
-      inputs.push_back(AbstractValue());
+      inputs.push_back({});
       tensors.push_back(i);
     }
     const bool several = kernel.outputs > 1 || kernel.lists_outputs;
