@@ -448,7 +448,7 @@ def pynative(results):
         "Blocking, where MindSpore runs each operator at once (`ms.runtime.launch_blocking()`):",
     )
     tables = (
-        f"{text}\n\n{pynative_speed.table(results.pynative['settings'][setting])}"
+        f"{text}\n\n{table(*pynative_speed.cells_of(results.pynative['settings'][setting]))}"
         for text, setting in zip(texts, pynative_speed.SETTINGS, strict=True)
     )
     return "\n".join([*tables, f"MindSpore {results.pynative['mindspore']}.\n"])

@@ -34,8 +34,13 @@ ROUNDS, TURNS = 5, 3
 SETTINGS = ("queues", "blocking")
 WAYS = ("native caller", "`ops.Custom`")
 CALLS = {
-    **{"forward": 300, "gradient": 30, "by hand": 30, "chain": 30},
-    **{"hundred": 5, "digits": 2, "LSTM": 2},
+    "forward": 300,
+    "gradient": 30,
+    "by hand": 30,
+    "chain": 30,
+    "hundred": 5,
+    "digits": 2,
+    "LSTM": 2,
 }
 EXAMPLES = Path(__file__).parents[1] / "examples"
 
@@ -223,19 +228,19 @@ def compare(build: Path, setting: str) -> dict[str, dict[str, dict[str, float]]]
     return rows
 
 
-def table(rows: dict[str, dict[str, dict[str, float]]]) -> str:
-    """These rows in Markdown."""
+def cells_of(rows: dict[str, dict[str, dict[str, float]]]) -> tuple[list[str], list[list[str]]]:
+    """The head and the lines of a table of these rows."""
     head = ["what"]
     for way in WAYS:
         head += [f"{way}, min", "median", "/ MindSpore's own"]
-    lines = [head, ["---", *["--:"] * (len(head) - 1)]]
+    lines = []
     for what, ways in rows.items():
         cells = []
         for numbers in ways.values():
             cells += [f"{numbers['min']:.1f}", f"{numbers['median']:.1f}"]
             cells.append(f"{numbers['ratio']:.2f}")
         lines.append([what, *cells])
-    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+    return head, lines
 
 
 def main() -> None:
@@ -251,7 +256,10 @@ def main() -> None:
     mint_speed.check_environment()
     settings = {setting: compare(options.build.resolve(), setting) for setting in SETTINGS}
     for setting, rows in settings.items():
-        print(f"\n{setting}:\n\n{table(rows)}", end="")
+        print(f"\n{setting}:\n")
+        head, lines = cells_of(rows)
+        for line in (head, ["---", *["--:"] * (len(head) - 1)], *lines):
+            mint_speed.row(*line)
     if options.output:
         import mindspore
 

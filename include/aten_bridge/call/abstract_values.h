@@ -45,7 +45,7 @@ struct AbstractValue {
 
 /// Calls `attempt` with the inputs and with dtypes for those whose own is not known, the likeliest
 /// first: what the checks say, a guess, float32, and indices, masks and complex numbers among them.
-/// Stops at the first for which it returns true; returns false if there is none.
+/// Stops at the first for which it returns true, and returns whether it did so.
 template <class Attempt>
 [[gnu::cold]] bool try_dtypes(std::vector<AbstractValue> inputs, const Attempt& attempt) {
   std::vector<int64_t> open;

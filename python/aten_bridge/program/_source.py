@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from aten_bridge._text import format_value
 from aten_bridge.program._file import read_module, write_module
 from aten_bridge.program._programs import ModuleInModes
+from aten_bridge.program._trees import array_class
 
 if TYPE_CHECKING:
     import torch
@@ -82,9 +83,8 @@ def _check_examples(example_inputs: Any) -> None:
             what = "a tensor; give (tensor,)"
         raise TypeError(begin + what)
     for i, value in enumerate(example_inputs):
-        is_array = hasattr(value, "shape") and hasattr(value, "dtype")
-        if is_array and not isinstance(value, torch.Tensor):
-            name = f"{type(value).__module__.partition('.')[0]}.{type(value).__name__}"
+        name = array_class(value)
+        if name and not isinstance(value, torch.Tensor):
             raise TypeError(
                 f"example_inputs[{i}]: expected a tensor of PyTorch's, got a {name}; convert it, "
                 "by way of torch.from_numpy"

@@ -212,12 +212,18 @@ def input_fault(inputs: Tree, given: Sequence[Any], is_tensor: Callable[[Any], b
     return None
 
 
+def array_class(value: Any) -> str:
+    """The library and the class of an array or a tensor; "" for other values."""
+    if not (hasattr(value, "shape") and hasattr(value, "dtype")):
+        return ""
+    return f"{type(value).__module__.partition('.')[0]}.{type(value).__name__}"
+
+
 def _described(value: Any) -> str:
     """A value that is no tensor of the host's; of a tensor of another library only its class."""
-    if not (hasattr(value, "shape") and hasattr(value, "dtype")):
-        return format_value(value)
-    name = f"{type(value).__module__.partition('.')[0]}.{type(value).__name__}"
-    return f"a {name}, which the host does not take; convert it, by way of NumPy"
+    if name := array_class(value):
+        return f"a {name}, which the host does not take; convert it, by way of NumPy"
+    return format_value(value)
 
 
 def _fault(tree: Tree, value: Any, is_tensor: Callable[[Any], bool]) -> str | None:
