@@ -12,14 +12,15 @@ have to be built.
 
 a mean of the host's own: the gradients of a mean of 8x32 weights, without a module, which is what
     differentiating costs in the host at least
+Linear of the host's own: that of the next row, without a module: MindSpore's nn.Dense, JAX by hand
 Linear: torch.nn.Linear(32, 32) on 8 rows
 transformer, convolution: the networks of examples/mint_digits on 64 digits, in training mode
 bert, gpt2: of transformers, where that is installed: 4 layers of 256, two texts of 128 words
 call: the module alone, without gradients; in JAX and PyTorch too
 gradients: the loss, a mean of squares that is part of the module, and the gradients of all weights
 gradients, loss of the host: the same, with the host's own operators for the loss
-step: the gradients and Adam, of PyTorch, of MindSpore (`nn.Adam`; `--mint` says `mint.optim.Adam`),
-    and of JAX by hand
+step: the gradients and Adam, of PyTorch, of MindSpore (`nn.Adam`; with `--mint` `mint.optim.Adam`
+    of the library for mint, which MS_OP_PLUGIN_PATH names), and of JAX by hand
 """
 
 import argparse
@@ -37,7 +38,8 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 FLOOR = "a mean of the host's own"
-NETWORKS = [FLOOR, "Linear", "transformer", "convolution"]
+OWN_LINEAR = "Linear of the host's own"
+NETWORKS = [FLOOR, OWN_LINEAR, "Linear", "transformer", "convolution"]
 if importlib.util.find_spec("transformers"):
     NETWORKS += ["bert", "gpt2"]
 PARTS = ("call", "gradients", "gradients, loss of the host", "step")
@@ -51,7 +53,7 @@ def make_network(name):
     import torch
 
     torch.manual_seed(0)
-    if name == "Linear":
+    if name in ("Linear", OWN_LINEAR):
         return torch.nn.Linear(32, 32), torch.randn(8, 32)
     if name in ("bert", "gpt2"):
         return make_text_network(name), torch.randint(1000, (2, 128))
@@ -139,6 +141,9 @@ def pytorch_parts(name, compiles=False):
         with torch.no_grad():
             return network(x)
 
+    if name == OWN_LINEAR:
+        return {"call": call}
+
     def gradients():
         adam.zero_grad()
         loss(x).backward()
@@ -169,6 +174,14 @@ def mindspore_parts(name, is_graph, has_mint):
 
         run_mean = ms.jit(gradients_of_mean) if is_graph else gradients_of_mean
         return {"gradients": lambda: run_mean()[1][0]}
+    if name == OWN_LINEAR:
+        layer, rows = ms.nn.Dense(32, 32), ms.mint.ones((8, 32))
+
+        def call_layer(x):
+            return layer(x)
+
+        run_layer = ms.jit(call_layer) if is_graph else call_layer
+        return {"call": lambda: run_layer(rows)}
     network, x = make_network(name)
     cell = module(network, (x,))
     whole = module(with_loss(make_network(name)[0]), (x,))
@@ -228,6 +241,10 @@ def jax_parts(name):
         mean = jax.jit(jax.value_and_grad(jnp.mean))
         weights = jnp.ones((8, 32))
         return {"gradients": lambda: jax.block_until_ready(mean(weights))}
+    if name == OWN_LINEAR:
+        layer = jax.jit(lambda weights, bias, x: x @ weights.T + bias)
+        operands = jnp.ones((32, 32)), jnp.ones(32), jnp.ones((8, 32))
+        return {"call": lambda: jax.block_until_ready(layer(*operands))}
     network, x = make_network(name)
     apply, variables = module(network, (x,))
     apply_whole, of_whole = module(with_loss(make_network(name)[0]), (x,))
@@ -301,6 +318,10 @@ def measure(host, rounds, has_mint):
     else:
         import mindspore as ms
 
+        if has_mint:
+            from aten_bridge.mint import install
+
+            install()
         if host == "blocking":
             ms.runtime.launch_blocking()
 
@@ -327,7 +348,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--jax", help="the Python of an environment with JAX", default="")
     parser.add_argument("--rounds", type=int, default=15)
-    parser.add_argument("--mint", action="store_true", help="mint.optim.Adam in place of nn.Adam")
+    parser.add_argument("--mint", action="store_true", help="mint.optim.Adam, not nn.Adam")
     parser.add_argument("--host", choices=HOSTS, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.host:

@@ -1,6 +1,7 @@
 """What tests of several folders ask for. Not all have MindSpore, or PyTorch."""
 
 import os
+import subprocess
 import sys
 import threading
 
@@ -36,6 +37,24 @@ def pynative(cpu):
         ms.runtime.launch_blocking()
     yield
     ms.set_context(mode=before)
+
+
+@pytest.fixture
+def run_python(library):
+    """What a program prints that begins with `library`, a path; it has to end with 0."""
+
+    def run(program, **more):
+        done = subprocess.run(
+            [sys.executable, "-c", f"library = {str(library)!r}\n{program}"],
+            env={**os.environ, **more},
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+        )
+        assert done.returncode == 0, done.stdout
+        return done.stdout
+
+    return run
 
 
 @pytest.fixture

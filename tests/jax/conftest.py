@@ -1,7 +1,6 @@
 """Needs a finished build: JAX is the host of its kernel libraries, on two devices of the CPU."""
 
 import os
-import subprocess
 import sys
 from pathlib import Path
 
@@ -42,21 +41,3 @@ def wide():
     jax.config.update("jax_enable_x64", True)
     yield
     jax.config.update("jax_enable_x64", False)
-
-
-@pytest.fixture
-def run_python(library):
-    """What a program prints that begins with `library`, a path; it has to end with 0."""
-
-    def run(program, **more):
-        done = subprocess.run(
-            [sys.executable, "-c", f"library = {str(library)!r}\n{program}"],
-            env={**os.environ, **more},
-            text=True,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-        )
-        assert done.returncode == 0, done.stdout
-        return done.stdout
-
-    return run

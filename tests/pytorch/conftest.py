@@ -1,8 +1,6 @@
 """Needs a finished build: PyTorch is the host of its kernel libraries."""
 
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -32,21 +30,3 @@ def library(build):
 @pytest.fixture(scope="session")
 def my(library):
     return load(library)
-
-
-@pytest.fixture
-def run_python(library):
-    """What a program prints that begins with `library`, a path; it has to end with 0."""
-
-    def run(program, **more):
-        done = subprocess.run(
-            [sys.executable, "-c", f"library = {str(library)!r}\n{program}"],
-            env={**os.environ, **more},
-            text=True,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-        )
-        assert done.returncode == 0, done.stdout
-        return done.stdout
-
-    return run
