@@ -28,6 +28,15 @@ SIDES = ("PyTorch", "PyNative", "blocking", "graph")
 PARTS = {"loss": SIDES[:3], "gradients": SIDES[:3], "optimizer": SIDES[:3], "step": SIDES}
 
 
+def use_caller_beside(library):
+    """Lets the native caller be that of the library's build folder, if it has one."""
+    from aten_bridge.mindspore._caller import NAME
+
+    caller = library.resolve().parents[1] / "caller" / NAME
+    if caller.is_file():
+        os.environ.setdefault("ATEN_BRIDGE_CALLER", str(caller))
+
+
 class Worker(mint_speed.Worker):
     def __init__(self, options):
         super().__init__(options.threads, options.processor_time)
@@ -37,6 +46,7 @@ class Worker(mint_speed.Worker):
         if os.environ["TRAINING_SIDE"] == "blocking":
             self.ms.runtime.launch_blocking()
         if os.environ["TRAINING_SIDE"] != "PyTorch":
+            use_caller_beside(Path(os.environ["MS_OP_PLUGIN_PATH"]))
             mint_digits.install()
         (images, labels), _ = load()
         self.batch_of_digits = images[:BATCH], labels[:BATCH]
