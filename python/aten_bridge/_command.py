@@ -125,7 +125,7 @@ def _parser() -> argparse.ArgumentParser:
         help="compile what calls kernels quickly in MindSpore's PyNative mode",
         description="Compiles the native caller for this environment's MindSpore and Python, once "
         "for each user: kernels are then called in PyNative mode in a tenth of the time. It takes "
-        "half a minute of a processor and 1.4 GiB of memory.",
+        "15 seconds of a processor and 1.1 GiB of memory.",
     )
     prepare.add_argument("--verbose", action="store_true", help="show commands and all they print")
     prepare.set_defaults(run=_prepare_mindspore)
