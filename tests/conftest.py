@@ -58,6 +58,16 @@ def run_python(library):
 
 
 @pytest.fixture
+def mine(request):
+    """A library of operators in Python, which goes with the test; its file says the name."""
+    import torch
+
+    library = torch.library.Library(request.module.NAMESPACE, "DEF")
+    yield library
+    library._destroy()
+
+
+@pytest.fixture
 def faults():
     """`faults(run)`: what the error that `run` ends with says of operands and attributes."""
     from aten_bridge.faults import faults_of

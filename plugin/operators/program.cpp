@@ -314,6 +314,7 @@ class Program::Builder {
     }
     program_.outputs_ = std::move(text_.outputs);
     program_.value_count_ = is_list_.size();
+    mark_outputs();
     mark_last_uses();
   }
 
@@ -596,6 +597,19 @@ class Program::Builder {
     }
   }
 
+  void mark_outputs() {
+    const std::vector<std::size_t>& results = program_.results_;
+    for (Node& node : program_.nodes_) {
+      for (const int64_t made : node.results) {
+        const auto value = static_cast<std::size_t>(made);
+        if (made >= 0 && std::count(results.begin(), results.end(), value) == 1) {
+          const auto found = std::find(results.begin(), results.end(), value);
+          node.outputs.push_back({value, static_cast<std::size_t>(found - results.begin())});
+        }
+      }
+    }
+  }
+
   /// The last line that reads a value hands it on: its memory ends there.
   void mark_last_uses() {
     std::vector<bool> is_read(is_list_.size(), false);
@@ -804,7 +818,24 @@ void Program::run(const Node& node, std::vector<c10::IValue>& values, std::vecto
   stack.clear();
 }
 
-std::vector<at::Tensor> Program::operator()(std::vector<at::Tensor> inputs) const {
+namespace {
+
+/// Moves a large value that nothing else refers to to the host's memory: its own ends now, and not
+/// with the call. What reads the value reads it there.
+void move_to(const at::Tensor& place, c10::IValue& value) {
+  constexpr std::size_t kLarge = std::size_t{1} << 16;
+  const at::Tensor made = std::move(value).toTensor();
+  const bool moves = made.defined() && made.layout() == at::kStrided && made.nbytes() >= kLarge &&
+                     made.is_contiguous() && !made.is_conj() && !made.is_neg() &&
+                     made.use_count() == 1 && made.storage().use_count() == 1 &&
+                     made.scalar_type() == place.scalar_type() && made.sizes() == place.sizes();
+  value = moves ? place.copy_(made) : made;
+}
+
+}  // namespace
+
+std::vector<at::Tensor> Program::operator()(std::vector<at::Tensor> inputs,
+                                            const std::vector<at::Tensor>& places) const {
   std::vector<int64_t> symbols = bind(inputs);
   std::optional<RandomState> random;
   if (const std::optional<std::uint64_t> seed = seed_of(inputs, inputs_)) {
@@ -817,6 +848,11 @@ std::vector<at::Tensor> Program::operator()(std::vector<at::Tensor> inputs) cons
   for (const Node& node : nodes_) {
     try {
       run(node, values, symbols, stack, random.has_value() ? &*random : nullptr);
+      for (const Output& output : node.outputs) {
+        if (!places.empty()) {
+          move_to(places[output.result], values[output.value]);
+        }
+      }
     } catch (c10::Error& error) {
       error.add_context(join({"in line ", node.line, " of the program, ",
                               c10::toString(node.handle.operator_name())}));

@@ -29,8 +29,10 @@ class Program {
 
   /// The results, which may be views of inputs. Throws `Error` before anything runs if the inputs
   /// do not have the program's sizes and dtypes. Inputs that nobody else holds are freed like other
-  /// values, once their last readers have run.
-  std::vector<at::Tensor> operator()(std::vector<at::Tensor> inputs) const;
+  /// values, once their last readers have run. `places`, where the host wants the results, if it
+  /// has memory for them: large ones are moved there as soon as they are computed.
+  std::vector<at::Tensor> operator()(std::vector<at::Tensor> inputs,
+                                     const std::vector<at::Tensor>& places = {}) const;
 
   std::size_t input_count() const { return inputs_.size(); }
   int result_count() const { return static_cast<int>(results_.size()); }
@@ -69,6 +71,12 @@ class Program {
     int64_t dim = 0;
   };
 
+  /// A value that is one of the program's results.
+  struct Output {
+    std::size_t value = 0;
+    std::size_t result = 0;
+  };
+
   struct Node {
     c10::OperatorHandle handle;
     int line = 0;
@@ -78,6 +86,7 @@ class Program {
     bool is_dropout = false;
     int generator = -1;               // the argument's number
     std::vector<int64_t> results;     // values; -1: nobody reads it
+    std::vector<Output> outputs;      // those that are one result each
     std::vector<std::size_t> unread;  // values that end with the call
     std::vector<Size> sizes;
   };

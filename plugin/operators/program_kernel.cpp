@@ -107,10 +107,17 @@ class ProgramKernel final : public KernelBase {
   }
 
   void invoke(const Arguments& arguments) const override {
+    const bool is_backward = part_.kind == Part::Kind::kBackward;
+    // What a forward program keeps is not in the host's memory.
+    const bool has_places =
+        arguments.results->has_memory && (is_backward || part_.kind == Part::Kind::kWhole);
+    std::vector<at::Tensor> places;
+    for (int i = 0; i < info.outputs && has_places; ++i) {
+      places.push_back(arguments.output(i).view);
+    }
     std::vector<at::Tensor> results =
-        part_.kind == Part::Kind::kBackward
-            ? program_(with_kept(*arguments.list))
-            : program_({arguments.list->begin(), arguments.list->end()});
+        is_backward ? program_(with_kept(*arguments.list), places)
+                    : program_({arguments.list->begin(), arguments.list->end()}, places);
     if (part_.kind == Part::Kind::kForward) {
       keep(*arguments.list, results);
     }

@@ -9,13 +9,15 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import torch
-from module_cases import Network, WithOwnKernels, assert_near, total
+from module_cases import Network, WithOwnKernels, assert_near, check_large_results, total
 from torch import nn
 from torch.export import Dim
 
 from aten_bridge.jax import module
 from aten_bridge.program import save
 from aten_bridge.torch import load
+
+NAMESPACE = "bridge_jax_modules"  # of operators in Python
 
 
 @pytest.fixture(scope="module")
@@ -597,3 +599,45 @@ def test_kernels_of_our_own(library, transform):
     assert_near(loss, (network(x) ** 2).mean(), 1e-5)
     for name, known in gradients_of(network, x).items():
         assert_near(gradients[name], known, 1e-4)
+
+
+@pytest.mark.parametrize("transform", [jax.jit, lambda function: function], ids=["jit", "eager"])
+def test_large_results_are_pytorchs(transform):
+    def step(network):
+        apply, variables = module(network, (torch.randn(network.SHAPE),))
+
+        def loss_of(params, x):
+            results, _ = apply({**variables, "params": params}, x, train=True)
+            return sum((result**2).mean() for result in results), results
+
+        of_both = transform(jax.value_and_grad(loss_of, argnums=(0, 1), has_aux=True))
+
+        def run(x):
+            (loss, results), (of_params, of_x) = of_both(variables["params"], jnp.asarray(x))
+            return loss, results, of_params["weight"], of_x
+
+        return run
+
+    check_large_results(step)
+
+
+@pytest.mark.parametrize(("rows", "is_moved"), [(256, True), (2, False)])
+def test_a_large_result_is_moved_to_jaxs_memory_before_it_is_read_again(mine, rows, is_moved):
+    places = []
+
+    def look(x):
+        places.append(x.data_ptr())
+        return x.sum()
+
+    mine.define("look(Tensor x) -> Tensor")
+    mine.impl("look", look, "CPU")
+    torch.library.register_fake("bridge_jax_modules::look", lambda x: x.new_empty(()), lib=mine)
+
+    class Looks(nn.Module):
+        def forward(self, x):
+            y = x.exp()
+            return y, torch.ops.bridge_jax_modules.look(y)
+
+    apply, variables = module(Looks(), (torch.randn(rows, 128),))
+    y, _ = jax.jit(apply)(variables, jnp.ones((rows, 128)))
+    assert (places[-1] == y.unsafe_buffer_pointer()) == is_moved

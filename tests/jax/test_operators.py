@@ -15,6 +15,7 @@ from aten_bridge.jax import operator
 
 torch = pytest.importorskip("torch")
 
+NAMESPACE = "bridge_jax_sizes"  # of operators in Python
 GENERATOR = np.random.default_rng(20261123)
 
 
@@ -103,14 +104,6 @@ def test_results_whose_sizes_depend_on_values(wide):
     with pytest.raises(ValueError, match="aten::nonzero") as of_constant:
         jax.jit(lambda y: y + operator("aten::nonzero")(mask).sum())(1.0)
     assert str(of_constant.value) == str(error.value)
-
-
-@pytest.fixture
-def mine():
-    """A library of operators in Python, which goes with the test."""
-    library = torch.library.Library("bridge_jax_sizes", "DEF")
-    yield library
-    library._destroy()
 
 
 def keep(x):

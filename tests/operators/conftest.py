@@ -16,13 +16,3 @@ def pytest_configure():
             f"plugin/operators/aten_bridge_operators.so; it is {str(BUILD)!r}."
         )
     os.environ["ATEN_BRIDGE_OPERATORS"] = str(LIBRARY)
-
-
-@pytest.fixture
-def mine(request):
-    """A library of operators in Python, which goes with the test; its file says the name."""
-    import torch
-
-    library = torch.library.Library(request.module.NAMESPACE, "DEF")
-    yield library
-    library._destroy()

@@ -1,5 +1,7 @@
 """What the tests of modules share, whatever the host."""
 
+import copy
+
 import numpy as np
 import torch
 from torch import nn
@@ -32,6 +34,43 @@ class WithOwnKernels(nn.Module):
     def forward(self, x):
         y = torch.ops.bridge_test.leaky_relu(self.layer(x), 0.25)
         return torch.ops.bridge_test.swish(y, 1.5)
+
+
+class LargeResults(nn.Module):
+    """Of 128 KiB each: read again, twice the same, views of each other, and an input."""
+
+    SHAPE = (256, 128)
+
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(self.SHAPE))
+
+    def forward(self, x):
+        read, twice, viewed = x * self.weight, x.exp() * self.weight, (x + self.weight).tanh()
+        return read, read.exp() + 1, twice, twice, viewed, viewed.T, viewed[1:], x
+
+
+def check_large_results(step):
+    """A host's steps against PyTorch's.
+
+    `step(network)` returns a function of an array. That returns a loss, results, and the gradients
+    by the weight and by the input.
+    """
+    torch.manual_seed(4)
+    network = LargeResults()
+    run = step(copy.deepcopy(network))
+    for _ in range(2):
+        network.zero_grad()
+        x = torch.randn(network.SHAPE, requires_grad=True)
+        expected = network(x)
+        loss = sum((result**2).mean() for result in expected)
+        loss.backward()
+        found, results, of_weight, of_x = run(x.detach().numpy())
+        assert_near(found, loss, 1e-5)
+        for result, known in zip(results, expected, strict=True):
+            assert_near(result, known, 1e-6)
+        assert_near(of_weight, network.weight.grad, 1e-5)
+        assert_near(of_x, x.grad, 1e-5)
 
 
 def total(results):

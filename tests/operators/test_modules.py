@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 from mindspore import mint
-from module_cases import Network, assert_near, total
+from module_cases import Network, assert_near, check_large_results, total
 from torch import nn
 from torch.export import Dim
 
@@ -496,6 +496,25 @@ def test_what_modules_do_is_what_pytorch_does(mode, name, changes_mode):
             assert_near(gradient, known, 1e-4)
         for buffer, known in zip(cell.buffers_of_module, network.buffers(), strict=True):
             assert_near(buffer, known, 1e-6)
+
+
+def test_large_results_are_pytorchs(mode):
+    def step(network):
+        cell = module(network, (torch.randn(network.SHAPE),))
+
+        def loss_of(x):
+            results = cell(x)
+            return sum((result**2).mean() for result in results), results
+
+        of_both = ms.value_and_grad(loss_of, 0, cell.trainable_params(), has_aux=True)
+
+        def run(x):
+            (loss, results), (of_x, (of_weight,)) = of_both(ms.Tensor(x))
+            return loss, results, of_weight, of_x
+
+        return run
+
+    check_large_results(step)
 
 
 class Constants(nn.Module):
