@@ -131,6 +131,66 @@ def mask_of(results):
     return (np.asarray(results) != 0).sum(0) / 0.75
 
 
+@pytest.mark.parametrize("both_ways", [False, True], ids=["one way", "both ways"])
+@pytest.mark.parametrize("make", [nn.LSTM, nn.GRU, nn.RNN])
+def test_dropout_between_recurrent_layers_is_pytorchs(make, both_ways):
+    torch.manual_seed(5)
+    network = make(4, 5, 3, dropout=0.5, bidirectional=both_ways, batch_first=True)
+    x = torch.randn(3, 6, 4)
+    apply, variables = module(copy.deepcopy(network), (x,))
+    given = jnp.asarray(x.numpy())
+
+    @jax.jit
+    @jax.value_and_grad
+    def step(params):
+        inputs = {**variables, "params": params}, given
+        (results, _), _ = apply(*inputs, train=True, rng=jax.random.key(7))
+        return (results**2).sum()
+
+    torch.manual_seed(7)
+    expected = (network(x)[0] ** 2).sum()
+    expected.backward()
+    loss, gradients = step(variables["params"])
+    assert_near(loss, expected, 1e-5)
+    for name, parameter in network.named_parameters():
+        assert_near(gradients[name], parameter.grad, 1e-4)
+
+
+@pytest.mark.parametrize("twice", [False, True], ids=["once", "twice"])
+def test_dropout_draws_in_the_order_of_the_memory(twice):
+    class Transposed(nn.Module):
+        def forward(self, x):
+            x = x.transpose(0, 1)
+            dropped = nn.functional.dropout(x, 0.5, self.training)
+            return dropped + nn.functional.dropout(x, 0.5, self.training) if twice else dropped
+
+    torch.manual_seed(5)
+    network = nn.Sequential(nn.Linear(4, 5), Transposed(), nn.Tanh())
+    x = torch.randn(3, 6, 4)
+    apply, variables = module(copy.deepcopy(network), (x,))
+    torch.manual_seed(7)
+    expected = (network(x) ** 2).sum()
+    expected.backward()
+
+    @jax.value_and_grad
+    def step(params):
+        inputs = {**variables, "params": params}, jnp.asarray(x.numpy())
+        return (apply(*inputs, train=True, rng=jax.random.key(7))[0] ** 2).sum()
+
+    loss, gradients = jax.jit(step)(variables["params"])
+    assert_near(loss, expected, 1e-5)
+    assert_near(gradients["0.weight"], network[0].weight.grad, 1e-4)
+
+
+def test_recurrent_layers_that_drop_nothing_have_no_effect():
+    x = torch.randn(3, 6, 4)
+    given = jnp.asarray(x.numpy())
+    for layer, trains in (nn.LSTM(4, 5, 2), True), (nn.GRU(4, 5, 2, dropout=0.5), False):
+        apply, variables = module(layer, (x,))
+        step = jax.jit(lambda x, own=apply, v=variables, train=trains: own(v, x, train=train))
+        assert "has_side_effect = true" not in step.lower(given).as_text()
+
+
 def test_a_key_that_is_none_is_refused():
     apply, variables = module(nn.Dropout(0.5), (torch.ones(2),))
     with pytest.raises(TypeError) as error:
