@@ -182,6 +182,29 @@ def test_dropout_draws_in_the_order_of_the_memory(twice):
     assert_near(gradients["0.weight"], network[0].weight.grad, 1e-4)
 
 
+@pytest.mark.parametrize("trains", [False, True], ids=["evaluation", "training"])
+def test_what_a_gradient_needs_keeps_its_64_bits(trains):
+    class Wide(nn.Module):
+        def forward(self, x, count):
+            large = torch.exp(100 * x.double())  # more than a float32 holds
+            z = torch.complex(large, -large).conj()
+            return (large.log() + (z * z / large).imag.log()).float() * (count * 10**10)
+
+    torch.manual_seed(5)
+    x, count = torch.rand(2, 3) + 1, torch.arange(6).reshape(2, 3)
+    apply, variables = module(Wide(), (x, count))
+
+    @jax.jit
+    @jax.grad
+    def gradient_of(x):
+        result = apply(variables, x, jnp.asarray(count.numpy()), train=trains)
+        return (result[0] if trains else result).sum()
+
+    given = jnp.asarray(x.numpy())
+    Wide()(x.requires_grad_(), count).sum().backward()
+    assert_near(gradient_of(given), x.grad, 1e-5)
+
+
 def test_recurrent_layers_that_drop_nothing_have_no_effect():
     x = torch.randn(3, 6, 4)
     given = jnp.asarray(x.numpy())
