@@ -214,6 +214,30 @@ def test_recurrent_layers_that_drop_nothing_have_no_effect():
         assert "has_side_effect = true" not in step.lower(given).as_text()
 
 
+def test_gradients_of_weights_on_each_device_are_summed():
+    mesh = jax.sharding.Mesh(np.array(jax.devices()), ("devices",))
+    shard_map = getattr(jax, "shard_map", None)
+    if shard_map is None:
+        from jax.experimental.shard_map import shard_map
+
+    torch.manual_seed(5)
+    network = nn.Sequential(nn.Linear(4, 5), nn.BatchNorm1d(5), nn.Tanh()).eval()
+    shapes = ({0: Dim("batch")},)
+    apply, variables = module(network, (torch.randn(4, 4),), dynamic_shapes=shapes)
+    whole, parts = jax.sharding.PartitionSpec(), jax.sharding.PartitionSpec("devices")
+
+    def loss_of(params, x):
+        y = apply({**variables, "params": params}, x)
+        return jax.lax.psum((y**2).sum(), "devices")
+
+    x = torch.randn(2 * len(jax.devices()), 4)
+    spread = shard_map(loss_of, mesh=mesh, in_specs=(whole, parts), out_specs=whole)
+    gradients = jax.jit(jax.grad(spread))(variables["params"], jnp.asarray(x.numpy()))
+    (network(x) ** 2).sum().backward()
+    for name, parameter in network.named_parameters():
+        assert_near(gradients[name], parameter.grad, 1e-4)
+
+
 def test_a_key_that_is_none_is_refused():
     apply, variables = module(nn.Dropout(0.5), (torch.ones(2),))
     with pytest.raises(TypeError) as error:
@@ -374,6 +398,15 @@ def test_other_values_than_variables_and_modes_are_named(made):
     )
     trained, _ = jax.jit(apply, static_argnames="train")(variables, x, bias, train=True)
     assert trained["logits"].shape == (6, 4)
+    for given, got in (None, "None"), ([1.0], "[1.0]"), (x, "an array"):
+        with pytest.raises(TypeError, match="apply: params: ") as error:
+            apply({**variables, "params": given}, x, bias)
+        assert str(error.value) == f"apply: params: expected a dict of arrays, got {got}"
+    with pytest.raises(ValueError, match="apply: params: ") as error:
+        apply({**variables, "params": {**variables["params"], 0: x}}, x, bias)
+    assert str(error.value) == (
+        "apply: params: expected the module's weights, got 0, which the module does not have"
+    )
     params = {**variables["params"], "head.bias": nn.Parameter(torch.ones(4))}
     with pytest.raises(TypeError, match="apply: params: ") as error:
         apply({**variables, "params": params}, x, bias)
