@@ -14,7 +14,7 @@ from torch import nn
 from torch.export import Dim
 
 from aten_bridge.jax import module
-from aten_bridge.program import save
+from aten_bridge.program import NotExportable, save
 from aten_bridge.torch import load
 
 
@@ -236,6 +236,54 @@ def test_gradients_of_weights_on_each_device_are_summed():
     (network(x) ** 2).sum().backward()
     for name, parameter in network.named_parameters():
         assert_near(gradients[name], parameter.grad, 1e-4)
+
+
+@pytest.mark.skipif(not hasattr(jax.sharding, "reshard"), reason="JAX 0.6 checks no such types")
+@pytest.mark.filterwarnings("ignore:apply. expected arrays that are whole on each device")
+@pytest.mark.parametrize("is_jitted", [True, False], ids=["jit", "eager"])
+def test_explicit_mesh(is_jitted):
+    torch.manual_seed(5)
+    network = nn.Sequential(nn.Linear(4, 8), nn.Tanh())
+    x = torch.randn(8, 4)  # with the sizes of a weight
+    apply, variables = module(network, (x,))
+
+    def loss_of(params, x):
+        return (apply({**variables, "params": params}, x) ** 2).sum()
+
+    gradients_of = jax.grad(loss_of, argnums=(0, 1))
+    gradients_of = jax.jit(gradients_of) if is_jitted else gradients_of
+    explicit = jax.sharding.AxisType.Explicit
+    spec = jax.sharding.PartitionSpec("a", None)
+    with jax.set_mesh(jax.make_mesh((2,), ("a",), axis_types=(explicit,))):
+        given = jax.device_put(jnp.asarray(x.numpy()), spec)
+        of_weights, of_x = gradients_of(variables["params"], given)
+    assert of_x.sharding.spec == spec
+    assert not any(of_weights["0.weight"].sharding.spec)
+    (network(x.requires_grad_()) ** 2).sum().backward()
+    assert_near(of_x, x.grad, 1e-4)
+    assert_near(of_weights["0.weight"], network[0].weight.grad, 1e-4)
+
+
+def test_numbers_of_8_bits():
+    class Rounded(nn.Module):
+        def forward(self, x):
+            return x.to(torch.float8_e5m2).float() * x, x.to(torch.float8_e4m3fn)
+
+    x = torch.randn(3, 4)
+    apply, variables = module(Rounded(), (x,))
+    product, rounded = apply(variables, jnp.asarray(x.numpy()))
+    known = Rounded()(x)
+    assert np.array_equal(product, known[0])
+    assert rounded.dtype == jnp.float8_e4m3fn
+    assert np.array_equal(rounded.astype(jnp.float32), known[1].float())
+    network = nn.Linear(2, 2)
+    network.register_buffer("rounded", known[1])
+    with pytest.raises(NotExportable) as error:
+        module(network, (torch.ones(1, 2),))
+    assert str(error.value) == (
+        "expected weights of dtypes that NumPy has, or of bfloat16, got one of float8_e4m3fn; give "
+        "it as an input, or convert it"
+    )
 
 
 def test_a_key_that_is_none_is_refused():

@@ -13,6 +13,7 @@ import numpy as np
 from aten_bridge._text import did_you_mean, format_value
 from aten_bridge.jax._host import HOST
 from aten_bridge.jax._operator import Kernel, conjugate, forward_mode_text, is_forward_mode
+from aten_bridge.jax._sharding import gather, spread_alike
 from aten_bridge.jax._unsized import Unsized
 from aten_bridge.jax._varying import make_alike
 from aten_bridge.program._kernel import evaluation_kernel, program_kernel
@@ -230,7 +231,9 @@ def make_module(
             *map(jnp.asarray, flatten(*inputs)),
             *seeds,
         )
-        arrays, _ = make_alike(arrays)  # JAX sums cotangents of what it spreads in front of a step
+        # In front of a step, so that JAX gives cotangents the types of what is given here.
+        arrays, shardings = gather("apply", arrays)
+        arrays, _ = make_alike(arrays)
         try:
             results = step(*arrays)
         except TypeError as error:
@@ -238,7 +241,7 @@ def make_module(
                 raise
             raise TypeError(forward_mode_text("apply")) from error
         changed = len(programs.changed_buffers)
-        returned = unflatten(results[changed:])
+        returned = unflatten(spread_alike(results[changed:], shardings))
         if not train:
             return returned
         new = dict(zip(programs.changed_buffers, results[:changed], strict=True))

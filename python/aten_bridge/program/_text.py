@@ -124,7 +124,7 @@ def computed_sizes(value: torch.Tensor) -> list[Any]:
 
 
 def _dtype(dtype: torch.dtype) -> str:
-    return str(dtype).removeprefix("torch.")
+    return str(dtype).removeprefix("torch.").replace("float8_", "float8")
 
 
 class ProgramWriter:
