@@ -14,7 +14,7 @@ from torch import nn
 from torch.export import Dim
 
 from aten_bridge.jax import module
-from aten_bridge.program import save
+from aten_bridge.program import NotExportable, save
 from aten_bridge.torch import load
 
 NAMESPACE = "bridge_jax_modules"  # of operators in Python
@@ -131,6 +131,161 @@ def test_a_key_makes_a_random_module_a_pure_function():
 def mask_of(results):
     """What the last dropout multiplied the sums over each column's rows by."""
     return (np.asarray(results) != 0).sum(0) / 0.75
+
+
+@pytest.mark.parametrize("both_ways", [False, True], ids=["one way", "both ways"])
+@pytest.mark.parametrize("make", [nn.LSTM, nn.GRU, nn.RNN])
+def test_dropout_between_recurrent_layers_is_pytorchs(make, both_ways):
+    torch.manual_seed(5)
+    network = make(4, 5, 3, dropout=0.5, bidirectional=both_ways, batch_first=True)
+    x = torch.randn(3, 6, 4)
+    apply, variables = module(copy.deepcopy(network), (x,))
+    given = jnp.asarray(x.numpy())
+
+    @jax.jit
+    @jax.value_and_grad
+    def step(params):
+        inputs = {**variables, "params": params}, given
+        (results, _), _ = apply(*inputs, train=True, rng=jax.random.key(7))
+        return (results**2).sum()
+
+    torch.manual_seed(7)
+    expected = (network(x)[0] ** 2).sum()
+    expected.backward()
+    loss, gradients = step(variables["params"])
+    assert_near(loss, expected, 1e-5)
+    for name, parameter in network.named_parameters():
+        assert_near(gradients[name], parameter.grad, 1e-4)
+
+
+@pytest.mark.parametrize("twice", [False, True], ids=["once", "twice"])
+def test_dropout_draws_in_the_order_of_the_memory(twice):
+    class Transposed(nn.Module):
+        def forward(self, x):
+            x = x.transpose(0, 1)
+            dropped = nn.functional.dropout(x, 0.5, self.training)
+            return dropped + nn.functional.dropout(x, 0.5, self.training) if twice else dropped
+
+    torch.manual_seed(5)
+    network = nn.Sequential(nn.Linear(4, 5), Transposed(), nn.Tanh())
+    x = torch.randn(3, 6, 4)
+    apply, variables = module(copy.deepcopy(network), (x,))
+    torch.manual_seed(7)
+    expected = (network(x) ** 2).sum()
+    expected.backward()
+
+    @jax.value_and_grad
+    def step(params):
+        inputs = {**variables, "params": params}, jnp.asarray(x.numpy())
+        return (apply(*inputs, train=True, rng=jax.random.key(7))[0] ** 2).sum()
+
+    loss, gradients = jax.jit(step)(variables["params"])
+    assert_near(loss, expected, 1e-5)
+    assert_near(gradients["0.weight"], network[0].weight.grad, 1e-4)
+
+
+@pytest.mark.parametrize("trains", [False, True], ids=["evaluation", "training"])
+def test_what_a_gradient_needs_keeps_its_64_bits(trains):
+    class Wide(nn.Module):
+        def forward(self, x, count):
+            large = torch.exp(100 * x.double())  # more than a float32 holds
+            z = torch.complex(large, -large).conj()
+            return (large.log() + (z * z / large).imag.log()).float() * (count * 10**10)
+
+    torch.manual_seed(5)
+    x, count = torch.rand(2, 3) + 1, torch.arange(6).reshape(2, 3)
+    apply, variables = module(Wide(), (x, count))
+
+    @jax.jit
+    @jax.grad
+    def gradient_of(x):
+        result = apply(variables, x, jnp.asarray(count.numpy()), train=trains)
+        return (result[0] if trains else result).sum()
+
+    given = jnp.asarray(x.numpy())
+    Wide()(x.requires_grad_(), count).sum().backward()
+    assert_near(gradient_of(given), x.grad, 1e-5)
+
+
+def test_recurrent_layers_that_drop_nothing_have_no_effect():
+    x = torch.randn(3, 6, 4)
+    given = jnp.asarray(x.numpy())
+    for layer, trains in (nn.LSTM(4, 5, 2), True), (nn.GRU(4, 5, 2, dropout=0.5), False):
+        apply, variables = module(layer, (x,))
+        step = jax.jit(lambda x, own=apply, v=variables, train=trains: own(v, x, train=train))
+        assert "has_side_effect = true" not in step.lower(given).as_text()
+
+
+def test_gradients_of_weights_on_each_device_are_summed():
+    mesh = jax.sharding.Mesh(np.array(jax.devices()), ("devices",))
+    shard_map = getattr(jax, "shard_map", None)
+    if shard_map is None:
+        from jax.experimental.shard_map import shard_map
+
+    torch.manual_seed(5)
+    network = nn.Sequential(nn.Linear(4, 5), nn.BatchNorm1d(5), nn.Tanh()).eval()
+    shapes = ({0: Dim("batch")},)
+    apply, variables = module(network, (torch.randn(4, 4),), dynamic_shapes=shapes)
+    whole, parts = jax.sharding.PartitionSpec(), jax.sharding.PartitionSpec("devices")
+
+    def loss_of(params, x):
+        y = apply({**variables, "params": params}, x)
+        return jax.lax.psum((y**2).sum(), "devices")
+
+    x = torch.randn(2 * len(jax.devices()), 4)
+    spread = shard_map(loss_of, mesh=mesh, in_specs=(whole, parts), out_specs=whole)
+    gradients = jax.jit(jax.grad(spread))(variables["params"], jnp.asarray(x.numpy()))
+    (network(x) ** 2).sum().backward()
+    for name, parameter in network.named_parameters():
+        assert_near(gradients[name], parameter.grad, 1e-4)
+
+
+@pytest.mark.skipif(not hasattr(jax.sharding, "reshard"), reason="JAX 0.6 checks no such types")
+@pytest.mark.filterwarnings("ignore:apply. expected arrays that are whole on each device")
+@pytest.mark.parametrize("is_jitted", [True, False], ids=["jit", "eager"])
+def test_explicit_mesh(is_jitted):
+    torch.manual_seed(5)
+    network = nn.Sequential(nn.Linear(4, 8), nn.Tanh())
+    x = torch.randn(8, 4)  # with the sizes of a weight
+    apply, variables = module(network, (x,))
+
+    def loss_of(params, x):
+        return (apply({**variables, "params": params}, x) ** 2).sum()
+
+    gradients_of = jax.grad(loss_of, argnums=(0, 1))
+    gradients_of = jax.jit(gradients_of) if is_jitted else gradients_of
+    explicit = jax.sharding.AxisType.Explicit
+    spec = jax.sharding.PartitionSpec("a", None)
+    with jax.set_mesh(jax.make_mesh((2,), ("a",), axis_types=(explicit,))):
+        given = jax.device_put(jnp.asarray(x.numpy()), spec)
+        of_weights, of_x = gradients_of(variables["params"], given)
+    assert of_x.sharding.spec == spec
+    assert not any(of_weights["0.weight"].sharding.spec)
+    (network(x.requires_grad_()) ** 2).sum().backward()
+    assert_near(of_x, x.grad, 1e-4)
+    assert_near(of_weights["0.weight"], network[0].weight.grad, 1e-4)
+
+
+def test_numbers_of_8_bits():
+    class Rounded(nn.Module):
+        def forward(self, x):
+            return x.to(torch.float8_e5m2).float() * x, x.to(torch.float8_e4m3fn)
+
+    x = torch.randn(3, 4)
+    apply, variables = module(Rounded(), (x,))
+    product, rounded = apply(variables, jnp.asarray(x.numpy()))
+    known = Rounded()(x)
+    assert np.array_equal(product, known[0])
+    assert rounded.dtype == jnp.float8_e4m3fn
+    assert np.array_equal(rounded.astype(jnp.float32), known[1].float())
+    network = nn.Linear(2, 2)
+    network.register_buffer("rounded", known[1])
+    with pytest.raises(NotExportable) as error:
+        module(network, (torch.ones(1, 2),))
+    assert str(error.value) == (
+        "expected weights of dtypes that NumPy has, or of bfloat16, got one of float8_e4m3fn; give "
+        "it as an input, or convert it"
+    )
 
 
 def test_a_key_that_is_none_is_refused():
@@ -293,6 +448,15 @@ def test_other_values_than_variables_and_modes_are_named(made):
     )
     trained, _ = jax.jit(apply, static_argnames="train")(variables, x, bias, train=True)
     assert trained["logits"].shape == (6, 4)
+    for given, got in (None, "None"), ([1.0], "[1.0]"), (x, "an array"):
+        with pytest.raises(TypeError, match="apply: params: ") as error:
+            apply({**variables, "params": given}, x, bias)
+        assert str(error.value) == f"apply: params: expected a dict of arrays, got {got}"
+    with pytest.raises(ValueError, match="apply: params: ") as error:
+        apply({**variables, "params": {**variables["params"], 0: x}}, x, bias)
+    assert str(error.value) == (
+        "apply: params: expected the module's weights, got 0, which the module does not have"
+    )
     params = {**variables["params"], "head.bias": nn.Parameter(torch.ones(4))}
     with pytest.raises(TypeError, match="apply: params: ") as error:
         apply({**variables, "params": params}, x, bias)

@@ -10,10 +10,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from aten_bridge._text import did_you_mean
+from aten_bridge._text import did_you_mean, format_value
 from aten_bridge.jax._host import HOST
 from aten_bridge.jax._operator import Kernel, conjugate, forward_mode_text, is_forward_mode
+from aten_bridge.jax._sharding import gather, spread_alike
 from aten_bridge.jax._unsized import Unsized
+from aten_bridge.jax._varying import make_alike
 from aten_bridge.program._kernel import evaluation_kernel, program_kernel
 from aten_bridge.program._programs import (
     GradientProgram,
@@ -150,10 +152,13 @@ def _checked(
 ) -> Mapping[str, jax.Array]:
     """The weights of a kind. Raises ValueError where they have other names than the module's."""
     given = variables.get(kind, {})
+    if not isinstance(given, Mapping):
+        got = "an array" if _is_array(given) else format_value(given)
+        raise TypeError(f"apply: {kind}: expected a dict of arrays, got {got}")
     if given.keys() != known.keys():
         faults = [f"none of {name!r}" for name in known if name not in given]
         faults += [
-            f"{name!r}, which the module does not have" + did_you_mean(name, known)
+            f"{name!r}, which the module does not have" + did_you_mean(str(name), known)
             for name in given
             if name not in known
         ]
@@ -226,6 +231,9 @@ def make_module(
             *map(jnp.asarray, flatten(*inputs)),
             *seeds,
         )
+        # In front of a step, so that JAX gives cotangents the types of what is given here.
+        arrays, shardings = gather("apply", arrays)
+        arrays, _ = make_alike(arrays)
         try:
             results = step(*arrays)
         except TypeError as error:
@@ -233,7 +241,7 @@ def make_module(
                 raise
             raise TypeError(forward_mode_text("apply")) from error
         changed = len(programs.changed_buffers)
-        returned = unflatten(results[changed:])
+        returned = unflatten(spread_alike(results[changed:], shardings))
         if not train:
             return returned
         new = dict(zip(programs.changed_buffers, results[:changed], strict=True))

@@ -105,6 +105,29 @@ def refuse_hidden_writes(graph: fx.Graph) -> None:
             )
 
 
+def dropout_lines(
+    name: str, results: Sequence[str], arguments: Sequence[str], order: Sequence[int]
+) -> list[str]:
+    """A program's lines for native_dropout of a value whose dimensions lie in such an order.
+
+    It draws in the order of the dimensions; dropout, for which PyTorch records it, in the
+    memory's.
+    """
+    given = f"%{name}.rows"
+    rows = [one if one == "_" else f"{one}.rows" for one in results]
+    inverse = sorted(range(len(order)), key=order.__getitem__)
+    return [
+        f"{given} = aten::permute({arguments[0]}, {list(order)})",
+        f"{', '.join(rows)} = aten::native_dropout({', '.join([given, *arguments[1:]])})",
+        *(
+            f"{one} = aten::permute({row}, {inverse})"
+            for one, row in zip(results, rows, strict=True)
+            if one != "_"
+        ),
+    ]
+
+
+_LAYERS = "_rnn_helper"  # recurrent ones, one after the other
 _LSTM_LAYERS = ("one_layer_lstm", "mkldnn_one_layer_lstm")
 
 
@@ -132,7 +155,7 @@ def _corrected_shapes() -> Iterator[None]:
 
     The last states of an LSTM have one dimension more there: PyTorch's decompositions squeeze
     another dimension than its kernel does. Places and counts of torch.unique have the dtype of
-    the values.
+    the values. Recurrent layers have the dropout between them, which a decomposition forgets.
     """
 
     def corrected(own: Callable[..., Any]) -> Callable[..., Any]:
@@ -143,6 +166,45 @@ def _corrected_shapes() -> Iterator[None]:
             )
 
         return run_layer
+
+    def with_dropout(own: Callable[..., Any]) -> Callable[..., Any]:
+        def run(
+            input_: Any,
+            hidden: Any,
+            params: Any,
+            has_biases: bool,
+            num_layers: int,
+            dropout: float,
+            train: bool,
+            bidirectional: bool,
+            batch_first: bool,
+            layer_fn: Callable[..., Any],
+        ) -> Any:
+            directions, calls, dropped = 1 + bidirectional, 0, None
+
+            def run_layer(inp: Any, *args: Any, **keywords: Any) -> Any:
+                nonlocal calls, dropped
+                layer, direction = divmod(calls, directions)
+                calls += 1
+                if layer and not direction:  # one mask for both directions
+                    dropped = torch.dropout(inp, dropout, train=True)
+                return layer_fn(dropped if layer else inp, *args, **keywords)
+
+            drops = train and dropout != 0
+            return own(
+                input_,
+                hidden,
+                params,
+                has_biases,
+                num_layers,
+                0.0,
+                train,
+                bidirectional,
+                batch_first,
+                run_layer if drops else layer_fn,
+            )
+
+        return run
 
     def with_integers(own: Callable[..., Any]) -> Callable[..., Any]:
         def run(*args: Any, **keywords: Any) -> Any:
@@ -155,11 +217,11 @@ def _corrected_shapes() -> Iterator[None]:
     uniques = {one: implementations[one] for one in _UNIQUE if one in implementations}
     owns = {
         name: getattr(functions, name)
-        for name in _LSTM_LAYERS
+        for name in (_LAYERS, *_LSTM_LAYERS)
         if hasattr(functions, name)  # another version may have others, or need none
     }
     for name, own in owns.items():
-        setattr(functions, name, corrected(own))
+        setattr(functions, name, with_dropout(own) if name == _LAYERS else corrected(own))
     implementations.update({one: with_integers(own) for one, own in uniques.items()})
     try:
         yield

@@ -135,6 +135,11 @@ def weight_of(tensor: torch.Tensor, trains: bool = False) -> Weight:
     dtype = str(tensor.dtype).removeprefix("torch.")
     if tensor.dtype == torch.bfloat16:
         tensor = tensor.view(torch.uint16)
+    elif tensor.is_floating_point() and tensor.element_size() == 1:
+        raise NotExportable(
+            f"expected weights of dtypes that NumPy has, or of bfloat16, got one of {dtype}; give "
+            "it as an input, or convert it"
+        )
     return Weight(dtype, tensor.numpy(), trains)
 
 

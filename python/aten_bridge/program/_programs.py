@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Set
 from typing import NamedTuple
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy as np
 from aten_bridge.program._trees import Tree, tensor_count
 
 _NARROW = {"int64": "int32", "float64": "float32", "complex128": "complex64"}
+_WORDS = {"int64": 2, "float64": 2, "complex128": 4}  # how many of 32 bits one has
 _WIDE_FORM = re.compile(rf"(input|output) %(\S+) ({'|'.join(_NARROW)}) (.*)")
 
 
@@ -131,12 +133,17 @@ class ModulePrograms(NamedTuple):
         return not measured.isdisjoint(re.findall(r"\w+", " ".join(sizes)))
 
     def narrowed(self) -> ModulePrograms:
-        """The same for a host without dtypes of 64 bits, which passes those of 32."""
-        training = self.training
+        """The same for a host without dtypes of 64 bits, which passes those of 32.
+
+        What the forward program saves keeps all of its bits.
+        """
+        training, count = self.training, self.result_count
         if training is not None:
+            saved = {i for i in training.outputs if i >= count}
+            places = enumerate(training.outputs, len(training.inputs))
             training = training._replace(
-                forward=narrowed(training.forward),
-                backward=narrowed(training.backward),
+                forward=narrowed(training.forward, saved_outputs=saved),
+                backward=narrowed(training.backward, {i for i, out in places if out in saved}),
                 derivatives=tuple(
                     one._replace(program=narrowed(one.program)) for one in training.derivatives
                 ),
@@ -189,21 +196,57 @@ def _behind_inputs(text: str, count: int, lines: str) -> str:
     return text[:place] + lines + text[place:]
 
 
-def narrowed(text: str) -> str:
-    """A program whose inputs and outputs have no dtypes of 64 bits."""
-    lines, outputs = [], []
+def narrowed(
+    text: str, saved_inputs: Set[int] = frozenset(), saved_outputs: Set[int] = frozenset()
+) -> str:
+    """A program whose inputs and outputs have no dtypes of 64 bits.
+
+    Those at the given places pass from one program to another: as int32, of which a number of 64
+    bits has two.
+    """
+    lines: list[str] = []
+    outputs: list[str] = []
+    input_count = 0
     for line in text.splitlines():
+        is_input, is_output = line.startswith("input "), line.startswith("output ")
+        is_saved = (is_input and input_count in saved_inputs) or (
+            is_output and len(outputs) in saved_outputs
+        )
+        input_count += is_input
         form = _WIDE_FORM.fullmatch(line)
         if form is None:
-            (outputs if line.startswith("output ") else lines).append(line)
+            (outputs if is_output else lines).append(line)
             continue
-        kind, name, wide, sizes = form.groups()
-        dtype = _NARROW[wide]
-        if kind == "input":
-            lines.append(f"input %{name}_narrow {dtype} {sizes}")
-            lines.append(f"%{name} = aten::_to_copy(%{name}_narrow, dtype={wide})")
+        _, name, wide, sizes = form.groups()
+        narrow = f"{name}_narrow" if is_input else f"{name}_narrow{len(outputs)}"
+        dtype = "int32" if is_saved else _NARROW[wide]
+        if is_saved:
+            sizes = f"{sizes[:-1]}, {_WORDS[wide]}]".replace("[, ", "[")
+        if is_input:
+            lines.append(f"input %{narrow} {dtype} {sizes}")
+            lines += _read(name, narrow, wide) if is_saved else [_converted(name, narrow, wide)]
         else:
-            narrow = f"{name}_narrow{len(outputs)}"
-            lines.append(f"%{narrow} = aten::_to_copy(%{name}, dtype={dtype})")
+            lines += _stored(narrow, name) if is_saved else [_converted(narrow, name, dtype)]
             outputs.append(f"output %{narrow} {dtype} {sizes}")
     return "\n".join([*lines, *outputs]) + "\n"
+
+
+def _converted(name: str, source: str, dtype: str) -> str:
+    return f"%{name} = aten::_to_copy(%{source}, dtype={dtype})"
+
+
+def _stored(name: str, source: str) -> list[str]:
+    """The bits of a value as int32, in a last dimension of its own."""
+    return [
+        f"%{name}.0 = aten::resolve_conj(%{source})",
+        f"%{name}.1 = aten::resolve_neg(%{name}.0)",
+        f"%{name}.2 = aten::unsqueeze(%{name}.1, -1)",
+        f"%{name} = aten::view.dtype(%{name}.2, int32)",
+    ]
+
+
+def _read(name: str, source: str, dtype: str) -> list[str]:
+    return [
+        f"%{source}.0 = aten::view.dtype(%{source}, {dtype})",
+        f"%{name} = aten::squeeze.dim(%{source}.0, -1)",
+    ]

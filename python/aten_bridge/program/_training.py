@@ -51,13 +51,17 @@ def is_view(node: fx.Node) -> bool:
 
 
 def is_random_node(node: fx.Node) -> bool:
-    """Whether an operator draws numbers; attention without dropout is said to, and does not."""
+    """Whether an operator draws numbers.
+
+    Attention and recurrent layers without dropout, or in evaluation mode, are said to, and do not.
+    """
     if torch.Tag.nondeterministic_seeded not in getattr(node.target, "tags", ()):
         return False
     for place, argument in enumerate(schema_of(node.target).arguments):
-        if argument.name == "dropout_p":
+        if argument.name in ("dropout_p", "dropout", "train"):
             given = node.args[place] if place < len(node.args) else argument.default_value
-            return node.kwargs.get(argument.name, given) != 0
+            if node.kwargs.get(argument.name, given) in (0, False):
+                return False
     return True
 
 
