@@ -11,7 +11,12 @@ from typing import Any, NoReturn
 import torch
 from torch import fx
 
-from aten_bridge.program._private import data_free_implementations, decompositions
+from aten_bridge.program._private import (
+    data_free_implementations,
+    decompositions,
+    hooked_gradient_of,
+    without_decomposition,
+)
 from aten_bridge.program._trees import NotExportable
 
 
@@ -66,31 +71,58 @@ def differentiate_copies(graph: fx.Graph) -> None:
         graph.erase_node(node)
 
 
+def _refuse_gradient(
+    what: str,
+    cure: str = "leave that part out of the module, or make it an operator with a gradient by "
+    "torch.library.custom_op",
+) -> NoReturn:
+    raise NotExportable(
+        f"expected a module whose gradient is that of its operators, got one with {what}, which "
+        f"torch.export does not record; {cure}"
+    )
+
+
 @contextlib.contextmanager
-def refusing_own_gradients() -> Iterator[None]:
+def refusing_own_gradients(module: torch.nn.Module) -> Iterator[None]:
     """Refuses gradients that are written in Python: torch.export records forward calls alone."""
-
-    def refuse(what: str) -> NoReturn:
-        raise NotExportable(
-            f"expected a module whose gradient is that of its operators, got one with {what}, "
-            "which torch.export does not record; leave that part out of the module, or make it an "
-            "operator with a gradient by torch.library.custom_op"
-        )
-
+    hooked = hooked_gradient_of(module)
+    if hooked is not None:
+        _refuse_gradient(f"a hook on the gradient of {hooked!r}", "remove it")
     own_apply, own_hook = torch.autograd.Function.__dict__["apply"], torch.Tensor.register_hook
 
     def apply(cls: Any, *args: Any, **keywords: Any) -> Any:
         if not cls.__module__.startswith("torch."):
-            refuse(f"the torch.autograd.Function {cls.__name__}")
+            _refuse_gradient(f"the torch.autograd.Function {cls.__name__}")
+        # PyTorch (2.11) records no gradient of what follows one either.
+        if (cls.__module__, cls.__name__) == ("torch.utils.checkpoint", "CheckpointFunction"):
+            _refuse_gradient(
+                "torch.utils.checkpoint that is reentrant", "give it use_reentrant=False"
+            )
         return own_apply.__get__(None, cls)(*args, **keywords)
 
     torch.autograd.Function.apply = classmethod(apply)
-    torch.Tensor.register_hook = lambda self, hook: refuse("Tensor.register_hook()")
+    torch.Tensor.register_hook = lambda self, hook: _refuse_gradient("Tensor.register_hook()")
     try:
         yield
     finally:
         torch.autograd.Function.apply = own_apply
         torch.Tensor.register_hook = own_hook
+
+
+# Where these have the argument `sparse`.
+_EMBEDDINGS = {
+    torch.ops.aten.embedding.default: 4,
+    torch.ops.aten.embedding_bag.default: 5,
+    torch.ops.aten.embedding_bag.padding_idx: 5,
+}
+
+
+def make_gradients_dense(graph: fx.Graph) -> None:
+    """Gives embeddings gradients with all rows: no host has tensors of some rows alone."""
+    for target, place in _EMBEDDINGS.items():
+        for node in graph.find_nodes(op="call_function", target=target):
+            if place < len(node.args):
+                node.update_arg(place, False)
 
 
 def refuse_hidden_writes(graph: fx.Graph) -> None:
@@ -139,6 +171,26 @@ _UNIQUE = (
 )
 
 
+# Its decomposition, not its kernel, takes what is behind the labels, such as -1, for the label 0.
+_LOSS_OF_LABELS = torch.ops.aten.multilabel_margin_loss_forward.default
+
+
+def _loss_of_labels(mode: Any, operator: Any, x: Any, target: Any, reduction: int) -> Any:
+    """Without data: one number, or one for each row, and what is told of the labels."""
+    is_each = reduction == 0 and x.dim() > 1
+    return x.new_empty(x.shape[:1] if is_each else ()), x.new_empty(target.shape)
+
+
+def _gradient_of_loss(mode: Any, operator: Any, gradient: Any, x: Any, *others: Any) -> Any:
+    return x.new_empty(x.shape)
+
+
+_WITHOUT_DATA = {
+    _LOSS_OF_LABELS: _loss_of_labels,
+    torch.ops.aten.multilabel_margin_loss_backward.default: _gradient_of_loss,
+}
+
+
 _lock = threading.RLock()
 
 
@@ -155,7 +207,8 @@ def _corrected_shapes() -> Iterator[None]:
 
     The last states of an LSTM have one dimension more there: PyTorch's decompositions squeeze
     another dimension than its kernel does. Places and counts of torch.unique have the dtype of
-    the values. Recurrent layers have the dropout between them, which a decomposition forgets.
+    the values. Recurrent layers have the dropout between them, which a decomposition forgets. The
+    loss of labels whose decomposition is wrong is left as one operator.
     """
 
     def corrected(own: Callable[..., Any]) -> Callable[..., Any]:
@@ -214,7 +267,7 @@ def _corrected_shapes() -> Iterator[None]:
         return run
 
     functions, implementations = decompositions(), data_free_implementations()
-    uniques = {one: implementations[one] for one in _UNIQUE if one in implementations}
+    known = dict(implementations)
     owns = {
         name: getattr(functions, name)
         for name in (_LAYERS, *_LSTM_LAYERS)
@@ -222,10 +275,15 @@ def _corrected_shapes() -> Iterator[None]:
     }
     for name, own in owns.items():
         setattr(functions, name, with_dropout(own) if name == _LAYERS else corrected(own))
-    implementations.update({one: with_integers(own) for one, own in uniques.items()})
+    uniques = [one for one in _UNIQUE if one in known]
+    implementations.update({one: with_integers(known[one]) for one in uniques})
+    implementations.update(_WITHOUT_DATA)
     try:
-        yield
+        with without_decomposition(_LOSS_OF_LABELS):
+            yield
     finally:
-        implementations.update(uniques)
+        implementations.update(known)
+        for one in _WITHOUT_DATA.keys() - known.keys():
+            del implementations[one]
         for name, own in owns.items():
             setattr(functions, name, own)

@@ -22,6 +22,7 @@ from aten_bridge.program._corrections import (
     differentiate_copies,
     drop_asserted_dtypes,
     keep_from_gradients,
+    make_gradients_dense,
     refuse_hidden_writes,
     refusing_own_gradients,
 )
@@ -48,6 +49,13 @@ _EXPORT_ADVICE = (
     "aten_bridge: expected a module that torch.export records as a whole, got the error above; "
     "change what it names, or make modules of the parts around that and leave it to MindSpore or "
     "JAX"
+)
+# What PyTorch says of an argument that has no gradient, as all inputs have here (2.11).
+_ARGUMENT = re.compile(r"is not differentiable with respect to argument '(\w+)'")
+_ARGUMENT_ADVICE = (
+    "aten_bridge: expected a module with gradients by all of its inputs that are numbers with "
+    "fractions, got the error above; in the module, call what it names with the detach() of its "
+    "argument {!r}"
 )
 # What torch.export says of a size in dynamic_shapes that is 0 or 1 in the example (2.9 to 2.15).
 _FIXED_SIZE = re.compile(r"specialized it to be a constant \([01]\)")
@@ -81,9 +89,12 @@ def _advising(advice: str) -> Iterator[None]:
     except NotExportable:
         raise
     except Exception as error:
-        is_fixed = _FIXED_SIZE.search(str(error))
+        if _FIXED_SIZE.search(str(error)):
+            advice = _SIZE_ADVICE
+        elif named := _ARGUMENT.search(str(error)):
+            advice = _ARGUMENT_ADVICE.format(named[1])
         if hasattr(error, "add_note"):
-            error.add_note(_SIZE_ADVICE if is_fixed else advice)
+            error.add_note(advice)
         raise
 
 
@@ -176,6 +187,7 @@ def _programs_in_mode(
     drop_asserted_dtypes(graph)
     allow_other_strides(graph)
     differentiate_copies(graph)
+    make_gradients_dense(graph)
     _keep_results(signature, graph)
     exported.graph_module.recompile()
     kept: dict[str, dict[str, Weight]] = {"parameter": {}, "buffer": {}, "constant": {}}
@@ -184,6 +196,11 @@ def _programs_in_mode(
         value = node.meta["val"]
         if node.name in places:
             kind, name = places[node.name]
+            if state[name].layout != torch.strided:
+                raise NotExportable(
+                    f"expected weights and buffers that are dense, got {name!r} with the layout "
+                    f"{state[name].layout}; make it dense"
+                )
             needs.append(kind == "parameter" and state[name].requires_grad)
             kept[kind][name] = weight_of(state[name], needs[-1])
         elif not isinstance(value, torch.Tensor):
@@ -195,6 +212,8 @@ def _programs_in_mode(
             needs.append(value.is_floating_point() or value.is_complex())
     calls, results = calls_of(graph), results_of(graph)
     tensors = [result for result in results if isinstance(result, fx.Node)]
+    if not tensors:
+        raise NotExportable("expected a module with results that are tensors, got one with none")
     if any(map(is_number, tensors)):
         raise NotExportable("expected results that are tensors, got a size; leave it out")
     in_spec, out_spec = exported.call_spec.in_spec, exported.call_spec.out_spec
@@ -279,13 +298,20 @@ def _check_order(order: int, *modes: ModulePrograms) -> None:
 def _apart(example_inputs: Sequence[Any]) -> tuple[Any, ...]:
     """The same with copies of tensors that are there again, or were made in inference mode.
 
-    torch.export has one input for all uses of such a tensor (2.11).
+    torch.export has one input for all uses of such a tensor (2.11). Those that are no whole memory
+    in order are copied too, as each tensor of a host's is.
     """
     seen: set[int] = set()
 
+    def is_whole(value: torch.Tensor) -> bool:
+        return value.is_contiguous() and value.storage_offset() == 0
+
     def apart(value: Any) -> Any:
-        if isinstance(value, torch.Tensor) and (id(value) in seen or value.is_inference()):
-            return value.detach().clone().requires_grad_(value.requires_grad)
+        if not isinstance(value, torch.Tensor) or value.layout != torch.strided:
+            return value
+        if id(value) in seen or value.is_inference() or not is_whole(value):
+            copied = value.detach().clone(memory_format=torch.contiguous_format)
+            return copied.requires_grad_(value.requires_grad)
         seen.add(id(value))
         return value
 
@@ -298,7 +324,7 @@ def _export(
 ) -> ModulePrograms:
     """The programs of a module in the mode in which it is."""
     tensors = itertools.chain(module.parameters(), module.buffers())
-    with _recording(tensors), _advising(_EXPORT_ADVICE), refusing_own_gradients():
+    with _recording(tensors), _advising(_EXPORT_ADVICE), refusing_own_gradients(module):
         exported = torch.export.export(module, _apart(example_inputs), dynamic_shapes=shapes)
     (programs,) = _programs(exported, [module.training], order)
     return programs

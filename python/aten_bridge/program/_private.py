@@ -5,7 +5,8 @@ Each function says in which versions of PyTorch it ran.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from types import ModuleType
 from typing import Any
 
@@ -46,6 +47,17 @@ def rename(node: fx.Node, name: str) -> None:
     node._rename(name)
 
 
+def hooked_gradient_of(module: torch.nn.Module) -> str | None:
+    """The name of a part or a weight whose gradient a hook may change; None without any (2.11)."""
+    for name, part in module.named_modules():
+        if part._backward_hooks or part._backward_pre_hooks:
+            return name
+    for name, weight in module.named_parameters():
+        if weight._backward_hooks:
+            return name
+    return None
+
+
 def tree_map(function: Callable[[Any], Any], tree: Any) -> Any:
     """The same tree of what a function makes of its leaves (2.9 to 2.15)."""
     from torch.utils._pytree import tree_map
@@ -65,3 +77,19 @@ def data_free_implementations() -> dict[Any, Callable[..., Any]]:
     from torch._subclasses import fake_impls
 
     return getattr(fake_impls, "op_implementations_dict", {})
+
+
+@contextmanager
+def without_decomposition(operator: Any) -> Iterator[None]:
+    """Keeps PyTorch from recording an operator as others (2.11)."""
+    from torch._decomp import decomposition_table
+
+    tables = ((operator.py_kernels, torch._C.DispatchKey.Autograd), (decomposition_table, operator))
+    owns = [(table, key, table.pop(key)) for table, key in tables if key in table]
+    operator._dispatch_cache.clear()
+    try:
+        yield
+    finally:
+        for table, key, own in owns:
+            table[key] = own
+        operator._dispatch_cache.clear()

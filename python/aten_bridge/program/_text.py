@@ -149,6 +149,11 @@ class ProgramWriter:
     # ===--- values ---===
 
     def _form(self, name: str, value: torch.Tensor) -> str:
+        if value.layout != torch.strided:
+            raise NotExportable(
+                f"expected inputs and results that are dense, got {name!r} with the layout "
+                f"{value.layout}; make it dense"
+            )
         sizes = [self._size(size) for size in value.shape]
         return f"%{name} {_dtype(value.dtype)} [{', '.join(sizes)}]"
 

@@ -111,7 +111,7 @@ def trace_training(
         return [one for one in graph_module(*inputs) if isinstance(one, torch.Tensor)]
 
     graph, has_gradient = _trace(run, arguments, [node.name for node in inputs])
-    if not any(has_gradient):
+    if not any(has_gradient) or all(one is None for one in results_of(graph)[len(has_gradient) :]):
         return None
     symbols = _symbols(inputs)
     higher = _trace_derivatives(run, arguments, _Joint.read(graph, has_gradient), order)
@@ -292,7 +292,7 @@ def _split(
             is_saved = node.name in changed
         else:
             is_saved = saves and node in forward and not _is_repeated(node)
-        is_saved = is_saved and not unbacked_symbols(tensors_of(node))  # no host can allocate it
+        is_saved = is_saved and all(map(_has_memory, tensors_of(node)))
         if is_saved:
             saved[node] = None
         else:
@@ -342,6 +342,11 @@ def _split(
         ],
         draws_again=draws_again,
     )
+
+
+def _has_memory(value: torch.Tensor) -> bool:
+    """Whether a host can allocate such a value before it is computed."""
+    return value.layout == torch.strided and not unbacked_symbols([value])
 
 
 def _without_clone(node: fx.Node) -> fx.Node:
