@@ -17,7 +17,7 @@ from aten_bridge.jax import module
 from aten_bridge.program import NotExportable, save
 from aten_bridge.torch import load
 
-NAMESPACE = "bridge_jax_modules"  # of operators in Python
+NAMESPACE = "bridge_jax_modules"  # for operators in Python
 
 
 @pytest.fixture(scope="module")

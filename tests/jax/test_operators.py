@@ -15,7 +15,7 @@ from aten_bridge.jax import operator
 
 torch = pytest.importorskip("torch")
 
-NAMESPACE = "bridge_jax_sizes"  # of operators in Python
+NAMESPACE = "bridge_jax_sizes"  # for operators in Python
 GENERATOR = np.random.default_rng(20261123)
 
 

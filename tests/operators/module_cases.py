@@ -37,7 +37,7 @@ class WithOwnKernels(nn.Module):
 
 
 class LargeResults(nn.Module):
-    """Of 128 KiB each: read again, twice the same, views of each other, and an input."""
+    """Results of 128 KiB: one is read again, one stands twice, some are views, and an input."""
 
     SHAPE = (256, 128)
 
