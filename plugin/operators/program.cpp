@@ -8,7 +8,7 @@
 #include "process_memory.h"
 
 #include <ATen/ScalarOps.h>
-#include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
 #include <c10/core/MemoryFormat.h>
 
 #include <algorithm>
@@ -129,7 +129,8 @@ bool fits(const at::Tensor& tensor, const Form& form, const std::vector<int64_t>
   const c10::IntArrayRef sizes = tensor.sizes();
   return std::equal(sizes.begin(), sizes.end(), form.sizes.begin(), form.sizes.end(),
                     [&](int64_t size, const Expression& expected) {
-                      return size == as_int(expected.evaluate(symbols));
+                      return !expected.is_known(symbols) ||
+                             size == as_int(expected.evaluate(symbols));
                     });
 }
 
@@ -155,15 +156,16 @@ bool fits(const at::Tensor& tensor, const Form& form, const std::vector<int64_t>
                                   "} for this input, if its sizes may change"});
 }
 
-/// What aten::native_dropout of the CPU does, which takes no generator (PyTorch 2.11). False where
-/// it draws nothing.
-bool drop_out(std::vector<c10::IValue>& stack, const at::Generator& generator) {
+/// What aten::dropout of the CPU does, which draws in the order of the memory and takes no
+/// generator: PyTorch (2.11) records it as aten::native_dropout, which draws in the order of the
+/// dimensions. False where nothing is drawn.
+bool drop_out(std::vector<c10::IValue>& stack, const std::optional<at::Generator>& generator) {
   const at::Tensor input = stack.at(0).toTensor();
   const double kept = 1 - stack.at(1).toDouble();
   if (input.numel() == 0 || !(stack.at(2).isNone() || stack.at(2).toBool())) {
     return false;
   }
-  at::Tensor mask = at::empty(input.sizes(), input.options().dtype(at::kBool));
+  at::Tensor mask = at::empty_like(input, at::kBool);
   mask.bernoulli_(kept, generator);
   at::Tensor result = input.mul(mask).mul_(kept == 0 ? 0. : 1 / kept);
   stack.clear();
@@ -694,7 +696,7 @@ std::vector<int64_t> Program::bind(at::TensorList inputs) const {
     }
   }
   for (std::size_t i = 0; i < symbols.size(); ++i) {
-    if (!symbols_[i].is_measured) {
+    if (!symbols_[i].is_measured && symbols[i] >= 0) {  // -1: its input has another rank
       check_range(i, symbols[i], report);
     }
   }
@@ -781,7 +783,9 @@ void Program::run(const Node& node, std::vector<c10::IValue>& values, std::vecto
     node.handle.callBoxed(&stack);
   } else if (random == nullptr) {
     const std::lock_guard<std::mutex> lock(generator_mutex());
-    node.handle.callBoxed(&stack);
+    if (!node.is_dropout || !drop_out(stack, std::nullopt)) {
+      node.handle.callBoxed(&stack);
+    }
   } else if (node.generator >= 0) {
     stack[static_cast<std::size_t>(node.generator)] = random->generator();
     node.handle.callBoxed(&stack);
@@ -820,15 +824,16 @@ void Program::run(const Node& node, std::vector<c10::IValue>& values, std::vecto
 
 namespace {
 
-/// Moves a large value that nothing else refers to to the host's memory: its own ends now, and not
-/// with the call. What reads the value reads it there.
+/// Copies a large value that nothing else refers to into the host's memory, so that its own is
+/// freed now and not at the end of the call. What reads the value reads it there.
 void move_to(const at::Tensor& place, c10::IValue& value) {
-  constexpr std::size_t kLarge = std::size_t{1} << 16;
+  constexpr std::size_t kLarge = std::size_t{1} << 16;  // bytes; below that it saves nothing
   const at::Tensor made = std::move(value).toTensor();
   const bool moves = made.defined() && made.layout() == at::kStrided && made.nbytes() >= kLarge &&
                      made.is_contiguous() && !made.is_conj() && !made.is_neg() &&
                      made.use_count() == 1 && made.storage().use_count() == 1 &&
-                     made.scalar_type() == place.scalar_type() && made.sizes() == place.sizes();
+                     made.device() == place.device() && made.scalar_type() == place.scalar_type() &&
+                     made.sizes() == place.sizes();
   value = moves ? place.copy_(made) : made;
 }
 

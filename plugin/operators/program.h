@@ -86,7 +86,7 @@ class Program {
     bool is_dropout = false;
     int generator = -1;               // the argument's number
     std::vector<int64_t> results;     // values; -1: nobody reads it
-    std::vector<Output> outputs;      // those that are one result each
+    std::vector<Output> outputs;      // those that are results, each once
     std::vector<std::size_t> unread;  // values that end with the call
     std::vector<Size> sizes;
   };

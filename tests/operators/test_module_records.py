@@ -1,8 +1,10 @@
 """What PyTorch records of modules wrongly, or not at all."""
 
+import collections
 import copy
 import dataclasses
 import re
+import threading
 
 import mindspore as ms
 import pytest
@@ -15,6 +17,8 @@ from torch.utils.checkpoint import checkpoint
 
 from aten_bridge.mindspore import module
 from aten_bridge.program import NotExportable
+
+NAMESPACE = "bridge_module_records"
 
 
 def to_mindspore(tensor):
@@ -83,8 +87,23 @@ def hook_weight(network):
     network[1].weight.register_hook(lambda gradient: gradient * 2)
 
 
+def hook_accumulated(network):
+    network[1].weight.register_post_accumulate_grad_hook(lambda weight: None)
+
+
+def hook_whole(network):
+    network.register_full_backward_hook(lambda layer, given, gradients: None)
+
+
 @pytest.mark.parametrize(
-    ("add_hook", "name"), [(hook_module, "1"), (hook_results, "1"), (hook_weight, "1.weight")]
+    ("add_hook", "name"),
+    [
+        (hook_module, "1"),
+        (hook_results, "1"),
+        (hook_weight, "1.weight"),
+        (hook_accumulated, "1.weight"),
+        (hook_whole, "Sequential"),
+    ],
 )
 def test_hooks_on_gradients_are_refused(add_hook, name):
     network = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 2))
@@ -95,6 +114,67 @@ def test_hooks_on_gradients_are_refused(add_hook, name):
         "expected a module whose gradient is that of its operators, got one with a hook on the "
         f"gradient of {name!r}, which torch.export does not record; remove it"
     )
+
+
+def test_a_hook_on_the_gradients_of_all_modules_is_refused():
+    hooks = nn.modules.module
+    handle = hooks.register_module_full_backward_hook(lambda layer, given, gradients: None)
+    try:
+        with pytest.raises(NotExportable, match="a hook on the gradient of 'Linear', which"):
+            module(nn.Linear(4, 2), (torch.randn(3, 4),))
+    finally:
+        handle.remove()
+
+
+class Doubled(torch.autograd.Function):
+    @staticmethod
+    def forward(context, x):
+        return x * 2
+
+    @staticmethod
+    def backward(context, gradient):
+        return gradient * 3
+
+
+def test_another_thread_differentiates_while_a_module_is_made(pynative):
+    gradients = []
+
+    def train():
+        x = torch.ones(2, requires_grad=True)
+        y = Doubled.apply(x)
+        y.register_hook(lambda gradient: gradient * 5)
+        gradients.append(torch.autograd.grad(y.sum(), x)[0].tolist())
+
+    class Waits(nn.Module):
+        def forward(self, x):
+            thread = threading.Thread(target=train)
+            thread.start()
+            thread.join()
+            return x + 1
+
+    module(Waits(), (torch.randn(3),))
+    assert gradients
+    assert all(gradient == [15, 15] for gradient in gradients)
+
+
+def test_an_operator_that_draws_and_can_train_is_not_run_again(mine, pynative):
+    """PyTorch's own are known by such an argument to draw nothing."""
+    draws = iter(range(1, 100))
+    mine.define(
+        "noise(Tensor x, bool train=False) -> Tensor", tags=torch.Tag.nondeterministic_seeded
+    )
+    mine.impl("noise", lambda x, train=False: torch.full_like(x, next(draws)), "CPU")
+    torch.library.register_fake(
+        f"{NAMESPACE}::noise", lambda x, train=False: torch.empty_like(x), lib=mine
+    )
+
+    class Noisy(nn.Module):
+        def forward(self, x):
+            return x * getattr(torch.ops, NAMESPACE).noise(x.detach())
+
+    cell = module(Noisy(), (torch.randn(3),)).set_train()
+    result, gradient = ms.value_and_grad(lambda x: cell(x).sum())(ms.mint.ones(3))
+    assert gradient.asnumpy().tolist() == [result.asnumpy() / 3] * 3
 
 
 LABELS = torch.tensor([[3, 0, -1, 1], [1, 2, -1, 0], [0, 1, 2, 3]])
@@ -269,3 +349,30 @@ def test_a_dataclass_is_a_dict(pynative):
     assert list(results) == ["first", "second"]
     assert results["first"].asnumpy().tolist() == [2, 2]
     assert results["second"].asnumpy().tolist() == [3, 3, 3]
+
+
+@dataclasses.dataclass
+class Output(collections.OrderedDict):
+    """As transformers' ModelOutput: a dataclass that is a dict, registered with its keys alone."""
+
+    first: torch.Tensor
+
+    def __post_init__(self):
+        self["first"] = self.first
+
+
+class Outputs(nn.Module):
+    def forward(self, x):
+        return Output(x * 2)
+
+
+def test_a_dataclass_that_is_a_dict_is_one(pynative):
+    torch.utils._pytree.register_pytree_node(
+        Output,
+        lambda one: (list(one.values()), list(one.keys())),
+        lambda values, _: Output(*values),
+        serialized_type_name="bridge_test.Output",
+    )
+    results = module(Outputs(), (torch.ones(2),))(ms.mint.ones(2))
+    assert list(results) == ["first"]
+    assert results["first"].asnumpy().tolist() == [2, 2]

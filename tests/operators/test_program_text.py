@@ -141,6 +141,9 @@ def test_inputs_that_do_not_fit_are_refused_before_anything_runs():
         program(ms.mint.ones((5, 6)), ms.mint.ones((9, 1)))
     assert str(error.value) == "AtenProgram: %y: expected float32 [10, 1], got float32 [9, 1]"
     with pytest.raises(ValueError, match="AtenProgram: ") as error:
+        program(ms.mint.ones(6), ms.mint.ones((2, 1)))
+    assert str(error.value) == "AtenProgram: %x: expected float32 [any, 6], got float32 [6]"
+    with pytest.raises(ValueError, match="AtenProgram: ") as error:
         program(ms.mint.ones((1, 6)), ms.mint.ones((2, 1)))
     assert str(error.value) == (
         "AtenProgram: n: expected a size from 2 to 64, for which the module was exported, got 1"

@@ -89,8 +89,11 @@ def refusing_own_gradients(module: torch.nn.Module) -> Iterator[None]:
     if hooked is not None:
         _refuse_gradient(f"a hook on the gradient of {hooked!r}", "remove it")
     own_apply, own_hook = torch.autograd.Function.__dict__["apply"], torch.Tensor.register_hook
+    thread = threading.get_ident()  # others may train meanwhile
 
     def apply(cls: Any, *args: Any, **keywords: Any) -> Any:
+        if threading.get_ident() != thread:
+            return own_apply.__get__(None, cls)(*args, **keywords)
         if not cls.__module__.startswith("torch."):
             _refuse_gradient(f"the torch.autograd.Function {cls.__name__}")
         # PyTorch (2.11) records no gradient of what follows one either.
@@ -100,8 +103,13 @@ def refusing_own_gradients(module: torch.nn.Module) -> Iterator[None]:
             )
         return own_apply.__get__(None, cls)(*args, **keywords)
 
+    def register_hook(self: torch.Tensor, hook: Any) -> Any:
+        if threading.get_ident() != thread:
+            return own_hook(self, hook)
+        _refuse_gradient("Tensor.register_hook()")
+
     torch.autograd.Function.apply = classmethod(apply)
-    torch.Tensor.register_hook = lambda self, hook: _refuse_gradient("Tensor.register_hook()")
+    torch.Tensor.register_hook = register_hook
     try:
         yield
     finally:
@@ -114,6 +122,7 @@ _EMBEDDINGS = {
     torch.ops.aten.embedding.default: 4,
     torch.ops.aten.embedding_bag.default: 5,
     torch.ops.aten.embedding_bag.padding_idx: 5,
+    torch.ops.aten._embedding_bag.default: 5,
 }
 
 
@@ -135,28 +144,6 @@ def refuse_hidden_writes(graph: fx.Graph) -> None:
                 "aten::instance_norm in training mode, whose running statistics torch.export does "
                 "not record; make the layer with track_running_stats=False"
             )
-
-
-def dropout_lines(
-    name: str, results: Sequence[str], arguments: Sequence[str], order: Sequence[int]
-) -> list[str]:
-    """A program's lines for native_dropout of a value whose dimensions lie in such an order.
-
-    It draws in the order of the dimensions; dropout, for which PyTorch records it, in the
-    memory's.
-    """
-    given = f"%{name}.rows"
-    rows = [one if one == "_" else f"{one}.rows" for one in results]
-    inverse = sorted(range(len(order)), key=order.__getitem__)
-    return [
-        f"{given} = aten::permute({arguments[0]}, {list(order)})",
-        f"{', '.join(rows)} = aten::native_dropout({', '.join([given, *arguments[1:]])})",
-        *(
-            f"{one} = aten::permute({row}, {inverse})"
-            for one, row in zip(results, rows, strict=True)
-            if one != "_"
-        ),
-    ]
 
 
 _LAYERS = "_rnn_helper"  # recurrent ones, one after the other
@@ -273,17 +260,17 @@ def _corrected_shapes() -> Iterator[None]:
         for name in (_LAYERS, *_LSTM_LAYERS)
         if hasattr(functions, name)  # another version may have others, or need none
     }
-    for name, own in owns.items():
-        setattr(functions, name, with_dropout(own) if name == _LAYERS else corrected(own))
     uniques = [one for one in _UNIQUE if one in known]
-    implementations.update({one: with_integers(known[one]) for one in uniques})
-    implementations.update(_WITHOUT_DATA)
     try:
+        for name, own in owns.items():
+            setattr(functions, name, with_dropout(own) if name == _LAYERS else corrected(own))
+        implementations.update({one: with_integers(known[one]) for one in uniques})
+        implementations.update(_WITHOUT_DATA)
         with without_decomposition(_LOSS_OF_LABELS):
             yield
     finally:
         implementations.update(known)
         for one in _WITHOUT_DATA.keys() - known.keys():
-            del implementations[one]
+            implementations.pop(one, None)
         for name, own in owns.items():
             setattr(functions, name, own)

@@ -49,11 +49,14 @@ def rename(node: fx.Node, name: str) -> None:
 
 def hooked_gradient_of(module: torch.nn.Module) -> str | None:
     """The name of a part or a weight whose gradient a hook may change; None without any (2.11)."""
+    from torch.nn.modules import module as of_all
+
     for name, part in module.named_modules():
-        if part._backward_hooks or part._backward_pre_hooks:
-            return name
+        hooks = (part._backward_hooks, part._backward_pre_hooks)
+        if any(hooks) or of_all._global_backward_hooks or of_all._global_backward_pre_hooks:
+            return name or type(part).__name__
     for name, weight in module.named_parameters():
-        if weight._backward_hooks:
+        if weight._backward_hooks or weight._post_accumulate_grad_hooks:
             return name
     return None
 
@@ -85,9 +88,11 @@ def without_decomposition(operator: Any) -> Iterator[None]:
     from torch._decomp import decomposition_table
 
     tables = ((operator.py_kernels, torch._C.DispatchKey.Autograd), (decomposition_table, operator))
-    owns = [(table, key, table.pop(key)) for table, key in tables if key in table]
-    operator._dispatch_cache.clear()
+    owns = [(table, key, table[key]) for table, key in tables if key in table]
     try:
+        for table, key, _ in owns:
+            del table[key]
+        operator._dispatch_cache.clear()
         yield
     finally:
         for table, key, own in owns:

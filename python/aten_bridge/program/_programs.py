@@ -139,11 +139,13 @@ class ModulePrograms(NamedTuple):
         """
         training, count = self.training, self.result_count
         if training is not None:
-            saved = {i for i in training.outputs if i >= count}
-            places = enumerate(training.outputs, len(training.inputs))
+            forward, outputs = _saved_apart(training.forward, training.outputs, count)
+            saved = {i for i in outputs if i >= count}
+            places = enumerate(outputs, len(training.inputs))
             training = training._replace(
-                forward=narrowed(training.forward, saved_outputs=saved),
+                forward=narrowed(forward, saved_outputs=saved),
                 backward=narrowed(training.backward, {i for i, out in places if out in saved}),
+                outputs=outputs,
                 derivatives=tuple(
                     one._replace(program=narrowed(one.program)) for one in training.derivatives
                 ),
@@ -194,6 +196,18 @@ def _behind_inputs(text: str, count: int, lines: str) -> str:
     begin = [match.start() for match in re.finditer(r"^input ", text, re.M)][count:]
     place = begin[0] if begin else len(text)
     return text[:place] + lines + text[place:]
+
+
+def _saved_apart(text: str, outputs: list[int], count: int) -> tuple[str, list[int]]:
+    """A forward program in which results that lose bits are saved as outputs of their own.
+
+    `outputs` are those that it saves, of which the first `count` are its results; the new ones are
+    returned.
+    """
+    forms = [line for line in text.splitlines() if line.startswith("output ")]
+    again = [i for i in outputs if i < count and _WIDE_FORM.fullmatch(forms[i])]
+    text += "".join(f"{forms[i]}\n" for i in again)
+    return text, [len(forms) + again.index(i) if i in again else i for i in outputs]
 
 
 def narrowed(

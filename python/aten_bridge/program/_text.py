@@ -14,7 +14,6 @@ import torch
 from torch import fx
 from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 
-from aten_bridge.program._corrections import dropout_lines
 from aten_bridge.program._guards import guard_text
 from aten_bridge.program._private import is_operator, own_expression, schema_of
 from aten_bridge.program._trees import NotExportable
@@ -273,12 +272,6 @@ class ProgramWriter:
         arguments += [f"{key}={self._argument(value)}" for key, value in node.kwargs.items()]
         self.check_symbols()
         names = self._results(node)
-        if target is torch.ops.aten.native_dropout.default:
-            value = node.args[0].meta["val"]
-            order = None if unbacked_symbols([value]) else memory_order(value)
-            if order is not None:
-                self._calls += dropout_lines(node.name, names, arguments, order)
-                return
         listed = ", ".join(names)
         is_several = isinstance(node.meta.get("val"), (list, tuple))
         is_list = is_several and names == [f"%{node.name}"]

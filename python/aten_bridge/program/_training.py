@@ -53,10 +53,13 @@ def is_view(node: fx.Node) -> bool:
 def is_random_node(node: fx.Node) -> bool:
     """Whether an operator draws numbers.
 
-    Attention and recurrent layers without dropout, or in evaluation mode, are said to, and do not.
+    PyTorch's attention and recurrent layers without dropout, or in evaluation mode, are said to,
+    and do not.
     """
     if torch.Tag.nondeterministic_seeded not in getattr(node.target, "tags", ()):
         return False
+    if node.target.namespace != "aten":
+        return True
     for place, argument in enumerate(schema_of(node.target).arguments):
         if argument.name in ("dropout_p", "dropout", "train"):
             given = node.args[place] if place < len(node.args) else argument.default_value

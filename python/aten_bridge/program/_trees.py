@@ -6,7 +6,6 @@ A tree is a list, which JSON keeps as it is: ["tensor"], ["constant", value],
 
 from __future__ import annotations
 
-import dataclasses
 import math
 import re
 from collections import namedtuple
@@ -44,8 +43,8 @@ def _refuse(got: str) -> NotExportable:
 def _keys(spec: Any) -> list[Any]:
     """Those of a dict, or of a class that is like one (transformers' ModelOutput)."""
     context = spec.context
-    if dataclasses.is_dataclass(spec.type) and isinstance(context, list):
-        context = context[0]  # torch.export has fields that are None behind those with values
+    if isinstance(context, list) and context and all(isinstance(one, list) for one in context):
+        context = context[0]  # a dataclass: fields with values, and those that are None
     if isinstance(context, tuple) and context and isinstance(context[-1], list):
         context = context[-1]  # a class, and its keys
     if not isinstance(context, list) or len(context) != len(children(spec)):
