@@ -94,6 +94,7 @@ def check_wheel_for_several(environment, project, name):
 REQUIRED = {f">={HERE}", "!=99.0.*", "<99.1"}  # as a project writes it by hand
 
 
+@pytest.mark.full
 def test_a_wheel_for_several_versions_of_pytorch(environment, kept, tmp_path):
     run(environment.bin / "aten-bridge", "new", "several_ops", cwd=tmp_path)
     project = tmp_path / "several_ops"
