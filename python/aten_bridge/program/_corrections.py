@@ -208,19 +208,9 @@ def _corrected_shapes() -> Iterator[None]:
         return run_layer
 
     def with_dropout(own: Callable[..., Any]) -> Callable[..., Any]:
-        def run(
-            input_: Any,
-            hidden: Any,
-            params: Any,
-            has_biases: bool,
-            num_layers: int,
-            dropout: float,
-            train: bool,
-            bidirectional: bool,
-            batch_first: bool,
-            layer_fn: Callable[..., Any],
-        ) -> Any:
-            directions, calls, dropped = 1 + bidirectional, 0, None
+        def run(*args: Any) -> Any:
+            *others, dropout, train, both_ways, batch_first, layer_fn = args
+            directions, calls, dropped = 1 + both_ways, 0, None
 
             def run_layer(inp: Any, *args: Any, **keywords: Any) -> Any:
                 nonlocal calls, dropped
@@ -231,18 +221,8 @@ def _corrected_shapes() -> Iterator[None]:
                 return layer_fn(dropped if layer else inp, *args, **keywords)
 
             drops = train and dropout != 0
-            return own(
-                input_,
-                hidden,
-                params,
-                has_biases,
-                num_layers,
-                0.0,
-                train,
-                bidirectional,
-                batch_first,
-                run_layer if drops else layer_fn,
-            )
+            run_one = run_layer if drops else layer_fn
+            return own(*others, 0.0, train, both_ways, batch_first, run_one)
 
         return run
 
