@@ -321,13 +321,18 @@ def test_what_building_for_a_version_needs_is_downloaded_once(tmp_path):
     )
 
 
-def test_build_for_several_versions(kept, tmp_path, monkeypatch):
+@pytest.fixture
+def source(tmp_path):
     source = tmp_path / "my_ops.cpp"
     source.write_text(
         "#include <ATen/ops/add.h>\n#include <aten_bridge.h>\n"
         "void twice(const at::Tensor& x, at::Tensor& y) { at::add_out(y, x, x); }\n"
         "ATEN_BRIDGE_EXPORT(Twice, twice, aten_bridge::meta());\n"
     )
+    return source
+
+
+def test_build_for_several_versions(kept, source, monkeypatch):
     path = pathlib.Path(build.load("my_ops", source, hosts="pytorch", pytorch=["99.0", HERE]))
     names = [f"my_ops.torch{HERE}.so", "my_ops.torch99.0.so"]
     assert sorted(one.name for one in path.parent.iterdir()) == names
@@ -340,6 +345,9 @@ def test_build_for_several_versions(kept, tmp_path, monkeypatch):
     monkeypatch.setattr(Build, "make", lambda *_: pytest.fail("is built again"))
     assert build.load("my_ops", source, hosts="pytorch", pytorch=("99.0", HERE)) == str(path)
 
+
+@pytest.mark.full
+def test_the_command_builds_for_several_versions(source, tmp_path):
     output = tmp_path / "made.so"
     output.write_text("an older one")
     done = run(

@@ -269,6 +269,7 @@ def test_results_lie_as_their_meta_function_says(my, name):
     assert result.is_conj() == of_meta.is_conj()
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", ["turned", "turned_sigmoid"])
 def test_inductor_trains_what_returns_transposed_memory(my, name):
     torch._dynamo.reset()
@@ -294,6 +295,7 @@ def test_sizes_that_depend_on_values(my):
         torch.testing.assert_close(compiled(x), call(x))
 
 
+@pytest.mark.full
 def test_inductor_trains_the_tutorials_cell(build):
     torch._dynamo.reset()
     lltm = load(build / "examples/lltm/lltm.so").lltm
