@@ -174,6 +174,9 @@ bool drop_out(std::vector<c10::IValue>& stack, const std::optional<at::Generator
   return true;
 }
 
+/// Whether a condition does.
+bool holds(const c10::IValue& condition) { return condition.toTensor().item().toBool(); }
+
 /// A number as the dispatcher takes it.
 c10::IValue as_value(const Number& number, bool is_float) {
   return is_float ? c10::IValue(number.as_double()) : c10::IValue(as_int(number));
@@ -223,6 +226,10 @@ c10::OperatorHandle find_operator(const Call& call) {
 
 // ===--- fewer outputs ---===
 
+bool draws(const Call& call) {
+  return !call.chooses() && find_operator(call).hasTag(at::Tag::nondeterministic_seeded);
+}
+
 void add_values(const Literal& literal, std::set<std::string>& values) {
   if (literal.kind == Literal::Kind::kValue) {
     values.insert(literal.text);
@@ -235,6 +242,9 @@ void add_values(const Literal& literal, std::set<std::string>& values) {
 /// Tells an operator of several gradients, such as aten::convolution_backward, which of them
 /// nobody reads.
 void mask_results(Call& call, const std::set<std::string>& read) {
+  if (call.chooses()) {
+    return;
+  }
   const auto handle = find_operator(call);
   const auto& arguments = handle.schema().arguments();
   for (std::size_t i = 0; i < call.arguments.size() && i < arguments.size(); ++i) {
@@ -267,11 +277,14 @@ void keep_wanted(ProgramText& program, const std::vector<std::size_t>& wanted) {
   std::vector<Call> calls;
   for (auto call = program.calls.rbegin(); call != program.calls.rend(); ++call) {
     const auto is_read = [&](const std::string& name) { return read.count(name) != 0; };
-    const bool is_needed =
-        !call->sizes.empty() || std::any_of(call->results.begin(), call->results.end(), is_read) ||
-        (has_seeds && find_operator(*call).hasTag(at::Tag::nondeterministic_seeded));
+    const bool is_needed = !call->sizes.empty() ||
+                           std::any_of(call->results.begin(), call->results.end(), is_read) ||
+                           (has_seeds && draws(*call));
     if (!is_needed) {
       continue;
+    }
+    for (const Condition& condition : call->conditions) {
+      read.insert(condition.value);
     }
     for (const MeasuredSize& size : call->sizes) {
       read.insert(size.value);
@@ -305,7 +318,16 @@ class Program::Builder {
     }
     program_.inputs_ = std::move(text_.inputs);
     for (const Call& call : text_.calls) {
-      add_node(call);
+      std::vector<Condition> conditions;
+      for (const operators::Condition& condition : call.conditions) {
+        conditions.push_back(
+            {find_value(call.line, condition.value, /*is_list=*/false), condition.holds});
+      }
+      Node node = call.chooses() ? choice_of(call) : node_of(call);
+      node.line = call.line;
+      node.conditions = std::move(conditions);
+      add_sizes(call, node);
+      program_.nodes_.push_back(std::move(node));
     }
     for (const Form& output : text_.outputs) {
       check_known(0, output.sizes);
@@ -357,11 +379,32 @@ class Program::Builder {
     return found->second;
   }
 
-  void add_node(const Call& call) {
-    Node node{find_operator(call), call.line, {}, call.unpacks, false, false, -1, {}, {}, {}};
-    node.is_random = node.handle.hasTag(at::Tag::nondeterministic_seeded);
+  Node choice_of(const Call& call) {
+    const bool has_values =
+        std::all_of(call.arguments.begin(), call.arguments.end(),
+                    [](const Literal& argument) { return argument.kind == Literal::Kind::kValue; });
+    if (call.arguments.size() != 3 || !call.keywords.empty() || !has_values || call.unpacks ||
+        call.results.size() != 1 || call.results[0].empty()) {
+      raise_in_line(call.line,
+                    "expected one result of choose, and three values: a condition, the result if "
+                    "it holds and the result if not");
+    }
+    Node node;
+    for (const Literal& argument : call.arguments) {
+      node.arguments.push_back(value(call.line, argument.text, /*is_list=*/false));
+    }
+    node.results.push_back(
+        static_cast<int64_t>(add_value(call.line, call.results[0], /*is_list=*/false)));
+    return node;
+  }
+
+  Node node_of(const Call& call) {
+    Node node;
+    node.handle = find_operator(call);
+    node.unpacks = call.unpacks;
+    node.is_random = node.handle->hasTag(at::Tag::nondeterministic_seeded);
     node.is_dropout = call.operator_name == "aten::native_dropout";
-    const c10::FunctionSchema& schema = node.handle.schema();
+    const c10::FunctionSchema& schema = node.handle->schema();
     if (call.arguments.size() + call.keywords.size() > schema.arguments().size()) {
       raise_in_line(call.line, join({"expected at most ", schema.arguments().size(),
                                      " arguments of ", call.operator_name, ", got ",
@@ -393,6 +436,10 @@ class Program::Builder {
                                      " by their names, each once, got one that it does not have"}));
     }
     add_results(call, schema, node);
+    return node;
+  }
+
+  void add_sizes(const Call& call, Node& node) {
     for (const MeasuredSize& size : call.sizes) {
       if (std::find(call.results.begin(), call.results.end(), size.value) == call.results.end()) {
         raise_in_line(call.line, join({"expected sizes of its results after it, got one of '%",
@@ -405,7 +452,6 @@ class Program::Builder {
                             find_value(call.line, size.value, /*is_list=*/false), size.dim});
       is_known_[node.sizes.back().symbol] = 0;
     }
-    program_.nodes_.push_back(std::move(node));
   }
 
   /// Refuses symbols that nothing before has told.
@@ -453,6 +499,13 @@ class Program::Builder {
     return source;
   }
 
+  Source value(int line, const std::string& name, bool is_list) const {
+    Source source;
+    source.form = Source::Form::kValue;
+    source.value = find_value(line, name, is_list);
+    return source;
+  }
+
   [[noreturn]] static void refuse(const Call& call, const c10::Argument& argument) {
     raise_in_line(call.line, join({"argument '", argument.name(), "' of ", call.operator_name,
                                    ": expected ", argument.type()->str(), ", got another"}));
@@ -483,10 +536,7 @@ class Program::Builder {
       case c10::TypeKind::TensorType:
       case c10::TypeKind::ListType:
         if (literal.kind == Literal::Kind::kValue) {
-          Source source;
-          source.form = Source::Form::kValue;
-          source.value = find_value(call.line, literal.text, !is_tensor(type));
-          return source;
+          return value(call.line, literal.text, !is_tensor(type));
         }
         if (is_tensor(type) && literal.kind == Literal::Kind::kNumber) {
           return number(call.line, literal, Type::kTensor);
@@ -622,6 +672,12 @@ class Program::Builder {
       for (const int64_t result : node->results) {
         if (result >= 0 && !is_read[static_cast<std::size_t>(result)]) {
           node->unread.push_back(static_cast<std::size_t>(result));
+        }
+      }
+      for (const Condition& condition : node->conditions) {
+        if (!is_read[condition.value]) {
+          node->unread.push_back(condition.value);
+          is_read[condition.value] = true;
         }
       }
       for (auto source = node->arguments.rbegin(); source != node->arguments.rend(); ++source) {
@@ -774,23 +830,50 @@ c10::IValue Program::make(const Source& source, std::vector<c10::IValue>& values
   return {};
 }
 
+bool Program::runs(const Node& node, const std::vector<c10::IValue>& values) {
+  return std::all_of(node.conditions.begin(), node.conditions.end(),
+                     [&](const Condition& condition) {
+                       return operators::holds(values[condition.value]) == condition.holds;
+                     });
+}
+
+/// Frees what a node that does not run would have been the last to read.
+void Program::skip(const Node& node, std::vector<c10::IValue>& values) {
+  const auto free_last = [&](const Source& source, const auto& self) -> void {
+    if (source.is_last_use) {
+      values[source.value] = {};
+    }
+    for (const Source& element : source.elements) {
+      self(element, self);
+    }
+  };
+  for (const Source& source : node.arguments) {
+    free_last(source, free_last);
+  }
+  for (const std::size_t value : node.unread) {
+    values[value] = {};
+  }
+}
+
 void Program::run(const Node& node, std::vector<c10::IValue>& values, std::vector<int64_t>& symbols,
                   std::vector<c10::IValue>& stack, RandomState* random) const {
   for (const Source& source : node.arguments) {
     stack.push_back(make(source, values, symbols));
   }
-  if (!node.is_random) {
-    node.handle.callBoxed(&stack);
+  if (!node.handle.has_value()) {
+    stack = {std::move(stack.at(holds(stack.at(0)) ? 1 : 2))};
+  } else if (!node.is_random) {
+    node.handle->callBoxed(&stack);
   } else if (random == nullptr) {
     const std::lock_guard<std::mutex> lock(generator_mutex());
     if (!node.is_dropout || !drop_out(stack, std::nullopt)) {
-      node.handle.callBoxed(&stack);
+      node.handle->callBoxed(&stack);
     }
   } else if (node.generator >= 0) {
     stack[static_cast<std::size_t>(node.generator)] = random->generator();
-    node.handle.callBoxed(&stack);
+    node.handle->callBoxed(&stack);
   } else if (!node.is_dropout || !drop_out(stack, random->generator())) {
-    random->lend([&] { node.handle.callBoxed(&stack); });
+    random->lend([&] { node.handle->callBoxed(&stack); });
   }
   if (node.unpacks) {
     const c10::List<at::Tensor> list = stack.at(0).toTensorList();
@@ -852,6 +935,10 @@ std::vector<at::Tensor> Program::operator()(std::vector<at::Tensor> inputs,
   std::vector<c10::IValue> stack;
   for (const Node& node : nodes_) {
     try {
+      if (!runs(node, values)) {
+        skip(node, values);
+        continue;
+      }
       run(node, values, symbols, stack, random.has_value() ? &*random : nullptr);
       for (const Output& output : node.outputs) {
         if (!places.empty()) {
@@ -859,8 +946,9 @@ std::vector<at::Tensor> Program::operator()(std::vector<at::Tensor> inputs,
         }
       }
     } catch (c10::Error& error) {
-      error.add_context(join({"in line ", node.line, " of the program, ",
-                              c10::toString(node.handle.operator_name())}));
+      error.add_context(
+          join({"in line ", node.line, " of the program, ",
+                node.handle ? c10::toString(node.handle->operator_name()) : "choose"}));
       throw;
     }
   }

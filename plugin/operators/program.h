@@ -13,6 +13,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -77,9 +78,16 @@ class Program {
     std::size_t result = 0;
   };
 
+  /// A value that has to be True, or not, where a node runs.
+  struct Condition {
+    std::size_t value = 0;
+    bool holds = true;
+  };
+
   struct Node {
-    c10::OperatorHandle handle;
+    std::optional<c10::OperatorHandle> handle;  // none: one of two arguments, by the first
     int line = 0;
+    std::vector<Condition> conditions;  // the outer ones first
     std::vector<Source> arguments;
     bool unpacks = false;
     bool is_random = false;
@@ -97,6 +105,8 @@ class Program {
   void check_range(std::size_t symbol, int64_t size, Report& report) const;
   void measure(const Node& node, const std::vector<c10::IValue>& values,
                std::vector<int64_t>& symbols) const;
+  static bool runs(const Node& node, const std::vector<c10::IValue>& values);
+  static void skip(const Node& node, std::vector<c10::IValue>& values);
   c10::IValue make(const Source& source, std::vector<c10::IValue>& values,
                    const std::vector<int64_t>& symbols) const;
   void run(const Node& node, std::vector<c10::IValue>& values, std::vector<int64_t>& symbols,

@@ -115,6 +115,17 @@ class LineReader {
     return word("the name of a value");
   }
 
+  void conditions(Call& call) {
+    for (;;) {
+      const bool holds = take("when ");
+      if (!holds && !take("unless ")) {
+        return;
+      }
+      call.conditions.push_back({value_name(), holds});
+      expect(",");
+    }
+  }
+
   /// Those before the '='; none where there is no '='.
   void results(Call& call) {
     call.unpacks = take("(");
@@ -570,6 +581,7 @@ ProgramText parse_program(std::string_view text) {
     } else {
       Call call;
       call.line = number;
+      line.conditions(call);
       line.results(call);
       call.operator_name = line.word("the name of an operator");
       line.arguments(call);

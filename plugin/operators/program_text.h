@@ -10,6 +10,11 @@
 //   %t = aten::t(%weight)
 //   %y = aten::mm(%x, %t)
 //   %values, _ = aten::max.dim(%y, 1, False)
+//   %positive = aten::gt.Scalar(%values, 0)
+//   %any = aten::any(%positive)
+//   when %any, %exp = aten::exp(%y)
+//   unless %any, %neg = aten::neg(%y)
+//   %z = choose(%any, %exp, %neg)
 //   (%a, %b) = aten::split.Tensor(%y, floordiv(s0, 2), 0)
 //   output %a float32 [floordiv(s0, 2), 3]
 //
@@ -19,7 +24,8 @@
 // an input of any sizes, which random numbers follow from; without one they are those of PyTorch's
 // generator. Guards are conditions on sizes, for which alone the lines are right. Sizes that depend
 // on values are symbols that lines after a call take from its results, as "size u0 %kept 0" does.
-// aten_bridge/program/_text.py writes it.
+// A call behind conditions runs if all of them hold, and "choose" is one of two values, of which
+// the other need not have been computed. aten_bridge/program/_text.py writes it.
 //
 // SPDX-License-Identifier: Apache-2.0
 
@@ -124,15 +130,25 @@ struct MeasuredSize {
   int64_t dim = 0;
 };
 
+/// Whether a call runs: where a value is True, or where it is not.
+struct Condition {
+  std::string value;
+  bool holds = true;
+};
+
 /// One line, and those after it that take sizes from its results.
 struct Call {
   int line = 0;
-  std::vector<std::string> results;  // "" for one that nobody reads
-  bool unpacks = false;              // a list, whose elements they are
-  std::string operator_name;         // "aten::max.dim"
+  std::vector<Condition> conditions;  // the outer ones first
+  std::vector<std::string> results;   // "" for one that nobody reads
+  bool unpacks = false;               // a list, whose elements they are
+  std::string operator_name;          // "aten::max.dim"
   std::vector<Literal> arguments;
   std::vector<std::pair<std::string, Literal>> keywords;
   std::vector<MeasuredSize> sizes;
+
+  /// One of the last two arguments, by the first.
+  bool chooses() const { return operator_name == "choose"; }
 };
 
 struct ProgramText {

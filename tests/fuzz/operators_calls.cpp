@@ -102,7 +102,7 @@ std::string choose_program(Choices& choices) {
   static const std::string kPairs[] = {
       "%b, _ = aten::max.dim(%v, 1)", "(%b, %c) = aten::split.Tensor(%v, floordiv(n, 2))",
       "%b, %c = aten::aminmax(%v, dim=0)", "(_, %b) = aten::unbind.int(%v, 1)"};
-  static const std::string kValues[] = {"%x", "%y", "%a", "%b", "%c"};
+  static const std::string kValues[] = {"%x", "%y", "%a", "%b", "%c", "%d", "%e"};
   const auto with_value = [&](std::string line) {
     for (std::size_t at = line.find("%v"); at != line.npos; at = line.find("%v")) {
       line.replace(at, 2, choices.of(kValues));
@@ -114,6 +114,12 @@ std::string choose_program(Choices& choices) {
   text += choices.one_in(2) ? "input %y " + choices.of(kForms) + '\n' : "";
   text += with_value("%a = " + choices.of(kCalls));
   text += choices.one_in(2) ? with_value(choices.of(kPairs)) : "";
+  static const std::string kBranches[] = {
+      "when %v, %d = ", "unless %v, %d = ", "when %v, unless %v, %d = "};
+  if (choices.one_in(2)) {
+    text += with_value(choices.of(kBranches) + choices.of(kCalls));
+    text += choices.one_in(2) ? with_value("%e = choose(%v, %d, %v)") : "";
+  }
   text += with_value("output %v " + choices.of(kForms));
   text += choices.one_in(3) ? with_value("output %v " + choices.of(kForms)) : "";
   return text;

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import torch
-from module_cases import Network, WithOwnKernels, assert_near, check_large_results, total
+from module_cases import Network, Sides, WithOwnKernels, assert_near, check_large_results, total
 from torch import nn
 from torch.export import Dim
 
@@ -61,6 +61,35 @@ def test_values_gradients_and_buffers_are_pytorchs(network, made, batch, trains,
         assert_near(of_weights[name], parameter.grad, 1e-4)
     for name, buffer in network.named_buffers():
         assert_near(buffers[name], buffer, 1e-6)
+
+
+@pytest.mark.parametrize("is_mapped", [False, True], ids=["call", "vmap"])
+@pytest.mark.parametrize("trains", [True, False], ids=["training", "evaluation"])
+def test_sides_of_a_condition_are_pytorchs(trains, is_mapped):
+    torch.manual_seed(3)
+    network = Sides().train(trains)
+    apply, variables = module(copy.deepcopy(network), (torch.randn(5, 4),))
+    x = torch.stack([torch.randn(5, 4) + shift for shift in (1, -1, 4)]).requires_grad_()
+
+    def sum_of(results):
+        y, z = results
+        return (y**2).sum() + (z**3).sum()
+
+    sum(sum_of(network(one)) for one in x).backward()
+
+    def loss_of(params, x):
+        def loss_of_one(x):
+            results = apply({**variables, "params": params}, x, train=trains)
+            return sum_of(results[0] if trains else results)
+
+        return jax.vmap(loss_of_one)(x).sum() if is_mapped else sum(map(loss_of_one, x))
+
+    of_weights, of_x = jax.jit(jax.grad(loss_of, argnums=(0, 1)))(
+        variables["params"], jnp.asarray(x.detach().numpy())
+    )
+    assert_near(of_x, x.grad, 1e-4)
+    for name, weight in network.named_parameters():
+        assert_near(of_weights[name], weight.grad, 1e-4)
 
 
 @pytest.mark.parametrize("way", ["scan", "donated"])

@@ -24,6 +24,26 @@ class Network(nn.Module):
         return {"logits": self.head(y.mean(1)), "rest": (others["bias"] * x.shape[0], [y.amax(1)])}
 
 
+class Sides(nn.Module):
+    """torch.cond: each side has weights, views and results of its own; one has another in it."""
+
+    def __init__(self):
+        super().__init__()
+        self.near, self.far = nn.Linear(4, 4), nn.Linear(4, 4, bias=False)
+
+    def forward(self, x):
+        def grow(x):
+            y = self.near(x)
+            z = torch.cond(y.sum() > 3, lambda y: y.tanh(), lambda y: y.sigmoid(), (y,))
+            return z.view(-1, 2, 2).transpose(1, 2).reshape(-1, 4) * y, y.mean(0)
+
+        def shrink(x):
+            return self.far(x).exp(), x.amax(0) * 2
+
+        y, z = torch.cond(x.sum() > 0, grow, shrink, (x,))
+        return (y + x).sin(), z
+
+
 class WithOwnKernels(nn.Module):
     """Its operators are those of test_pytorch.so, which has to be loaded."""
 

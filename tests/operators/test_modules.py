@@ -13,6 +13,7 @@ import torch
 from mindspore import mint
 from module_cases import Network, assert_near, check_large_results, total
 from torch import nn
+from torch._higher_order_ops.while_loop import while_loop
 from torch.export import Dim
 
 from aten_bridge.mindspore import module
@@ -562,9 +563,10 @@ class Clamps(nn.Module):
         return x * self.weight
 
 
-class Branches(nn.Module):
+class Loops(nn.Module):
     def forward(self, x):
-        return torch.cond(x.sum() > 0, lambda x: x.sin(), lambda x: x.cos(), (x,))
+        (y,) = while_loop(lambda x: x.sum() < 8, lambda x: (x * 2,), (x,))
+        return y
 
 
 class Sizes(nn.Module):
@@ -593,11 +595,10 @@ class Sizes(nn.Module):
             "'weight'; make it a buffer, or change it outside of the module",
         ),
         (
-            Branches,
+            Loops,
             "expected operators of PyTorch's dispatcher, and sizes that follow from those of the "
-            "inputs, got Python's cond() in test_modules.py, line "
-            f"{Branches.forward.__code__.co_firstlineno + 1}; compute both sides and choose with "
-            "torch.where, or make modules of the parts around it",
+            "inputs, got Python's while_loop() in test_modules.py, line "
+            f"{Loops.forward.__code__.co_firstlineno + 1}; make modules of the parts around it",
         ),
         (Sizes, "expected results that are tensors, got a size; leave it out"),
     ],

@@ -76,6 +76,65 @@ def test_a_program_does_what_its_lines_say(mode):
     assert np.array_equal(scaled.asnumpy(), y / 5)
 
 
+BRANCHES = """aten_bridge program 1
+symbol u 0 -
+input %x float32 [3]
+input %is bool []
+input %also bool []
+when %is, %y = aten::mul.Tensor(%x, 2)
+when %is, when %also, %exp = aten::exp(%y)
+when %is, unless %also, %kept = aten::masked_select(%y, %also)
+size u %kept 0
+when %is, unless %also, %sum = aten::sum(%kept)
+when %is, unless %also, %less = aten::sub.Tensor(%y, %sum)
+when %is, %z = choose(%also, %exp, %less)
+unless %is, %neg = aten::neg(%x)
+%w = choose(%is, %z, %neg)
+output %w float32 [3]
+"""
+
+
+@pytest.mark.parametrize(
+    ("flags", "expected"),
+    [((True, True), np.exp([2, 4, 6])), ((True, False), [2, 4, 6]), ((False, True), [-1, -2, -3])],
+)
+def test_lines_run_where_their_conditions_hold(mode, flags, expected):
+    result = kernel_of(BRANCHES)(ms.Tensor([1.0, 2.0, 3.0]), *map(ms.Tensor, flags))
+    assert np.allclose(result.asnumpy(), expected)
+
+
+def test_a_line_that_reads_what_was_not_computed_fails_in_words(pynative):
+    program = kernel_of(BRANCHES.replace("choose(%is, %z, %neg)", "choose(%also, %z, %neg)"))
+    x, on, off = ms.Tensor([1.0, 2.0, 3.0]), ms.Tensor(True), ms.Tensor(False)
+    assert program(x, off, off).asnumpy().tolist() == [-1, -2, -3]
+    with pytest.raises(RuntimeError, match=r"AtenProgram: .*Expected Tensor but got None"):
+        program(x, off, on).asnumpy()
+
+
+@pytest.mark.parametrize(
+    ("line", "other", "text"),
+    [
+        ("when %is, %y =", "when %is %y =", "line 6 of the program: expected ',', got "
+         "'%y = aten::mul.Tensor(%x, 2)'"),
+        ("when %is, %y =", "when %was, %y =",
+         "line 6 of the program: expected a value of a line before, got '%was'"),
+        ("%w = choose(%is, %z, %neg)", "%w = choose(%is, %z)",
+         "line 14 of the program: expected one result of choose, and three values: a condition, "
+         "the result if it holds and the result if not"),
+        ("%w = choose(%is, %z, %neg)", "%w, _ = choose(%is, %z, %neg)",
+         "line 14 of the program: expected one result of choose, and three values: a condition, "
+         "the result if it holds and the result if not"),
+        ("%w = choose(%is, %z, %neg)", "%w = choose(%is, %z, 2)",
+         "line 14 of the program: expected one result of choose, and three values: a condition, "
+         "the result if it holds and the result if not"),
+    ],
+)  # fmt: skip
+def test_a_faulty_line_of_conditions_is_named(line, other, text):
+    with pytest.raises(ValueError, match="AtenProgram: ") as error:
+        kernel_of(BRANCHES.replace(line, other))
+    assert str(error.value) == f"AtenProgram: {text}"
+
+
 @pytest.mark.parametrize(
     ("line", "other", "text"),
     [

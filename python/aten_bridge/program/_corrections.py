@@ -84,11 +84,12 @@ def _refuse_gradient(
 
 @contextlib.contextmanager
 def refusing_own_gradients(module: torch.nn.Module) -> Iterator[None]:
-    """Refuses gradients that are written in Python: torch.export records forward calls alone."""
+    """Refuses gradients that are not those of operators, which torch.export does not record."""
     hooked = hooked_gradient_of(module)
     if hooked is not None:
         _refuse_gradient(f"a hook on the gradient of {hooked!r}", "remove it")
     own_apply, own_hook = torch.autograd.Function.__dict__["apply"], torch.Tensor.register_hook
+    own_cond, records = torch.cond, torch.is_grad_enabled()
     thread = threading.get_ident()  # others may train meanwhile
 
     def apply(cls: Any, *args: Any, **keywords: Any) -> Any:
@@ -108,13 +109,23 @@ def refusing_own_gradients(module: torch.nn.Module) -> Iterator[None]:
             return own_hook(self, hook)
         _refuse_gradient("Tensor.register_hook()")
 
+    def cond(*args: Any, **keywords: Any) -> Any:
+        if records and not torch.is_grad_enabled() and threading.get_ident() == thread:
+            raise NotExportable(
+                "expected torch.cond where gradients are recorded, got it under torch.no_grad(), "
+                "which torch.export forgets there; call detach() of what it takes and returns"
+            )
+        return own_cond(*args, **keywords)
+
     torch.autograd.Function.apply = classmethod(apply)
     torch.Tensor.register_hook = register_hook
+    torch.cond = cond
     try:
         yield
     finally:
         torch.autograd.Function.apply = own_apply
         torch.Tensor.register_hook = own_hook
+        torch.cond = own_cond
 
 
 # Where these have the argument `sparse`.

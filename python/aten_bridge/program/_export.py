@@ -16,6 +16,7 @@ from torch.export import ExportedProgram
 from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 from torch.nn.parameter import is_lazy
 
+from aten_bridge.program._branches import inline_branches
 from aten_bridge.program._corrections import (
     allow_other_strides,
     correcting_shapes,
@@ -63,6 +64,12 @@ _SIZE_ADVICE = (
     "aten_bridge: expected example inputs with sizes of 2 or more where dynamic_shapes lets them "
     "change, got one of 0 or 1, which torch.export takes for a constant; give a larger example"
 )
+# What PyTorch (2.11) says of a tensor that a side of torch.cond makes of numbers.
+_CONSTANT = re.compile(r"Attempting to use FunctionalTensor on its own[\s\S]*higher_order.cond")
+_CONSTANT_ADVICE = (
+    "aten_bridge: expected sides of torch.cond that make no tensors of numbers, got the error "
+    "above; make such a tensor a buffer of the module, or make it before torch.cond"
+)
 _GRADIENT_ADVICE = (
     "aten_bridge: expected a module whose gradient PyTorch can record, got the error above; leave "
     "out gradient_order or dynamic_shapes if one was given, or replace the operator that it names"
@@ -91,6 +98,8 @@ def _advising(advice: str) -> Iterator[None]:
     except Exception as error:
         if _FIXED_SIZE.search(str(error)):
             advice = _SIZE_ADVICE
+        elif _CONSTANT.search(str(error)):
+            advice = _CONSTANT_ADVICE
         elif named := _ARGUMENT.search(str(error)):
             advice = _ARGUMENT_ADVICE.format(named[1])
         if hasattr(error, "add_note"):
@@ -154,6 +163,12 @@ def weight_of(tensor: torch.Tensor, trains: bool = False) -> Weight:
     return Weight(dtype, tensor.numpy(), trains)
 
 
+def _graphs_of(exported: ExportedProgram) -> list[fx.Graph]:
+    """The module's graph, and those of the sides of its torch.cond."""
+    modules = exported.graph_module.modules()
+    return [one.graph for one in modules if isinstance(one, fx.GraphModule)]
+
+
 @correcting_shapes()
 def _programs(exported: ExportedProgram, saves: Sequence[bool], order: int) -> list[ModulePrograms]:
     """The programs of what torch.export made, for each of `saves`: whether those of a step do."""
@@ -164,8 +179,9 @@ def _programs(exported: ExportedProgram, saves: Sequence[bool], order: int) -> l
 def _programs_in_mode(
     exported: ExportedProgram, saves: Sequence[bool], order: int
 ) -> list[ModulePrograms]:
-    keep_from_gradients(exported.graph)
-    exported.graph_module.recompile()
+    for graph in _graphs_of(exported):
+        keep_from_gradients(graph)
+        graph.owning_module.recompile()
     guards = guards_of(exported)  # one that was loaded from a file loses them
     with _advising(_EXPORT_ADVICE), warnings.catch_warnings():
         warnings.filterwarnings("ignore", r".*isinstance\(treespec, LeafSpec\)")  # PyTorch's own
@@ -183,13 +199,15 @@ def _programs_in_mode(
     state = {**exported.constants, **exported.state_dict}
     _merge_shared(graph, {node: state[name] for node, (_, name) in places.items()})
     _sort_inputs(graph, {node: kind for node, (kind, _) in places.items()})
-    refuse_hidden_writes(graph)
-    drop_asserted_dtypes(graph)
-    allow_other_strides(graph)
-    differentiate_copies(graph)
-    make_gradients_dense(graph)
     _keep_results(signature, graph)
-    exported.graph_module.recompile()
+    for each in _graphs_of(exported):
+        refuse_hidden_writes(each)
+        drop_asserted_dtypes(each)
+        allow_other_strides(each)
+        differentiate_copies(each)
+        make_gradients_dense(each)
+        each.owning_module.recompile()
+    graph = inline_branches(exported.graph_module)
     kept: dict[str, dict[str, Weight]] = {"parameter": {}, "buffer": {}, "constant": {}}
     needs = []
     for node in placeholders_of(graph):

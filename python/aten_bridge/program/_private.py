@@ -15,11 +15,11 @@ from torch import fx
 from torch.export import ExportedProgram
 
 
-def trace_joint(function: Callable[..., Any], arguments: Sequence[torch.Tensor]) -> fx.Graph:
+def trace_joint(function: Callable[..., Any], arguments: Sequence[torch.Tensor]) -> fx.GraphModule:
     """AOTAutograd's graph of a function with its gradient (2.9 to 2.15)."""
     from torch._functorch.aot_autograd import aot_export_joint_simple
 
-    return aot_export_joint_simple(function, tuple(arguments), trace_joint=True).graph
+    return aot_export_joint_simple(function, tuple(arguments), trace_joint=True)
 
 
 def guards_of(exported: ExportedProgram) -> list[str]:

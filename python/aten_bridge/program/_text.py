@@ -14,43 +14,13 @@ import torch
 from torch import fx
 from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 
+from aten_bridge.program._branches import choose, conditions_of
 from aten_bridge.program._guards import guard_text
+from aten_bridge.program._numbers import RELATIONS, number_text, truth_text
 from aten_bridge.program._private import is_operator, own_expression, schema_of
 from aten_bridge.program._trees import NotExportable
 
 _HEADER = "aten_bridge program 1"
-
-# Functions of symbols, by the names of sympy's and PyTorch's classes (PyTorch 2.9 to 2.15).
-_FUNCTIONS = {
-    "Add": "add",
-    "Mul": "mul",
-    "Max": "max",
-    "Min": "min",
-    "Pow": "pow",
-    "FloorDiv": "floordiv",
-    "CleanDiv": "floordiv",
-    "Mod": "mod",
-    "PythonMod": "mod",
-    "PowByNatural": "pow",
-    "FloatPow": "pow",
-    "FloatTrueDiv": "truediv",
-    "IntTrueDiv": "truediv",
-    "ToFloat": "float",
-    "FloorToInt": "floor",
-    "CeilToInt": "ceil",
-    "floor": "floor",
-    "ceiling": "ceil",
-    "OpaqueUnaryFn_sqrt": "sqrt",
-}
-
-_RELATIONS = {
-    "Equality": "==",
-    "Unequality": "!=",
-    "LessThan": "<=",
-    "GreaterThan": ">=",
-    "StrictLessThan": "<",
-    "StrictGreaterThan": ">",
-}
 
 _RANGES = (
     torch.ops.aten.sym_constrain_range.default,
@@ -64,25 +34,6 @@ _WORDS = {
     torch.channels_last: "channels_last",
     torch.channels_last_3d: "channels_last_3d",
 }
-
-
-def _expression(expression: Any) -> str:
-    """A size, or another number, as program_text.h writes it."""
-    if isinstance(expression, sympy.Symbol):
-        return expression.name
-    if expression.is_Integer or isinstance(expression, int):
-        return str(int(expression))
-    if expression.is_Float:
-        return repr(float(expression))
-    if expression.is_Rational:
-        return f"truediv({expression.p}, {expression.q})"
-    name = _FUNCTIONS.get(type(expression).__name__)
-    if name is None:
-        raise NotExportable(
-            "expected sizes that are sums, products, quotients, powers and bounds of others, got "
-            f"{expression}"
-        )
-    return f"{name}({', '.join(map(_expression, expression.args))})"
 
 
 def bare_symbols(value: torch.Tensor) -> set[str]:
@@ -169,7 +120,7 @@ class ProgramWriter:
     def _size_text(self, size: Any) -> str:
         if isinstance(size, int):
             return str(size)
-        return self._given.get(size.node.expr) or _expression(size.node.expr)
+        return self._given.get(size.node.expr) or number_text(size.node.expr)
 
     def add_input(self, name: str, value: torch.Tensor) -> None:
         self._bare |= bare_symbols(value)
@@ -229,6 +180,9 @@ class ProgramWriter:
             return self._argument(value.meta["val"]) if is_number(value) else f"%{value.name}"
         if isinstance(value, (torch.SymInt, torch.SymFloat)):
             return self._size(value)
+        if isinstance(value, torch.SymBool):
+            self._symbols |= {symbol.name for symbol in value.node.expr.free_symbols}
+            return truth_text(value.node.expr)
         if value is None or isinstance(value, (bool, int, float)):
             return repr(value)
         if isinstance(value, str):
@@ -258,14 +212,17 @@ class ProgramWriter:
             return
         if target in _RANGES:
             return  # symbols have them
+        if target is choose:
+            self._add_line(
+                node, f"%{node.name} = choose({', '.join(map(self._argument, node.args))})"
+            )
+            self._add_sizes(f"%{node.name}", node.meta["val"])
+            return
         if not is_operator(target):
-            name = getattr(target, "__name__", target)
-            cure = "make modules of the parts around it"
-            if name == "cond":
-                cure = f"compute both sides and choose with torch.where, or {cure}"
             raise NotExportable(
                 "expected operators of PyTorch's dispatcher, and sizes that follow from those of "
-                f"the inputs, got Python's {name}(){_line_of(node)}; {cure}"
+                f"the inputs, got Python's {getattr(target, '__name__', target)}()"
+                f"{line_of(node)}; make modules of the parts around it"
             )
         name = target.name().removesuffix(".default")
         arguments = [*map(self._argument, node.args)]
@@ -276,8 +233,8 @@ class ProgramWriter:
         is_several = isinstance(node.meta.get("val"), (list, tuple))
         is_list = is_several and names == [f"%{node.name}"]
         unpacks = is_several and not is_list and len(schema_of(target).returns) == 1
-        self._calls.append(
-            f"{f'({listed})' if unpacks else listed} = {name}({', '.join(arguments)})"
+        self._add_line(
+            node, f"{f'({listed})' if unpacks else listed} = {name}({', '.join(arguments)})"
         )
         if is_list:
             self._refuse_sizes(node)
@@ -285,6 +242,14 @@ class ProgramWriter:
         for name, value in zip(names, _values_of(node), strict=True):
             if name != "_" and isinstance(value, torch.Tensor):
                 self._add_sizes(name, value)
+
+    def _add_line(self, node: fx.Node, line: str) -> None:
+        """A call, behind the conditions on which it runs."""
+        conditions = [
+            f"{'when' if one.holds else 'unless'} %{one.value.name}, "
+            for one in conditions_of(node)
+        ]
+        self._calls.append("".join([*conditions, line]))
 
     def _results(self, node: fx.Node) -> list[str]:
         value = node.meta.get("val")
@@ -311,7 +276,7 @@ class ProgramWriter:
                 self._calls.append(f"size {symbol.name} {name} {dim}")
                 if symbol is not known:
                     self._symbols |= {one.name for one in known.free_symbols}
-                    self._guards.append(f"guard {symbol.name} == {_expression(known)}")
+                    self._guards.append(f"guard {symbol.name} == {number_text(known)}")
 
     def _is_unmeasured(self, expression: Any) -> bool:
         is_unbacked = expression.is_Symbol and bool(free_unbacked_symbols(expression))
@@ -333,7 +298,7 @@ class ProgramWriter:
         if condition == sympy.true or symbols & self._offsets:
             return  # PyTorch checks where a slice begins
         self._symbols |= symbols
-        relation = _RELATIONS.get(type(condition).__name__)
+        relation = RELATIONS.get(type(condition).__name__)
         if relation is None:
             raise NotExportable(
                 f"expected torch._check() of one comparison of sizes, got {condition}; write one "
@@ -343,7 +308,7 @@ class ProgramWriter:
         is_bound = left.is_Symbol and right.is_Integer and relation not in ("==", "!=")
         is_known = is_bound and (left.name in self._ranges or (relation == ">=" and right <= 0))
         if not is_known:
-            self._guards.append(f"guard {_expression(left)} {relation} {_expression(right)}")
+            self._guards.append(f"guard {number_text(left)} {relation} {number_text(right)}")
 
     def text(self) -> str:
         lines = [_HEADER]
@@ -388,7 +353,7 @@ def memory_order(value: torch.Tensor) -> list[int] | None:
     return None if order == sorted(order) else order
 
 
-def _line_of(node: fx.Node) -> str:
+def line_of(node: fx.Node) -> str:
     """Where the module's source has a node, or what it takes, as far as PyTorch knows that."""
     for one in (node, *node.all_input_nodes):
         trace = one.meta.get("stack_trace") or ""

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import fx
 
+from aten_bridge.program._branches import conditions_of, inline_branches, inputs_of
 from aten_bridge.program._corrections import allow_other_strides
 from aten_bridge.program._private import rename, schema_of, trace_joint
 from aten_bridge.program._programs import Derivative, Training
@@ -18,6 +19,7 @@ from aten_bridge.program._text import (
     bare_symbols,
     is_number,
     is_unbacked,
+    line_of,
     memory_order,
     tensors_of,
     unbacked_symbols,
@@ -79,7 +81,16 @@ def _trace(
         has_gradient[:] = [result.requires_grad for result in results]
         return tuple(result.clone() for result in results)  # no views of inputs
 
-    graph = trace_joint(run, arguments)
+    graph = inline_branches(trace_joint(run, arguments))
+    for node in calls_of(graph):
+        if conditions_of(node) and is_random_node(node):
+            # The gradient's sides compute their values again, and would draw other numbers.
+            raise NotExportable(
+                "expected a module that draws no random numbers in a side of torch.cond while it "
+                f"is trained, got "
+                f"{node.target.name().removesuffix('.default')}{line_of(node)}; draw them before "
+                "torch.cond"
+            )
     graph.eliminate_dead_code()
     allow_other_strides(graph)
     for node, name in zip(placeholders_of(graph), names, strict=False):
@@ -116,6 +127,11 @@ def trace_training(
     graph, has_gradient = _trace(run, arguments, [node.name for node in inputs])
     if not any(has_gradient) or all(one is None for one in results_of(graph)[len(has_gradient) :]):
         return None
+    if order > 1 and any(map(conditions_of, calls_of(graph))):
+        raise NotExportable(
+            "gradient_order: expected a module without torch.cond, whose gradients PyTorch does "
+            "not differentiate, got one with it; leave out gradient_order"
+        )
     symbols = _symbols(inputs)
     higher = _trace_derivatives(run, arguments, _Joint.read(graph, has_gradient), order)
     if fixed := symbols - _symbols(inputs):
@@ -184,7 +200,7 @@ class _Joint(NamedTuple):
 
     def used_inputs(self, count: int) -> set[int]:
         """Those of the first inputs that its program reads, or differentiates by."""
-        read = {node for call in self.calls for node in call.all_input_nodes}
+        read = {node for call in self.calls for node in inputs_of(call)}
         return {
             i
             for i, node in enumerate(placeholders_of(self.graph)[:count])
@@ -288,18 +304,19 @@ def _split(
         seen.add(node)
         if is_number(node):
             if is_unbacked(node):
-                todo += node.all_input_nodes  # those that tell it
+                todo += inputs_of(node)  # those that tell it
             continue
         backward.add(node)
         if node.op == "placeholder":
             is_saved = node.name in changed
         else:
             is_saved = saves and node in forward and not _is_repeated(node)
+            is_saved = is_saved and not conditions_of(node)  # there may be none
         is_saved = is_saved and all(map(_has_memory, tensors_of(node)))
         if is_saved:
             saved[node] = None
         else:
-            todo += node.all_input_nodes
+            todo += inputs_of(node)
 
     drawn = {node for node in backward - saved.keys() if is_random_node(node)}
     if drawn and not (draws_again and drawn == set(draws)):
@@ -372,7 +389,7 @@ def _ancestors(nodes: Sequence[fx.Node]) -> set[fx.Node]:
         node = todo.pop()
         if node not in found:
             found.add(node)
-            todo += node.all_input_nodes
+            todo += inputs_of(node)
     # What is taken out of several is part of the call.
     taken = [user for node in found for user in node.users if user.target is operator.getitem]
     return found.union(taken)

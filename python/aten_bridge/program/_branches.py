@@ -1,0 +1,95 @@
+"""torch.cond: both of its sides in one graph, of whose calls each knows when it runs."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any, NamedTuple, NoReturn
+
+import torch
+from torch import fx
+
+
+class Condition(NamedTuple):
+    """What has to hold where a call runs."""
+
+    value: fx.Node  # a bool
+    holds: bool  # whether the call runs if it is True, or if it is False
+
+
+def choose(condition: Any, if_true: Any, if_false: Any) -> NoReturn:
+    """The target of a node whose value is one of its last two arguments."""
+    raise AssertionError("in graphs alone")
+
+
+def conditions_of(node: fx.Node) -> Sequence[Condition]:
+    """The outer ones first."""
+    return node.meta.get("conditions", ())
+
+
+def inputs_of(node: fx.Node) -> list[fx.Node]:
+    """What a call reads, and what it depends on."""
+    return [*node.all_input_nodes, *(one.value for one in conditions_of(node))]
+
+
+def is_condition(node: fx.Node) -> bool:
+    return node.target is torch.ops.higher_order.cond
+
+
+def inline_branches(graph_module: fx.GraphModule) -> fx.Graph:
+    """A copy of a graph with the calls of both sides instead of each torch.cond."""
+    graph = fx.Graph()
+    graph.output(_copy(graph_module, graph, {}, ()))
+    return graph
+
+
+def _copy(
+    graph_module: fx.GraphModule,
+    graph: fx.Graph,
+    values: dict[fx.Node, Any],
+    conditions: Sequence[Condition],
+) -> Any:
+    """Appends the calls of a graph, and returns its results; `values` are those of its inputs."""
+
+    def mapped(argument: Any) -> Any:
+        return fx.map_arg(argument, values.__getitem__)
+
+    chosen: dict[fx.Node, tuple[Any, ...]] = {}
+    for node in graph_module.graph.nodes:
+        if node in values:
+            continue
+        if node.op == "output":
+            return mapped(node.args[0])
+        if is_condition(node):
+            value, *sides, operands = node.args
+            value = _as_tensor(mapped(value), graph)
+            results = []
+            for side, holds in zip(sides, (True, False), strict=True):
+                body = graph_module.get_submodule(side.target)
+                inputs = body.graph.find_nodes(op="placeholder")
+                given = dict(zip(inputs, mapped(operands), strict=True))
+                results.append(_copy(body, graph, given, (*conditions, Condition(value, holds))))
+            chosen[node] = (value, *results)
+        elif node.op == "get_attr" and all(map(is_condition, node.users)):
+            continue
+        elif node.target is operator.getitem and node.args[0] in chosen:
+            value, *sides = chosen[node.args[0]]
+            copied = graph.call_function(choose, (value, *(side[node.args[1]] for side in sides)))
+            copied.meta.update(node.meta, conditions=conditions)
+            values[node] = copied
+        else:
+            values[node] = graph.node_copy(node, values.__getitem__)
+            values[node].meta["conditions"] = conditions
+    raise AssertionError("a graph without results")
+
+
+def _as_tensor(value: Any, graph: fx.Graph) -> fx.Node:
+    """A condition on sizes as a tensor, as all other conditions are."""
+    own = value.meta["val"]
+    if isinstance(own, torch.Tensor):
+        return value
+    made = graph.call_function(
+        torch.ops.aten.scalar_tensor.default, (value,), {"dtype": torch.bool}
+    )
+    made.meta["val"] = torch.empty((), dtype=torch.bool, device="meta")
+    return made
