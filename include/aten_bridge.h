@@ -31,6 +31,13 @@
 #include <aten_bridge/hosts/mindspore/abi.h>
 #include <aten_bridge/hosts/mindspore/frame.h>
 
+// Ordinary code, which aten_bridge_add_kernel compiles once for all kernels of a build folder.
+#if !defined(ATEN_BRIDGE_COMPILED) || defined(ATEN_BRIDGE_COMPILES)
+#include <aten_bridge/core/report.h>
+#include <aten_bridge/hosts/mindspore/attributes.h>
+#define ATEN_BRIDGE_COMPILED_HERE
+#endif  // ATEN_BRIDGE_COMPILED
+
 #ifndef ATEN_BRIDGE_CORE_ONLY
 
 #include <aten_bridge/hosts/introspection/introspection.h>
@@ -49,8 +56,8 @@
 #include <aten_bridge/hosts/mindspore/plugin.h>
 #endif
 
-// Ordinary code, which aten_bridge_add_kernel compiles once for all kernels of a build folder.
-#if !defined(ATEN_BRIDGE_COMPILED) || defined(ATEN_BRIDGE_COMPILES)
+#ifdef ATEN_BRIDGE_COMPILED_HERE
+#include <aten_bridge/call/computed_results.h>
 #include <aten_bridge/call/instance_cache.h>
 #include <aten_bridge/call/results.h>
 #include <aten_bridge/call/run.h>
@@ -58,10 +65,9 @@
 #include <aten_bridge/hosts/mindspore/hooks.h>
 #include <aten_bridge/hosts/mindspore/raw_call.h>
 #include <aten_bridge/interface/differentiate.h>
-#define ATEN_BRIDGE_COMPILED_HERE
 #elif defined(ATEN_BRIDGE_HOST)
 #error "A source for a host of its own is built with aten_bridge_add_kernel(... HEADER_ONLY)."
-#endif  // ATEN_BRIDGE_COMPILED
+#endif  // ATEN_BRIDGE_COMPILED_HERE
 
 // Hosts that call the same kernels besides: a block for each, with what a source has of it, its
 // ordinary code, and a bit, by the place of its name in AtenBridgeAddKernel.cmake.
@@ -156,7 +162,7 @@ struct Exported {
     }
   }
 
-  /// The same of this kernel in another form (call/computed_results.h).
+  /// The same of this kernel in another form (call/result_form.h).
   template <class H = HostCall, class... HostArgument>
   typename H::Result call_form(const KernelBase& form, HostArgument... host_arguments) const {
     check_kernel<H>();
@@ -179,8 +185,8 @@ struct Exported {
   }
 
   [[gnu::cold, gnu::noinline]] static CallSiteCache* make_call_sites() {
-    thread_local CallSiteCache kept;
-    return &kept;
+    thread_local const CallSites kept;
+    return kept.cache;
   }
 };
 

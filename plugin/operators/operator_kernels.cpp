@@ -7,8 +7,8 @@
 #include "operator_shapes.h"
 
 #include <ATen/ops/zeros_like.h>
-#include <aten_bridge/call/computed_results.h>
 #include <aten_bridge/call/lent_memory.h>
+#include <aten_bridge/call/result_form.h>
 #include <aten_bridge/tensors/exceptions.h>
 
 #include <cstdlib>

@@ -35,8 +35,8 @@ using detail::MindSporeCustom;
 
 /// The thread's, of all operators.
 detail::CallSiteCache& call_sites() {
-  thread_local detail::CallSiteCache kept;
-  return kept;
+  thread_local const detail::CallSites kept;
+  return *kept.cache;
 }
 
 /// What the host's attribute says.

@@ -7,7 +7,7 @@
 #include "overload.h"
 #include "program.h"
 
-#include <aten_bridge/call/computed_results.h>
+#include <aten_bridge/call/result_form.h>
 
 #include <algorithm>
 #include <iterator>

@@ -45,7 +45,7 @@ class Task(NamedTuple):
         return Task(order=self.order + 1, input_count=count)
 
     def text(self) -> str:
-        """As operator_text.h and call/computed_results.h have it."""
+        """As operator_text.h and call/result_form.h have it."""
         if self.results != "values":
             return self.results
         return f"{self.order}/{self.input_count}" if self.order else "0"
@@ -77,7 +77,7 @@ class Host(NamedTuple):
         return {name: plain(value) for name, value in attributes.items() if value is not None}
 
 
-# kFormAttribute of call/computed_results.h, and how many numbers a row of sizes has.
+# kFormAttribute of call/result_form.h, and how many numbers a row of sizes has.
 _FORM = "aten_bridge_form"
 _SIZES_COLUMNS = 66
 

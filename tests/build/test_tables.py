@@ -68,7 +68,7 @@ def test_statuses_have_the_numbers_of_the_header():
 
 def test_a_row_of_sizes_has_the_numbers_of_the_header():
     most = re.search(r"kMaxNdim = (\d+);", (INCLUDE / "core/operand_desc.h").read_text())[1]
-    assert "kSizesColumns = 2 + kMaxNdim;" in (INCLUDE / "call/computed_results.h").read_text()
+    assert "kSizesColumns = 2 + kMaxNdim;" in (INCLUDE / "call/result_form.h").read_text()
     assert 2 + int(most) == _function._SIZES_COLUMNS
 
 

@@ -15,8 +15,8 @@ CHANGES = {
     "core/errors.h": ["  Status status_;\n", "  const char* operator_name_;\n"],
     "hosts/introspection/introspection.h": ["  const KernelBase& kernel;\n"],
     "hosts/pytorch/registry.h": ["  std::mutex registering_;\n"],
+    "interface/call_sites.h": [" public:\n  CallSiteCache() = default;\n"],
     "interface/kernel_base.h": ["  KernelDescriptor info;\n"],
-    "interface/operands.h": [" public:\n  [[gnu::noinline]] CallSiteCache() = default;\n"],
 }
 OTHERS = {
     "core/config.h": ("VERSION_MINOR 1", "VERSION_MINOR 2"),

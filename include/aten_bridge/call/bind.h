@@ -7,6 +7,7 @@
 
 #include <aten_bridge/call/host.h>
 #include <aten_bridge/call/results.h>
+#include <aten_bridge/interface/call_sites.h>
 #include <aten_bridge/interface/numbers.h>
 #include <aten_bridge/tensors/views.h>
 #include <c10/core/ScalarTypeToTypeMeta.h>
@@ -229,7 +230,7 @@ template <bool kMayBeStrided>
   auto aligned = std::make_unique<AlignedCopy>();
   aligned->host_data = operand.desc.data;
   aligned->bytes = desc_bytes(operand.desc);
-  aligned->copy = c10::GetCPUAllocator()->allocate(2 * aligned->bytes);
+  aligned->copy = c10::GetAllocator(at::kCPU)->allocate(2 * aligned->bytes);
   auto* const copy = static_cast<char*>(aligned->copy.get());
   std::memcpy(copy, aligned->host_data, aligned->bytes);
   std::memcpy(copy + aligned->bytes, aligned->host_data, aligned->bytes);

@@ -1,15 +1,12 @@
 // Results whose sizes are known once they are computed, for hosts that allocate them before that.
 //
-// Such a host calls a kernel in another form: it asks for the sizes alone, and then calls again,
-// with memory of these sizes, or copies the results that the first call has left; or it has memory
-// for the largest results, and is told their sizes.
-//
 // SPDX-License-Identifier: Apache-2.0
 
 #ifndef ATEN_BRIDGE_CALL_COMPUTED_RESULTS_H_
 #define ATEN_BRIDGE_CALL_COMPUTED_RESULTS_H_
 
 #include <ATen/ops/from_blob.h>
+#include <aten_bridge/call/result_form.h>
 #include <aten_bridge/call/results.h>
 #include <aten_bridge/interface/kernel_base.h>
 
@@ -18,20 +15,13 @@
 #include <cstdint>
 #include <memory>
 #include <string>
-#include <utility>
 #include <vector>
 
 #pragma GCC visibility push(hidden)
 
 namespace aten_bridge::detail {
 
-/// What a call gives its host.
-enum class ResultForm : std::uint8_t { kValues, kSizes, kPadded };
-
-/// The attribute by which a host asks for another form than the values: "sizes" or "padded".
-inline constexpr const char* kFormAttribute = "aten_bridge_form";
-
-inline ResultForm result_form(const Attributes& attributes) {
+[[gnu::cold]] ATEN_BRIDGE_INLINE ResultForm result_form(const Attributes& attributes) {
   std::string form;
   if (!attributes.has(kFormAttribute) || !attributes.get(kFormAttribute, form)) {
     return ResultForm::kValues;
@@ -43,25 +33,8 @@ inline ResultForm result_form(const Attributes& attributes) {
 
 using ComputedResults = std::vector<at::Tensor>;
 
-/// Where this thread's next results are left; null: nowhere.
-inline thread_local void** place_of_results = nullptr;
-
-}  // namespace aten_bridge::detail
-
-#pragma GCC visibility pop
-
-/// Where this thread's next calls that tell sizes leave their results; null: nowhere. Libraries
-/// with a kernel that can be called so have these functions.
-extern "C" __attribute__((visibility("protected"))) inline void aten_bridge_set_results(
-    void** place) {
-  aten_bridge::detail::place_of_results = place;
-}
-
-/// Copies them into memory of the sizes and dtypes that the kernel has told, row-major.
-extern "C" __attribute__((visibility("protected"))) inline void aten_bridge_copy_results(
-    const void* results, void* const* outputs) {
-  for (const at::Tensor& value :
-       *static_cast<const aten_bridge::detail::ComputedResults*>(results)) {
+ATEN_BRIDGE_INLINE void copy_results(const void* results, void* const* outputs) {
+  for (const at::Tensor& value : *static_cast<const ComputedResults*>(results)) {
     if (value.numel() > 0) {
       at::from_blob(*outputs, value.sizes(), value.scalar_type()).copy_(value);
     }
@@ -69,25 +42,11 @@ extern "C" __attribute__((visibility("protected"))) inline void aten_bridge_copy
   }
 }
 
-extern "C" __attribute__((visibility("protected"))) inline void aten_bridge_free_results(
-    void* results) {
-  delete static_cast<aten_bridge::detail::ComputedResults*>(results);
+ATEN_BRIDGE_INLINE void free_results(void* results) {
+  delete static_cast<ComputedResults*>(results);
 }
 
-#pragma GCC visibility push(hidden)
-
-namespace aten_bridge::detail {
-
-inline constexpr int64_t kSizesColumns = 2 + kMaxNdim;
-
-/// Gives the host a row [dtype, rank, sizes...] of int64 for each of the results, and leaves the
-/// results where aten_bridge_set_results() says. Throws `Error` for a dtype that hosts do not have.
-[[gnu::noinline]] inline void tell_sizes(const Arguments& arguments, at::TensorList results) {
-  // An inline function is emitted only where something refers to it.
-  asm volatile(""
-               :
-               : "r"(&aten_bridge_set_results), "r"(&aten_bridge_copy_results),
-                 "r"(&aten_bridge_free_results));
+ATEN_BRIDGE_INLINE void write_sizes(const Arguments& arguments, at::TensorList results) {
   const auto count = static_cast<int64_t>(results.size());
   std::vector<int64_t> rows(results.size() * static_cast<std::size_t>(kSizesColumns));
   int64_t* row = rows.data();
@@ -120,11 +79,6 @@ inline constexpr int64_t kSizesColumns = 2 + kMaxNdim;
   }
 }
 
-/// These rows as a meta tensor.
-[[gnu::cold]] inline at::Tensor table_of_sizes(int64_t results) {
-  return make_meta({results, kSizesColumns}, at::kLong);
-}
-
 /// Adds to the report why a result and its sizes cannot be written to two outputs.
 inline void check_padded(const Arguments& arguments, const at::Tensor& result,
                          const Operand& output, const Operand& sizes, Report& report) {
@@ -144,9 +98,7 @@ inline void check_padded(const Arguments& arguments, const at::Tensor& result,
   }
 }
 
-/// Writes results to the start of the first outputs, which are the largest that there can be and
-/// end with zeros, and the sizes of each to one of the others.
-[[gnu::noinline]] inline void write_padded(const Arguments& arguments, at::TensorList results) {
+ATEN_BRIDGE_INLINE void write_padded(const Arguments& arguments, at::TensorList results) {
   Report report(arguments.kernel->operator_name);
   const int count = static_cast<int>(results.size());
   for (int i = 0; i < count; ++i) {
@@ -173,14 +125,11 @@ inline void check_padded(const Arguments& arguments, const at::Tensor& result,
 /// Writes what a host asked for instead of the results.
 using WriteForm = void (*)(const Arguments& arguments, at::TensorList results);
 
-/// A data-dependent kernel in another form. `Base` is KernelBase: where no kernel has another form
-/// there is no such class, for whose calls g++ would prepare.
-template <class Base>
-class ComputedKernel final : public Base {
+/// A data-dependent kernel in another form.
+class ComputedKernel final : public KernelBase {
  public:
-  ComputedKernel(const Base& kernel, WriteForm write, int outputs)
-      : Base(kernel.info), kernel_(kernel), write_(write) {
-    KernelDescriptor& info = this->info;
+  ComputedKernel(const KernelBase& kernel, WriteForm write, int outputs)
+      : KernelBase(kernel.info), kernel_(kernel), write_(write) {
     for (int i = 0; i < info.check_count; ++i) {
       const OperandCheck& check = info.checks[i];
       if (check.role() == Role::kInput) {
@@ -192,7 +141,7 @@ class ComputedKernel final : public Base {
     info.checks = checks_.data();
     info.check_count = static_cast<int>(checks_.size());
     info.outputs = outputs;
-    info.outputs_are_sizes = write == &tell_sizes;
+    info.outputs_are_sizes = write == &write_sizes;
     info.is_data_dependent = false;
   }
   ComputedKernel(const ComputedKernel&) = delete;
@@ -232,26 +181,16 @@ class ComputedKernel final : public Base {
     const Arguments& arguments_;
   };
 
-  const Base& kernel_;
+  const KernelBase& kernel_;
   WriteForm write_;
   std::vector<OperandCheck> checks_;
 };
 
-/// An exported kernel in a form. Those that are made are never destroyed: hosts end in any order.
-template <const auto& kExported>
-const KernelBase& in_form(ResultForm form) {
-  // Without `.kernel`, nvcc 13.0 would take `auto` for KernelBase.
-  const KernelBase& kernel = kExported.kernel;
-  if (form == ResultForm::kSizes) {
-    static const auto* const sizes = new ComputedKernel<KernelBase>(kernel, &tell_sizes, 1);
-    return *sizes;
-  }
-  if (form == ResultForm::kPadded) {
-    static const auto* const padded =
-        new ComputedKernel<KernelBase>(kernel, &write_padded, 2 * kernel.info.outputs);
-    return *padded;
-  }
-  return kernel;
+[[gnu::cold]] ATEN_BRIDGE_INLINE const KernelBase& make_form(const KernelBase& kernel,
+                                                             ResultForm form) {
+  return form == ResultForm::kSizes
+             ? *new ComputedKernel(kernel, &write_sizes, 1)
+             : *new ComputedKernel(kernel, &write_padded, 2 * kernel.info.outputs);
 }
 
 }  // namespace aten_bridge::detail

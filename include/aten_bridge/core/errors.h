@@ -9,7 +9,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <cstdio>
 #include <initializer_list>
 #include <memory>
 #include <stdexcept>
@@ -72,33 +71,10 @@ class Part {
 
   Mark mark() const { return kind_ == Kind::kMark ? static_cast<Mark>(number_) : Mark::kNone; }
 
-  [[gnu::cold, gnu::noinline]] void append_to(std::string& text) const {
-    switch (kind_) {
-      case Kind::kChars:
-        text += static_cast<const char*>(text_);
-        break;
-      case Kind::kString:
-        text += *static_cast<const std::string*>(text_);
-        break;
-      case Kind::kView:
-        text += *static_cast<const std::string_view*>(text_);
-        break;
-      case Kind::kNumber:
-        append_number(text, number_);
-        break;
-      case Kind::kMark:
-        break;
-    }
-  }
+  [[gnu::cold]] ATEN_BRIDGE_INLINE void append_to(std::string& text) const;
 
  private:
   enum class Kind : std::uint8_t { kChars, kString, kView, kNumber, kMark };
-
-  static void append_number(std::string& text, int64_t number) {
-    char digits[24];
-    std::snprintf(digits, sizeof(digits), "%lld", static_cast<long long>(number));  // NOLINT
-    text += digits;
-  }
 
   union {
     const void* text_;
@@ -108,70 +84,16 @@ class Part {
 };
 
 /// The parts, one after the other.
-[[gnu::cold, gnu::noinline]] inline std::string join(std::initializer_list<Part> parts) {
-  std::string text;
-  for (const Part& part : parts) {
-    part.append_to(text);
-  }
-  return text;
-}
-
-/// The number of bytes of the character that begins the text; 0 if it is not UTF-8.
-[[gnu::cold]] inline std::size_t utf8_character(std::string_view text) {
-  const auto byte = [text](std::size_t i) {
-    return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U;
-  };
-  const unsigned int first = byte(0);
-  const unsigned int second = byte(1);
-  if (first < 0x80) {
-    return 1;
-  }
-  // These are overlong forms, surrogates, and numbers beyond U+10FFFF.
-  if (first < 0xc2 || (first == 0xe0 && second < 0xa0) || (first == 0xed && second > 0x9f) ||
-      (first == 0xf0 && second < 0x90) || (first == 0xf4 && second > 0x8f) || first > 0xf4) {
-    return 0;
-  }
-  const std::size_t size = first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
-  for (std::size_t i = 1; i < size; ++i) {
-    if ((byte(i) & 0xc0) != 0x80) {
-      return 0;
-    }
-  }
-  return size;
-}
+[[gnu::cold]] ATEN_BRIDGE_INLINE std::string join(std::initializer_list<Part> parts);
 
 /// The text with "\xfc" for each byte that is not UTF-8, such as those of a file's name in Latin-1:
 /// Python raises a UnicodeDecodeError instead of an error whose text is something else.
-[[gnu::cold, gnu::noinline]] inline std::string as_utf8(std::string_view text) {
-  constexpr std::string_view kDigits = "0123456789abcdef";
-  std::string valid;
-  while (!text.empty()) {
-    const std::size_t size = utf8_character(text);
-    if (size == 0) {
-      const auto byte = static_cast<unsigned char>(text[0]);
-      valid.append("\\x").append(1, kDigits[byte >> 4U]).append(1, kDigits[byte & 15U]);
-      text.remove_prefix(1);
-    } else {
-      valid.append(text.substr(0, size));
-      text.remove_prefix(size);
-    }
-  }
-  return valid;
-}
+[[gnu::cold]] ATEN_BRIDGE_INLINE std::string as_utf8(std::string_view text);
 
 /// A text as it leaves the bridge. A build for tests gives each by other words: what decides by
 /// them, and not by a status or a structure, does not work there. Control characters say where they
 /// begin and end, so that tests, and only they, can read them.
-[[gnu::cold]] inline std::string for_people(std::string text) {
-#ifdef ATEN_BRIDGE_OTHER_WORDS
-  for (char& c : text) {
-    const auto letter = static_cast<char>(c | 0x20);
-    c = letter < 'a' || letter > 'z' ? c : static_cast<char>(letter < 'n' ? c + 13 : c - 13);
-  }
-  text = text.empty() ? text : join({"\x02", text, "\x03"});
-#endif
-  return text;
-}
+[[gnu::cold]] ATEN_BRIDGE_INLINE std::string for_people(std::string text);
 
 }  // namespace aten_bridge::detail
 
@@ -190,10 +112,7 @@ struct OperandName {
   const char* role_text() const {
     return role == Role::kInput ? "input" : (role == Role::kOutput ? "output" : "slot");
   }
-  [[gnu::cold, gnu::noinline]] std::string text() const {
-    return label == nullptr ? detail::join({role_text(), " ", index})
-                            : detail::join({role_text(), " ", index, " '", label, "'"});
-  }
+  [[gnu::cold]] ATEN_BRIDGE_INLINE std::string text() const;
 };
 
 /// What is wrong with one operand or attribute. An error has it as "input 0 'x': expected float32,
@@ -201,19 +120,10 @@ struct OperandName {
 struct Fault {
   Fault() = default;
   /// What was expected, kGot and what was got, kDo and what to do; the last two are optional.
-  [[gnu::cold, gnu::noinline]] Fault(std::initializer_list<detail::Part> parts) {
-    std::string* to = &expected;
-    for (const detail::Part& part : parts) {
-      to = part.mark() == detail::kGot ? &got : part.mark() == detail::kDo ? &hint : to;
-      part.append_to(*to);
-    }
-  }
+  [[gnu::cold]] ATEN_BRIDGE_INLINE Fault(std::initializer_list<detail::Part> parts);
 
   /// The same without the operand or attribute.
-  [[gnu::cold, gnu::noinline]] std::string text() const {
-    return detail::join(
-        {"expected ", expected, got.empty() ? "" : ", got ", got, hint.empty() ? "" : "; ", hint});
-  }
+  [[gnu::cold]] ATEN_BRIDGE_INLINE std::string text() const;
 
   Status status = Status::kOk;
   const char* subject = "";  ///< "input", "output", "slot" or "attribute"; "call": their number
@@ -248,62 +158,41 @@ class Report {
  public:
   /// `operator_name` opens every line; it must outlive the report.
   explicit Report(const char* operator_name) noexcept : operator_name_(operator_name) {}
-
-  /// Adds "<operator name>: <fault>". The first fault gives the report its status.
-  [[gnu::cold, gnu::noinline]] void add(Status status, std::initializer_list<detail::Part> fault) {
-    add_line(status, detail::join({operator_name_, ": ", detail::join(fault)}));
-  }
-
-  /// Adds "<operator name>: <operand>: <fault>".
-  [[gnu::cold, gnu::noinline]] void add(Status status, const OperandName& operand,
-                                        std::initializer_list<detail::Part> fault) {
-    add(status, operand, Fault(fault));
-  }
-  [[gnu::cold, gnu::noinline]] void add(Status status, const OperandName& operand, Fault fault) {
-    add(status, {operand.text(), ": ", fault.text()});
-    fault.subject = operand.role_text();
-    fault.index = operand.index;
-    add_fault(status, operand.label, std::move(fault));
-  }
-
-  /// Adds "<operator name>: <fault>", which is about the number of operands.
-  [[gnu::cold, gnu::noinline]] void add_count(std::initializer_list<detail::Part> parts) {
-    Fault fault(parts);
-    add(Status::kCount, {fault.text()});
-    fault.subject = "call";
-    add_fault(Status::kCount, nullptr, std::move(fault));
-  }
-
-  /// Adds "<operator name>: attribute '<name>': <fault>".
-  [[gnu::cold, gnu::noinline]] void add_attribute(const char* name,
-                                                  std::initializer_list<detail::Part> fault) {
-    add_attribute(name, Fault(fault));
-  }
-  [[gnu::cold, gnu::noinline]] void add_attribute(const char* name, Fault fault) {
-    add(Status::kAttribute, {"attribute '", name, "': ", fault.text()});
-    fault.subject = "attribute";
-    add_fault(Status::kAttribute, name, std::move(fault));
-  }
-
-  /// Adds the faults of another report.
-  [[gnu::cold]] void add(const Report& other) {
-    if (!other.ok()) {
-      add_line(other.status_, other.contents_->text);
-      for (const Fault& fault : *other.contents_->faults) {
-        contents_->faults->push_back(Fault(fault));  // moved, as all others
-      }
+  ~Report() {
+    if (contents_ != nullptr) {
+      free_contents();
     }
   }
+  Report(const Report&) = delete;
+  Report& operator=(const Report&) = delete;
+
+  /// Adds "<operator name>: <fault>". The first fault gives the report its status.
+  [[gnu::cold]] ATEN_BRIDGE_INLINE void add(Status status,
+                                            std::initializer_list<detail::Part> fault);
+
+  /// Adds "<operator name>: <operand>: <fault>".
+  [[gnu::cold]] ATEN_BRIDGE_INLINE void add(Status status, const OperandName& operand,
+                                            std::initializer_list<detail::Part> fault);
+  [[gnu::cold]] ATEN_BRIDGE_INLINE void add(Status status, const OperandName& operand, Fault fault);
+
+  /// Adds "<operator name>: <fault>", which is about the number of operands.
+  [[gnu::cold]] ATEN_BRIDGE_INLINE void add_count(std::initializer_list<detail::Part> parts);
+
+  /// Adds "<operator name>: attribute '<name>': <fault>".
+  [[gnu::cold]] ATEN_BRIDGE_INLINE void add_attribute(const char* name,
+                                                      std::initializer_list<detail::Part> fault);
+  [[gnu::cold]] ATEN_BRIDGE_INLINE void add_attribute(const char* name, Fault fault);
+
+  /// Adds the faults of another report.
+  [[gnu::cold]] ATEN_BRIDGE_INLINE void add(const Report& other);
 
   bool ok() const noexcept { return status_ == Status::kOk; }
 
   /// What was added of operands and attributes.
-  Faults faults() const { return ok() ? Faults() : contents_->faults; }
+  [[gnu::cold]] ATEN_BRIDGE_INLINE Faults faults() const;
 
   /// Throws `Error` with all that was added.
-  [[noreturn, gnu::cold, gnu::noinline]] void raise() const {
-    throw Error(status_, contents_->text, contents_->faults);
-  }
+  [[noreturn, gnu::cold]] ATEN_BRIDGE_INLINE void raise() const;
 
   /// The same if anything was added.
   void raise_if_failed() const {
@@ -313,30 +202,15 @@ class Report {
   }
 
  private:
-  struct Contents {
-    std::string text;
-    std::shared_ptr<std::vector<Fault>> faults = std::make_shared<std::vector<Fault>>();
+  struct Contents;
 
-    [[gnu::cold, gnu::noinline]] ~Contents() = default;
-  };
-
-  [[gnu::cold]] void add_line(Status status, const std::string& line) {
-    if (ok()) {
-      status_ = status;
-      contents_ = std::make_unique<Contents>();
-    }
-    contents_->text += (contents_->text.empty() ? "" : "\n") + line;
-  }
-
-  [[gnu::cold]] void add_fault(Status status, const char* name, Fault fault) {
-    fault.status = status;
-    fault.name = name == nullptr ? "" : name;
-    contents_->faults->push_back(std::move(fault));
-  }
+  [[gnu::cold]] ATEN_BRIDGE_INLINE void free_contents();
+  [[gnu::cold]] ATEN_BRIDGE_INLINE void add_line(Status status, const std::string& line);
+  [[gnu::cold]] ATEN_BRIDGE_INLINE void add_fault(Status status, const char* name, Fault fault);
 
   const char* operator_name_;
   Status status_ = Status::kOk;
-  std::unique_ptr<Contents> contents_;  // null while ok(): a report is made in each call
+  Contents* contents_ = nullptr;  // null while ok(): a report is made in each call
 };
 
 }  // namespace aten_bridge
@@ -344,10 +218,8 @@ class Report {
 namespace aten_bridge::detail {
 
 /// Throws an error with the parts as its text, one after the other.
-[[noreturn, gnu::cold, gnu::noinline]] inline void raise(Status status,
-                                                         std::initializer_list<Part> parts) {
-  throw Error(status, join(parts));
-}
+[[noreturn, gnu::cold]] ATEN_BRIDGE_INLINE void raise(Status status,
+                                                      std::initializer_list<Part> parts);
 
 /// Text of the last failure in this thread and this library; empty before the first.
 inline std::string& last_error_text() {
@@ -356,18 +228,10 @@ inline std::string& last_error_text() {
 }
 
 /// "[2, 3]"; "[]" for a scalar.
-[[gnu::cold]] inline std::string shape_text(const int64_t* sizes, int ndim) {
-  std::string text = "[";
-  for (int i = 0; i < ndim; ++i) {
-    text += join({i == 0 ? "" : ", ", sizes[i]});
-  }
-  return text + "]";
-}
+[[gnu::cold]] ATEN_BRIDGE_INLINE std::string shape_text(const int64_t* sizes, int ndim);
 
 /// "1 input", "2 outputs".
-[[gnu::cold]] inline std::string count_text(int64_t count, const char* noun) {
-  return join({count, " ", noun, count == 1 ? "" : "s"});
-}
+[[gnu::cold]] ATEN_BRIDGE_INLINE std::string count_text(int64_t count, const char* noun);
 
 }  // namespace aten_bridge::detail
 

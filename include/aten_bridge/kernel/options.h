@@ -203,7 +203,7 @@ constexpr detail::Autograd autograd() { return {}; }
 
 /// Option: the sizes of the results depend on the values of the inputs, as those of nonzero do. The
 /// function returns its results, and has no meta function. A host that needs sizes first calls it
-/// for them (call/computed_results.h), or has memory for the largest.
+/// for them (call/result_form.h), or has memory for the largest.
 constexpr detail::DataDependent data_dependent() { return {}; }
 
 /// Option: inputs come as they lie in memory, with strides, where the host can give them so: in

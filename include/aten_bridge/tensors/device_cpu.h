@@ -99,7 +99,7 @@ class CpuDevice {
 
   void enter() const {}
   static c10::Device device() { return at::kCPU; }
-  static c10::Allocator* allocator() { return c10::GetCPUAllocator(); }
+  static c10::Allocator* allocator() { return c10::GetAllocator(at::kCPU); }
   static bool reaches(const void* /*memory*/) { return true; }
   static bool is_of_host(const void* /*memory*/) { return true; }
   void finish() const {}

@@ -7,7 +7,7 @@
 
 #include <aten_bridge/core/operand_desc.h>
 #include <aten_bridge/tensors/torch.h>
-#include <c10/core/CPUAllocator.h>
+#include <c10/core/Allocator.h>
 #include <c10/core/ScalarTypeToTypeMeta.h>
 
 #include <cstddef>
@@ -114,7 +114,7 @@ template <bool kMayBeStrided>
 
 /// A tensor without data; to ask for its data is an error.
 [[gnu::cold]] inline at::Tensor make_meta(at::IntArrayRef sizes, at::ScalarType type) {
-  at::Tensor tensor = make_tensor(nullptr, at::kMeta, 0, c10::GetCPUAllocator(), type, sizes);
+  at::Tensor tensor = make_tensor(nullptr, at::kMeta, 0, c10::GetAllocator(at::kCPU), type, sizes);
   forbid_data(tensor.storage().unsafeGetStorageImpl(),
               "expected a tensor with data, got a meta tensor", 0);
   return tensor;

@@ -7,7 +7,7 @@
 #ifndef ATEN_BRIDGE_HOSTS_JAX_JAX_H_
 #define ATEN_BRIDGE_HOSTS_JAX_JAX_H_
 
-#include <aten_bridge/call/computed_results.h>
+#include <aten_bridge/call/result_form.h>
 #include <aten_bridge/hosts/jax/abi.h>
 #include <aten_bridge/hosts/jax/attributes.h>
 #include <aten_bridge/interface/kernel_base.h>

@@ -6,8 +6,8 @@
 #ifndef ATEN_BRIDGE_HOSTS_MINDSPORE_CUSTOM_H_
 #define ATEN_BRIDGE_HOSTS_MINDSPORE_CUSTOM_H_
 
-#include <aten_bridge/call/computed_results.h>
 #include <aten_bridge/call/failure.h>
+#include <aten_bridge/call/result_form.h>
 #include <aten_bridge/hosts/mindspore/abi.h>
 #include <aten_bridge/hosts/mindspore/call.h>
 #include <aten_bridge/hosts/mindspore/raw.h>

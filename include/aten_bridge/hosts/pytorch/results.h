@@ -91,7 +91,7 @@ struct PartsOfTensor : c10::TensorImpl {
   }
   at::Tensor tensor = at::detail::make_tensor<c10::TensorImpl>(
       c10::Storage(c10::Storage::use_byte_size_t(), 0, c10::DataPtr(nullptr, device),
-                   c10::GetCPUAllocator(), /*resizable=*/true),
+                   c10::GetAllocator(at::kCPU), /*resizable=*/true),
       c10::DispatchKeySet(c10::DispatchKey::CPU), first->dtype());
   PartsOfTensor::sizes(*tensor.unsafeGetTensorImpl()).resize(kShortUnwritten.size());
   return tensor;
