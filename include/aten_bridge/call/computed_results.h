@@ -125,7 +125,8 @@ ATEN_BRIDGE_INLINE void write_padded(const Arguments& arguments, at::TensorList 
 /// Writes what a host asked for instead of the results.
 using WriteForm = void (*)(const Arguments& arguments, at::TensorList results);
 
-/// A data-dependent kernel in another form.
+/// A data-dependent kernel in another form. Its functions are cold, or g++ would take them for
+/// those that each call of a kernel's means.
 class ComputedKernel final : public KernelBase {
  public:
   ComputedKernel(const KernelBase& kernel, WriteForm write, int outputs)
@@ -147,20 +148,22 @@ class ComputedKernel final : public KernelBase {
   ComputedKernel(const ComputedKernel&) = delete;
   ComputedKernel& operator=(const ComputedKernel&) = delete;
 
-  void invoke(const Arguments& arguments) const override {
+  [[gnu::cold]] void invoke(const Arguments& arguments) const override {
     const Policy policy(write_, arguments);
     kernel_.invoke(arguments.with_kernel(kernel_.info, policy));
   }
-  std::unique_ptr<Instance> make_instance(const Attributes& attributes,
-                                          Report& report) const override {
+  [[gnu::cold]] std::unique_ptr<Instance> make_instance(const Attributes& attributes,
+                                                        Report& report) const override {
     return kernel_.make_instance(attributes, report);
   }
-  Tensors infer(const Arguments& arguments) const override { return kernel_.infer(arguments); }
-  void measure_workspaces(const Arguments& arguments, int64_t* elements,
-                          ElementLayout* layouts) const override {
+  [[gnu::cold]] Tensors infer(const Arguments& arguments) const override {
+    return kernel_.infer(arguments);
+  }
+  [[gnu::cold]] void measure_workspaces(const Arguments& arguments, int64_t* elements,
+                                        ElementLayout* layouts) const override {
     kernel_.measure_workspaces(arguments, elements, layouts);
   }
-  void visit_attributes(AttributeVisitor& visitor) const override {
+  [[gnu::cold]] void visit_attributes(AttributeVisitor& visitor) const override {
     kernel_.visit_attributes(visitor);
   }
 
