@@ -70,7 +70,7 @@ def gradients_of(network, x):
     return [y, z, x.grad, *weights]
 
 
-@pytest.mark.parametrize("trains", [False, True])
+@pytest.mark.parametrize("trains", [pytest.param(False, marks=pytest.mark.full), True])
 def test_each_side_gives_pytorchs_results_and_gradients(mode, trains):
     torch.manual_seed(3)
     network = Sides().train(trains)
@@ -92,7 +92,7 @@ def test_each_side_gives_pytorchs_results_and_gradients(mode, trains):
             assert_near(one, expected, 1e-5)
 
 
-def test_a_condition_on_sizes(mode):
+def test_a_condition_on_sizes(pynative):
     cell = module(OfSizes(), (torch.ones(5, 2),), dynamic_shapes=({0: Dim("rows")},))
 
     def total(x):
@@ -118,7 +118,7 @@ class Masks(nn.Module):
         return torch.cond(x.mean() > 0, kept, lambda x: x.cos(), (x,))
 
 
-def test_a_side_with_sizes_that_depend_on_values(mode):
+def test_a_side_with_sizes_that_depend_on_values(pynative):
     network = Masks()
     cell = module(network, (torch.ones(5),))
 
