@@ -36,6 +36,47 @@ def is_condition(node: fx.Node) -> bool:
     return node.target is torch.ops.higher_order.cond
 
 
+def part_results(graph_module: fx.GraphModule) -> None:
+    """Makes two of each torch.cond of which some results have gradients, and some cannot.
+
+    PyTorch 2.11 takes one gradient for each result.
+    """
+    for node in graph_module.graph.find_nodes(
+        op="call_function", target=torch.ops.higher_order.cond
+    ):
+        condition, *sides, operands = node.args
+        bodies = [graph_module.get_submodule(side.target) for side in sides]
+        for body in bodies:
+            part_results(body)
+        kinds = [one.is_floating_point() or one.is_complex() for one in node.meta["val"]]
+        if all(kinds) or not any(kinds):
+            continue
+        takers = {user: user.args[1] for user in node.users}
+        for kind in (True, False):
+            places = [place for place, own in enumerate(kinds) if own == kind]
+            with graph_module.graph.inserting_before(node):
+                names = []
+                for side, body in zip(sides, bodies, strict=True):
+                    name = f"{side.target}_{'numbers' if kind else 'others'}"
+                    graph_module.add_submodule(name, _with_results(body, places))
+                    names.append(graph_module.graph.get_attr(name))
+                part = graph_module.graph.call_function(node.target, (condition, *names, operands))
+            part.meta.update(node.meta, val=tuple(node.meta["val"][place] for place in places))
+            for taker, place in takers.items():
+                if place in places:
+                    taker.args = (part, places.index(place))
+        graph_module.graph.erase_node(node)
+    graph_module.recompile()
+
+
+def _with_results(module: fx.GraphModule, places: Sequence[int]) -> fx.GraphModule:
+    graph = fx.Graph()
+    results = graph.graph_copy(module.graph, {})
+    graph.output(tuple(results[place] for place in places))
+    graph.eliminate_dead_code()
+    return fx.GraphModule(module, graph)
+
+
 def inline_branches(graph_module: fx.GraphModule) -> fx.Graph:
     """A copy of a graph with the calls of both sides instead of each torch.cond."""
     graph = fx.Graph()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import operator
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NoReturn
@@ -15,6 +14,7 @@ from aten_bridge.program._private import (
     data_free_implementations,
     decompositions,
     hooked_gradient_of,
+    leaving_grad_modes,
     without_decomposition,
 )
 from aten_bridge.program._trees import NotExportable
@@ -29,21 +29,6 @@ def allow_other_strides(graph: fx.Graph) -> None:
     for target in (torch.ops.aten.view.default, torch.ops.aten._unsafe_view.default):
         for node in graph.find_nodes(op="call_function", target=target):
             node.target = torch.ops.aten.reshape.default
-
-
-def keep_from_gradients(graph: fx.Graph) -> None:
-    """Detaches what a module computes without gradients, which a decomposition forgets."""
-    target = torch.ops.higher_order.wrap_with_set_grad_enabled
-    for node in graph.find_nodes(op="call_function", target=target):
-        if node.args[0]:
-            continue
-        for result in [user for user in node.users if user.target is operator.getitem]:
-            if [user.target for user in result.users] == [torch.ops.aten.detach.default]:
-                continue
-            with graph.inserting_after(result):
-                detached = graph.call_function(torch.ops.aten.detach.default, (result,))
-            detached.meta.update(result.meta)
-            result.replace_all_uses_with(detached, lambda user, own=detached: user is not own)
 
 
 def drop_asserted_dtypes(graph: fx.Graph) -> None:
@@ -89,7 +74,6 @@ def refusing_own_gradients(module: torch.nn.Module) -> Iterator[None]:
     if hooked is not None:
         _refuse_gradient(f"a hook on the gradient of {hooked!r}", "remove it")
     own_apply, own_hook = torch.autograd.Function.__dict__["apply"], torch.Tensor.register_hook
-    own_cond, records = torch.cond, torch.is_grad_enabled()
     thread = threading.get_ident()  # others may train meanwhile
 
     def apply(cls: Any, *args: Any, **keywords: Any) -> Any:
@@ -109,23 +93,13 @@ def refusing_own_gradients(module: torch.nn.Module) -> Iterator[None]:
             return own_hook(self, hook)
         _refuse_gradient("Tensor.register_hook()")
 
-    def cond(*args: Any, **keywords: Any) -> Any:
-        if records and not torch.is_grad_enabled() and threading.get_ident() == thread:
-            raise NotExportable(
-                "expected torch.cond where gradients are recorded, got it under torch.no_grad(), "
-                "which torch.export forgets there; call detach() of what it takes and returns"
-            )
-        return own_cond(*args, **keywords)
-
     torch.autograd.Function.apply = classmethod(apply)
     torch.Tensor.register_hook = register_hook
-    torch.cond = cond
     try:
         yield
     finally:
         torch.autograd.Function.apply = own_apply
         torch.Tensor.register_hook = own_hook
-        torch.cond = own_cond
 
 
 # Where these have the argument `sparse`.
@@ -257,7 +231,7 @@ def _corrected_shapes() -> Iterator[None]:
             setattr(functions, name, with_dropout(own) if name == _LAYERS else corrected(own))
         implementations.update({one: with_integers(known[one]) for one in uniques})
         implementations.update(_WITHOUT_DATA)
-        with without_decomposition(_LOSS_OF_LABELS):
+        with without_decomposition(_LOSS_OF_LABELS), leaving_grad_modes():
             yield
     finally:
         implementations.update(known)

@@ -22,11 +22,11 @@ from aten_bridge.program._corrections import (
     correcting_shapes,
     differentiate_copies,
     drop_asserted_dtypes,
-    keep_from_gradients,
     make_gradients_dense,
     refuse_hidden_writes,
     refusing_own_gradients,
 )
+from aten_bridge.program._no_grad import keep_from_gradients
 from aten_bridge.program._private import guards_of, tree_map
 from aten_bridge.program._programs import ModuleInModes, ModulePrograms, Training, Weight
 from aten_bridge.program._text import is_number, tensors_of, unbacked_symbols, write_program
@@ -67,8 +67,9 @@ _SIZE_ADVICE = (
 # What PyTorch (2.11) says of a tensor that a side of torch.cond makes of numbers.
 _CONSTANT = re.compile(r"Attempting to use FunctionalTensor on its own[\s\S]*higher_order.cond")
 _CONSTANT_ADVICE = (
-    "aten_bridge: expected sides of torch.cond that make no tensors of numbers, got the error "
-    "above; make such a tensor a buffer of the module, or make it before torch.cond"
+    "aten_bridge: expected sides of torch.cond that make no tensors of numbers, as torch.tensor(2) "
+    "and x[0] = 2 do, got the error above; call torch.full() and fill_(), or make such a tensor a "
+    "buffer of the module, or before torch.cond"
 )
 _GRADIENT_ADVICE = (
     "aten_bridge: expected a module whose gradient PyTorch can record, got the error above; leave "
@@ -179,9 +180,7 @@ def _programs(exported: ExportedProgram, saves: Sequence[bool], order: int) -> l
 def _programs_in_mode(
     exported: ExportedProgram, saves: Sequence[bool], order: int
 ) -> list[ModulePrograms]:
-    for graph in _graphs_of(exported):
-        keep_from_gradients(graph)
-        graph.owning_module.recompile()
+    keep_from_gradients(exported)
     guards = guards_of(exported)  # one that was loaded from a file loses them
     with _advising(_EXPORT_ADVICE), warnings.catch_warnings():
         warnings.filterwarnings("ignore", r".*isinstance\(treespec, LeafSpec\)")  # PyTorch's own

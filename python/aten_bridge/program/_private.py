@@ -61,6 +61,11 @@ def hooked_gradient_of(module: torch.nn.Module) -> str | None:
     return None
 
 
+def sets_gradients(node: fx.Node) -> bool:
+    """Whether a call of a graph turns gradients off or on (2.9 to 2.15)."""
+    return node.target is torch._C._set_grad_enabled
+
+
 def tree_map(function: Callable[[Any], Any], tree: Any) -> Any:
     """The same tree of what a function makes of its leaves (2.9 to 2.15)."""
     from torch.utils._pytree import tree_map
@@ -80,6 +85,23 @@ def data_free_implementations() -> dict[Any, Callable[..., Any]]:
     from torch._subclasses import fake_impls
 
     return getattr(fake_impls, "op_implementations_dict", {})
+
+
+@contextmanager
+def leaving_grad_modes() -> Iterator[None]:
+    """Leaves what turns gradients off and on in the graphs of torch.export.
+
+    PyTorch makes graphs of what stands between, and forgets the mode of those that have a
+    torch.cond (2.9 to 2.15).
+    """
+    from torch._export.passes import replace_set_grad_with_hop_pass as one
+
+    own = one.replace_set_grad_with_hop_pass
+    one.replace_set_grad_with_hop_pass = lambda graph_module, signature: (graph_module, signature)
+    try:
+        yield
+    finally:
+        one.replace_set_grad_with_hop_pass = own
 
 
 @contextmanager

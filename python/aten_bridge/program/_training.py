@@ -11,7 +11,12 @@ from typing import Any, NamedTuple
 import torch
 from torch import fx
 
-from aten_bridge.program._branches import conditions_of, inline_branches, inputs_of
+from aten_bridge.program._branches import (
+    conditions_of,
+    inline_branches,
+    inputs_of,
+    part_results,
+)
 from aten_bridge.program._corrections import allow_other_strides
 from aten_bridge.program._private import rename, schema_of, trace_joint
 from aten_bridge.program._programs import Derivative, Training
@@ -116,7 +121,9 @@ def trace_training(
     are the names of inputs that are saved, as they change until the backward one runs. `order` is
     how often a module can be differentiated: once where gradients of gradients read what changes.
     """
+    part_results(graph_module)
     inputs = placeholders_of(graph_module.graph)
+    symbols = _symbols(inputs)
     arguments = [
         _differentiable(node.meta["val"], need) for node, need in zip(inputs, needs, strict=True)
     ]
@@ -132,14 +139,9 @@ def trace_training(
             "gradient_order: expected a module without torch.cond, whose gradients PyTorch does "
             "not differentiate, got one with it; leave out gradient_order"
         )
-    symbols = _symbols(inputs)
+    _check_sizes(symbols, inputs, "gradients", "")
     higher = _trace_derivatives(run, arguments, _Joint.read(graph, has_gradient), order)
-    if fixed := symbols - _symbols(inputs):
-        raise NotExportable(
-            "expected sizes that may change in gradients of gradients too, got some that PyTorch "
-            f"fixes in an operator's, which it calls {sorted(fixed)}; leave out dynamic_shapes for "
-            "these, or gradient_order"
-        )
+    _check_sizes(symbols, inputs, "gradients of gradients", ", or gradient_order")
     needed = set().union(*(one.used_inputs(len(inputs)) for one in higher))
     drawn = sum(map(is_random_node, _ancestors(results_of(graph)[: len(has_gradient)])))
     # Numbers that no result reads are drawn in a derivative alone: its others would be different.
@@ -173,6 +175,14 @@ def _symbols(inputs: Sequence[fx.Node]) -> set[str]:
         if not isinstance(size, int)
         for symbol in size.node.expr.free_symbols
     }
+
+
+def _check_sizes(symbols: set[str], inputs: Sequence[fx.Node], where: str, cure: str) -> None:
+    if fixed := symbols - _symbols(inputs):
+        raise NotExportable(
+            f"expected sizes that may change in {where} too, got some that PyTorch fixes in an "
+            f"operator's, which it calls {sorted(fixed)}; leave out dynamic_shapes for these{cure}"
+        )
 
 
 class _Joint(NamedTuple):
@@ -284,10 +294,8 @@ def _split(
     results = [_without_clone(result) for result in results_of(graph)[: len(has_gradient)]]
     gradients = results_of(graph)[len(has_gradient) :]  # None for inputs that need none
 
-    checks = graph.find_nodes(
-        op="call_function", target=torch.ops.aten._assert_scalar.default, sort=False
-    )
-    forward = _ancestors([*results, *checks])
+    forward = _ancestors(results)
+    forward |= _ancestors(_checks(graph, forward, tangents))
     saved: dict[fx.Node, None] = {}  # in order
     backward: set[fx.Node] = set()
     seen: set[fx.Node] = set()
@@ -362,6 +370,21 @@ def _split(
         ],
         draws_again=draws_again,
     )
+
+
+def _checks(graph: fx.Graph, forward: Set[fx.Node], tangents: Sequence[fx.Node]) -> list[fx.Node]:
+    """Conditions on values that no result reads, but those on what the gradient computes.
+
+    Of the sides of torch.cond, which it computes again, these are known by what results need.
+    """
+    target = torch.ops.aten._assert_scalar.default
+    found = []
+    for check in graph.find_nodes(op="call_function", target=target, sort=False):
+        needed = _ancestors([check]) - {check}
+        values = {node for node in needed if not is_number(node)}
+        if needed.isdisjoint(tangents) and (not conditions_of(check) or values <= forward):
+            found.append(check)
+    return found
 
 
 def _has_memory(value: torch.Tensor) -> bool:

@@ -1,0 +1,171 @@
+"""Modules that compute something under torch.no_grad()."""
+
+import mindspore as ms
+import pytest
+import torch
+from module_cases import assert_near
+from torch import cond, nn
+
+from aten_bridge.mindspore import module
+from aten_bridge.program import NotExportable
+
+
+class Parts(nn.Module):
+    """Several results, with dtypes that have no gradients, and views."""
+
+    def forward(self, x):
+        with torch.no_grad():
+            left, right = x.split(2, 1)
+            largest, places = x.max(1)
+            rows = x.view(-1).shape[0]
+        return left[:, :1] * x + largest[:, None] + right * places[:, None] * rows
+
+
+class Nested(nn.Module):
+    def forward(self, x):
+        with torch.no_grad():
+            outer = x.sin()
+            with torch.enable_grad():
+                inner = outer * x
+            last = inner * x
+        return inner + last * x
+
+
+class Averages(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("mean", torch.ones(3))
+
+    def forward(self, x):
+        with torch.no_grad():
+            self.mean.mul_(0.5).add_(x.mean(0))
+        return (x - self.mean) * x
+
+
+class Writes(nn.Module):
+    """Copies, and values without gradients, are written to."""
+
+    def forward(self, x):
+        with torch.no_grad():
+            copied = x.detach() * 2
+            copied[0] = 3
+        made = torch.zeros(2, 3)
+        made[1] = x[0]
+        return copied * x + made, copied
+
+
+class AroundSides(nn.Module):
+    """Twice, by a name that was imported."""
+
+    def forward(self, x):
+        with torch.no_grad():
+            first = cond(x.sum() > 0, torch.exp, torch.sin, (x,))
+        with torch.no_grad():
+            second = cond(x.mean() > 1, lambda x: x * 2, torch.cos, (first,))
+        return x * second + first, second
+
+
+class InASide(nn.Module):
+    def forward(self, x):
+        def inner(x):
+            with torch.no_grad():
+                scale = torch.cond(x.mean() > 1, torch.exp, torch.cos, (x,))
+            return scale * x
+
+        return torch.cond(x.sum() > 0, inner, torch.sin, (x,))
+
+
+def total(results):
+    return sum(one.sum() for one in results) if isinstance(results, tuple) else results.sum()
+
+
+def check(network, cell):
+    """One example in each of three ranges."""
+
+    def loss_of(x):
+        return total(cell(x))
+
+    gradient = ms.value_and_grad(loss_of)
+    for shift in (-3.0, 0.2, 3.0):
+        x = (torch.linspace(-0.5, 0.5, 6).reshape(2, 3) + shift).requires_grad_()
+        loss = total(network(x))
+        loss.backward()
+        found, of_x = gradient(ms.Tensor(x.detach().numpy()))
+        assert_near(found, loss, 1e-5)
+        assert_near(of_x, x.grad, 1e-5)
+
+
+X = torch.arange(6.0).reshape(2, 3)
+
+
+@pytest.mark.parametrize("made", [Parts, Nested, Averages, Writes, AroundSides, InASide])
+def test_what_is_computed_without_gradients_has_none(pynative, made):
+    check(made(), module(made(), (X,)))
+
+
+def test_in_graphs(mode):
+    check(AroundSides(), module(AroundSides(), (X,)))
+
+
+@pytest.mark.parametrize("made", [Parts, Nested, Averages, Writes])
+def test_in_exported_programs(pynative, made):
+    check(made(), module(torch.export.export(made(), (X,))))
+
+
+class WritesVariable(nn.Module):
+    def forward(self, x):
+        y = x.sin()
+        with torch.no_grad():
+            y.mul_(2)
+        return y * x
+
+
+class WritesViewOfVariable(nn.Module):
+    def forward(self, x):
+        y = x.sin()
+        with torch.no_grad():
+            part = y[1:]
+            part += 1
+        return y * x
+
+
+class WritesVariableTo(nn.Module):
+    def forward(self, x):
+        with torch.no_grad():
+            y = x.clone()
+        y[0] = x[0] * 2
+        return y * x
+
+
+@pytest.mark.parametrize("export", [False, True])
+@pytest.mark.parametrize(
+    ("made", "line", "of", "operator", "by"),
+    [
+        (WritesVariable, 3, "with", "aten::mul_.Tensor", "without"),
+        (WritesViewOfVariable, 4, "with", "aten::add_.Tensor", "without"),
+        (WritesVariableTo, 3, "without", "aten::copy_", "with"),
+    ],
+)
+def test_writes_across_the_boundary_are_refused(pynative, export, made, line, of, operator, by):
+    source = (torch.export.export(made(), (X,)),) if export else (made(), (X,))
+    with pytest.raises(NotExportable) as error:
+        module(*source)
+    line += made.forward.__code__.co_firstlineno
+    assert str(error.value) == (
+        f"expected values that are computed {of} gradients to be written so too, got {operator} in "
+        f"test_module_no_grad.py, line {line}, which writes to one {by} them, by torch.no_grad(); "
+        "write to its clone()"
+    )
+
+
+def test_what_is_read_without_gradients_after_a_write_is_no_matter(pynative):
+    class Own(nn.Module):
+        @torch.no_grad()
+        def forward(self, x):
+            x = x * 2
+            x += 1
+            x[0] = 4
+            return x
+
+    found = module(Own(), (X,))(ms.Tensor(X.numpy()))
+    assert_near(found, Own()(X), 0)
