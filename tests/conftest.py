@@ -15,7 +15,7 @@ def cpu():
     ms.set_device("CPU")
 
 
-@pytest.fixture(params=["graph", "pynative"])
+@pytest.fixture(params=[pytest.param("graph", marks=pytest.mark.graph), "pynative"])
 def mode(request, cpu):
     """Both."""
     import mindspore as ms

@@ -49,7 +49,13 @@ WAYS = {
 }
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(
+    "way",
+    [
+        way if way == "PyTorch and JAX" else pytest.param(way, marks=pytest.mark.full)
+        for way in WAYS
+    ],
+)
 @pytest.mark.parametrize("compiler", COMPILERS)
 def test_compiles_with_the_warnings_that_a_project_may_have(compiler, way):
     if shutil.which(compiler) is None:

@@ -79,6 +79,7 @@ def test_build_type_and_flags_decide_how_a_kernel_is_optimised(tmp_path):
         assert optimisations(tmp_path / option, *options, option) == expected
 
 
+@pytest.mark.full
 def test_an_environment_inside_the_project_is_found_after_installation_too(tmp_path):
     project = tmp_path / "a project"
     shutil.copytree(PROJECT, project)

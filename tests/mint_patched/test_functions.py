@@ -20,7 +20,7 @@ def real(*shape, seed=5):
     return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
 
 
-@pytest.fixture(params=["graph", "pynative"])
+@pytest.fixture(params=[pytest.param("graph", marks=pytest.mark.graph), "pynative"])
 def mode(request):
     before = ms.get_context("mode")
     ms.set_context(mode=ms.GRAPH_MODE if request.param == "graph" else ms.PYNATIVE_MODE)

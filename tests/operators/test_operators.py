@@ -24,6 +24,11 @@ from aten_bridge.mindspore import operator
 
 NAMESPACE = "bridge_tests"
 GENERATOR = np.random.default_rng(20261123)
+GRAPHS_IN_FULL = pytest.mark.parametrize(
+    "mode",
+    ["pynative", pytest.param("graph", marks=[pytest.mark.full, pytest.mark.graph])],
+    indirect=True,
+)
 
 
 def array(*shape, dtype=np.float32):
@@ -58,6 +63,7 @@ def test_values_are_those_of_pytorch(mode):
     )
 
 
+@GRAPHS_IN_FULL
 def test_operators_with_equal_inputs_are_not_mixed_up(mode):
     cases = [
         (operator("aten::leaky_relu", negative_slope=slope), torch.nn.functional.leaky_relu, slope)
@@ -194,6 +200,7 @@ def test_floats_are_not_rounded_to_float32():
     assert operator("aten::full_like", fill_value=math.inf)(ms.Tensor(1.0)).asnumpy() == math.inf
 
 
+@GRAPHS_IN_FULL
 def test_results_that_are_conjugated_when_they_are_read(mode):
     """aten::linalg_lu_solve.out leaves its output so, from the right."""
     for dtype in (np.complex64, np.complex128):
@@ -250,6 +257,7 @@ def test_an_overload_is_chosen_by_the_attributes(mode):
     check(operator("aten::max.default"), lambda x: x.max(), x)
 
 
+@GRAPHS_IN_FULL
 def test_an_overload_is_chosen_by_the_types_of_attributes(mode):
     x = array(1, 3, 1)
     check(operator("aten::squeeze", dim=[0, 2]), lambda x: x.squeeze((0, 2)), x)
@@ -266,6 +274,7 @@ def test_an_attribute_called_out_dtype():
     assert x.shape == (2, 2)
 
 
+@GRAPHS_IN_FULL
 def test_calls_with_other_shapes_and_dtypes(mode):
     softmax = operator("aten::softmax.int", dim=-1)
     for shape in ((2, 3), (4, 5, 6), (7,), (2, 3)):
