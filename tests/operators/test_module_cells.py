@@ -153,6 +153,19 @@ def test_what_does_not_fit_is_named(cells, change, text, found):
     assert str(error.value) == ERROR + text
 
 
+def test_weights_that_are_assigned_between_steps_are_trained(pynative):
+    """Other memory, as from set_data(), would be unknown to the optimizer (MindSpore 2.10)."""
+    cell = module(nn.Linear(3, 1), (torch.ones(2, 3),))
+    weights = cell.trainable_params()
+    optimizer = ms.nn.SGD(weights, 0.5)
+    gradient = ms.grad(lambda x: cell(x).sum(), None, weights)
+    x = ms.mint.ones((2, 3))
+    optimizer(gradient(x))
+    ms.ops.assign(weights[0], ms.Tensor([[4.0, 4.0, 4.0]]))
+    optimizer(gradient(x))
+    assert cell.weight.asnumpy().tolist() == [[3, 3, 3]]
+
+
 def test_a_checkpoint_of_a_state_dict(cpu, tmp_path):
     cell = module(nn.Sequential(nn.Linear(3, 3)), (X,))
     state, path = cell.state_dict(), str(tmp_path / "cell.ckpt")
