@@ -73,8 +73,12 @@ NETWORKS = [
 
 
 def made(network):
-    # PyTorch (2.11) cannot trace the gradient of these layers' gradients with sizes that change.
-    is_fixed = any(isinstance(one, nn.Conv1d | nn.BatchNorm1d) for one in network.modules())
+    # PyTorch (2.11) cannot trace the gradient of these layers' gradients with sizes that change,
+    # nor those of LayerNorm before 2.11.
+    fixed = [nn.Conv1d, nn.BatchNorm1d]
+    if torch.__version__ < (2, 11):
+        fixed.append(nn.LayerNorm)
+    is_fixed = any(isinstance(one, tuple(fixed)) for one in network.modules())
     shapes = None if is_fixed else ({0: Dim("batch")},)
     with sdpa_kernel(SDPBackend.MATH):
         return module(network, (torch.randn(5, 3),), dynamic_shapes=shapes, gradient_order=2)
@@ -354,7 +358,7 @@ def test_gradients_of_weights_alone(mode):
     torch.manual_seed(4)
     network = fields()
     cell = made(network)
-    x = torch.randn(4, 3, requires_grad=True)
+    x = torch.randn(5, 3, requires_grad=True)
     inner = torch.autograd.grad(network(x).sum(), list(network.parameters()), create_graph=True)
     total = sum((one**2).sum() for one in inner)
     total.backward()

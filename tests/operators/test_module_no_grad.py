@@ -24,7 +24,8 @@ class Parts(nn.Module):
 class Nested(nn.Module):
     def forward(self, x):
         with torch.no_grad():
-            outer = x.sin()
+            with torch.autocast("cpu", enabled=False):
+                outer = x.sin()
             with torch.enable_grad():
                 inner = outer * x
             last = inner * x
@@ -52,6 +53,84 @@ class Writes(nn.Module):
         made = torch.zeros(2, 3)
         made[1] = x[0]
         return copied * x + made, copied
+
+
+class ReadsByConversions(nn.Module):
+    """They give the tensor itself, which keeps its gradient, where there is nothing to convert."""
+
+    def __init__(self):
+        super().__init__()
+        self.dropout = nn.Dropout(0.1).eval()
+
+    def train(self, mode=True):
+        return self
+
+    def forward(self, x):
+        y = x * 2
+        with torch.no_grad():
+            mask = y.float() > 0
+            same = self.dropout(y.cpu())
+        return y * mask + same * x
+
+
+class WritesByViews(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("rows", torch.zeros(2, 3))
+        self.register_buffer("mean", torch.zeros(3))
+
+    def forward(self, x):
+        with torch.no_grad():
+            one, other = torch.zeros(2, 3), torch.zeros(2, 3)
+            row = other.view(-1)
+            one[0] = x[0]
+            other.copy_(x)
+            self.rows[0].mul_(0.9).add_(x.mean(0))
+            torch._foreach_lerp_([self.mean], [x.mean(0)], 0.1)
+        return (one + row.view(2, 3) + self.rows[0] + self.mean) * x
+
+
+class WritesCopies(nn.Module):
+    """Copies of a variable, what a frozen parameter gives, and what takes a shape alone."""
+
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(3), requires_grad=False)
+
+    def forward(self, x):
+        y, frozen = x.sin(), self.weight * 2
+        with torch.no_grad():
+            double = y.double()
+            double.mul_(2)
+            turned = y.t().contiguous()
+            turned /= turned.sum()
+            flat = y.t().reshape(-1)
+            flat += 1
+            frozen.mul_(2)
+            out = torch.zeros_like(x)
+        out[:, 0] = x[:, 0] * 2
+        return y * (double.float() + turned.t() + flat.sum()) + frozen * x + out
+
+
+class InAutocast(nn.Module):
+    @torch.autocast("cpu", enabled=False)
+    @torch.no_grad()
+    def scale(self, x):
+        return x.softmax(-1)
+
+    def forward(self, x):
+        with torch.autocast("cpu", enabled=False):
+            with torch.no_grad():
+                y = x.sin()
+            z = y * x
+        return z + self.scale(x) * x
+
+
+class Infers(nn.Module):
+    def forward(self, x):
+        with torch.inference_mode():
+            y = x.sin()
+        return y.clone() * x
 
 
 class AroundSides(nn.Module):
@@ -96,9 +175,11 @@ def check(network, cell):
 
 
 X = torch.arange(6.0).reshape(2, 3)
+EXPORTED = [*(Parts, Nested, Averages, Writes, ReadsByConversions, WritesByViews, WritesCopies)]
+ALL = [*EXPORTED, InAutocast, Infers, AroundSides, InASide]
 
 
-@pytest.mark.parametrize("made", [Parts, Nested, Averages, Writes, AroundSides, InASide])
+@pytest.mark.parametrize("made", ALL)
 def test_what_is_computed_without_gradients_has_none(pynative, made):
     check(made(), module(made(), (X,)))
 
@@ -107,7 +188,7 @@ def test_in_graphs(mode):
     check(AroundSides(), module(AroundSides(), (X,)))
 
 
-@pytest.mark.parametrize("made", [Parts, Nested, Averages, Writes])
+@pytest.mark.parametrize("made", EXPORTED)
 def test_in_exported_programs(pynative, made):
     check(made(), module(torch.export.export(made(), (X,))))
 
@@ -129,6 +210,14 @@ class WritesViewOfVariable(nn.Module):
         return y * x
 
 
+class WritesDetached(nn.Module):
+    def forward(self, x):
+        y = x.sin()
+        part = y.detach()
+        part[:, 0] = 5.0
+        return y * x
+
+
 class WritesVariableTo(nn.Module):
     def forward(self, x):
         with torch.no_grad():
@@ -143,6 +232,7 @@ class WritesVariableTo(nn.Module):
     [
         (WritesVariable, 3, "with", "aten::mul_.Tensor", "without"),
         (WritesViewOfVariable, 4, "with", "aten::add_.Tensor", "without"),
+        (WritesDetached, 3, "with", "aten::fill_.Tensor", "without"),
         (WritesVariableTo, 3, "without", "aten::copy_", "with"),
     ],
 )

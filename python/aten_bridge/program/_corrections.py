@@ -11,10 +11,11 @@ import torch
 from torch import fx
 
 from aten_bridge.program._private import (
+    alike_gradients_of_sides,
     data_free_implementations,
     decompositions,
     hooked_gradient_of,
-    leaving_grad_modes,
+    leaving_modes,
     without_decomposition,
 )
 from aten_bridge.program._trees import NotExportable
@@ -93,11 +94,27 @@ def refusing_own_gradients(module: torch.nn.Module) -> Iterator[None]:
             return own_hook(self, hook)
         _refuse_gradient("Tensor.register_hook()")
 
+    own_enter, own_exit = torch.inference_mode.__enter__, torch.inference_mode.__exit__
+
+    def enter(self: Any) -> None:
+        """torch.export does not record this mode, but torch.no_grad()."""
+        if threading.get_ident() != thread or not self.mode:
+            return own_enter(self)
+        self.no_grad = torch.no_grad()
+        self.no_grad.__enter__()
+
+    def leave(self: Any, *error: Any) -> None:
+        if not hasattr(self, "no_grad"):
+            return own_exit(self, *error)
+        self.no_grad.__exit__(*error)
+
     torch.autograd.Function.apply = classmethod(apply)
     torch.Tensor.register_hook = register_hook
+    torch.inference_mode.__enter__, torch.inference_mode.__exit__ = enter, leave
     try:
         yield
     finally:
+        torch.inference_mode.__enter__, torch.inference_mode.__exit__ = own_enter, own_exit
         torch.autograd.Function.apply = own_apply
         torch.Tensor.register_hook = own_hook
 
@@ -231,7 +248,11 @@ def _corrected_shapes() -> Iterator[None]:
             setattr(functions, name, with_dropout(own) if name == _LAYERS else corrected(own))
         implementations.update({one: with_integers(known[one]) for one in uniques})
         implementations.update(_WITHOUT_DATA)
-        with without_decomposition(_LOSS_OF_LABELS), leaving_grad_modes():
+        with (
+            without_decomposition(_LOSS_OF_LABELS),
+            leaving_modes(),
+            alike_gradients_of_sides(),
+        ):
             yield
     finally:
         implementations.update(known)

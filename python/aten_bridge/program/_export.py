@@ -27,7 +27,7 @@ from aten_bridge.program._corrections import (
     refusing_own_gradients,
 )
 from aten_bridge.program._no_grad import keep_from_gradients
-from aten_bridge.program._private import guards_of, tree_map
+from aten_bridge.program._private import guards_of, tree_map, without_guards
 from aten_bridge.program._programs import ModuleInModes, ModulePrograms, Training, Weight
 from aten_bridge.program._text import is_number, tensors_of, unbacked_symbols, write_program
 from aten_bridge.program._training import (
@@ -184,7 +184,8 @@ def _programs_in_mode(
     guards = guards_of(exported)  # one that was loaded from a file loses them
     with _advising(_EXPORT_ADVICE), warnings.catch_warnings():
         warnings.filterwarnings("ignore", r".*isinstance\(treespec, LeafSpec\)")  # PyTorch's own
-        exported = exported.run_decompositions({})
+        with without_guards(exported):
+            exported = exported.run_decompositions({})
     signature, graph = exported.graph_signature, exported.graph
     places = {  # by the name of an input: what it is, and the name of its value
         node: (kind, name)

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+import itertools
 import operator
 from collections.abc import Sequence
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import torch
 from torch import fx
 from torch.export import ExportedProgram
 
 from aten_bridge.program._branches import is_condition
-from aten_bridge.program._private import schema_of, sets_gradients
-from aten_bridge.program._text import line_of, tensors_of
+from aten_bridge.program._private import is_composite, same_memory, schema_of, sets_gradients
+from aten_bridge.program._text import line_of, tensors_of, unbacked_symbols
 from aten_bridge.program._trees import NotExportable
 
 _DETACH = torch.ops.aten.detach.default
 _REGION = torch.ops.higher_order.wrap_with_set_grad_enabled
+_AUTOCAST = torch.ops.higher_order.wrap_with_autocast
 
 
 def keep_from_gradients(exported: ExportedProgram) -> None:
@@ -25,9 +27,24 @@ def keep_from_gradients(exported: ExportedProgram) -> None:
     Raises NotExportable where values are written that have a gradient on one side of such a
     boundary alone.
     """
+    modules = [one for one in exported.graph_module.modules() if isinstance(one, fx.GraphModule)]
+    calls = itertools.chain.from_iterable(one.graph.nodes for one in modules)
+    if not any(one.target in (_DETACH, _REGION) or sets_gradients(one) for one in calls):
+        return
     signature = exported.graph_signature
-    others = {*signature.inputs_to_buffers, *signature.inputs_to_lifted_tensor_constants}
-    _Walk(set(signature.inputs_to_parameters)).run(exported.graph_module, others)
+    parameters = signature.inputs_to_parameters
+    constants = {*signature.inputs_to_buffers, *signature.inputs_to_lifted_tensor_constants}
+    for node, name in parameters.items():
+        if not exported.state_dict[name].requires_grad:
+            constants.add(node)
+    _Walk(set(parameters)).run(exported.graph_module, constants)
+
+
+class _Source(NamedTuple):
+    """What a result shares memory with."""
+
+    value: fx.Node
+    is_same: bool  # the tensor itself, not a view
 
 
 class _Walk:
@@ -35,11 +52,14 @@ class _Walk:
 
     def __init__(self, parameters: set[str]) -> None:
         self._parameters = parameters  # which no module may write to
-        self._variables: set[fx.Node] = set()  # values with a gradient
-        self._computed: set[fx.Node] = set()  # values without, computed from variables
+        self._same: dict[fx.Node, fx.Node] = {}  # other names of a value
         self._owners: dict[fx.Node, fx.Node] = {}  # a view's: the value that has the memory
+        self._variables: set[fx.Node] = set()  # owners whose values have a gradient
+        self._computed: set[fx.Node] = set()  # without one, from variables: owners and views
+        self._loose: set[fx.Node] = set()  # views by detach()
         self._written: dict[fx.Node, fx.Node] = {}  # a variable's: what wrote to it without
         self._detached: dict[fx.Node, fx.Node] = {}
+        self._sources: dict[fx.Node, list[_Source | None]] = {}  # a list's: of its elements
         self._results: dict[fx.Node, list[Sequence[Any]]] = {}  # by the node that runs the graphs
 
     def run(self, module: fx.GraphModule, constants: set[str]) -> None:
@@ -61,6 +81,9 @@ class _Walk:
             elif node.target is _REGION:
                 inside, body, *operands = node.args
                 self._results[node] = [self._run(module, body, operands, inside, ends=False)]
+            elif node.target is _AUTOCAST:
+                body, *operands = node.args[4:]
+                self._results[node] = [self._run(module, body, operands, records, ends=False)]
             elif is_condition(node):
                 _, *sides, operands = node.args
                 self._results[node] = [self._run(module, one, operands, records) for one in sides]
@@ -81,70 +104,113 @@ class _Walk:
         body = module.get_submodule(name.target)
         for node, operand in zip(body.graph.find_nodes(op="placeholder"), operands, strict=True):
             if isinstance(operand, fx.Node):
-                self._be(node, operand)
+                self._same[node] = self._value(operand)
         return self._visit(body, records, ends)
 
-    def _take(self, node: fx.Node, whole: fx.Node, place: int, records: bool) -> None:
-        """One of several results."""
-        if whole in self._results:
-            for results in self._results[whole]:
-                self._be(node, results[place])
-            if not records:
-                self._mark(node, False, self._varies(node))
-            return
-        if whole in self._owners:
-            self._owners[node] = self._owners[whole]
-        self._mark(node, self._varies(whole), whole in self._computed)
+    # ===--- values ---===
 
-    def _be(self, node: fx.Node, other: fx.Node) -> None:
-        """One value by two names."""
-        varies = self._varies(node) or self._varies(other)
-        self._owners[node] = self._owner(other)
-        self._mark(node, varies, other in self._computed)
+    def _value(self, node: fx.Node) -> fx.Node:
+        return self._same.get(node, node)
 
     def _owner(self, node: fx.Node) -> fx.Node:
-        return self._owners.get(node, node)
+        value = self._value(node)
+        return self._owners.get(value, value)
+
+    def _is_computed(self, node: fx.Node) -> bool:
+        return self._value(node) in self._computed or self._owner(node) in self._computed
 
     def _varies(self, node: fx.Node) -> bool:
-        return self._owner(node) in self._variables
+        is_loose = self._value(node) in self._loose or self._is_computed(node)
+        return self._owner(node) in self._variables and not is_loose
 
     def _mark(self, node: fx.Node, varies: bool, computed: bool) -> None:
         if any(one.is_floating_point() or one.is_complex() for one in tensors_of(node)):
             if varies:
                 self._variables.add(self._owner(node))
             if computed:
+                self._computed.add(self._value(node))
+
+    # ===--- calls ---===
+
+    def _take(self, node: fx.Node, whole: fx.Node, place: int, records: bool) -> None:
+        """One of several results."""
+        if whole not in self._results:
+            sources = self._sources.get(whole)
+            computed = self._is_computed(whole)
+            self._settle(node, sources and sources[place], self._varies(whole), computed, records)
+            return
+        first, *others = (results[place] for results in self._results[whole])
+        if not isinstance(first, fx.Node):
+            return
+        self._same[node] = self._value(first)
+        for other in others:
+            self._mark(node, self._varies(other), self._is_computed(other))
+        if not records:
+            self._mark(node, False, self._varies(node))
+
+    def _settle(
+        self, node: fx.Node, source: _Source | None, varies: bool, computed: bool, records: bool
+    ) -> None:
+        """What a result is; `varies` and `computed` tell that of the inputs."""
+        if source is None:
+            self._mark(node, varies and records, (varies or computed) and not records)
+        elif source.is_same:
+            self._same[node] = self._value(source.value)
+        else:
+            self._owners[node] = self._owner(source.value)
+            if self._is_computed(source.value) or (self._varies(source.value) and not records):
                 self._computed.add(node)
+            elif self._value(source.value) in self._loose:
+                self._loose.add(node)
 
     def _call(self, node: fx.Node, records: bool) -> None:
-        if node.target is _DETACH or not tensors_of(node):
+        schema = schema_of(node.target)
+        if node.target is _DETACH:
+            self._owners[node] = self._owner(node.args[0])
+            self._loose.add(node)
+            return
+        written = []
+        for argument, given in zip(schema.arguments if schema else (), node.args, strict=False):
+            if argument.alias_info is not None and argument.alias_info.is_write:
+                written += given if isinstance(given, (list, tuple)) else [given]
+        if not written and not tensors_of(node):
             return
         if records:
             self._detach_inputs(node)
-        varies = any(map(self._varies, node.all_input_nodes))
-        schema = schema_of(node.target)
-        for argument, value in zip(schema.arguments if schema else (), node.args, strict=False):
-            if argument.alias_info is None or not isinstance(value, fx.Node):
-                continue
-            owner = self._owner(value)
-            if any(result.alias_info is not None for result in schema.returns):
-                self._owners[node] = owner
-            if not argument.alias_info.is_write:
-                continue
-            if not records and owner in self._variables and owner.name not in self._parameters:
+        inputs = node.all_input_nodes
+        varies = any(map(self._varies, inputs)) and not _is_filled(node)
+        computed = any(map(self._is_computed, inputs)) and not _is_filled(node)
+        for value in written:
+            self._write(node, value, varies, computed, records)
+        if written:
+            if tensors_of(node):
+                self._settle(node, _Source(written[0], is_same=True), varies, computed, records)
+            return
+        sources = _sources_of(node)
+        if isinstance(node.meta["val"], (list, tuple)):
+            self._sources[node] = sources
+            sources = [None]
+        self._settle(node, sources[0], varies, computed, records)
+
+    def _write(
+        self, node: fx.Node, value: fx.Node, varies: bool, computed: bool, records: bool
+    ) -> None:
+        owner = self._owner(value)
+        if owner in self._variables:
+            if owner.name not in self._parameters and not (records and self._varies(value)):
                 self._written[owner] = node
-            elif records and varies and owner in self._detached.values():
-                _refuse("without gradients", "with them", node)
-        if records:
-            self._mark(node, varies, False)
+        elif not records:
+            self._mark(owner, False, varies or computed)
+        elif varies and owner in self._detached.values():
+            _refuse("without gradients", "with them", node)
         else:
-            computed = any(one in self._computed for one in node.all_input_nodes)
-            self._mark(node, False, varies or computed)
+            self._mark(owner, varies, False)
 
     def _detach_inputs(self, node: fx.Node) -> None:
         for value in node.all_input_nodes:
             if by := self._written.get(self._owner(value)):
                 _refuse("with gradients", "without them", by)
-            if value not in self._computed:
+            if not self._is_computed(value):
                 continue
             if value not in self._detached:
                 with node.graph.inserting_before(node):
@@ -152,6 +218,32 @@ class _Walk:
                 detached.meta.update(value.meta)
                 self._detached[value] = detached
             node.replace_input_with(value, self._detached[value])
+
+
+def _is_filled(node: fx.Node) -> bool:
+    """Whether an operator takes only shapes and dtypes of tensors."""
+    name = node.target.__name__.partition(".")[0]
+    return name.startswith("new_") or name.endswith("_like")
+
+
+def _sources_of(node: fx.Node) -> list[_Source | None]:
+    """For each result; operators such as aten::to may give their argument itself."""
+    schema = schema_of(node.target)
+    may_share = schema is not None and any(one.alias_info is not None for one in schema.returns)
+    results = node.meta["val"]
+    if not may_share and not is_composite(node.target):
+        return [None] * (len(results) if isinstance(results, (list, tuple)) else 1)
+    given = {one: one.meta["val"] for one in node.all_input_nodes}
+    if not unbacked_symbols(tensors_of(node)):  # it would find new ones
+        arguments, named = fx.map_arg((node.args, node.kwargs), given.__getitem__)
+        with torch.no_grad():
+            results = node.target(*arguments, **named)
+    found: list[_Source | None] = []
+    for result in results if isinstance(results, (list, tuple)) else [results]:
+        same = [one for one, value in given.items() if value is result]
+        views = [one for one, value in given.items() if same_memory(value, result)]
+        found.append(_Source((same or views)[0], bool(same)) if same or views else None)
+    return found
 
 
 def _refuse(computed: str, written: str, node: fx.Node) -> NoReturn:

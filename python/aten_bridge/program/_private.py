@@ -5,6 +5,7 @@ Each function says in which versions of PyTorch it ran.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from types import ModuleType
@@ -27,6 +28,20 @@ def guards_of(exported: ExportedProgram) -> list[str]:
     return exported._guards_code
 
 
+@contextmanager
+def without_guards(exported: ExportedProgram) -> Iterator[None]:
+    """Keeps a graph that is made of it from checking conditions: 2.9 cannot name those of *args.
+
+    That one has the same conditions all the same, of the same sizes (2.9 to 2.15).
+    """
+    own = exported._guards_code
+    exported._guards_code = []
+    try:
+        yield
+    finally:
+        exported._guards_code = own
+
+
 def own_expression(number: Any) -> Any:
     """A size before what PyTorch knows to be equal stands for it (2.9 to 2.15)."""
     return number.node._expr
@@ -35,6 +50,23 @@ def own_expression(number: Any) -> Any:
 def schema_of(target: Any) -> torch.FunctionSchema | None:
     """The schema of an operator; None for another function (2.9 to 2.15)."""
     return getattr(target, "_schema", None)
+
+
+def is_composite(target: Any) -> bool:
+    """Whether an operator is a function of others, for gradients too (2.9 to 2.15)."""
+    key = "CompositeImplicitAutograd"
+    return is_operator(target) and torch._C._dispatch_has_kernel_for_dispatch_key(
+        target.name(), key
+    )
+
+
+def same_memory(one: Any, other: Any) -> bool:
+    """Whether two tensors, with or without data, are views of one memory (2.9 to 2.15)."""
+    if not all(isinstance(each, torch.Tensor) for each in (one, other)):
+        return False
+    if any(each.layout != torch.strided for each in (one, other)):
+        return False
+    return one.untyped_storage()._cdata == other.untyped_storage()._cdata
 
 
 def is_operator(target: Any) -> bool:
@@ -88,20 +120,54 @@ def data_free_implementations() -> dict[Any, Callable[..., Any]]:
 
 
 @contextmanager
-def leaving_grad_modes() -> Iterator[None]:
-    """Leaves what turns gradients off and on in the graphs of torch.export.
+def leaving_modes() -> Iterator[None]:
+    """Leaves what turns gradients and autocast off and on in the graphs of torch.export.
 
     PyTorch makes graphs of what stands between, and forgets the mode of those that have a
     torch.cond (2.9 to 2.15).
     """
-    from torch._export.passes import replace_set_grad_with_hop_pass as one
+    from torch._export.passes import replace_autocast_with_hop_pass, replace_set_grad_with_hop_pass
 
-    own = one.replace_set_grad_with_hop_pass
-    one.replace_set_grad_with_hop_pass = lambda graph_module, signature: (graph_module, signature)
+    passes = (
+        (replace_autocast_with_hop_pass, "replace_autocast_with_hop_pass"),
+        (replace_set_grad_with_hop_pass, "replace_set_grad_with_hop_pass"),
+    )
+    owns = [getattr(module, name) for module, name in passes]
+    try:
+        for module, name in passes:
+            setattr(module, name, lambda graph_module, signature: (graph_module, signature))
+        yield
+    finally:
+        for (module, name), own in zip(passes, owns, strict=True):
+            setattr(module, name, own)
+
+
+@contextmanager
+def alike_gradients_of_sides() -> Iterator[None]:
+    """Gives gradients of both sides of a torch.cond the same strides (2.9 to 2.15)."""
+    from torch._higher_order_ops.cond import CondOp
+
+    cond = sys.modules[CondOp.__module__]
+    own = cond.create_bw_fn
+
+    def create(*arguments: Any, **named: Any) -> Callable[..., Any]:
+        gradients_of = own(*arguments, **named)
+
+        def run(*inputs: Any) -> Any:
+            return tree_map(
+                lambda one: one.clone(memory_format=torch.contiguous_format)
+                if isinstance(one, torch.Tensor)
+                else one,
+                gradients_of(*inputs),
+            )
+
+        return run
+
+    cond.create_bw_fn = create
     try:
         yield
     finally:
-        one.replace_set_grad_with_hop_pass = own
+        cond.create_bw_fn = own
 
 
 @contextmanager
