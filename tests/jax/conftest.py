@@ -9,7 +9,7 @@ import pytest
 _DEVICES = "--xla_force_host_platform_device_count=2"
 os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {_DEVICES}"
 os.environ["JAX_PLATFORMS"] = "cpu"
-sys.path.append(str(Path(__file__).parents[1] / "operators"))  # module_cases.py
+sys.path.append(str(Path(__file__).parents[1] / "modules"))  # module_cases.py
 
 
 def pytest_configure():
