@@ -132,6 +132,7 @@ def test_a_module_of_another_version_is_refused():
 
 
 @needs_caller
+@pytest.mark.full
 @pytest.mark.skipif(IS_BLOCKING, reason="it is such a process")
 def test_the_same_where_mindspore_runs_operators_at_once():
     done = subprocess.run(

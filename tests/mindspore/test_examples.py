@@ -50,6 +50,7 @@ def test_example_gives_what_pytorch_gives(name, load, capsys):
     assert capsys.readouterr().out.count("equal to PyTorch's bit for bit\n") == EXAMPLES[name]
 
 
+@pytest.mark.full
 def test_digits_are_learnt_as_with_mindspores_own_operators(load, capsys, tmp_path):
     picture = tmp_path / "digits.png"
     library = str(BUILD / "examples/digits/digits.so")

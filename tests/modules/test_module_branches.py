@@ -4,7 +4,7 @@ import mindspore as ms
 import numpy as np
 import pytest
 import torch
-from module_cases import Sides, assert_near
+from module_cases import GRAPHS_IN_FULL, Sides, assert_near
 from torch import nn
 from torch.export import Dim
 
@@ -63,6 +63,7 @@ def gradients_of(network, x):
     return [y, z, x.grad, *weights]
 
 
+@GRAPHS_IN_FULL
 @pytest.mark.parametrize("trains", [pytest.param(False, marks=pytest.mark.full), True])
 def test_each_side_gives_pytorchs_results_and_gradients(mode, trains):
     torch.manual_seed(3)

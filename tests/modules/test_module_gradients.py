@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 from mindspore.common.api import _pynative_executor
-from module_cases import assert_near
+from module_cases import GRAPHS_IN_FULL, assert_near
 from torch import nn
 from torch.export import Dim
 from torch.nn.attention import SDPBackend, sdpa_kernel
@@ -185,6 +185,7 @@ def test_mindspore_leaves_weights_out(mode):
     assert slope_squared_by_weight(operator("aten::mm")) == ([2, 2] if is_right else [0, 0])
 
 
+@GRAPHS_IN_FULL
 def test_third_derivatives(mode):
     torch.manual_seed(3)
     network = fields()

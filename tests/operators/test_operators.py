@@ -136,6 +136,7 @@ def test_lists_before_the_last_have_a_length():
     )
 
 
+@GRAPHS_IN_FULL
 def test_attributes_of_every_kind(mode):
     x = array(2, 3, 4)
     check(
@@ -249,6 +250,7 @@ def test_inputs_are_never_written(mode):
     assert variance.asnumpy().tolist() == [1, 1, 1]
 
 
+@GRAPHS_IN_FULL
 def test_an_overload_is_chosen_by_the_attributes(mode):
     x = array(3, 4)
     check(operator("aten::max"), lambda x: x.max(), x)

@@ -2,6 +2,7 @@
 
 import nbclient
 import nbformat
+import pytest
 from conftest import SOURCE
 
 NOTEBOOK = SOURCE / "examples/tour.ipynb"
@@ -11,6 +12,7 @@ def text_of(cell):
     return "".join(output.get("text", "") for output in cell.outputs)
 
 
+@pytest.mark.full
 def test_the_tour_runs_in_both_frameworks(monkeypatch):
     monkeypatch.setenv("PYTHONPATH", str(SOURCE / "python"))
     monkeypatch.setenv("GLOG_v", "3")

@@ -12,7 +12,13 @@ from torch import fx
 from torch.export import ExportedProgram
 
 from aten_bridge.program._branches import is_condition
-from aten_bridge.program._private import is_composite, same_memory, schema_of, sets_gradients
+from aten_bridge.program._private import (
+    is_composite,
+    run_again,
+    same_memory,
+    schema_of,
+    sets_gradients,
+)
 from aten_bridge.program._text import line_of, tensors_of, unbacked_symbols
 from aten_bridge.program._trees import NotExportable
 
@@ -183,8 +189,9 @@ class _Walk:
         for value in written:
             self._write(node, value, varies, computed, records)
         if written:
-            if tensors_of(node):
-                self._settle(node, _Source(written[0], is_same=True), varies, computed, records)
+            is_same = any(result.alias_info is not None for result in schema.returns)
+            source = _Source(written[0], is_same) if is_same else None
+            self._settle(node, source, varies, computed, records)
             return
         sources = _sources_of(node)
         if isinstance(node.meta["val"], (list, tuple)):
@@ -236,8 +243,7 @@ def _sources_of(node: fx.Node) -> list[_Source | None]:
     given = {one: one.meta["val"] for one in node.all_input_nodes}
     if not unbacked_symbols(tensors_of(node)):  # it would find new ones
         arguments, named = fx.map_arg((node.args, node.kwargs), given.__getitem__)
-        with torch.no_grad():
-            results = node.target(*arguments, **named)
+        results = run_again(node.target, arguments, named)
     found: list[_Source | None] = []
     for result in results if isinstance(results, (list, tuple)) else [results]:
         same = [one for one, value in given.items() if value is result]

@@ -6,8 +6,8 @@ Each function says in which versions of PyTorch it ran.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from types import ModuleType
 from typing import Any
 
@@ -58,6 +58,14 @@ def is_composite(target: Any) -> bool:
     return is_operator(target) and torch._C._dispatch_has_kernel_for_dispatch_key(
         target.name(), key
     )
+
+
+def run_again(target: Any, arguments: Sequence[Any], named: Mapping[str, Any]) -> Any:
+    """What an operator gives on tensors without data, as when a graph was made (2.9 to 2.15)."""
+    mode = torch._guards.detect_fake_mode((arguments, named))
+    shapes = mode and mode.shape_env
+    with torch.no_grad(), shapes.ignore_fresh_unbacked_symbols() if shapes else nullcontext():
+        return target(*arguments, **named)
 
 
 def same_memory(one: Any, other: Any) -> bool:
