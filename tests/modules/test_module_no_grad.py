@@ -226,6 +226,14 @@ class WritesVariableTo(nn.Module):
         return y * x
 
 
+class AddsVariableTo(nn.Module):
+    def forward(self, x):
+        with torch.no_grad():
+            y = x.sin()
+        y.add_(x)
+        return y * x
+
+
 @pytest.mark.parametrize("export", [False, True])
 @pytest.mark.parametrize(
     ("made", "line", "of", "operator", "by"),
@@ -234,6 +242,7 @@ class WritesVariableTo(nn.Module):
         (WritesViewOfVariable, 4, "with", "aten::add_.Tensor", "without"),
         (WritesDetached, 3, "with", "aten::fill_.Tensor", "without"),
         (WritesVariableTo, 3, "without", "aten::copy_", "with"),
+        (AddsVariableTo, 3, "without", "aten::add_.Tensor", "with"),
     ],
 )
 def test_writes_across_the_boundary_are_refused(pynative, export, made, line, of, operator, by):

@@ -170,27 +170,22 @@ class _Walk:
                 self._loose.add(node)
 
     def _call(self, node: fx.Node, records: bool) -> None:
-        schema = schema_of(node.target)
         if node.target is _DETACH:
             self._owners[node] = self._owner(node.args[0])
             self._loose.add(node)
             return
-        written = []
-        for argument, given in zip(schema.arguments if schema else (), node.args, strict=False):
-            if argument.alias_info is not None and argument.alias_info.is_write:
-                written += given if isinstance(given, (list, tuple)) else [given]
-        if not written and not tensors_of(node):
+        if not _written_by(node) and not tensors_of(node):
             return
         if records:
             self._detach_inputs(node)
         inputs = node.all_input_nodes
         varies = any(map(self._varies, inputs)) and not _is_filled(node)
         computed = any(map(self._is_computed, inputs)) and not _is_filled(node)
+        written = _written_by(node)
         for value in written:
             self._write(node, value, varies, computed, records)
         if written:
-            is_same = any(result.alias_info is not None for result in schema.returns)
-            source = _Source(written[0], is_same) if is_same else None
+            source = _Source(written[0], is_same=True) if _may_share(node) else None
             self._settle(node, source, varies, computed, records)
             return
         sources = _sources_of(node)
@@ -227,6 +222,21 @@ class _Walk:
             node.replace_input_with(value, self._detached[value])
 
 
+def _written_by(node: fx.Node) -> list[fx.Node]:
+    """The arguments that an operator writes to."""
+    schema, found = schema_of(node.target), []
+    for argument, given in zip(schema.arguments if schema else (), node.args, strict=False):
+        if argument.alias_info is not None and argument.alias_info.is_write:
+            found += given if isinstance(given, (list, tuple)) else [given]
+    return found
+
+
+def _may_share(node: fx.Node) -> bool:
+    """Whether a schema says that results may have the memory of arguments."""
+    schema = schema_of(node.target)
+    return schema is not None and any(one.alias_info is not None for one in schema.returns)
+
+
 def _is_filled(node: fx.Node) -> bool:
     """Whether an operator takes only shapes and dtypes of tensors."""
     name = node.target.__name__.partition(".")[0]
@@ -235,10 +245,8 @@ def _is_filled(node: fx.Node) -> bool:
 
 def _sources_of(node: fx.Node) -> list[_Source | None]:
     """For each result; operators such as aten::to may give their argument itself."""
-    schema = schema_of(node.target)
-    may_share = schema is not None and any(one.alias_info is not None for one in schema.returns)
     results = node.meta["val"]
-    if not may_share and not is_composite(node.target):
+    if not _may_share(node) and not is_composite(node.target):
         return [None] * (len(results) if isinstance(results, (list, tuple)) else 1)
     given = {one: one.meta["val"] for one in node.all_input_nodes}
     if not unbacked_symbols(tensors_of(node)):  # it would find new ones
