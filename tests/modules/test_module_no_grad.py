@@ -257,6 +257,18 @@ def test_writes_across_the_boundary_are_refused(pynative, export, made, line, of
     )
 
 
+def test_a_dropout_that_drops_nothing_is_its_input(pynative):
+    class Drops(nn.Module):
+        def forward(self, x):
+            y = x * 2
+            z = nn.functional.dropout(y, 0.5, self.training)
+            y += 1
+            return z * x
+
+    found = module(Drops().eval(), (X,))(ms.Tensor(X.numpy()))
+    assert_near(found, Drops().eval()(X), 0)
+
+
 def test_what_is_read_without_gradients_after_a_write_is_no_matter(pynative):
     class Own(nn.Module):
         @torch.no_grad()

@@ -32,6 +32,27 @@ def allow_other_strides(graph: fx.Graph) -> None:
             node.target = torch.ops.aten.reshape.default
 
 
+_DROPOUTS = (
+    torch.ops.aten.dropout.default,
+    torch.ops.aten.feature_dropout.default,
+    torch.ops.aten.alpha_dropout.default,
+    torch.ops.aten.feature_alpha_dropout.default,
+)
+
+
+def drop_idle_dropouts(graph: fx.Graph) -> None:
+    """Those that drop nothing give their input itself, where a decomposition copies it (2.11).
+
+    What is written to one of the two afterwards would not reach the other.
+    """
+    for target in _DROPOUTS:
+        for node in graph.find_nodes(op="call_function", target=target):
+            value, probability, trains = node.args
+            if probability == 0 or not trains:
+                node.replace_all_uses_with(value)
+                graph.erase_node(node)
+
+
 def drop_asserted_dtypes(graph: fx.Graph) -> None:
     """Those of values inside of a program follow from its inputs', which are checked."""
     target = torch.ops.aten._assert_tensor_metadata.default

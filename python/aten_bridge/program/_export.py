@@ -22,6 +22,7 @@ from aten_bridge.program._corrections import (
     correcting_shapes,
     differentiate_copies,
     drop_asserted_dtypes,
+    drop_idle_dropouts,
     make_gradients_dense,
     refuse_hidden_writes,
     refusing_own_gradients,
@@ -181,6 +182,9 @@ def _programs_in_mode(
     exported: ExportedProgram, saves: Sequence[bool], order: int
 ) -> list[ModulePrograms]:
     keep_from_gradients(exported)
+    for each in _graphs_of(exported):
+        drop_idle_dropouts(each)
+        each.owning_module.recompile()
     guards = guards_of(exported)  # one that was loaded from a file loses them
     with _advising(_EXPORT_ADVICE), warnings.catch_warnings():
         warnings.filterwarnings("ignore", r".*isinstance\(treespec, LeafSpec\)")  # PyTorch's own
