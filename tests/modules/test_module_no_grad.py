@@ -214,7 +214,7 @@ class WritesDetached(nn.Module):
     def forward(self, x):
         y = x.sin()
         part = y.detach()
-        part[:, 0] = 5.0
+        part.mul_(5)
         return y * x
 
 
@@ -240,7 +240,7 @@ class AddsVariableTo(nn.Module):
     [
         (WritesVariable, 3, "with", "aten::mul_.Tensor", "without"),
         (WritesViewOfVariable, 4, "with", "aten::add_.Tensor", "without"),
-        (WritesDetached, 3, "with", "aten::fill_.Tensor", "without"),
+        (WritesDetached, 3, "with", "aten::mul_.Tensor", "without"),
         (WritesVariableTo, 3, "without", "aten::copy_", "with"),
         (AddsVariableTo, 3, "without", "aten::add_.Tensor", "with"),
     ],
