@@ -3,15 +3,8 @@
 import copy
 
 import numpy as np
-import pytest
 import torch
 from torch import nn
-
-GRAPHS_IN_FULL = pytest.mark.parametrize(
-    "mode",
-    ["pynative", pytest.param("graph", marks=[pytest.mark.full, pytest.mark.graph])],
-    indirect=True,
-)
 
 
 class Network(nn.Module):

@@ -4,7 +4,8 @@ import mindspore as ms
 import numpy as np
 import pytest
 import torch
-from module_cases import GRAPHS_IN_FULL, Sides, assert_near
+from modes import GRAPHS_IN_FULL
+from module_cases import Sides, assert_near
 from torch import nn
 from torch.export import Dim
 

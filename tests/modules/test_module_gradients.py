@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 import torch
 from mindspore.common.api import _pynative_executor
-from module_cases import GRAPHS_IN_FULL, assert_near
+from modes import GRAPHS_IN_FULL
+from module_cases import assert_near
 from torch import nn
 from torch.export import Dim
 from torch.nn.attention import SDPBackend, sdpa_kernel

@@ -82,7 +82,8 @@ def test_the_text_says_where_sizes_come_from():
     text = export_module(Kept(), (X, Y)).evaluation.evaluation
     text = re.sub(r"%(mul|sum)_\d+", r"%\1", text)
     follows = "guard u0 == mul(2, floordiv(u0, 2))\n"  # PyTorch 2.15 leaves it out
-    assert text.replace(follows, "") == TEXT.replace(follows, "")
+    shorter = [] if torch.__version__ < (2, 14) else [TEXT.replace(follows, "")]
+    assert text in [TEXT, *shorter]
 
 
 @pytest.mark.parametrize("trains", [True, False], ids=["training", "evaluation"])

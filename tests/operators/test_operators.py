@@ -17,6 +17,7 @@ import pytest
 import torch
 from mindspore import nn, ops
 from mindspore.graph import jit_context, jit_trace
+from modes import GRAPHS_IN_FULL
 from networks import Call
 
 from aten_bridge.faults import Fault, Status
@@ -24,11 +25,6 @@ from aten_bridge.mindspore import operator
 
 NAMESPACE = "bridge_tests"
 GENERATOR = np.random.default_rng(20261123)
-GRAPHS_IN_FULL = pytest.mark.parametrize(
-    "mode",
-    ["pynative", pytest.param("graph", marks=[pytest.mark.full, pytest.mark.graph])],
-    indirect=True,
-)
 
 
 def array(*shape, dtype=np.float32):

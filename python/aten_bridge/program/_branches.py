@@ -9,6 +9,8 @@ from typing import Any, NamedTuple, NoReturn
 import torch
 from torch import fx
 
+_COND = torch.ops.higher_order.cond
+
 
 class Condition(NamedTuple):
     """What has to hold where a call runs."""
@@ -33,7 +35,17 @@ def inputs_of(node: fx.Node) -> list[fx.Node]:
 
 
 def is_condition(node: fx.Node) -> bool:
-    return node.target is torch.ops.higher_order.cond
+    return node.target is _COND
+
+
+def graphs_of(graph_module: fx.GraphModule) -> list[fx.Graph]:
+    """A module's graph, and those of the sides of its torch.cond."""
+    return [one.graph for one in graph_module.modules() if isinstance(one, fx.GraphModule)]
+
+
+def may_have_gradient(value: torch.Tensor) -> bool:
+    """By its dtype."""
+    return value.is_floating_point() or value.is_complex()
 
 
 def part_results(graph_module: fx.GraphModule) -> None:
@@ -41,14 +53,12 @@ def part_results(graph_module: fx.GraphModule) -> None:
 
     PyTorch 2.11 takes one gradient for each result.
     """
-    for node in graph_module.graph.find_nodes(
-        op="call_function", target=torch.ops.higher_order.cond
-    ):
+    for node in graph_module.graph.find_nodes(op="call_function", target=_COND):
         condition, *sides, operands = node.args
         bodies = [graph_module.get_submodule(side.target) for side in sides]
         for body in bodies:
             part_results(body)
-        kinds = [one.is_floating_point() or one.is_complex() for one in node.meta["val"]]
+        kinds = list(map(may_have_gradient, node.meta["val"]))
         if all(kinds) or not any(kinds):
             continue
         takers = {user: user.args[1] for user in node.users}
@@ -60,7 +70,7 @@ def part_results(graph_module: fx.GraphModule) -> None:
                     name = f"{side.target}_{'numbers' if kind else 'others'}"
                     graph_module.add_submodule(name, _with_results(body, places))
                     names.append(graph_module.graph.get_attr(name))
-                part = graph_module.graph.call_function(node.target, (condition, *names, operands))
+                part = graph_module.graph.call_function(_COND, (condition, *names, operands))
             part.meta.update(node.meta, val=tuple(node.meta["val"][place] for place in places))
             for taker, place in takers.items():
                 if place in places:

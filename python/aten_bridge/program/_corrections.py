@@ -16,9 +16,19 @@ from aten_bridge.program._private import (
     decompositions,
     hooked_gradient_of,
     leaving_modes,
+    schema_of,
     without_decomposition,
 )
 from aten_bridge.program._trees import NotExportable
+
+
+def argument_of(node: fx.Node, name: str) -> Any:
+    """What a call of an operator has for an argument, or what it has by default; None for none."""
+    for place, argument in enumerate(schema_of(node.target).arguments):
+        if argument.name == name:
+            given = node.args[place] if place < len(node.args) else argument.default_value
+            return node.kwargs.get(name, given)
+    return None
 
 
 def allow_other_strides(graph: fx.Graph) -> None:
@@ -47,9 +57,8 @@ def drop_idle_dropouts(graph: fx.Graph) -> None:
     """
     for target in _DROPOUTS:
         for node in graph.find_nodes(op="call_function", target=target):
-            value, probability, trains = node.args
-            if probability == 0 or not trains:
-                node.replace_all_uses_with(value)
+            if argument_of(node, "p") == 0 or not argument_of(node, "train"):
+                node.replace_all_uses_with(argument_of(node, "input"))
                 graph.erase_node(node)
 
 

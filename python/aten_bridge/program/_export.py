@@ -16,7 +16,7 @@ from torch.export import ExportedProgram
 from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 from torch.nn.parameter import is_lazy
 
-from aten_bridge.program._branches import inline_branches
+from aten_bridge.program._branches import graphs_of, inline_branches, may_have_gradient
 from aten_bridge.program._corrections import (
     allow_other_strides,
     correcting_shapes,
@@ -165,12 +165,6 @@ def weight_of(tensor: torch.Tensor, trains: bool = False) -> Weight:
     return Weight(dtype, tensor.numpy(), trains)
 
 
-def _graphs_of(exported: ExportedProgram) -> list[fx.Graph]:
-    """The module's graph, and those of the sides of its torch.cond."""
-    modules = exported.graph_module.modules()
-    return [one.graph for one in modules if isinstance(one, fx.GraphModule)]
-
-
 @correcting_shapes()
 def _programs(exported: ExportedProgram, saves: Sequence[bool], order: int) -> list[ModulePrograms]:
     """The programs of what torch.export made, for each of `saves`: whether those of a step do."""
@@ -182,7 +176,7 @@ def _programs_in_mode(
     exported: ExportedProgram, saves: Sequence[bool], order: int
 ) -> list[ModulePrograms]:
     keep_from_gradients(exported)
-    for each in _graphs_of(exported):
+    for each in graphs_of(exported.graph_module):
         drop_idle_dropouts(each)
         each.owning_module.recompile()
     guards = guards_of(exported)  # one that was loaded from a file loses them
@@ -204,7 +198,7 @@ def _programs_in_mode(
     _merge_shared(graph, {node: state[name] for node, (_, name) in places.items()})
     _sort_inputs(graph, {node: kind for node, (kind, _) in places.items()})
     _keep_results(signature, graph)
-    for each in _graphs_of(exported):
+    for each in graphs_of(exported.graph_module):
         refuse_hidden_writes(each)
         drop_asserted_dtypes(each)
         allow_other_strides(each)
@@ -231,7 +225,7 @@ def _programs_in_mode(
                 "it where the module is made"
             )
         else:
-            needs.append(value.is_floating_point() or value.is_complex())
+            needs.append(may_have_gradient(value))
     calls, results = calls_of(graph), results_of(graph)
     tensors = [result for result in results if isinstance(result, fx.Node)]
     if not tensors:

@@ -11,7 +11,7 @@ import torch
 from torch import fx
 from torch.export import ExportedProgram
 
-from aten_bridge.program._branches import is_condition
+from aten_bridge.program._branches import graphs_of, is_condition, may_have_gradient
 from aten_bridge.program._private import (
     is_composite,
     run_again,
@@ -33,8 +33,8 @@ def keep_from_gradients(exported: ExportedProgram) -> None:
     Raises NotExportable where values are written that have a gradient on one side of such a
     boundary alone.
     """
-    modules = [one for one in exported.graph_module.modules() if isinstance(one, fx.GraphModule)]
-    calls = itertools.chain.from_iterable(one.graph.nodes for one in modules)
+    graphs = graphs_of(exported.graph_module)
+    calls = itertools.chain.from_iterable(graph.nodes for graph in graphs)
     if not any(one.target in (_DETACH, _REGION) or sets_gradients(one) for one in calls):
         return
     signature = exported.graph_signature
@@ -130,7 +130,7 @@ class _Walk:
         return self._owner(node) in self._variables and not is_loose
 
     def _mark(self, node: fx.Node, varies: bool, computed: bool) -> None:
-        if any(one.is_floating_point() or one.is_complex() for one in tensors_of(node)):
+        if any(map(may_have_gradient, tensors_of(node))):
             if varies:
                 self._variables.add(self._owner(node))
             if computed:
@@ -178,9 +178,9 @@ class _Walk:
             return
         if records:
             self._detach_inputs(node)
-        inputs = node.all_input_nodes
-        varies = any(map(self._varies, inputs)) and not _is_filled(node)
-        computed = any(map(self._is_computed, inputs)) and not _is_filled(node)
+        inputs = [] if _is_filled(node) else node.all_input_nodes
+        varies = any(map(self._varies, inputs))
+        computed = any(map(self._is_computed, inputs))
         written = _written_by(node)
         for value in written:
             self._write(node, value, varies, computed, records)

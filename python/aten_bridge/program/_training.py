@@ -17,7 +17,7 @@ from aten_bridge.program._branches import (
     inputs_of,
     part_results,
 )
-from aten_bridge.program._corrections import allow_other_strides
+from aten_bridge.program._corrections import allow_other_strides, argument_of
 from aten_bridge.program._private import rename, schema_of, trace_joint
 from aten_bridge.program._programs import Derivative, Training
 from aten_bridge.program._text import (
@@ -67,12 +67,9 @@ def is_random_node(node: fx.Node) -> bool:
         return False
     if node.target.namespace != "aten":
         return True
-    for place, argument in enumerate(schema_of(node.target).arguments):
-        if argument.name in ("dropout_p", "dropout", "train"):
-            given = node.args[place] if place < len(node.args) else argument.default_value
-            if node.kwargs.get(argument.name, given) in (0, False):
-                return False
-    return True
+    return all(
+        argument_of(node, one) not in (0, False) for one in ("dropout_p", "dropout", "train")
+    )
 
 
 def _trace(
