@@ -1,6 +1,7 @@
 // What PyTorch says, and the bridge has to understand: one test for each phrase, named for it.
 // tests/pytorch/test_pytorch_texts.py has those of PyTorch's Python part.
 #include <ATen/ATen.h>
+#include <aten_bridge/core/report.h>
 #include <aten_bridge/tensors/pytorch_texts.h>
 #include <aten_bridge/tensors/torch.h>
 #include <c10/util/Backtrace.h>

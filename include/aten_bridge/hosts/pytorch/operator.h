@@ -146,10 +146,14 @@ class PyTorchOperator {
 
   static Tensors run_bound(PyTorchCall& call) {
     call.bind();
-    c10::OptionalDeviceGuard on_device;
     if (call.device().has_value() && !call.device()->is_cpu()) {
-      on_device.reset_device(*call.device());
+      const c10::DeviceGuard on_device(*call.device());
+      return run_on_device(call);
     }
+    return run_on_device(call);
+  }
+
+  static Tensors run_on_device(PyTorchCall& call) {
     Tensors results = call.invoke();
     call.commit(results);
     return results;
