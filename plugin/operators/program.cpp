@@ -323,6 +323,7 @@ class Program::Builder {
         conditions.push_back(
             {find_value(call.line, condition.value, /*is_list=*/false), condition.holds});
       }
+      know_sizes_for(call);
       Node node = call.chooses() ? choice_of(call) : node_of(call);
       node.line = call.line;
       node.conditions = std::move(conditions);
@@ -355,6 +356,24 @@ class Program::Builder {
     }
     for (const Form& input : text_.inputs) {
       check_known(0, input.sizes);
+    }
+  }
+
+  /// Which symbols the call may read: those that lines told which run wherever it runs.
+  void know_sizes_for(const Call& call) {
+    is_known_here_ = is_known_;
+    for (const auto& [symbol, conditions] : told_under_) {
+      const bool ran = std::all_of(
+          conditions.begin(), conditions.end(), [&](const operators::Condition& condition) {
+            return std::any_of(call.conditions.begin(), call.conditions.end(),
+                               [&](const operators::Condition& of_call) {
+                                 return of_call.value == condition.value &&
+                                        of_call.holds == condition.holds;
+                               });
+          });
+      if (!ran) {
+        is_known_here_[symbol] = -1;
+      }
     }
   }
 
@@ -451,6 +470,9 @@ class Program::Builder {
       node.sizes.push_back({static_cast<std::size_t>(size.symbol),
                             find_value(call.line, size.value, /*is_list=*/false), size.dim});
       is_known_[node.sizes.back().symbol] = 0;
+      if (!call.conditions.empty()) {
+        told_under_[node.sizes.back().symbol] = call.conditions;
+      }
     }
   }
 
@@ -599,6 +621,11 @@ class Program::Builder {
 
   Source number(int line, const Literal& literal, Type type) const {
     check_known(line, {literal.number});
+    if (!literal.number.is_known(is_known_here_)) {
+      raise_in_line(line,
+                    "expected sizes of lines that run wherever it runs, got one of a line that "
+                    "need not have run");
+    }
     Source source;
     source.form = Source::Form::kNumber;
     source.type = type;
@@ -715,7 +742,9 @@ class Program::Builder {
   ProgramText text_;
   std::map<std::string, std::size_t> names_;
   std::vector<bool> is_list_;
-  std::vector<int64_t> is_known_;  // by symbol: 0; -1 before the line that tells its size
+  std::vector<int64_t> is_known_;       // by symbol: 0; -1 before the line that tells its size
+  std::vector<int64_t> is_known_here_;  // and where that line need not have run
+  std::map<std::size_t, std::vector<operators::Condition>> told_under_;  // by symbol
 };
 
 Program::Program(const std::string& text, const std::vector<std::size_t>& wanted) {

@@ -6,6 +6,7 @@ import pytest
 import torch
 from host import DTYPES, assert_same, bridge_error, call, custom, pair
 from mindspore import nn
+from modes import GRAPHS_IN_FULL
 
 pytestmark = pytest.mark.usefixtures("mode")
 
@@ -61,6 +62,7 @@ def test_dtype_is_read_and_written(name, values):
         assert copied.get_bytes() == expected
 
 
+@GRAPHS_IN_FULL
 def test_dtypes_that_pytorch_has_not_are_refused():
     x, y = ms.Tensor([1, 2], ms.hifloat8), ms.Tensor([[1, 2]], ms.qint4x2)
 

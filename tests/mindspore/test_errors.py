@@ -4,6 +4,7 @@ import mindspore as ms
 import numpy as np
 import pytest
 from host import KERNELS, KERNELS_RETURN, Net, assert_same, bridge_error, call, custom, host_error
+from modes import GRAPHS_IN_FULL
 
 pytestmark = pytest.mark.usefixtures("mode")
 
@@ -22,6 +23,7 @@ THROWN = {
 }
 
 
+@GRAPHS_IN_FULL
 @pytest.mark.parametrize("name", THROWN)
 def test_thrown_object_is_reported_with_the_operands(name):
     error = bridge_error(lambda: call(name, X).asnumpy())
@@ -57,6 +59,7 @@ def test_pynative_mode_reports_the_error_when_the_result_is_read():
 # ===--- what the bridge finds wrong ---===
 
 
+@GRAPHS_IN_FULL
 @pytest.mark.parametrize(
     ("how", "operand"), [("slice", "input 0"), ("of the list", "input 2"), ("output", "output 0")]
 )
@@ -80,6 +83,7 @@ def test_wrong_count():
     )
 
 
+@GRAPHS_IN_FULL
 def test_arguments_that_are_no_tensors_are_reported_together():
     shapes, dtypes = ((2,), (2,)), (ms.float32, ms.float32)
 
@@ -92,6 +96,7 @@ def test_arguments_that_are_no_tensors_are_reported_together():
     )
 
 
+@GRAPHS_IN_FULL
 def test_wrong_out_shape():
     assert bridge_error(lambda: call("Resize", X, out_shape=(3,)).asnumpy()) == (
         "Resize: output 0: expected float32 [3] as out_shape and out_dtype or the meta function "
@@ -100,6 +105,7 @@ def test_wrong_out_shape():
     )
 
 
+@GRAPHS_IN_FULL
 def test_output_parameter_assigned():
     assert bridge_error(lambda: call("Assign", X).asnumpy()) == (
         "Assign: output 0: expected the result in the host's memory, got another tensor assigned "

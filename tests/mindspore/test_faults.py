@@ -4,6 +4,7 @@ import mindspore as ms
 import numpy as np
 import pytest
 from host import KERNELS, MINDSPORE, Net, call
+from modes import GRAPHS_IN_FULL
 
 from aten_bridge.faults import Fault, Status, faults_of
 from aten_bridge.mindspore import kernel
@@ -36,6 +37,7 @@ def test_the_error_itself_has_them():
     assert [fault[3:] for fault in error.value.faults] == [fault[3:] for fault in OF_CHECKED]
 
 
+@GRAPHS_IN_FULL
 @pytest.mark.usefixtures("mode")
 def test_a_call_that_no_meta_function_has_seen(faults):
     like = {"out_shape": lambda x: x, "out_dtype": lambda x: x}

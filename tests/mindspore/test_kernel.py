@@ -26,6 +26,7 @@ from host import (
     error_text,
 )
 from mindspore import nn, ops
+from modes import GRAPHS_IN_FULL
 
 from aten_bridge._check import check
 from aten_bridge._library import exported_functions
@@ -276,6 +277,7 @@ def test_error_of_a_meta_function_in_python_has_no_traceback():
     )
 
 
+@GRAPHS_IN_FULL
 @both_modes
 def test_given_shape_or_dtype_that_is_none():
     operator = typed("Copy", out_shape=lambda x: x, out_dtype="float32")

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 import torch
 from host import DTYPES, LEAKY_RELU, TUTORIAL, assert_same, bridge_error, call
+from modes import GRAPHS_IN_FULL
 
 pytestmark = pytest.mark.usefixtures("mode")
 
@@ -39,6 +40,7 @@ def test_input_written_by_the_kernel_changes_in_python():
     assert_same(x, np.array([-1, 2], np.float32))
 
 
+@GRAPHS_IN_FULL
 def test_wrong_slots_are_refused():
     def run():
         call("LeakyRelu", "x", library=TUTORIAL, out_shape=(2,), out_dtype=ms.hifloat8).asnumpy()

@@ -13,6 +13,7 @@ import pytest
 import torch
 from host import BUILD, MINDSPORE, Net, assert_same, bridge_error, custom, error_text
 from mindspore import nn
+from modes import GRAPHS_IN_FULL
 
 from aten_bridge.mindspore import kernel, operator
 from aten_bridge.mindspore._gradient import bprop_maker
@@ -145,7 +146,7 @@ def test_attribute_set_after_the_operator_was_made():
 # ===--- errors of attributes ---===
 
 
-@both_modes
+@GRAPHS_IN_FULL
 def test_wrong_attributes_of_a_plain_custom_are_reported_together(mode):
     operator = custom("ScaleAndShift", MINDSPORE)
     operator.add_prim_attr("scale", 1)

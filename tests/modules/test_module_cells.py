@@ -444,7 +444,7 @@ class Sum(torch.nn.Module):
         return x.sum(1) + others["b"]
 
 
-@pytest.mark.parametrize("trains", [True, False], ids=["training", "evaluation"])
+@pytest.mark.parametrize("trains", [True, pytest.param(False, marks=pytest.mark.full)])
 @pytest.mark.parametrize("mode", ["graph"], indirect=True)
 def test_sizes_that_are_left_open_and_were_not_exported_so_are_named(mode, trains):
     example = torch.ones(4, 3), {"b": torch.ones(4)}

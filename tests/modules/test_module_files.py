@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import torch
 from mindspore.common.api import _pynative_executor
+from modes import GRAPHS_IN_FULL
 from module_cases import assert_near, total
 from safetensors.numpy import load_file
 from torch import nn
@@ -66,6 +67,7 @@ def step_of(cell, batch=4):
     return [one.asnumpy() for one in (loss, of_x, *of_weights)] + buffers
 
 
+@GRAPHS_IN_FULL
 @pytest.mark.parametrize("trains", [True, False], ids=["training", "evaluation"])
 def test_a_module_of_a_file_is_that_of_pytorch(mode, network, file, trains):
     cells = [module(file), module(network, INPUTS, dynamic_shapes=SHAPES)]
@@ -147,6 +149,7 @@ class Mixed(nn.Module):
         return y, rest, self.turn.real.sum() + self.nothing.sum()
 
 
+@GRAPHS_IN_FULL
 def test_all_dtypes_and_names_are_kept(mode, tmp_path):
     network = Mixed().eval()
     save(network, tmp_path / "mixed", (torch.randn(2, 4),))
@@ -191,6 +194,7 @@ def test_a_dtype_that_safetensors_does_not_have_is_refused(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+@GRAPHS_IN_FULL
 @pytest.mark.parametrize("trains", [True, False], ids=["training", "evaluation"])
 @pytest.mark.parametrize("kind", ["program", "pt2", "saved"])
 def test_an_exported_program_has_one_mode(mode, network, tmp_path, kind, trains):

@@ -144,6 +144,7 @@ def assert_zero(gradient):
     assert not np.any(gradient.asnumpy())
 
 
+@GRAPHS_IN_FULL
 @pytest.mark.parametrize("trains", [False, True])
 @pytest.mark.parametrize("make", NETWORKS)
 def test_a_gradient_of_a_gradient(mode, make, trains):
@@ -255,6 +256,7 @@ class Counts(nn.Module):
         return self.layers(x)
 
 
+@GRAPHS_IN_FULL
 def test_a_mode_that_changes_what_no_gradient_reads_has_more(mode):
     torch.manual_seed(6)
     network = Counts()

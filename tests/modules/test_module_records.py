@@ -9,6 +9,7 @@ import threading
 import mindspore as ms
 import pytest
 import torch
+from modes import GRAPHS_IN_FULL
 from module_cases import assert_near
 from torch import nn
 from torch.export import Dim
@@ -180,6 +181,7 @@ def test_an_operator_that_draws_and_can_train_is_not_run_again(mine, pynative):
 LABELS = torch.tensor([[3, 0, -1, 1], [1, 2, -1, 0], [0, 1, 2, 3]])
 
 
+@GRAPHS_IN_FULL
 @pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
 @pytest.mark.parametrize("labels", [LABELS, LABELS[0]], ids=["rows", "one row"])
 def test_a_loss_of_several_labels_leaves_out_what_is_behind_them(mode, reduction, labels):
@@ -209,6 +211,7 @@ class Sums(nn.Module):
         return x * self.all(places) + self.each(places).mean(1)
 
 
+@GRAPHS_IN_FULL
 def test_embeddings_have_gradients_with_all_rows(mode):
     torch.manual_seed(5)
     network, places = Sums(), torch.tensor([[1, 2], [2, 4]])
@@ -228,6 +231,7 @@ class Sparse(nn.Module):
         return torch.sparse.mm(x.to_sparse(), self.weight)
 
 
+@GRAPHS_IN_FULL
 def test_sparse_values_inside_of_a_module(mode):
     torch.manual_seed(5)
     network, x = Sparse(), torch.randn(2, 4)

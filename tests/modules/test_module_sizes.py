@@ -8,6 +8,7 @@ import mindspore as ms
 import numpy as np
 import pytest
 import torch
+from modes import GRAPHS_IN_FULL
 from module_cases import assert_near
 from module_size_cases import rows_above_zero
 from torch.export import Dim
@@ -156,6 +157,7 @@ def total_of(results):
     return sum((one**2).sum() for one in results)
 
 
+@GRAPHS_IN_FULL
 @pytest.mark.parametrize("trains", [True, False], ids=["training", "evaluation"])
 @pytest.mark.parametrize(
     "count", [1, pytest.param(3, marks=pytest.mark.full), pytest.param(6, marks=pytest.mark.full)]
@@ -188,6 +190,7 @@ def test_gradients_where_sizes_are_inside(mode, make, count, trains):
         )
 
 
+@GRAPHS_IN_FULL
 def test_gradients_of_gradients_where_sizes_are_inside(mode):
     torch.manual_seed(12)
     network = Experts()

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import torch
 from mindspore import mint
+from modes import GRAPHS_IN_FULL
 from module_cases import Network, assert_near, check_large_results, total
 from torch import nn
 from torch._higher_order_ops.while_loop import while_loop
@@ -137,6 +138,7 @@ class WithConstants(nn.Module):
         return self.scale(x) * self.weight + torch.tensor(5.0) - self.offset
 
 
+@GRAPHS_IN_FULL
 def test_buffers_that_are_not_persistent_are_no_constants(mode, tmp_path):
     """torch.export has those of modules inside behind constants."""
     x = torch.tensor([1.0, 2.0])
@@ -161,6 +163,7 @@ class Affine(nn.Module):
         return (y * y.conj()).real if y.is_complex() else y
 
 
+@GRAPHS_IN_FULL
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float64", "complex64", "complex128"])
 def test_modules_of_other_dtypes(mode, dtype):
     of_pytorch, of_mindspore = getattr(torch, dtype), getattr(ms, dtype)
@@ -186,6 +189,7 @@ def test_modules_of_other_dtypes(mode, dtype):
             np.testing.assert_array_equal(one.asnumpy(), other.detach().numpy())
 
 
+@GRAPHS_IN_FULL
 def test_weights_that_are_not_copied_are_the_modules_own(mode):
     network = nn.Sequential(nn.Linear(3, 3), nn.BatchNorm1d(3), nn.Linear(3, 3, bias=False))
     network[2].weight = network[0].weight
@@ -258,6 +262,7 @@ def test_weights_that_cannot_be_shared_are_refused(tmp_path):
     module(network, (x,), copy=False)
 
 
+@GRAPHS_IN_FULL
 def test_amp_of_level_o1_leaves_a_module_as_it_is(mode, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)  # MindSpore writes the network's new source there
     network = WithHead(module(nn.Linear(4, 3), (torch.ones(2, 4),)))
@@ -789,6 +794,7 @@ def test_a_module_stays_in_its_process(cpu, cell):
         )
 
 
+@GRAPHS_IN_FULL
 @pytest.mark.parametrize("is_inside", [False, True], ids=["alone", "in a bigger cell"])
 def test_a_copy_has_weights_and_a_mode_of_its_own(mode, is_inside):
     torch.manual_seed(4)
@@ -842,6 +848,7 @@ class Even(nn.Module):
         return x * 2 if even else x * 3
 
 
+@GRAPHS_IN_FULL
 @pytest.mark.parametrize("is_file", [False, True], ids=["module", "pt2"])
 def test_sizes_for_which_a_module_does_something_else_are_refused(mode, is_file, tmp_path):
     source, given = Even(), (torch.ones(4), {"y": torch.ones(5)})

@@ -127,6 +127,13 @@ def test_a_line_that_reads_what_was_not_computed_fails_in_words(pynative):
         ("%w = choose(%is, %z, %neg)", "%w = choose(%is, %z, 2)",
          "line 14 of the program: expected one result of choose, and three values: a condition, "
          "the result if it holds and the result if not"),
+        ("unless %is, %neg = aten::neg(%x)", "unless %is, %neg = aten::mul.Tensor(%x, u)",
+         "line 13 of the program: expected sizes of lines that run wherever it runs, got one of a "
+         "line that need not have run"),
+        ("%z = choose(%also, %exp, %less)",
+         "%z = choose(%also, %exp, %less)\nwhen %is, when %also, %v = aten::mul.Tensor(%y, u)",
+         "line 13 of the program: expected sizes of lines that run wherever it runs, got one of a "
+         "line that need not have run"),
     ],
 )  # fmt: skip
 def test_a_faulty_line_of_conditions_is_named(line, other, text):

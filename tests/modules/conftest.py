@@ -1,0 +1,1 @@
+"""What torch.export imports at its first use is there before tests/conftest.py freezes it."""
