@@ -190,7 +190,10 @@ def test_in_graphs(mode):
 
 @pytest.mark.parametrize("made", EXPORTED)
 def test_in_exported_programs(pynative, made):
-    check(made(), module(torch.export.export(made(), (X,))))
+    exported = torch.export.export(made(), (X,))
+    graph = exported.graph_module.print_readable(print_output=False)
+    check(made(), module(exported))
+    assert exported.graph_module.print_readable(print_output=False) == graph
 
 
 class WritesVariable(nn.Module):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import itertools
 import re
@@ -376,6 +377,9 @@ def split_exported(exported: ExportedProgram, order: int = 1) -> ModuleInModes:
 
     Raises NotExportable.
     """
+    # With a graph of its own, which is changed; all else is shared, weights above all.
+    shared = [one for one in vars(exported).values() if not isinstance(one, fx.GraphModule)]
+    exported = copy.deepcopy(exported, {id(one): one for one in shared})
     evaluation, training = _programs(exported, [False, True], order)
     _check_order(order, evaluation)
     is_training = evaluation.is_random or bool(evaluation.changed_buffers)
