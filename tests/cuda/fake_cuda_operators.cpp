@@ -171,10 +171,10 @@ void run_on_the_cpu(const c10::OperatorHandle& op, Stack* stack) {
 void copy(const c10::OperatorHandle& op, Stack* stack) {
   const at::Tensor to = torch::jit::peek(stack, 0, 3).toTensor();
   const at::Tensor from = torch::jit::peek(stack, 1, 3).toTensor();
-  const bool is_plain = to.is_contiguous() && from.is_contiguous() &&
-                        to.scalar_type() == from.scalar_type() && to.is_conj() == from.is_conj() &&
-                        to.is_neg() == from.is_neg();
-  if (to.is_cuda() && from.is_cuda() && !is_plain) {
+  const bool are_contiguous = to.is_contiguous() && from.is_contiguous() &&
+                              to.scalar_type() == from.scalar_type() &&
+                              to.is_conj() == from.is_conj() && to.is_neg() == from.is_neg();
+  if (to.is_cuda() && from.is_cuda() && !are_contiguous) {
     run_on_the_cpu(op, stack);
     return;
   }

@@ -59,7 +59,7 @@ std::string operator_name(const std::string& kernel) {
 }
 
 /// One operator of a network.
-struct Place {
+struct CallSite {
   Operator of;
   Operands usual;
 };
@@ -311,8 +311,8 @@ void differentiate(Recorded call, const Operator& of, Choices& choices, int orde
     }
   };
   check();
-  const bool is_again = choices.one_in(2);
-  if (is_again) {
+  const bool is_repeated = choices.one_in(2);
+  if (is_repeated) {
     answer = backward();
     if (answer.error.has_value() == (retains || creates)) {
       fail("a second backward pass:", answer.error.value_or("no error").c_str());
@@ -543,7 +543,7 @@ void check_error(const std::string& error, const Operator& of, const Tensors& te
   }
 }
 
-void call(Place& at, Mode mode, bool is_out, Fault fault, Choices& choices) {
+void call(CallSite& at, Mode mode, bool is_out, Fault fault, Choices& choices) {
   const Operator& of = at.of;
   const KernelUnderTest& kernel = *of.kernel;
   const std::string name = operator_name(kernel.name);
@@ -737,7 +737,7 @@ const KernelUnderTest& choose_kernel(Choices& choices) {
   return *operators[static_cast<std::size_t>(choices.below(static_cast<int>(operators.size())))];
 }
 
-void choose_call(Place& at, Choices& choices) {
+void choose_call(CallSite& at, Choices& choices) {
   const std::string name = operator_name(at.of.kernel->name);
   const Operands usual = at.usual;
   if (choices.one_in(16)) {
@@ -826,13 +826,13 @@ bool check_empty_lists() {
 }  // namespace fuzz::pytorch
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  using fuzz::pytorch::Place;
+  using fuzz::pytorch::CallSite;
   [[maybe_unused]] static const bool is_right =
       fuzz::pytorch::check_library() && fuzz::pytorch::check_empty_lists();
   fuzz::Choices choices(data, size);
   // Few operators and few shapes, so that one call meets what another has left.
-  std::vector<Place> network(3);
-  for (Place& at : network) {
+  std::vector<CallSite> network(3);
+  for (CallSite& at : network) {
     at.of.kernel = &fuzz::pytorch::choose_kernel(choices);
     at.of.extra = std::make_unique<fuzz::Extra>();
     at.of.extra->kernel_data = new fuzz::KernelData;  // it has a state
@@ -845,7 +845,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     if (choices.one_in(3)) {
       fuzz::pytorch::call_with_reference(fuzz::pytorch::memory(), choices);
     } else {
-      Place& at = network[static_cast<std::size_t>(choices.below(3))];
+      CallSite& at = network[static_cast<std::size_t>(choices.below(3))];
       if (choices.one_in(4)) {
         at.usual = at.of.kernel->choose(choices);
       }
@@ -855,7 +855,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   }
   // Whatever was called, right calls are right.
   fuzz::Choices none(nullptr, 0);
-  for (Place& at : network) {
+  for (CallSite& at : network) {
     fuzz::pytorch::choose_call(at, none);
   }
   fuzz::pytorch::memory().release();

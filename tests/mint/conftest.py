@@ -15,11 +15,3 @@ def pytest_configure():
             f"plugin/mint/aten_bridge_mint.so of the build folder; it is {library!r}."
         )
     ms.set_device("CPU")
-
-
-@pytest.fixture(params=["graph", "pynative"])
-def mode(request):
-    before = ms.get_context("mode")
-    ms.set_context(mode=ms.GRAPH_MODE if request.param == "graph" else ms.PYNATIVE_MODE)
-    yield request.param
-    ms.set_context(mode=before)

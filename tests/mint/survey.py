@@ -158,7 +158,7 @@ class Worker:
         except Exception as error:
             fault = f"error: {first_line(error)}"
         if fault is not None:
-            self.settle()
+            self.run_to_the_end()
         return True, fault
 
     def compiled(self, function):
@@ -233,11 +233,11 @@ class Worker:
         try:
             return self.fault(call(), expected, tolerance=tolerance)
         except Exception as error:
-            self.settle()
+            self.run_to_the_end()
             return f"error: {first_line(error)}"
 
-    def settle(self):
-        """Lets the other errors of a call come, and not in the next one."""
+    def run_to_the_end(self):
+        """Waits for what runs, so that an error of this call is not raised in the next one."""
         with contextlib.suppress(Exception):
             self.ms.runtime.synchronize()
 

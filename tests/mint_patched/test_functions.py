@@ -20,14 +20,6 @@ def real(*shape, seed=5):
     return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
 
 
-@pytest.fixture(params=[pytest.param("graph", marks=pytest.mark.graph), "pynative"])
-def mode(request):
-    before = ms.get_context("mode")
-    ms.set_context(mode=ms.GRAPH_MODE if request.param == "graph" else ms.PYNATIVE_MODE)
-    yield request.param
-    ms.set_context(mode=before)
-
-
 X, Y, Z = real(3, 4), real(3, 4, seed=6), real(4, 5)
 BETWEEN = (1 / (1 + np.exp(-X))).astype(np.float32)
 TARGET = np.abs(Y)

@@ -122,12 +122,12 @@ Function find(const Kind& kind, const std::string& suffix = "") {
       aten_bridge::testing::detail::required_symbol(library, kind.name + suffix));
 }
 
-/// An operator in one place of a network, with memory of its own.
-class Place {
+/// An operator at one call site of a network, with memory of its own.
+class CallSite {
  public:
-  explicit Place(const Kind& kind)
+  explicit CallSite(const Kind& kind)
       : kind_(&kind), call_(find<HostFunction>(kind)), init_(find<InitFunction>(kind, "Init")) {
-    std::mt19937 random(1);  // the same numbers in each place
+    std::mt19937 random(1);  // the same numbers at each site
     for (const auto* operands : {&kind.inputs, &kind.outputs}) {
       for (const Operand& operand : *operands) {
         const bool is_none = operand.dtype == kNone.dtype;
@@ -152,7 +152,7 @@ class Place {
     make();
   }
 
-  /// Another operator in this place, at the same address: a thread keeps views for up to 1,024
+  /// Another operator in this site, at the same address: a thread keeps views for up to 1,024
   /// addresses of operators of one type, and a run that has not met so many would seem to leak.
   void make() {
     extra_.emplace(kind_->attributes);
@@ -219,7 +219,7 @@ class Place {
 /// The first call of each kind.
 void call_first(std::vector<Kind>& kinds) {
   for (Kind& kind : kinds) {
-    Place(kind).call(kind.results, kind.error);
+    CallSite(kind).call(kind.results, kind.error);
     if (!kind.error.empty() && kind.error.rfind(kind.name + std::string(": "), 0) != 0) {
       std::printf("soak: expected a text that begins with %s, got: %s\n", kind.name,
                   kind.error.c_str());
@@ -235,27 +235,27 @@ class Caller {
  public:
   Caller(const std::vector<Kind>& kinds, unsigned int seed) : random_(seed) {
     for (const Kind& kind : kinds) {
-      places_.emplace_back(kind);
+      sites_.emplace_back(kind);
     }
   }
 
   void call(int64_t times) {
     for (int64_t i = 0; i < times; ++i) {
-      Place& place = places_[random_() % places_.size()];
-      if (!place.call_again()) {
-        std::printf("soak: %s in %s did something else than in its first call\n", place.kind().name,
-                    place.kind().library);
+      CallSite& site = sites_[random_() % sites_.size()];
+      if (!site.call_again()) {
+        std::printf("soak: %s in %s did something else than in its first call\n", site.kind().name,
+                    site.kind().library);
         std::_Exit(1);
       }
       if (i % 1000 == 0) {
-        place.make();
+        site.make();
       }
     }
   }
 
  private:
   std::mt19937 random_;
-  std::deque<Place> places_;
+  std::deque<CallSite> sites_;
 };
 
 /// Threads that call in rounds.

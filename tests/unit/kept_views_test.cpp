@@ -58,10 +58,11 @@ struct Operand {
   const char* dtype;
 };
 
-/// One place of a network, whose calls share an `extra`. Nothing is kept of a call but its views.
-class Place {
+/// One call site of a network, whose calls share an `extra`. Nothing is kept of a call but its
+/// views.
+class CallSite {
  public:
-  explicit Place(const std::string& name) : function_(kernel(name).function()) {}
+  explicit CallSite(const std::string& name) : function_(kernel(name).function()) {}
 
   void use(const std::string& name) { function_ = kernel(name).function(); }
 
@@ -98,13 +99,13 @@ TEST(KeptViewsTest, AreLikeNewInTheNextCall) {
   // rank, size, strides, offset, requires_grad, is_neg or named, bytes, first element
   Ints expected = {2, 2, 3, 1, 0, 0, 0, 24, 1};
   std::deque<std::vector<float>> inputs;
-  Place place("Spoil");
+  CallSite site("Spoil");
   for (const int64_t how : {0, 1, 2, 3, 4, 5, 8, 9, 10, 11, 12, 13, 14, 15, 6, 0, 7, 0}) {
     inputs.push_back({static_cast<float>(expected[8]), 2, 3, 4, 5, 6});
     Ints result(9);
-    place.set({{"how", Value(how)}});
+    site.set({{"how", Value(how)}});
     const std::string error =
-        place.call({{inputs.back().data(), {2, 3}, "float32"}, {result.data(), {9}, "int64"}});
+        site.call({{inputs.back().data(), {2, 3}, "float32"}, {result.data(), {9}, "int64"}});
     if (how == 10) {
       EXPECT_EQ(error, "Spoil: on purpose (input 0: float32 [2, 3]; output 0: int64 [9])");
     } else if (how == 6 || how == 7) {  // which keeps it
@@ -121,37 +122,37 @@ TEST(KeptViewsTest, HaveTheStridesOfANewOneWhereASizeIsOne) {
   constexpr int64_t kTranspose = 0;  // after the view was looked at
   float x[3] = {1, 2, 3};
   Ints result(9);
-  Place place("Spoil");
-  place.set({{"how", Value(kTranspose)}});
-  EXPECT_EQ(place.call({{x, {3, 1}, "float32"}, {result.data(), {9}, "int64"}}), "");
-  EXPECT_EQ(place.call({{x, {1, 3}, "float32"}, {result.data(), {9}, "int64"}}), "");
+  CallSite site("Spoil");
+  site.set({{"how", Value(kTranspose)}});
+  EXPECT_EQ(site.call({{x, {3, 1}, "float32"}, {result.data(), {9}, "int64"}}), "");
+  EXPECT_EQ(site.call({{x, {1, 3}, "float32"}, {result.data(), {9}, "int64"}}), "");
   EXPECT_EQ(Ints(result.begin(), result.begin() + 4), Ints({2, 1, 3, 1})) << "rank, size, strides";
 }
 
 TEST(KeptViewsTest, AKernelOfTheSameTypeHasItsOwnChecksAndNames) {
-  Place place("CheckedFirst");  // whose `extra` is at one address for both
+  CallSite site("CheckedFirst");  // whose `extra` is at one address for both
   std::vector<float> x(4);
   std::vector<float> y(4);
   for (int times = 0; times < 3; ++times) {
-    place.use("CheckedFirst");
-    EXPECT_EQ(place.call({{x.data(), {4}, "float32"}, {y.data(), {4}, "float32"}}), "");
-    place.use("CheckedSecond");
-    EXPECT_EQ(place.call({{x.data(), {4}, "float32"}, {y.data(), {4}, "float32"}}),
+    site.use("CheckedFirst");
+    EXPECT_EQ(site.call({{x.data(), {4}, "float32"}, {y.data(), {4}, "float32"}}), "");
+    site.use("CheckedSecond");
+    EXPECT_EQ(site.call({{x.data(), {4}, "float32"}, {y.data(), {4}, "float32"}}),
               "CheckedSecond: input 0 'second': expected rank 2, got float32 [4]");
-    EXPECT_EQ(place.call({{x.data(), {2, 2}, "float32"}, {y.data(), {2, 2}, "float32"}}), "");
-    place.use("CheckedFirst");
-    EXPECT_EQ(place.call({{x.data(), {2, 2}, "float32"}, {y.data(), {2, 2}, "float32"}}),
+    EXPECT_EQ(site.call({{x.data(), {2, 2}, "float32"}, {y.data(), {2, 2}, "float32"}}), "");
+    site.use("CheckedFirst");
+    EXPECT_EQ(site.call({{x.data(), {2, 2}, "float32"}, {y.data(), {2, 2}, "float32"}}),
               "CheckedFirst: input 0 'first': expected rank 1, got float32 [2, 2]");
   }
 }
 
 TEST(KeptViewsTest, FollowShapesRanksAndDtypes) {
-  Place place("Copy");
+  CallSite site("Copy");
   const auto copy = [&](auto values, const char* dtype, const Ints& sizes, auto copied,
                         const char* to_dtype) {
     const auto expected = copied;
     copied.assign(copied.size(), 0);
-    EXPECT_EQ(place.call({{values.data(), sizes, dtype}, {copied.data(), sizes, to_dtype}}), "");
+    EXPECT_EQ(site.call({{values.data(), sizes, dtype}, {copied.data(), sizes, to_dtype}}), "");
     EXPECT_EQ(copied, expected);
   };
   using Floats = std::vector<float>;
@@ -163,7 +164,7 @@ TEST(KeptViewsTest, FollowShapesRanksAndDtypes) {
     copy(Ints{4, 5}, "int64", {1, 2, 1, 1, 1, 1}, Ints{4, 5}, "int64");
     copy(Floats{}, "float32", {0, 3}, Doubles{}, "float64");
     copy(std::vector<unsigned char>{1, 0}, "bool", {2, 1}, Doubles{1, 0}, "float64");
-    EXPECT_EQ(place.call({{nullptr, {}, "none"}, {&value, {1}, "float32"}}),
+    EXPECT_EQ(site.call({{nullptr, {}, "none"}, {&value, {1}, "float32"}}),
               "Copy: input 0: expected a tensor, got None");
   }
   for (int64_t n = 1; n < 100; ++n) {  // more of them than views are kept for
@@ -226,16 +227,16 @@ TEST(KeptViewsTest, AWrongCountIsRefusedBeforeAnyOperandIsLookedAt) {
 }
 
 TEST(KeptViewsTest, ARefusedCallLeavesNothingBehind) {
-  Place place("AddIfGiven");
+  CallSite site("AddIfGiven");
   std::vector<float> x(16);
   std::iota(x.begin(), x.end(), 1.0F);
   std::vector<float> zeros(16);
   std::vector<float> y(16);
   // Views are kept by the sizes of the first and the last operand: the one between them is another.
   const auto call = [&](const char* dtype, const Ints& sizes, const char* other_dtype) {
-    return place.call({{x.data(), {4, 4}, dtype},
-                       {zeros.data(), sizes, other_dtype},
-                       {y.data(), {4, 4}, "float32"}});
+    return site.call({{x.data(), {4, 4}, dtype},
+                      {zeros.data(), sizes, other_dtype},
+                      {y.data(), {4, 4}, "float32"}});
   };
   const auto good = [&] {
     y.assign(16, 0.0F);
@@ -260,13 +261,13 @@ TEST(KeptViewsTest, ARefusedCallLeavesNothingBehind) {
 }
 
 TEST(KeptViewsTest, AreNotUsedWhereAnAttributeIsWrong) {
-  Place place("Fill");
+  CallSite site("Fill");
   std::vector<float> input = {1, 2};
   std::vector<float> result;
   const auto call = [&](const Attributes& attributes) {
     result = {-1, -1};
-    place.set(attributes);
-    return place.call({{input.data(), {2}, "float32"}, {result.data(), {2}, "float32"}});
+    site.set(attributes);
+    return site.call({{input.data(), {2}, "float32"}, {result.data(), {2}, "float32"}});
   };
   for (int times = 0; times < 2; ++times) {
     EXPECT_EQ(call({{"value", Value(int64_t{3})}}), "");
@@ -281,14 +282,14 @@ TEST(KeptViewsTest, AreNotUsedWhereAnAttributeIsWrong) {
 // Where it is copied, the copy is old when the body is over.
 TEST(KeptViewsTest, AComplex128ThatTheKernelLeftAloneIsNotWritten) {
   for (const std::size_t begin : {0, 1}) {  // in one of the two it is not aligned
-    Place place("DoubleFirst");
+    CallSite site("DoubleFirst");
     std::vector<double> memory = {1, 2, 3, 4, 5};
     double result = 0;
     double* const data = memory.data() + begin;
     for (int times = 0; times < 2; ++times) {
-      EXPECT_EQ(place.call(
-                    {{data, {4}, "float64"}, {data, {2}, "complex128"}, {&result, {1}, "float64"}}),
-                "");
+      EXPECT_EQ(
+          site.call({{data, {4}, "float64"}, {data, {2}, "complex128"}, {&result, {1}, "float64"}}),
+          "");
     }
     std::vector<double> expected = {1, 2, 3, 4, 5};
     for (std::size_t i = begin; i < begin + 4; ++i) {
@@ -300,31 +301,31 @@ TEST(KeptViewsTest, AComplex128ThatTheKernelLeftAloneIsNotWritten) {
 
 TEST(KeptViewsTest, EachPlaceOfANetworkHasItsOwn) {
   constexpr int kPlaces = 100;
-  std::deque<Place> places;
+  std::deque<CallSite> sites;
   for (int i = 0; i < kPlaces; ++i) {
-    places.emplace_back("AddIfGiven");
+    sites.emplace_back("AddIfGiven");
   }
   std::vector<float> values(4);
-  const auto allocations_of_a_call = [&](Place& place, bool has_second) {
+  const auto allocations_of_a_call = [&](CallSite& site, bool has_second) {
     const Operand given = {values.data(), {2, 2}, "float32"};
     const Operand none = {nullptr, {0, 0}, "none"};
     const int64_t before = allocations;
-    EXPECT_EQ(place.call({given, has_second ? given : none, given}), "");
+    EXPECT_EQ(site.call({given, has_second ? given : none, given}), "");
     return allocations - before;
   };
-  Place& first = places.front();
+  CallSite& first = sites.front();
   allocations_of_a_call(first, false);
   const int64_t without = allocations_of_a_call(first, false);
   EXPECT_GT(allocations_of_a_call(first, true), without) << "a view is made";
   const int64_t with = allocations_of_a_call(first, true);
-  // Alternately: every other place has a second input.
+  // Alternately: every other site has a second input.
   for (int i = 0; i < kPlaces; ++i) {
-    allocations_of_a_call(places[static_cast<std::size_t>(i)], i % 2 == 0);
+    allocations_of_a_call(sites[static_cast<std::size_t>(i)], i % 2 == 0);
   }
   std::vector<int> made_again;
   for (int i = 0; i < kPlaces; ++i) {
     const int64_t expected = i % 2 == 0 ? with : without;
-    if (allocations_of_a_call(places[static_cast<std::size_t>(i)], i % 2 == 0) != expected) {
+    if (allocations_of_a_call(sites[static_cast<std::size_t>(i)], i % 2 == 0) != expected) {
       made_again.push_back(i);
     }
   }
@@ -334,21 +335,21 @@ TEST(KeptViewsTest, EachPlaceOfANetworkHasItsOwn) {
 TEST(KeptViewsTest, OfPlacesWithoutEndAreNotKept) {
   std::vector<float> values(4);
   const Operand given = {values.data(), {2, 2}, "float32"};
-  std::deque<Place> places;  // all alive, so that each has an address of its own
-  const auto kept_of_new_places = [&] {
-    const std::size_t before = places.size();
+  std::deque<CallSite> sites;  // all alive, so that each has an address of its own
+  const auto kept_of_new_sites = [&] {
+    const std::size_t before = sites.size();
     for (int i = 0; i < 16384; ++i) {
-      places.emplace_back("Negate");
+      sites.emplace_back("Negate");
     }
     const int64_t begin = allocations - frees;
-    for (std::size_t i = before; i < places.size(); ++i) {
-      EXPECT_EQ(places[i].call({given, given}), "");
+    for (std::size_t i = before; i < sites.size(); ++i) {
+      EXPECT_EQ(sites[i].call({given, given}), "");
     }
     return (allocations - frees) - begin;
   };
-  const int64_t of_the_first = kept_of_new_places();  // 16 times as many as are kept
+  const int64_t of_the_first = kept_of_new_sites();  // 16 times as many as are kept
   EXPECT_GT(of_the_first, 0);
-  EXPECT_LT(kept_of_new_places(), of_the_first / 8) << "more is kept of more places";
+  EXPECT_LT(kept_of_new_sites(), of_the_first / 8) << "more is kept for more sites";
 }
 
 TEST(KeptViewsTest, AKernelMayCallAnotherOfItsType) {
