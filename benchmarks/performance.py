@@ -164,9 +164,9 @@ def kib(size):
 SUMMARY = (
     "- Views of two tensors are made and checked in **{views} ns**, the guards of a call not"
     " counted; the conversion of MindSpore's tutorial takes {tutorial} ns, two calls of"
-    " `at::from_blob` {from_blob} ns, two DLPack imports {dlpack} ns.\n"
-    "- A whole `LeakyRelu` call on 4x4 tensors takes **{call} times** as long as the operator"
-    " alone: {more} ns more.\n"
+    " `at::from_blob` {from_blob} ns, two DLPack imports {dlpack} ns."
+    " A whole `LeakyRelu` call on 4x4 tensors takes **{call} times** as long as the operator alone:"
+    " {more} ns more.\n"
     "- The library of that kernel has **{size}**, and its source compiles in {seconds} s,"
     " **{compiling} times** as long as the operator's header alone.\n",
     "- In MindSpore on the CPU {count} common operators of ATen are, in the median and on large"
@@ -179,8 +179,8 @@ SUMMARY = (
 SUMMARY_IN_CHINESE = (
     "- 为两个张量建立并检查视图需 **{views} ns**，不含每次调用的保护；MindSpore 教程的转换需"
     " {tutorial} ns，调用两次 `at::from_blob` 需 {from_blob} ns，两次 DLPack 导入需"
-    " {dlpack} ns。\n"
-    "- 在 4x4 张量上，完整的一次 `LeakyRelu` 调用用时是算子本身的 **{call} 倍**，多"
+    " {dlpack} ns。"
+    "在 4x4 张量上，完整的一次 `LeakyRelu` 调用用时是算子本身的 **{call} 倍**，多"
     " {more} ns。\n"
     "- 该 kernel 的库为 **{size}**，源码的编译用时 {seconds} s，是只编译算子头文件的"
     " **{compiling} 倍**。\n",

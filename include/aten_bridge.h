@@ -7,7 +7,8 @@
 //   ATEN_BRIDGE_EXPORT(LeakyRelu, leaky_relu);
 //
 // makes the C function `LeakyRelu` that MindSpore's ops.Custom("./leaky_relu.so:LeakyRelu", ...,
-// func_type="aot") calls. The tensors are views of the host's memory: nothing is copied.
+// func_type="aot") calls. The tensors are views of the host's memory, which is not copied
+// (docs/writing-a-kernel.md has the exceptions).
 //
 // This is the umbrella header: what a kernel's source includes. It includes those of aten_bridge/,
 // of which docs/inside.md has a table. Define ATEN_BRIDGE_CORE_ONLY to get just errors, dtypes,

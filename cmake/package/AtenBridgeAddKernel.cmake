@@ -7,9 +7,9 @@ set_property(GLOBAL PROPERTY ATEN_BRIDGE_HOSTS MINDSPORE MINDSPORE_PLUGIN PYTORC
 #                        [HOSTS <host>... [NAMESPACE <name>]] [INSTALL_DIR <folder>] [HEADER_ONLY]
 #                        [PATCH_MINDSPORE] [PYTORCH_VERSIONS <version>...])
 #
-# Builds the kernel library <target>.so in the current binary folder: a module with the exported
-# kernels of the sources and nothing else to be seen (nor anything of a static library that it
-# links), that finds libtorch by itself. With INSTALL_DIR, `cmake --install` puts it there. Without
+# Builds the kernel library <target>.so in the current binary folder: a module that exports the
+# kernels of the sources and its own table of them (nothing of a static library that it links), and
+# that finds libtorch by itself. With INSTALL_DIR, `cmake --install` puts it there. Without
 # a build type, and flags that say otherwise, it is compiled with -O2.
 #
 # DEVICE says where the kernels' operands lie; with a .cu file among the sources it is CUDA, else

@@ -1,1 +1,1 @@
-"""Python modules of aten_bridge, one for each host; `aten_bridge.mindspore` is the first."""
+"""Python modules of aten_bridge, one for each host: `mindspore`, `torch` and `jax`."""

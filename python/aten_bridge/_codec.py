@@ -99,7 +99,7 @@ def is_float(type_: AttributeType) -> bool:
 
 
 def attribute_type(value: Any, expected: AttributeType | None = None) -> AttributeType:
-    """That of a bool, int, float, str or list; an empty list is one of what the kernel expects."""
+    """The type of a bool, int, float, str or list; of an empty list the one the kernel expects."""
     if isinstance(value, Bools | Strings):
         return AttributeType.BOOLS if isinstance(value, Bools) else AttributeType.STRINGS
     if isinstance(value, list):

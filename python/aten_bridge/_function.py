@@ -38,14 +38,14 @@ class Task(NamedTuple):
     input_count: int | None = None  # the operator's, where it is a gradient
 
     def gradient(self, input_count: int) -> Task | None:
-        """That of PyTorch's autograd."""
+        """The gradient by PyTorch's autograd."""
         if self.results != "values":
             return None
         count = input_count if self.input_count is None else self.input_count
         return Task(order=self.order + 1, input_count=count)
 
     def text(self) -> str:
-        """As operator_text.h and call/result_form.h have it."""
+        """The task as operator_text.h and call/result_form.h write it."""
         if self.results != "values":
             return self.results
         return f"{self.order}/{self.input_count}" if self.order else "0"
@@ -301,7 +301,7 @@ class Function:
 
     @property
     def known_attributes(self) -> Mapping[str, Attribute]:
-        """By name; of a C function none."""
+        """Attributes by name; a C function has no known ones."""
         return {} if self.description is None else self.description.attributes
 
     def attribute_faults(self, given: dict[str, Any]) -> dict[str, Fault]:
@@ -376,7 +376,7 @@ class Function:
         return name if ":" in name else f"{self.path}:{name}"
 
     def gradient(self, input_count: int, attributes: Mapping[str, Any]) -> Function | None:
-        """That of a call with so many inputs, where none was named; None where there is none."""
+        """The gradient of a call with so many inputs, if none was named; None if there is none."""
         return None
 
     def missing_gradient(self, is_gradient: bool) -> str:

@@ -159,7 +159,7 @@ class KernelModel:
         )
 
     def _attributes_for(self, gradient: Function) -> dict[str, Any]:
-        """Those of the attributes that a gradient kernel knows.
+        """Returns the attributes that a gradient kernel knows.
 
         Raises ValueError if a gradient kernel by autograd does not know all.
         """

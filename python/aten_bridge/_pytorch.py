@@ -64,7 +64,7 @@ def minor_version(version: str) -> str:
 
 
 def version_beside(library: str) -> str:
-    """That of the PyTorch of this libtorch_cpu.so: its Python package's, or libtorch's own."""
+    """The version of this libtorch_cpu.so's PyTorch: its Python package's, or libtorch's own."""
     folder = Path(library).parent.parent
     for name, pattern in (("version.py", r"__version__ = '(.*)'"), ("build-version", "(.*)")):
         try:
@@ -90,7 +90,7 @@ def library_files(path: str) -> dict[str, str]:
 
 
 def series(words: Sequence[str], last: str) -> str:
-    """As in 2.9, 2.11 and 2.13."""
+    """Such as "2.9, 2.11 and 2.13"."""
     return f" {last} ".join(filter(None, (", ".join(words[:-1]), words[-1])))
 
 

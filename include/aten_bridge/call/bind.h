@@ -97,9 +97,8 @@ inline int operand_count(const KernelDescriptor& kernel, int inputs) {
   }
 }
 
-/// Whether a view of an earlier call can be pointed at other memory: nobody else has it, or a
-/// tensor over the same storage, and no kernel made something else of it than of another shape.
-/// (One that has got names has another key.)
+/// Whether a view of an earlier call can be pointed at other memory: it and its storage are
+/// uniquely owned, and no kernel changed more of it than its shape. (Names would change its keys.)
 inline bool can_repoint(const Operand& operand) {
   const c10::TensorImpl* impl = operand.view.unsafeGetTensorImpl();
   if (impl != operand.impl || operand.view.use_count() != 1 || operand.view.weak_use_count() != 1) {

@@ -66,7 +66,7 @@ class NoAttributes final : public Attributes {
 
 /// The operands of a call, which its host describes: each memory, dtype and sizes, or None, and
 /// strides where it has any. `numel` is not the host's. Until then each is as its host has
-/// described it in the last call from this place. The sizes outlive the host's C function.
+/// described it in the last call from this site. The sizes outlive the host's C function.
 class OperandDescs {
  public:
   /// Why an operand is refused.
@@ -118,8 +118,7 @@ class OperandDescs {
   Refusals& refusals_;
 };
 
-/// A number for the place in a network that a call comes from, which takes sizes of its operands
-/// in.
+/// The number of a call site, mixed with the sizes of an operand.
 [[gnu::always_inline]] inline std::uint64_t with_sizes(std::uint64_t call_site,
                                                        const int64_t* sizes, int64_t ndim) {
   for (int64_t d = 0; sizes != nullptr && ndim <= detail::kMaxNdim && d < ndim; ++d) {
@@ -128,7 +127,7 @@ class OperandDescs {
   return call_site;
 }
 
-/// What a host is that says nothing else.
+/// The base class of a host's calls, with defaults for what a host need not define.
 class HostCallDefaults {
  public:
   static constexpr bool kStridesInputs = false;  ///< inputs need not be row-major
@@ -148,7 +147,7 @@ class HostCallDefaults {
   /// How many of the operands are inputs; -1: the host does not tell.
   static int input_count() { return -1; }
 
-  /// A number for each place in a network that calls a kernel: the views of its last call are kept.
+  /// A number for each call site in a network: the views of its last call are kept.
   /// `count` operands are those of the kernel; there may be no others to look at.
   static std::uint64_t call_site(int /*count*/) { return 0; }
 

@@ -40,7 +40,7 @@ struct OperatorOptions {
   const char* name = nullptr;    // null: made of the kernel's
   bool is_composite = false;     // the host's own operators are all that it is made of
   bool is_private_use = false;   // also for a device that is not PyTorch's own
-  bool has_side_effect = false;  // two equal calls are two, and one that nobody reads is one
+  bool has_side_effect = false;  // no call may be merged with an equal one, or left out
   bool is_cast = false;          // under autocast its floating-point inputs are
   at::ScalarType cast_to = at::ScalarType::Undefined;  // Undefined: autocast's own dtype
 };
@@ -85,8 +85,8 @@ struct KernelTraits {
 struct KernelDescriptor : OperatorDescriptor, KernelTraits {
   const OperandCheck* checks = nullptr;  // for some of its inputs and outputs
 
-  /// Whether a host must make each call: neither one of two that are equal, nor none where nobody
-  /// reads the results.
+  /// Whether a host must make each call: also one that equals another, and one whose results are
+  /// not read.
   constexpr bool has_side_effect() const { return options.has_side_effect || changes_state; }
 };
 

@@ -216,7 +216,7 @@ def _elements(values: Any, fault: str) -> list[Any]:
 
 
 def _several(name: str, what: str, values: StrPath | Iterable[StrPath]) -> list[str]:
-    """Those of one, too; as text."""
+    """The values as texts; a single one is allowed too."""
     kinds = (str, bytes, os.PathLike)
     fault = f"{name}: expected {what} to be strs or paths, got "
     several = [values] if isinstance(values, kinds) else _elements(values, fault)

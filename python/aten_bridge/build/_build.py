@@ -253,5 +253,5 @@ def _sound(word: str) -> str:
 
 
 def _quoted(word: str) -> str:
-    """As an argument of CMake's."""
+    """The word as an argument in CMake's language."""
     return f"[==[{_sound(word)}]==]"

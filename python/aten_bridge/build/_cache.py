@@ -99,7 +99,7 @@ def locked(path: Path) -> Iterator[int]:
 
 
 def time_of_now(folder: Path) -> int:
-    """By the clock of the file system."""
+    """The file system's time of now, which need not be the system's."""
     (folder / "now").touch()
     return time_of_change(str(folder / "now"))
 

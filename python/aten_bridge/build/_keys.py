@@ -25,7 +25,7 @@ def hash_of(content: bytes) -> str:
 
 
 def hash_of_file(path: str) -> str:
-    """That of its content; "" of what is no file, as the name of a library."""
+    """The hash of its content; "" for what is no file, such as the name of a library."""
     if not os.path.isfile(path):  # a pipe would be read for ever
         return ""
     try:

@@ -101,7 +101,7 @@ def _is_whole(folder: Path, version: str) -> bool:
 
 
 def _has_cuda(folder: Path) -> bool:
-    """As the Python package of that PyTorch says."""
+    """Whether the Python package of that PyTorch says so."""
     try:
         return re.search(r"^cuda\b[^=]*= '", (folder / "version.py").read_text(), re.M) is not None
     except (OSError, UnicodeDecodeError):

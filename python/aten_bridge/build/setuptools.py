@@ -97,7 +97,7 @@ class _BuildLibraries(build_ext):
         ext.put(files, path)
 
     def copy_extensions_to_source(self) -> None:
-        """For an editable installation."""
+        """Puts built libraries beside the sources, for an editable installation."""
         libraries = [ext for ext in self.extensions if isinstance(ext, KernelLibrary)]
         build_py = self.get_finalized_command("build_py")
         for ext in libraries:

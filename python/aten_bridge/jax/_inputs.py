@@ -69,7 +69,7 @@ class _Reader(Reader):
         self.arrays.append(array)
 
     def add_number(self, number: Any) -> None:
-        """As JAX has Python's numbers: of 32 bits unless jax_enable_x64 is set."""
+        """Adds a number as JAX has Python's: of 32 bits unless jax_enable_x64 is set."""
         self.has_numbers = True
         is_wide = jax.config.jax_enable_x64
         if isinstance(number, bool | np.bool_):

@@ -210,7 +210,7 @@ class Kernel:
     # ===--- calls and gradients ---===
 
     def _program(self, types: tuple[str, ...], outputs: Sequence[jax.ShapeDtypeStruct]) -> Program:
-        """That of inputs of these types, of which numbers are without values."""
+        """The program for inputs of these types, of which numbers are without values."""
 
         def make() -> Program:
             nones = [i for i, text in enumerate(types) if text == "none"]
@@ -324,12 +324,12 @@ def _made_again(
 
 
 def conjugate(array: Any) -> Any:
-    """From JAX's convention of complex gradients to PyTorch's, and back."""
+    """Converts JAX's convention of complex gradients to PyTorch's, and back."""
     return jnp.conj(array) if jnp.issubdtype(array.dtype, jnp.complexfloating) else array
 
 
 def _cotangent(array: Any, result: Any) -> Any:
-    """That of an input: of ints JAX has float0, of numbers there is no gradient."""
+    """The cotangent of an input: of ints JAX has float0, of numbers there is none."""
     if not jnp.issubdtype(array.dtype, jnp.inexact):
         return np.zeros(array.shape, jax.dtypes.float0)
     if result is not None:

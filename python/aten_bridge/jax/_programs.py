@@ -21,7 +21,7 @@ _kept: dict[Hashable, Program] = {}  # in the order in which they were made
 
 
 class Programs:
-    """Those of one function, as long as they are kept: JAX's traces lead to the function."""
+    """The programs of one function, as long as they are kept: JAX's traces lead to the function."""
 
     def __init__(self) -> None:
         self._programs: weakref.WeakValueDictionary[Hashable, Program] = (

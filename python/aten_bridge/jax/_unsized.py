@@ -90,7 +90,7 @@ class Unsized(Kernel):
         return self._program(inputs.types, [struct(*one, None) for one in outputs])(*inputs.arrays)
 
     def _given(self, inputs: Inputs) -> list[Any]:
-        """For one that was told the largest results, their sizes follow them."""
+        """The results; where the largest were told, their sizes follow them."""
         results = super()._given(inputs)
         if self._model.function.task == PADDED:
             results += [jax.ShapeDtypeStruct((len(one.shape),), _INT64) for one in results]

@@ -27,9 +27,9 @@ def _axes_of(array: Any) -> frozenset[str]:
 
 
 def make_alike(arrays: Sequence[Any]) -> tuple[tuple[Any, ...], Varying | None]:
-    """The arrays, all of which differ over the same axes then, and these; None if there are none.
+    """Makes all arrays differ over the same axes; returns them and the axes, or None for no axes.
 
-    XLA's calls take no others. Where an array is spread so, JAX sums its cotangents over the axes.
+    XLA's calls take no others. JAX sums an array's cotangents over the axes it was spread over.
     """
     if not any(isinstance(array, jax.core.Tracer) for array in arrays):
         return tuple(arrays), None

@@ -197,7 +197,7 @@ def _bounds(input, min, max):
 
 
 def _clamp_to_tensors(input, min=None, max=None):
-    """In the common dtype: the gradient of each is of its own."""
+    """Clamps in the common dtype; the gradient of each is of its own."""
     tensors = [x for x in (input, min, max) if isinstance(x, Tensor)]
     dtype = common(tuple([x.dtype for x in tensors]), tuple([x.ndim for x in tensors]))
     wide = [

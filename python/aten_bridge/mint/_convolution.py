@@ -116,7 +116,7 @@ def pad_(input, pad, mode="constant", value=None):
 
 
 def _extended(input, dim, before, after, mode):
-    """With so many elements more before the first and behind the last; fewer where negative."""
+    """Extends it by so many elements before the first and after the last; fewer where negative."""
     input = mint.narrow(
         input, dim, max(-before, 0), input.shape[dim] + min(before, 0) + min(after, 0)
     )

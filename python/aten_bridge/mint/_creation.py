@@ -19,7 +19,7 @@ def linspace(start, end, steps, *, dtype=None):
 
 
 def _size(size):
-    """In one tuple, or number by number."""
+    """The size, given as one tuple or number by number."""
     return size[0] if len(size) == 1 else size
 
 

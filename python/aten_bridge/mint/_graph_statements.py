@@ -199,7 +199,7 @@ def method_of(node: ast.AST) -> str:
 
 
 def _tensor_of(node: ast.Call) -> ast.expr:
-    """Whose method is called."""
+    """The tensor whose method is called."""
     return node.args[0] if isinstance(node.func, ast.Name) else node.func.value
 
 

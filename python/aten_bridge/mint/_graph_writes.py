@@ -284,7 +284,7 @@ def _is_view(tensor: Tensor) -> bool:
 
 
 class _Inputs:
-    """Those of a call, with copies of views: MindSpore (2.10) forgets strides and offsets of these.
+    """The inputs of a call, with copies of views, whose strides MindSpore (2.10) forgets.
 
     It does so in loops, in branches of the graph's gradient, where `max` has one by itself, and in
     results that are what has been written. `writes` is as _may_write() says; where it is None, a

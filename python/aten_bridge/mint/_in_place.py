@@ -118,7 +118,7 @@ def index_fill_by_mask(self, dim, index, value):
 
 
 def index_put_by_rows(self, indices, values, accumulate=False):
-    """As rows of the dimensions that the indices name, which index_copy_ and index_add_ write."""
+    """Writes rows of the dimensions that the indices name, by index_copy_ and index_add_."""
     rows, place = 1, 0
     for i in range(len(indices)):
         size, index = self.shape[i], indices[i].astype(ms.int64)

@@ -333,7 +333,7 @@ for _function in (addcmul, diff, flip, ptp, trace):
 
 
 def _numpy_argmin(a, axis=None):
-    """For mindspore.numpy, which calls the method by positions, and means the older one."""
+    """Serves mindspore.numpy, which calls the method by positions, and means the older one."""
     return _argmin_of_numpy(a, axis).astype(int32)
 
 

@@ -44,7 +44,7 @@ def graphs_of(graph_module: fx.GraphModule) -> list[fx.Graph]:
 
 
 def may_have_gradient(value: torch.Tensor) -> bool:
-    """By its dtype."""
+    """Whether its dtype is one of numbers that have gradients."""
     return value.is_floating_point() or value.is_complex()
 
 

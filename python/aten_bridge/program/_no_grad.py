@@ -54,7 +54,7 @@ class _Source(NamedTuple):
 
 
 class _Walk:
-    """Through the calls of a graph, and of the graphs that these run."""
+    """Visits the calls of a graph, and of the graphs that these run, in their order."""
 
     def __init__(self, parameters: set[str]) -> None:
         self._parameters = parameters  # which no module may write to

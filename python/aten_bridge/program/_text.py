@@ -263,7 +263,7 @@ class ProgramWriter:
         return names
 
     def _add_sizes(self, name: str, value: torch.Tensor) -> None:
-        """Those of a result that depend on values."""
+        """Adds the sizes of a result that depend on values."""
         for dim, size in enumerate(value.shape):
             if isinstance(size, int):
                 continue
@@ -283,7 +283,7 @@ class ProgramWriter:
         return is_unbacked and expression.name not in self._bare
 
     def _refuse_sizes(self, node: fx.Node) -> None:
-        """Those of a list that depend on values."""
+        """Refuses a list of tensors whose sizes depend on values."""
         if unknown := unbacked_symbols(tensors_of(node)) - self._bare:
             raise NotExportable(
                 f"expected sizes that follow from those of the inputs or are those of results, got "

@@ -164,7 +164,7 @@ def trace_training(
 
 
 def _symbols(inputs: Sequence[fx.Node]) -> set[str]:
-    """Those of the sizes of tensors, as long as PyTorch takes none of them for a number."""
+    """The symbols of the sizes, as long as PyTorch takes none of them for a number."""
     return {
         symbol.name
         for node in inputs
@@ -206,7 +206,7 @@ class _Joint(NamedTuple):
         return [i for i, gradient in enumerate(self.gradients) if gradient is not None]
 
     def used_inputs(self, count: int) -> set[int]:
-        """Those of the first inputs that its program reads, or differentiates by."""
+        """Which of the first inputs its program reads, or differentiates by."""
         read = {node for call in self.calls for node in inputs_of(call)}
         return {
             i
@@ -215,7 +215,7 @@ class _Joint(NamedTuple):
         }
 
     def write(self, places: Sequence[int], write: Writer) -> Derivative:
-        """With the operands at such places, and the gradients of the results."""
+        """Writes it with the operands at these positions, and the gradients of the results."""
         placeholders = placeholders_of(self.graph)
         inputs = [placeholders[i] for i in places] + placeholders[self.operand_count :]
         found = [i for i, place in enumerate(places) if self.gradients[place] is not None]

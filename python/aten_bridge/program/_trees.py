@@ -41,7 +41,7 @@ def _refuse(got: str) -> NotExportable:
 
 
 def _keys(spec: Any) -> list[Any]:
-    """Those of a dict, or of a class that is like one (transformers' ModelOutput)."""
+    """The keys of a dict, or of a class that is like one (transformers' ModelOutput)."""
     context = spec.context
     if isinstance(context, list) and context and all(isinstance(one, list) for one in context):
         context = context[0]  # a dataclass: fields with values, and those that are None

@@ -119,10 +119,10 @@ class TableEntry {
 /// "outputs": 1, "meta": true, "gradient": false, "side_effect": false, "attributes":
 /// [["negative_slope", 2, "a float", false], ...]}. An input has its name from its check or "", its
 /// InputKind and whether it may be None, an attribute the number of its type, what errors call
-/// that, and whether the operator must set it. Behind a side effect stands whether it is a state
-/// that calls change: "changes_state": true. Behind "meta" stands, of a kernel whose results have
-/// sizes that depend on values, "data_dependent": true, and of one that takes inputs with strides,
-/// "strided": true.
+/// that, and whether the operator must set it. Three members are there only where they are true:
+/// "changes_state" follows "side_effect" if that is a state which calls change; "data_dependent",
+/// of a kernel whose results have sizes that depend on values, and "strided", of one that takes
+/// inputs with strides, follow "meta".
 ATEN_BRIDGE_INLINE std::string description(const KernelBase& kernel, at::DeviceType device,
                                            const char* hosts, const char* entry_points);
 

@@ -114,8 +114,8 @@ class ToldResults {
   }
 
  private:
-  // An operator of a network has a few sets of sizes. More of them meet in one place: then a call
-  // takes as long as one of the meta function more.
+  // An operator of a network has a few sets of sizes. Where there are more, some share an entry, and
+  // a call of theirs takes longer by one call of the meta function.
   static constexpr int kBits = 6;
 
   [[gnu::cold, gnu::noinline]] void compare_again(const c10::IValue* inputs, Instance* instance,
