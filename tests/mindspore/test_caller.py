@@ -446,6 +446,7 @@ class MallocInfo(ctypes.Structure):
 
 @needs_caller
 @pytest.mark.full
+@pytest.mark.nightly
 def test_gradients_keep_no_memory():
     """MindSpore (2.10) keeps memory of each step, with kernels no more than with its own."""
     malloc_info = getattr(ctypes.CDLL(None), "mallinfo2", None)

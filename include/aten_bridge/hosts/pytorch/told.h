@@ -114,7 +114,7 @@ class ToldResults {
   }
 
  private:
-  // An operator of a network has a few sets of sizes. Where there are more, some share an entry, and
+  // An operator of a network has a few sets of sizes. If there are more, some share an entry, and
   // a call of theirs takes longer by one call of the meta function.
   static constexpr int kBits = 6;
 
