@@ -5,6 +5,7 @@ import pytest
 import torch
 from module_cases import assert_near
 from torch import cond, nn
+from torch.nn.utils import parametrizations
 
 from aten_bridge.mindspore import module
 from aten_bridge.program import NotExportable
@@ -154,6 +155,18 @@ class InASide(nn.Module):
         return torch.cond(x.sum() > 0, inner, torch.sin, (x,))
 
 
+class WritesByName(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("sums", torch.zeros(3))
+
+    def forward(self, x):
+        with torch.no_grad():
+            torch.mul(x.sum(0), 2, out=self.sums)
+            kept = self.sums.clone()
+        return x * kept + self.sums
+
+
 def total(results):
     return sum(one.sum() for one in results) if isinstance(results, tuple) else results.sum()
 
@@ -175,7 +188,10 @@ def check(network, cell):
 
 
 X = torch.arange(6.0).reshape(2, 3)
-EXPORTED = [*(Parts, Nested, Averages, Writes, ReadsByConversions, WritesByViews, WritesCopies)]
+EXPORTED = [
+    *(Parts, Nested, Averages, Writes, ReadsByConversions, WritesByViews, WritesCopies),
+    WritesByName,
+]
 ALL = [*EXPORTED, InAutocast, Infers, AroundSides, InASide]
 
 
@@ -194,6 +210,25 @@ def test_in_exported_programs(pynative, made):
     graph = exported.graph_module.print_readable(print_output=False)
     check(made(), module(exported))
     assert exported.graph_module.print_readable(print_output=False) == graph
+
+
+@pytest.mark.parametrize("normed", [nn.utils.spectral_norm, parametrizations.spectral_norm])
+def test_spectral_norm(pynative, normed):
+    """Its buffers, which a call changes by `out=`, are no part of the gradient."""
+    network = normed(nn.Linear(3, 4))
+    for buffer in network.buffers():
+        buffer.copy_(nn.functional.normalize(torch.arange(1.0, len(buffer) + 1), dim=0))
+    cell = module(network, (X,))
+    gradient = ms.value_and_grad(lambda x: cell(x).sum(), None, cell.trainable_params())
+    for _ in range(2):
+        network.zero_grad()
+        loss = network(X).sum()
+        loss.backward()
+        found, gradients = gradient(ms.Tensor(X.numpy()))
+        assert_near(found, loss, 1e-5)
+        expected = dict(network.named_parameters())
+        for parameter, one in zip(cell.trainable_params(), gradients, strict=True):
+            assert_near(one, expected[parameter.name].grad, 1e-5)
 
 
 class WritesVariable(nn.Module):

@@ -12,6 +12,7 @@ from torch import fx
 from torch.export import ExportedProgram
 
 from aten_bridge.program._branches import graphs_of, is_condition, may_have_gradient
+from aten_bridge.program._corrections import argument_of
 from aten_bridge.program._private import (
     is_composite,
     run_again,
@@ -225,8 +226,9 @@ class _Walk:
 def _written_by(node: fx.Node) -> list[fx.Node]:
     """The arguments that an operator writes to."""
     schema, found = schema_of(node.target), []
-    for argument, given in zip(schema.arguments if schema else (), node.args, strict=False):
+    for argument in schema.arguments if schema else ():
         if argument.alias_info is not None and argument.alias_info.is_write:
+            given = argument_of(node, argument.name)
             found += given if isinstance(given, (list, tuple)) else [given]
     return found
 
