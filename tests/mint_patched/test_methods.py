@@ -45,6 +45,7 @@ def functions(tmp_path_factory):
     return compiled(tmp_path_factory, "calls_of_methods", NAMES, calls)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("dtype", ["float32", "int32", "bool"])
 def test_graphs_and_pynative_mode_agree_over_all_methods(functions, dtype):
     given = arrays(dtype)
