@@ -13,7 +13,7 @@ forward, gradient: one call on 2x2 float32, leaky_relu and relu; the gradient's 
     PyTorch's autograd
 by hand: the same gradient by a kernel that is written by hand
 chain: ten calls whose results a relu takes
-hundred: a hundred different operators one after the other
+hundred: a hundred operators of one kernel, each with its own attribute, one after the other
 digits: a training step of examples/digits, a batch of 64, in kernels and in MindSpore's layers
 LSTM: five steps of a cell of 32 for a batch of 8, and the gradients of its weights, by name and in
     mint
