@@ -1,4 +1,4 @@
-"""Counts allocations in calls of ops.Custom, in both modes.
+"""Counts allocations in calls by the native caller and by ops.Custom, and in graphs.
 
 python in_mindspore.py <folder of the tests' libraries>
 
@@ -15,7 +15,7 @@ import mindspore as ms
 import numpy as np
 from mindspore import nn, ops
 
-from aten_bridge.mindspore import kernel, operator
+from aten_bridge.mindspore import kernel, native_caller, operator
 
 FOLDER = Path(sys.argv[1])
 X = ms.Tensor(np.arange(12, dtype=np.float32).reshape(3, 4))
@@ -63,6 +63,8 @@ def read(result):
 
 
 def main():
+    is_off = os.environ.get("ATEN_BRIDGE_NATIVE_CALLER") == "0"
+    assert (native_caller().path is None) == is_off, native_caller().reason
     counts = {}
     for mode, name in ((ms.PYNATIVE_MODE, "PyNative"), (ms.GRAPH_MODE, "graph")):
         ms.set_context(mode=mode)

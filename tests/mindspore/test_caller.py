@@ -271,6 +271,17 @@ def test_gradients_among_mindspores_own():
         assert_same(pull(ms.Tensor(x))[0], slope * x)
 
 
+def test_jacobians():
+    """MindSpore compiles these, in PyNative mode too."""
+    operator = leaky_relu(grad="LeakyReluGrad")
+
+    def call(a):
+        return operator(a)
+
+    jacobian = ms.jacrev(call)(ms.Tensor(np.float32([1, -2, 3])))
+    assert_same(jacobian, np.diag(np.float32([1, 0.5, 1])))
+
+
 def test_gradients_in_a_program_that_has_operators_run_at_once_later():
     x, differentiable = numbers(8), leaky_relu(grad="LeakyReluGrad")
     try:

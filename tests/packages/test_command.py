@@ -1,9 +1,11 @@
 """The command `aten-bridge`: what it prints, and how it ends."""
 
+import os
 import pathlib
 import re
 import sys
 
+import pytest
 import torch
 from conftest import SOURCE, run
 
@@ -237,3 +239,53 @@ def test_what_fails_is_a_sentence(tmp_path):
     for arguments in ((), ("bild",), ("build",)):
         assert command(*arguments, status=2).startswith("usage: aten-bridge ")
     assert command("--help").startswith("usage: aten-bridge ")
+
+
+@pytest.fixture
+def prepare(environment, tmp_path):
+    """`prepare(script)`: what the command prints where a script, or nothing, is the compiler."""
+
+    def run_with(script=None, status=0):
+        compiler = tmp_path / "compiler"
+        if script is not None:
+            compiler.write_text(f"#!/bin/sh\n{script}\n")
+            compiler.chmod(0o700)
+        variables = {"CXX": str(compiler), "ATEN_BRIDGE_CACHE_DIR": str(tmp_path / "cache")}
+        words = ("-m", "aten_bridge", "prepare-mindspore")
+        done = environment.python(*words, check=False, env=variables)
+        assert done.returncode == status, done.stdout
+        return done.stdout
+
+    return run_with
+
+
+def test_prepare_mindspore(environment, prepare, tmp_path):
+    """A compiler that copies what the build has: it is asked once, and the module is used."""
+    (built,) = (pathlib.Path(os.environ["ATEN_BRIDGE_BUILD_DIR"]) / "plugin/caller").glob("*.so")
+    calls = tmp_path / "calls"
+    script = f"echo >> {calls}\nwhile [ $1 != -o ]; do shift; done\ncp {built} $2"
+    path = prepare(script)
+    assert prepare(script) == path
+    assert len(calls.read_text()) == 2  # compiled and linked
+    found = environment.python(
+        "-c",
+        "from aten_bridge.mindspore import native_caller\nprint(native_caller().path)",
+        env={"ATEN_BRIDGE_CACHE_DIR": str(tmp_path / "cache"), "ATEN_BRIDGE_CALLER": ""},
+    )
+    assert found.stdout == path
+    assert pathlib.Path(path.strip()).parent.parent == tmp_path / "cache/caller"
+
+
+def test_prepare_mindspore_says_what_failed(prepare, tmp_path):
+    assert prepare(status=1) == (
+        f"aten-bridge: {tmp_path}/compiler: expected a C++ compiler, got none of this name on "
+        "PATH; install g++, or name one with the variable CXX\n"
+    )
+    shown = prepare("echo warning >&2\necho a.h:1: error: no type >&2\nexit 1", status=1)
+    shown = re.sub(r"/\S+(/caller\.cpp: expected MindSpore) \S+ ", r"\1 … ", shown)
+    assert shown == (
+        "aten-bridge: /caller.cpp: expected MindSpore … to have the extension interface of "
+        "MindSpore 2.8 to 2.10, got from the compiler:\na.h:1: error: no type\nkernels are "
+        "called through ops.Custom, as before\n"
+    )
+    assert list(tmp_path.glob("cache/caller/*/*.so")) == []
