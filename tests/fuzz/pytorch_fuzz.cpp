@@ -311,8 +311,8 @@ void differentiate(Recorded call, const Operator& of, Choices& choices, int orde
     }
   };
   check();
-  const bool is_repeated = choices.one_in(2);
-  if (is_repeated) {
+  const bool runs_twice = choices.one_in(2);
+  if (runs_twice) {
     answer = backward();
     if (answer.error.has_value() == (retains || creates)) {
       fail("a second backward pass:", answer.error.value_or("no error").c_str());
@@ -322,7 +322,7 @@ void differentiate(Recorded call, const Operator& of, Choices& choices, int orde
     }
     check();
   }
-  if (creates && order < 3 && factor == 1 && !is_repeated && expected.outcome == Outcome::kValue) {
+  if (creates && order < 3 && factor == 1 && !runs_twice && expected.outcome == Outcome::kValue) {
     differentiate(std::move(gradient), of, choices, order + 1);
   }
 }
