@@ -10,7 +10,7 @@ import pytest
 
 
 def pytest_collection_finish():
-    """Collections leave out what MindSpore and PyTorch are made of: a sixth of a suite's time."""
+    """Keeps collections of garbage short: MindSpore (2.10) makes one for each graph."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(100_000, 20, 100)

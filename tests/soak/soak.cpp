@@ -152,7 +152,7 @@ class CallSite {
     make();
   }
 
-  /// Another operator in this site, at the same address: a thread keeps views for up to 1,024
+  /// Another operator at this site, at the same address: a thread keeps views for up to 1,024
   /// addresses of operators of one type, and a run that has not met so many would seem to leak.
   void make() {
     extra_.emplace(kind_->attributes);

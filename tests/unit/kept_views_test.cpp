@@ -299,10 +299,10 @@ TEST(KeptViewsTest, AComplex128ThatTheKernelLeftAloneIsNotWritten) {
   }
 }
 
-TEST(KeptViewsTest, EachPlaceOfANetworkHasItsOwn) {
-  constexpr int kPlaces = 100;
+TEST(KeptViewsTest, EachCallSiteHasItsOwn) {
+  constexpr int kSites = 100;
   std::deque<CallSite> sites;
-  for (int i = 0; i < kPlaces; ++i) {
+  for (int i = 0; i < kSites; ++i) {
     sites.emplace_back("AddIfGiven");
   }
   std::vector<float> values(4);
@@ -319,11 +319,11 @@ TEST(KeptViewsTest, EachPlaceOfANetworkHasItsOwn) {
   EXPECT_GT(allocations_of_a_call(first, true), without) << "a view is made";
   const int64_t with = allocations_of_a_call(first, true);
   // Alternately: every other site has a second input.
-  for (int i = 0; i < kPlaces; ++i) {
+  for (int i = 0; i < kSites; ++i) {
     allocations_of_a_call(sites[static_cast<std::size_t>(i)], i % 2 == 0);
   }
   std::vector<int> made_again;
-  for (int i = 0; i < kPlaces; ++i) {
+  for (int i = 0; i < kSites; ++i) {
     const int64_t expected = i % 2 == 0 ? with : without;
     if (allocations_of_a_call(sites[static_cast<std::size_t>(i)], i % 2 == 0) != expected) {
       made_again.push_back(i);
@@ -332,7 +332,7 @@ TEST(KeptViewsTest, EachPlaceOfANetworkHasItsOwn) {
   EXPECT_EQ(made_again, std::vector<int>());
 }
 
-TEST(KeptViewsTest, OfPlacesWithoutEndAreNotKept) {
+TEST(KeptViewsTest, OfCallSitesWithoutEndAreNotKept) {
   std::vector<float> values(4);
   const Operand given = {values.data(), {2, 2}, "float32"};
   std::deque<CallSite> sites;  // all alive, so that each has an address of its own

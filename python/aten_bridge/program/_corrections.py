@@ -63,7 +63,7 @@ def drop_idle_dropouts(graph: fx.Graph) -> None:
 
 
 def drop_asserted_dtypes(graph: fx.Graph) -> None:
-    """Drops checks of dtypes, which follow from those of the inputs, which are checked."""
+    """Drops checks of dtypes: these follow from the inputs', which are checked."""
     target = torch.ops.aten._assert_tensor_metadata.default
     for node in graph.find_nodes(op="call_function", target=target):
         graph.erase_node(node)
