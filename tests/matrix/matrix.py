@@ -68,8 +68,18 @@ MINDSPORE = Host(
     name="MindSpore",
     package="mindspore",
     suite="tests/mindspore",
-    files=("test_errors.py", "test_kernel.py", "test_operands.py", "test_tutorial.py"),
+    files=(
+        "test_caller.py",
+        "test_data_dependent.py",
+        "test_errors.py",
+        "test_gradients.py",
+        "test_kernel.py",
+        "test_operands.py",
+        "test_strided.py",
+        "test_tutorial.py",
+    ),
     libraries=(
+        "aten_bridge_operators",
         "leaky_relu",
         "options",
         "test_gradients",
@@ -78,8 +88,10 @@ MINDSPORE = Host(
         "test_mindspore",
         "test_other_pytorch",
         "test_plugin",
+        "test_strided",
         "test_tutorial",
         "test_typed",
+        "test_unsized",
     ),
     smoke=("smoke.py", "test_gradients"),
     written_for="2.10",
@@ -425,10 +437,11 @@ def try_row(row, folder, jobs):
                 run.smoke_of_its_own_build(python)
             if row.jax:
                 run.check_structures(python)
+            callers = {host: run.caller(host, python) for host, _ in row.hosts}
             for host, _ in row.hosts:
                 run.smoke(host, python)
             counted = [
-                f"in {host.name}{run.caller(host, python)}; {run.suite(host, version, python)}"
+                f"in {host.name}{callers[host]}; {run.suite(host, version, python)}"
                 for host, version in row.hosts
             ]
             return "passes", "; ".join(counted)

@@ -22,9 +22,9 @@ hypothesis.settings.register_profile(
 hypothesis.settings.load_profile("aten_bridge")
 
 
-@pytest.fixture(scope="session")
-def worker():
-    process = processes.Worker()
+@pytest.fixture(scope="session", params=["queues", "blocking"])
+def worker(request):
+    process = processes.Worker(request.param)
     yield process
     process.end()
 
@@ -32,7 +32,7 @@ def worker():
 @pytest.fixture(scope="session")
 def linker():
     """A process without MindSpore, in which libraries are opened."""
-    process = processes.Worker(with_mindspore=False)
+    process = processes.Worker()
     yield process
     process.end()
 
@@ -40,6 +40,6 @@ def linker():
 @pytest.fixture(scope="session")
 def pytorch():
     """A process in which PyTorch is the host."""
-    process = processes.Worker(with_mindspore=False)
+    process = processes.Worker()
     yield process
     process.end()

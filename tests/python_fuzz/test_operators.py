@@ -271,6 +271,39 @@ def test_leaky_relu_is_that_of_numpy(worker, x, slope):
 # ===--- sequences ---===
 
 
+@st.composite
+def chains(draw):
+    """Two arrays, calls that take some of the values before them, and an order to read all in."""
+    shape = st.just(draw(inputs.shapes))
+    values = [draw(inputs.tensors_of(["float32"], shape)) for _ in range(2)]
+    steps = []
+    for count in range(2, 2 + draw(st.integers(1, 12))):
+        name, operands = draw(st.sampled_from([("LeakyRelu", 1), ("SumOfGiven", 3)]))
+        steps.append((name, [draw(st.integers(0, count - 1)) for _ in range(operands)]))
+    return values, steps, draw(st.permutations(range(2 + len(steps))))
+
+
+@inputs.examples(60)
+@given(chain=chains())
+def test_calls_before_anything_is_read(worker, chain):
+    values, steps, order = chain
+    numbers = {"LeakyRelu": made(worker, "LeakyRelu", negative_slope=0.5).value}
+    numbers["SumOfGiven"] = made(worker, "SumOfGiven").value
+    sent = [(numbers[name], places) for name, places in steps]
+    expected = [value.values for value in values]
+    with np.errstate(all="ignore"):
+        for name, places in steps:
+            first, *others = (expected[place] for place in places)
+            half = np.where(first > 0, first, first * np.float32(0.5))
+            expected.append(
+                half if name == "LeakyRelu" else functools.reduce(np.add, others, first)
+            )
+    results = worker.run("call_chain", values, sent, order).value
+    for place in order:
+        np.testing.assert_array_equal(results[place][-1], expected[place], strict=True)
+    worker.run("forget")
+
+
 numbered = st.one_of(
     inputs.arguments,
     st.tuples(inputs.numbers),

@@ -128,6 +128,17 @@ def call(number: int, arguments: tuple[Any, ...]) -> Any:
     return _read(_operators[number](*_real(arguments)))
 
 
+def call_chain(values: list[Any], steps: list[tuple[int, list[int]]], order: list[int]) -> Any:
+    """Values, and the results of operators that each take some of those before them.
+
+    Nothing is read before the last call; then all are, in this order.
+    """
+    values = [_real(value) for value in values]
+    for number, places in steps:
+        values.append(_operators[number](*(values[place] for place in places)))
+    return {place: _read(values[place]) for place in order}
+
+
 def call_in_graph(number: int, arguments: tuple[Any, ...]) -> Any:
     """The same in a network that is compiled."""
     import mindspore as ms
@@ -231,15 +242,16 @@ def command_line(arguments: list[str]) -> None:
 # ===--- the process, and what is sent to it ---===
 
 
-def _serve(pipe: Any, path: list[str], with_mindspore: bool) -> None:
+def _serve(pipe: Any, path: list[str], mindspore: str | None) -> None:
     sys.path[:] = path
     faulthandler.enable()
-    if with_mindspore:
+    if mindspore:
         import mindspore as ms
 
         ms.set_device("CPU")
         ms.set_context(mode=ms.PYNATIVE_MODE)
-        ms.runtime.launch_blocking()
+        if mindspore == "blocking":
+            ms.runtime.launch_blocking()
     while True:
         try:
             function, arguments = pipe.recv()
@@ -262,10 +274,14 @@ class Outcome(NamedTuple):
 
 
 class Worker:
-    """The process, made again when it has ended."""
+    """The process, made again when it has ended.
 
-    def __init__(self, with_mindspore: bool = True):
-        self._with_mindspore = with_mindspore
+    `mindspore` says whether MindSpore runs each operator at once ("blocking") or queues them
+    ("queues"); None is a process without MindSpore.
+    """
+
+    def __init__(self, mindspore: str | None = None):
+        self._mindspore = mindspore
         self._process: Any = None
 
     def run(self, function: str, *arguments: Any) -> Outcome:
@@ -273,7 +289,7 @@ class Worker:
             context = multiprocessing.get_context("spawn")
             self._pipe, theirs = context.Pipe()
             self._process = context.Process(
-                target=_serve, args=(theirs, sys.path, self._with_mindspore), daemon=True
+                target=_serve, args=(theirs, sys.path, self._mindspore), daemon=True
             )
             self._process.start()
             theirs.close()
