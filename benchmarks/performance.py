@@ -167,17 +167,17 @@ def kib(size):
 
 # The summary in both languages of README: what was always measured, and what needs MindSpore.
 SUMMARY = (
-    "- Views of two tensors are made and checked in **{views} ns**, the guards of a call not"
-    " counted; the conversion of MindSpore's tutorial takes {tutorial} ns, two calls of"
+    "- Views of two tensors are made and checked in **{views} ns**, not counting the guards of"
+    " a call; the conversion of MindSpore's tutorial takes {tutorial} ns, two calls of"
     " `at::from_blob` {from_blob} ns, two DLPack imports {dlpack} ns."
     " A whole `LeakyRelu` call on 4x4 tensors takes **{call} times** as long as the operator alone:"
     " {more} ns more.\n"
-    "- The library of that kernel has **{size}**, and its source compiles in {seconds} s,"
-    " **{compiling} times** as long as the operator's header alone.\n",
+    "- The library of that kernel is **{size}** large, and its source compiles in {seconds} s,"
+    " **{compiling} times** as long as the operator's call without the bridge.\n",
     "- In MindSpore on the CPU {count} common operators of ATen are, in the median and on large"
     " tensors, **{pynative} times** as fast as MindSpore's own in PyNative mode and **{graph}"
     " times** in graph mode.\n",
-    "- Once `aten-bridge prepare-mindspore` has compiled the native caller, a kernel's call in"
+    "- Once `aten-bridge prepare-mindspore` has compiled the native caller, a kernel call in"
     " MindSpore's PyNative mode takes **{queues} times** as long as MindSpore's own `mint` relu,"
     " and **{blocking} times** when blocking; by `ops.Custom` it takes {custom_queues} and"
     " {custom_blocking} times as long.\n",
@@ -188,7 +188,7 @@ SUMMARY_IN_CHINESE = (
     " {dlpack} ns。"
     "在 4x4 张量上，完整的一次 `LeakyRelu` 调用用时是算子本身的 **{call} 倍**，多"
     " {more} ns。\n"
-    "- 该 kernel 的库为 **{size}**，源码的编译用时 {seconds} s，是只编译算子头文件的"
+    "- 该 kernel 的库为 **{size}**，源码的编译用时 {seconds} s，是不用本项目、只调用该算子的源码的"
     " **{compiling} 倍**。\n",
     "- 在 CPU 上的 MindSpore 里，{count} 个常用的 ATen 算子在大张量上的中位速度，PyNative"
     " 模式下是 MindSpore 自带算子的 **{pynative} 倍**，图模式下是 **{graph} 倍**。\n",

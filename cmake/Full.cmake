@@ -33,7 +33,7 @@ aten_bridge_add_part(programs REQUIREMENTS tests/third_party_models/requirements
   PACKAGES diffusers mindone torchvision transformers TARGETS extensions module_proof)
 
 add_subdirectory(tests/aarch64)
-# The suites in Python once more, where no text of the bridge says what it says elsewhere.
+# Runs the suites in Python once more, with other words in every text of the bridge.
 set(words ${PROJECT_BINARY_DIR}/other_words)
 add_custom_target(other_words
   COMMAND ${CMAKE_COMMAND} --preset test -B ${words} -G ${CMAKE_GENERATOR}

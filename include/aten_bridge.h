@@ -104,7 +104,7 @@
 #error "This source is for another DEVICE or HOST than aten_bridge_add_kernel was told."
 #endif  // ATEN_BRIDGE_COMPILED
 
-// What follows is chosen by each source, hence no business of inline functions.
+// Each source chooses what follows, so inline functions must not depend on it.
 #ifdef ATEN_BRIDGE_CUDA
 #define ATEN_BRIDGE_DEVICE ::aten_bridge::detail::CudaDevice
 #else
@@ -177,7 +177,7 @@ struct Exported {
   }
 
  private:
-  /// That the host is one, and can call such a kernel.
+  /// Checks that H is a host, and can call such a kernel.
   template <class H>
   static constexpr void check_kernel() {
     check_host<H>();

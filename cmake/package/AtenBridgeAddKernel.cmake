@@ -1,6 +1,7 @@
 include(${CMAKE_CURRENT_LIST_DIR}/AtenBridgeFindPython.cmake)
 
-# All hosts; those beside MindSpore last. By its place in the list the bridge knows each (aten_bridge.h).
+# All hosts, those besides MindSpore last. The bridge identifies a host by its position in the list
+# (aten_bridge.h).
 set_property(GLOBAL PROPERTY ATEN_BRIDGE_HOSTS MINDSPORE MINDSPORE_PLUGIN PYTORCH JAX)
 
 # aten_bridge_add_kernel(<target> SOURCES <file>... [DEVICE CPU|CUDA]
@@ -86,7 +87,7 @@ function(aten_bridge_add_kernel target)
       "host: its kernels have the parameters of MindSpore's own operators.")
   endif()
   set(hosts ${arg_HOSTS})
-  # MindSpore's C functions cost a library for others nothing that is worth a kind of its own.
+  # MindSpore's C functions cost a library for other hosts too little to compile it without them.
   list(REMOVE_ITEM arg_HOSTS MINDSPORE)
   list(REMOVE_DUPLICATES arg_HOSTS)
   list(SORT arg_HOSTS)  # one object for the same hosts
@@ -159,7 +160,7 @@ function(aten_bridge_add_kernel target)
   target_link_options(${target} PRIVATE
     "SHELL:-Xlinker \"--version-script=${map}\"" LINKER:--exclude-libs,ALL)
 
-  # What nobody calls goes. torch/extension.h brings code that needs Python, so that without this
+  # Drops what nothing calls. torch/extension.h brings code that needs Python, so that without this
   # a library could be opened in a Python process only.
   target_link_options(${target} PRIVATE LINKER:--gc-sections)
 

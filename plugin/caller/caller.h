@@ -92,7 +92,7 @@ class Caller {
   }
 
   /// Remembers the dtypes and shapes of what calls with such arguments return, and how they are
-  /// differentiated. False if it takes none such.
+  /// differentiated. False if the caller does not take such calls.
   bool add(const py::sequence& arguments, const std::vector<std::string>& dtypes,
            const std::vector<ShapeVector>& shapes, const std::shared_ptr<Gradient>& gradient) {
     Inputs inputs;

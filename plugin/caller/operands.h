@@ -46,7 +46,7 @@ inline constexpr std::array kTypes = {
     NamedType{mindspore::kNumberTypeFloat8E5M2, "float8e5m2"},
 };
 
-/// The name of a dtype; null where kernels have none such.
+/// The name of a dtype; null for one that kernels lack.
 inline const char* type_name(TypeId id) {
   for (const NamedType& type : kTypes) {
     if (type.id == id) {

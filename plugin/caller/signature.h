@@ -63,7 +63,7 @@ struct Signature {
     sizes.push_back(std::move(shape));
   }
 
-  /// False if a dtype is one that kernels have not.
+  /// False if kernels lack one of the dtypes.
   bool add_inputs(const Key& key) {
     for (std::size_t i = 0; i < key.size();) {
       const auto kind = static_cast<Kind>(key[i] & 0xff);

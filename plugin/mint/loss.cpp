@@ -131,7 +131,7 @@ ATEN_BRIDGE_EXPORT(SoftMarginLossGrad,
 
 namespace {
 
-// Behind the batch and the channels.
+// How many elements each channel of an example has.
 int64_t pixels(const Tensor& x) { return c10::multiply_integers(x.sizes().slice(2)); }
 
 // ATen's kernels for groups read weights as if they were contiguous.

@@ -19,8 +19,7 @@ const KernelBase& find_kernel(const std::string& text);
 /// The same for so many inputs, where the last tensors of the schema may be left out.
 const KernelBase& find_kernel(const std::string& text, int inputs);
 
-/// That of an operator of a host for so many inputs and outputs, as a rule the one of its last
-/// call.
+/// The kernel of a host's operator for so many inputs and outputs, usually that of its last call.
 const KernelBase& find_kernel(OperatorInstance& instance, int operands);
 
 }  // namespace aten_bridge::operators

@@ -100,8 +100,8 @@ class OperatorKernelBase : public Base {
   const Operator& operator_;
 };
 
-/// Lets an input be recorded no more that an error says cannot be, or the last one where the error
-/// is of an operator inside; false if it says that of none.
+/// Stops recording the input that PyTorch refuses to record, according to an error, or the last one
+/// if the error is about an operator inside. False if the error is about something else.
 bool stop_recording(const Arguments& arguments, const std::string& error) {
   const std::string_view argument = detail::refused_argument(error);
   const Operand* refused = nullptr;

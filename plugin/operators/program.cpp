@@ -174,7 +174,7 @@ bool drop_out(std::vector<c10::IValue>& stack, const std::optional<at::Generator
   return true;
 }
 
-/// Whether a condition does.
+/// Whether a condition holds.
 bool holds(const c10::IValue& condition) { return condition.toTensor().item().toBool(); }
 
 /// A number as the dispatcher takes it.
@@ -185,7 +185,7 @@ at::Scalar as_scalar(const Number& number) {
   return number.is_int ? at::Scalar(number.integer) : at::Scalar(number.real);
 }
 
-/// One that depends on both. Near ones give others far apart, by splitmix64's steps.
+/// A seed that depends on both. Seeds that are close give results far apart, by splitmix64's steps.
 std::uint64_t mixed(std::uint64_t seed, std::uint64_t element) {
   seed = seed * 0xbf58476d1ce4e5b9 + element * 0x9e3779b97f4a7c15;
   seed = (seed ^ (seed >> 30)) * 0xbf58476d1ce4e5b9;

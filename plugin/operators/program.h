@@ -29,7 +29,7 @@ class Program {
   explicit Program(const std::string& text, const std::vector<std::size_t>& wanted = {});
 
   /// The results, which may be views of inputs. Throws `Error` before anything runs if the inputs
-  /// do not have the program's sizes and dtypes. Inputs that nobody else holds are freed like other
+  /// do not have the program's sizes and dtypes. Uniquely owned inputs are freed like other
   /// values, once their last readers have run. `places`, where the host wants the results, if it
   /// has memory for them: large ones are moved there as soon as they are computed.
   std::vector<at::Tensor> operator()(std::vector<at::Tensor> inputs,

@@ -162,7 +162,7 @@ struct ProgramText {
 /// Throws `Error` with the line.
 ProgramText parse_program(std::string_view text);
 
-/// Throws what is wrong in a line.
+/// Throws an error that says what is wrong in a line.
 [[noreturn]] void raise_in_line(int line, const std::string& text);
 
 }  // namespace aten_bridge::operators

@@ -1,4 +1,4 @@
-"""What a kernel library is, for its author: kernels, hosts, needs, and what is missing."""
+"""Describes a kernel library to its author: kernels, hosts, dependencies, what is missing."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ class Report(NamedTuple):
 def check(path: str) -> Report:
     """Looks at a library. Opens it in a process of its own, and runs none of its kernels.
 
-    Of a library that is for several versions of PyTorch all files are listed, and the one for this
-    environment is opened. Raises OSError for what is no library for this machine.
+    If the library is for several versions of PyTorch, all files are listed, and the one for this
+    environment is opened. Raises OSError if the file is not a library for this machine.
     """
     path = os.path.abspath(os.path.expanduser(os.fsdecode(path)))
     try:

@@ -22,7 +22,7 @@ from aten_bridge._text import format_value
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Ends the process: with 0, with 1 for what failed, with 2 for what cannot be meant."""
+    """Ends the process: with 0, with 1 after a failure, with 2 if the arguments are wrong."""
     try:
         options = _parser().parse_args(arguments)
         status = options.run(options)
@@ -190,7 +190,7 @@ TEMPLATE = "my_ops"  # the package's name in it
 
 @contextlib.contextmanager
 def _writing(path: Path) -> Iterator[None]:
-    """Where something is written: names what, whichever file in it could not be."""
+    """Raises an error that names the path if a file in it cannot be written."""
     try:
         yield
     except OSError as error:

@@ -152,7 +152,7 @@ class Function:
 
     @property
     def _taken_names(self) -> Sequence[str]:
-        """What no input can be called."""
+        """Names that an input cannot have."""
         return self.description.attribute_names
 
     @property
@@ -189,7 +189,7 @@ class Function:
         return (*arguments, *(None for _ in left))
 
     def list_position(self, count: int) -> int | None:
-        """Which of so many arguments is the list of tensors; None: nobody knows, or none is."""
+        """Which of `count` arguments is the list of tensors; None if unknown or without one."""
         is_known = self._list_index is not None and len(self.description.inputs) == count
         return self._list_index if is_known else None
 

@@ -312,7 +312,7 @@ def infer_outputs(
 ) -> list[tuple[str, list[int]]]:
     """The dtype and shape of each output. Raises ValueError with the library's text.
 
-    One of the two above, or that very class, which MindSpore knows.
+    This is one of the two classes above, or ValueError itself, which MindSpore knows.
     """
     inputs = (_Input * len(texts))()
     for given, text, shape in zip(inputs, texts, shapes, strict=True):
@@ -350,7 +350,7 @@ def text_function(library: Library, name: str) -> Any:
 
 
 def ask(function: Any, *arguments: Any) -> tuple[int, str]:
-    """The status of such a function, which writes it to its last parameter, and its text."""
+    """The status that a C function writes to its last parameter, and the text that it returns."""
     status = ctypes.c_int(Status.OK)
     text = function(*arguments, ctypes.byref(status))
     return status.value, as_text(text)

@@ -72,7 +72,7 @@ def has_symbol(path: str, name: str) -> bool:
 def needed_libraries(path: str) -> list[tuple[str, str | None]]:
     """What a library needs by name, and where the dynamic linker finds it: None where it does not.
 
-    Does not open the library. Raises OSError for what is no library for this machine.
+    Does not open the library. Raises OSError if the file is not a library for this machine.
     """
     file_identity(path)
     with _elf.read(path) as file:
@@ -94,7 +94,7 @@ def needed_libraries(path: str) -> list[tuple[str, str | None]]:
 def newest_versions(path: str) -> dict[str, str]:
     """The newest versions of glibc, GLIBCXX and CXXABI of which a library uses anything.
 
-    Does not open the library. Raises OSError for what is no library for this machine.
+    Does not open the library. Raises OSError if the file is not a library for this machine.
     """
     file_identity(path)
     with _elf.read(path) as file:
@@ -140,7 +140,7 @@ def _open_copy(path: str, _version: tuple[int, ...]) -> Library:
 
 
 def file_identity(path: str) -> tuple[int, ...]:
-    """What another file of that path has otherwise; raises OSError for what is no file."""
+    """Tells the file from a later one at the same path. Raises OSError if it is not a file."""
     try:
         status = os.stat(path)
     except FileNotFoundError:

@@ -147,7 +147,7 @@ def _is_factory(
 
 
 def _did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Similar names of operators, compared without the library's, which would make all alike."""
+    """Similar names of operators, compared without the namespace, which would make all alike."""
     namespace, _, base = name.partition("::")
     own = {one.partition("::")[2]: one for one in known if one.startswith(f"{namespace}::")}
     close = closest(base, own)

@@ -62,7 +62,7 @@ def caller_files() -> list[Path]:
 
 
 def _beside(names: tuple[str, ...], text: str) -> Path:
-    """The first that is there, of the package's or the repository's. Raises FileNotFoundError."""
+    """The first of these paths that exists. Raises FileNotFoundError if there is none."""
     for name in names:
         if (_HERE / name).exists():
             return (_HERE / name).resolve()

@@ -58,7 +58,7 @@ def loaded_libraries() -> set[str]:
 
 
 def minor_version(version: str) -> str:
-    """Such as "2.11" of "2.11.0+cpu"; "" of what is no version."""
+    """The minor version, such as "2.11" for "2.11.0+cpu"; "" if it is not a version."""
     found = re.match(r"\d+\.\d+(?!\d)", version)
     return found[0] if found else ""
 
@@ -90,7 +90,7 @@ def library_files(path: str) -> dict[str, str]:
 
 
 def series(words: Sequence[str], last: str) -> str:
-    """Such as "2.9, 2.11 and 2.13"."""
+    """The words as a series, such as "2.9, 2.11 and 2.13"."""
     return f" {last} ".join(filter(None, (", ".join(words[:-1]), words[-1])))
 
 
@@ -134,7 +134,7 @@ def _no_file_fits(path: str, versions: list[str], here: PyTorch | None) -> str:
 
 
 def version_of_file(path: str) -> str:
-    """Such as "2.11" of my_ops.torch2.11.so, which is one file of several; "" of others."""
+    """The version in the name of one file of several: "2.11" for my_ops.torch2.11.so; else ""."""
     found = re.search(_FILE + "$", path)
     return found[1] if found else ""
 

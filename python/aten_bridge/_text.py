@@ -58,7 +58,7 @@ def cut(text: str) -> str:
 
 
 def or_list(names: Iterable[str], most: int = 10) -> str:
-    """Such as "'A', 'B' and 3 more"."""
+    """The names as a text, such as "'A', 'B' and 3 more"."""
     names = list(names)
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(repr(name) for name in names[:most]) + more

@@ -82,8 +82,8 @@ def error_of(kind: type[Exception], operator: str, faults: Iterable[Fault]) -> E
 def faults_of(error: BaseException) -> tuple[Fault, ...]:
     """What an error of the bridge says of operands and attributes, in the order of its lines.
 
-    Also of an error that a host raised with the bridge's text in it, as long as its library has not
-    failed 16 times more; of all other errors nothing.
+    An error that a host raised with the bridge's text in it has them until its library has failed
+    16 more times. For all other errors the result is empty.
 
         try:
             operator(x)

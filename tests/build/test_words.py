@@ -14,7 +14,7 @@ PAGES = [
     SOURCE / "SECURITY.md",
     SOURCE / "CHANGELOG.md",
     *sorted((SOURCE / "docs").glob("*.md")),
-    *sorted((SOURCE / "examples").glob("*/README.md")),
+    *sorted((SOURCE / "examples").rglob("README.md")),
     SOURCE / "plugin/mint/README.md",
 ]
 # Tools write the others.
@@ -22,9 +22,12 @@ PAGES = [page for page in PAGES if page.name not in ("operators-table.md", "mint
 # What to write instead is behind each.
 PHRASES = {
     r"for who": "for those who, for contributors",
-    r"in the place of": "instead of, at the position of",
+    r"in(to)? (the|their) places? of|in their places": "instead of, at the position of, replaces",
     r"as (it|they) says?": "say it, or leave it out",
     r"(?<!there )(is|are) (?-i:none)(?! of)": "there is no, does not exist",
+    r"(has|have) not(?=[.,;:)])": "lacks",
+    r"none such": "no such",
+    r"nobody else (has|holds)": "uniquely owned",
     r"by turns": "alternately",
     r"in (its |their )?words(?!\))": "with a message",
     r"who(m|se)? ?ever": "anyone, any",
@@ -41,12 +44,17 @@ PHRASES = {
 }
 
 FOLDERS = ["benchmarks", "cmake", "examples", "include", "plugin", "python", "tests", "tools"]
-CODE = {".h", ".cpp", ".cu", ".py", ".cmake", ".sh"}
+CODE = {".h", ".cpp", ".cu", ".py", ".cmake", ".sh", ".toml", "CMakeLists.txt", "requirements.txt"}
 SOURCES = [
     path
     for folder in FOLDERS
     for path in sorted((SOURCE / folder).rglob("*"))
-    if (path.suffix in CODE or path.name == "CMakeLists.txt") and path != Path(__file__)
+    if (path.suffix in CODE or path.name in CODE) and path != Path(__file__)
+]
+SOURCES += [
+    SOURCE / ".ci/run",
+    *sorted(SOURCE.glob("*.t*[xm]*")),
+    *sorted(SOURCE.glob(".github/**/*.yml")),
 ]
 # A comment beside code is a phrase, not a genitive that continues the declaration.
 GENITIVE = r"\S +(?://+<?|#) of .*|(?://+<?|#|\"{3}) ?Of .*"

@@ -195,7 +195,7 @@ REFUSED_BY_GRAPHS: dict[str, tuple[str, ...]] = {
 
 # Where both modes have another result than PyTorch.
 OTHER_THAN_PYTORCH: dict[str, tuple[str, ...]] = {
-    # Methods of MindSpore's that mint has not.
+    # Methods of MindSpore's that mint lacks.
     **dict.fromkeys(("x.nanmedian()", "x.aminmax()"), ("float32", "int32")),
     **dict.fromkeys(("x.equal(y)", "x.equal(u)"), ("float32", "int32", "bool")),
     "x.copysign(u)": ("float32",),

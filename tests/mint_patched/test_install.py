@@ -1,4 +1,4 @@
-"""The functions that `aten_bridge.mint.install` puts in the places of MindSpore's.
+"""The functions by which `aten_bridge.mint.install` replaces MindSpore's.
 
 The calls of tests/mint/cases.py are made by survey.py, with install() too; here is the rest.
 """

@@ -18,7 +18,7 @@ from aten_bridge.torch import load
 
 
 class Layers(nn.Module):
-    """Statistics, and dtypes that NumPy has and has not."""
+    """Statistics, and dtypes with and without a NumPy dtype."""
 
     def __init__(self):
         super().__init__()

@@ -131,7 +131,7 @@ def test_the_tensors_of_a_file_are_pytorchs_weights(network, file):
 
 
 class Mixed(nn.Module):
-    """Dtypes that NumPy has and has not, no elements, constants, and names that quote."""
+    """Dtypes with and without a NumPy dtype, no elements, constants, and names that quote."""
 
     def __init__(self):
         super().__init__()

@@ -129,7 +129,7 @@ def bound(overload, args, kwargs):
 
 
 def with_inputs(overload, args, kwargs, inputs):
-    """The arguments of a call with these tensors in the places of its own."""
+    """The arguments of a call with these tensors instead of its own."""
     queue = list(inputs)
     arguments = overload._schema.arguments
 

@@ -181,7 +181,7 @@ SMALL_VIT = {
 
 
 def convert(value, tensor: Callable):
-    """Tensors in the places of arrays."""
+    """Tensors instead of arrays."""
     if isinstance(value, (list, tuple)):
         return type(value)(convert(part, tensor) for part in value)
     if isinstance(value, dict):

@@ -39,7 +39,7 @@ struct InferredOutput {
   std::vector<int64_t> sizes;
 };
 
-/// What is wrong with an output that a kernel has not resized; `inputs` are behind what was got.
+/// What is wrong with an output that a kernel has not resized; `inputs` follow what was got.
 [[gnu::cold]] inline Fault not_resized(const std::string& inputs = {}) {
   return {"an _out function that gives the output its shape",
           kGot,

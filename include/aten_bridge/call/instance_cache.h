@@ -41,9 +41,9 @@ class InstanceCache {
   }
 
   /// The entry for these values; `make()` returns one that is not there yet. Programs have a few
-  /// sets of attributes, which are kept for good; further ones replace each other, or one that
-  /// changes in each step would fill the memory. A state is kept for good: a call with the same
-  /// attributes must meet it again.
+  /// sets of attributes, which are kept for good; further ones replace each other: one that
+  /// changes in each step would otherwise fill the memory. A state is kept for good, since a call
+  /// with the same attributes must meet it again.
   template <class Given, class Make>
   [[gnu::cold, gnu::noinline]] std::shared_ptr<const Entry> find_or_make(const Given& given,
                                                                          bool has_state,

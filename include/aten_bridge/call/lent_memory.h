@@ -88,7 +88,7 @@ namespace aten_bridge::detail {
   }
 }
 
-/// Throws which operands the kernel keeps.
+/// Throws an error that names the operands that the kernel keeps.
 [[gnu::cold, gnu::noinline]] inline void refuse_kept(const KernelDescriptor& kernel,
                                                      const Arguments& arguments) {
   Report report(kernel.operator_name);

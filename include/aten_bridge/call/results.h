@@ -201,8 +201,8 @@ using KeptSizes = std::vector<std::unique_ptr<std::vector<int64_t>>>;
   }
 }
 
-/// Throws what the checks of a kernel's outputs say of its results. The inputs have passed theirs,
-/// and tell what the names of sizes stand for.
+/// Throws if the results fail the checks of a kernel's outputs. The inputs have passed theirs, and
+/// tell what the names of sizes stand for.
 [[gnu::noinline]] inline void check_results(const Arguments& arguments, at::TensorList results) {
   const KernelDescriptor& kernel = *arguments.kernel;
   if (find_check(kernel, Role::kOutput, 0) == nullptr) {
@@ -281,7 +281,7 @@ using KeptSizes = std::vector<std::unique_ptr<std::vector<int64_t>>>;
           cure};
 }
 
-/// Throws what the kernel did to its outputs.
+/// Throws an error that says what the kernel did to its outputs.
 [[noreturn, gnu::cold, gnu::noinline]] inline void refuse_outputs(const Arguments& arguments) {
   Report report(arguments.kernel->operator_name);
   for (int i = 0; i < arguments.outputs; ++i) {

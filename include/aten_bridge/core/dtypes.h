@@ -19,8 +19,8 @@ namespace aten_bridge {
 
 // The one list of dtypes, in the order of their numbers, which the Python modules have too: the
 // enumerator, the name in MindSpore 2.10, bytes, and the type in C++, which only files that include
-// PyTorch expand. MindSpore also has "hifloat8" and "int4", which PyTorch has not, and "string" and
-// "typetype" for arguments that are no tensors.
+// PyTorch expand. MindSpore also has "hifloat8" and "int4", which PyTorch lacks, and "string" and
+// "typetype" for arguments that are not tensors.
 #define ATEN_BRIDGE_DTYPES(X)                             \
   X(kBool, "bool", 1, bool)                               \
   X(kUInt8, "uint8", 1, std::uint8_t)                     \

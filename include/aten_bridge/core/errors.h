@@ -48,7 +48,7 @@ enum class ErrorMode : bool { kThrow, kReturn };
 
 namespace aten_bridge::detail {
 
-/// Stands between the parts of a `Fault`: behind what was expected, or behind what was got.
+/// Stands between the parts of a `Fault`: before what was got, or before what to do.
 enum class Mark : std::uint8_t { kNone, kGot, kDo };
 inline constexpr Mark kGot = Mark::kGot;
 inline constexpr Mark kDo = Mark::kDo;
@@ -90,9 +90,9 @@ class Part {
 /// Python raises a UnicodeDecodeError instead of an error whose text is something else.
 [[gnu::cold]] ATEN_BRIDGE_INLINE std::string as_utf8(std::string_view text);
 
-/// A text as it leaves the bridge. A build for tests gives each by other words: what decides by
-/// them, and not by a status or a structure, does not work there. Control characters say where they
-/// begin and end, so that tests, and only they, can read them.
+/// A text as it leaves the bridge. A build for tests replaces the words of each text: code that
+/// depends on them, instead of on a status or a structure, fails there. Control characters mark
+/// where texts begin and end, so that tests, and only they, can read them.
 [[gnu::cold]] ATEN_BRIDGE_INLINE std::string for_people(std::string text);
 
 }  // namespace aten_bridge::detail
@@ -134,7 +134,7 @@ struct Fault {
   std::string hint;  ///< what to do
 };
 
-/// Those of an error; null where there are none.
+/// The faults of an error; null if there are none.
 using Faults = std::shared_ptr<const std::vector<Fault>>;
 
 /// What the bridge throws. The text names the operator and every operand that is wrong.
@@ -188,7 +188,7 @@ class Report {
 
   bool ok() const noexcept { return status_ == Status::kOk; }
 
-  /// What was added of operands and attributes.
+  /// The faults of operands and attributes that were added.
   [[gnu::cold]] ATEN_BRIDGE_INLINE Faults faults() const;
 
   /// Throws `Error` with all that was added.

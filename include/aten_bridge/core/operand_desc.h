@@ -53,12 +53,12 @@ struct Layout {
 
 namespace aten_bridge::detail {
 
-/// Whether a rank can be one, and its sizes are there.
+/// Whether the rank is possible and there are sizes for it.
 inline bool has_form(int64_t ndim, const int64_t* sizes) {
   return ndim >= 0 && ndim <= kMaxNdim && (ndim == 0 || sizes != nullptr);
 }
 
-/// What is wrong with a shape that has no form.
+/// What is wrong with a shape for which has_form() is false.
 [[gnu::cold]] inline Fault form_fault(int64_t ndim) {
   if (ndim < 0 || ndim > kMaxNdim) {
     return {"a rank from 0 to ", kMaxNdim, kGot, ndim};
@@ -79,8 +79,8 @@ inline bool has_form(int64_t ndim, const int64_t* sizes) {
              {"a pointer to ", count_text(desc.numel, "element"), kGot, "null with ", desc.text()});
 }
 
-/// Fills `numel` of a operand that is complete but for it. False, with the report, if they are not
-/// sizes, or if there is no memory for the elements.
+/// Sets `numel` of an operand that is complete except for it. False, with the report, if a size is
+/// impossible, or if there is no memory for the elements.
 [[gnu::always_inline]] inline bool count_elements(OperandDesc& desc, const OperandName& name,
                                                   Report& report) {
   const auto itemsize = static_cast<int64_t>(dtype_itemsize(desc.dtype));

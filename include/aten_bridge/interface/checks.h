@@ -1,4 +1,4 @@
-// Checks: what a kernel accepts, stated behind its function and checked before the body:
+// Checks: what a kernel accepts, stated after its function and checked before the body:
 //
 //   using namespace aten_bridge;
 //   ATEN_BRIDGE_EXPORT(Prelu, prelu, input("x").dtype(kFloatingPoint).sizes("N", "C", "..."),

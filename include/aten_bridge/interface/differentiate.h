@@ -86,8 +86,8 @@ inline bool is_differentiable(const at::Tensor& tensor) {
   }
 }
 
-/// What autograd finds for each of the inputs; undefined where that is zeros. Behind the inputs of
-/// the first `parameters` are the gradients of the results.
+/// What autograd finds for each of the inputs; undefined where that is zeros. The inputs of the
+/// first `parameters` are followed by the gradients of the results.
 [[gnu::cold]] inline std::vector<at::Tensor> compute_gradients(
     const KernelDescriptor& kernel, const Arguments& arguments, int parameters,
     const std::vector<int>& inputs, const std::vector<at::Tensor>& results, bool differentiable) {

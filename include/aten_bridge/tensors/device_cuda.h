@@ -158,7 +158,7 @@ class CapturePool {
 };
 
 /// A call on CUDA. The host's stream is the current one during the body, so that what the body
-/// launches runs behind what the host has launched, and in front of what it will: nobody waits.
+/// launches runs after what the host has launched and before what it launches next, without waits.
 /// (It may be a non-blocking one, which the default stream does not wait for.)
 class CudaDevice {
  public:
@@ -341,8 +341,8 @@ class CudaDevice {
     return error != cudaSuccess || status != cudaStreamCaptureStatusNone;
   }
 
-  /// The last error of this thread, which is forgotten. Who asks whether an event is over and is
-  /// told "not ready" has one too, and has made no mistake.
+  /// Returns and clears the last error of this thread. "Not ready", the answer to whether an event
+  /// is over, is recorded as one too, and is not reported.
   static cudaError_t take_error() {
     const cudaError_t error = cudaGetLastError();
     return error == cudaErrorNotReady ? cudaSuccess : error;

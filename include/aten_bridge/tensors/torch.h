@@ -77,7 +77,7 @@ constexpr auto dtypes_by_scalar_type() {
 }
 inline constexpr auto kDTypesByScalarType = dtypes_by_scalar_type();
 
-/// The bridge's name of PyTorch's dtype; kNone for one that it has not.
+/// The bridge's name of PyTorch's dtype; kNone for one that it lacks.
 constexpr DType dtype_of(at::ScalarType type) {
   return kDTypesByScalarType[static_cast<std::size_t>(type)];
 }
@@ -87,7 +87,7 @@ auto forbid_data(StorageImpl* storage, const char* text, int /*preferred*/)
     -> decltype(storage->release_data_and_set_meta_custom_data_ptr_error_msg_(std::string())) {
   storage->release_data_and_set_meta_custom_data_ptr_error_msg_(std::string(text));
 }
-// Older ones of PyTorch have a text of their own, 2.1 has none and crashes.
+// Older versions of PyTorch have a text of their own; 2.1 has none, and crashes.
 template <class StorageImpl>
 auto forbid_data(StorageImpl* storage, const char* /*text*/, long /*fallback*/)  // NOLINT
     -> decltype(storage->set_throw_on_mutable_data_ptr()) {

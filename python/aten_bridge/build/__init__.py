@@ -54,17 +54,17 @@ def load(
 
     sources: .cpp files, and .cu files where the kernels are for CUDA. hosts: some of "mindspore",
     "pytorch" and "jax", or "mindspore_plugin" alone; namespace: that of the operators in PyTorch,
-    `name` unless told. flags go to the C++ compiler behind the bridge's own, include_dirs are
+    by default `name`. flags go to the C++ compiler, after the bridge's own; include_dirs are
     folders of headers, libraries are paths or names of what the kernels link. With debug the
     library has debugging information and no optimisation. pytorch names minor versions, such as
     ("2.9", "2.11"): the path then stands for a file for each, `<...>/<name>.torch2.9.so`, of which
     hosts open the one for the PyTorch in use. What building for a version needs that the
     environment does not have comes from pip, once for all projects. verbose shows all commands and
-    what they print; without it a terminal shows for how long there has been work.
+    what they print; without it a terminal shows how long the build has taken.
 
     Opens and runs nothing. Raises BuildError, with the compiler's words, where the sources do not
-    build; FileNotFoundError for a missing source, header or tool; ValueError and TypeError for what
-    cannot be meant; PermissionError where others may write to the cache, and OSError where it
+    build; FileNotFoundError for a missing source, header or tool; ValueError and TypeError for
+    wrong arguments; PermissionError where others may write to the cache, and OSError where it
     cannot be made.
     """
     verbose = as_switch(_checked(name), "verbose", verbose)

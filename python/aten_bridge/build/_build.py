@@ -243,7 +243,7 @@ class Build:
 
 
 def _sound(word: str) -> str:
-    """What CMake leaves as it is."""
+    """The word, if CMake leaves it as it is. Raises ValueError otherwise."""
     if re.search(r"[];\n[]", word):
         raise ValueError(
             f"{format_value(word)}: expected paths and flags without semicolons, brackets and "

@@ -50,7 +50,7 @@ def bridge() -> str:
 
 
 def pytorch(named: str = "") -> tuple[str, object]:
-    """The folder of the PyTorch that CMake will find, and what another one there has otherwise.
+    """The folder of the PyTorch that CMake will find, and an identity that another one lacks.
 
     Looks where FindLibtorch.cmake does, which is given `named`; does not import PyTorch.
     """

@@ -37,7 +37,7 @@ class Operator(Unsized):
     def targets(self) -> tuple[str, ...]:
         """The names of what XLA calls, of the operator and of its gradients.
 
-        As those of a kernel. Gradients by autograd have these two, whatever the operator.
+        Gradients by autograd have the same two targets for every operator.
         """
         names = super().targets
         task, grad = self._model.function.task, self._model.grad

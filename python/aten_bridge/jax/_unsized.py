@@ -39,7 +39,7 @@ def make_kernel(
 class Unsized(Kernel):
     """A function over a kernel that computes its results for their sizes where nobody knows them.
 
-    It is one with `data_dependent()`, or of the library of operators: it has a task for that.
+    The kernel has `data_dependent()`, or is in the library of operators, and has a task for that.
     """
 
     def __init__(self, model: KernelModel, *args: Any, **kwargs: Any):

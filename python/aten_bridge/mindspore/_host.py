@@ -25,7 +25,7 @@ from aten_bridge.faults import Fault
 
 DTYPES = dtypes_of(ms)  # by the bridge's names
 NAMES = {dtype: name for name, dtype in DTYPES.items()}
-OTHERS = (ms.hifloat8, ms.qint4x2)  # MindSpore's, which PyTorch has not
+OTHERS = (ms.hifloat8, ms.qint4x2)  # MindSpore's, which PyTorch lacks
 # With ms.float32 in place of its tensor type, graph mode makes Python numbers of 0-dim results.
 TENSOR_TYPES = {name: TensorType(dtype) for name, dtype in DTYPES.items()}
 

@@ -87,7 +87,7 @@ def _make_run(programs: ModulePrograms) -> Callable:
 
 
 def _overwritten(programs: ModulePrograms, changed: Sequence[int]) -> list[int]:
-    """Which buffers that a call changes its gradient reads as they were, as none of it is kept."""
+    """The buffers that a call changes and whose old values its gradient reads without a copy."""
     if programs.training is None or not programs.has_measured_results:
         return []
     count = len(programs.parameters)

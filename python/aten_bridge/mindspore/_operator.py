@@ -146,7 +146,7 @@ class Kernel(ops.Custom):
         self._caller = self._function = None
 
     def _replace(self, model: KernelModel) -> None:
-        """Takes another kernel, of the same function or task, for this one."""
+        """Replaces the kernel by another one of the same function or task."""
         for name, value in model.carried.items():
             self._set(name, value)
         for name in self._model.carried.keys() - model.carried.keys():

@@ -51,7 +51,7 @@ def with_sizes(out_shape: Any, out_dtype: Any) -> tuple[Callable, Callable]:
 class Unsized(Kernel):
     """An operator over a kernel that computes its results for their sizes where nobody knows them.
 
-    It is one with `data_dependent()`, or of the library of operators: it has a task for that.
+    The kernel has `data_dependent()`, or is in the library of operators, and has a task for that.
     """
 
     def __init__(self, model: KernelModel, *args: Any, **kwargs: Any):

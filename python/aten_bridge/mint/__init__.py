@@ -88,20 +88,19 @@ def library() -> Path:
 def install() -> None:
     """Makes mint work on the CPU, for the whole process: kernels, and functions for the rest.
 
-    MindSpore gets the library, unless MS_OP_PLUGIN_PATH names one already. It opens it with its
-    first operator: call this before. Runs none itself, so that `ms.set_device()`,
-    `ms.runtime.launch_blocking()` and what else MindSpore wants before its first operator may come
-    after. And MindSpore's modules get functions in the places of those that MindSpore 2.10 refuses
-    on the CPU before it asks for a kernel (einsum, max_pool2d, float64 in logsumexp ...) or
-    differentiates wrongly; they take the same arguments and are made of functions that work. Names
-    that a program has taken out of mint before stay MindSpore's. After an exception in a gradient
+    MindSpore gets the library, unless MS_OP_PLUGIN_PATH names one already. MindSpore opens it with
+    its first operator: call this function before that. It runs no operator itself, so
+    `ms.set_device()`, `ms.runtime.launch_blocking()` and whatever else has to come before the first
+    operator may come later. It also replaces functions that MindSpore 2.10 refuses on the CPU
+    before it asks for a kernel (einsum, max_pool2d, float64 in logsumexp ...) or differentiates
+    wrongly; the new ones take the same arguments and are made of functions that work. Functions
+    that a program has imported from mint before stay MindSpore's. After an exception in a gradient
     MindSpore goes on as if there had been none. A second call does nothing.
 
     Raises FileNotFoundError if there is no library, InterfaceError for another MindSpore,
-    RuntimeError if the library cannot be opened, is none of MindSpore's operators or MindSpore has
-    opened none, and ValueError if
-    ATEN_BRIDGE_LEAVE_TO_MINDSPORE names an operator that the library does not have, each with what
-    to do.
+    RuntimeError if the library cannot be opened, has no kernels of MindSpore's operators, or was
+    not opened by MindSpore, and ValueError if ATEN_BRIDGE_LEAVE_TO_MINDSPORE names an operator that
+    the library does not have, each with what to do.
     """
     check_interface()
     if named := os.environ.get("MS_OP_PLUGIN_PATH"):
@@ -143,7 +142,7 @@ def install() -> None:
 
 
 def _open(path: Path) -> ctypes.CDLL:
-    """The library, as MindSpore opens it, which says less of an error."""
+    """Opens the library as MindSpore does, with a better error."""
     try:
         load_for(str(path))
         return ctypes.CDLL(str(path))
@@ -155,9 +154,9 @@ def _open(path: Path) -> ctypes.CDLL:
 
 
 def check_library(path: Path, variable: str = VARIABLE) -> None:
-    """Raises RuntimeError for what is no plugin, which MindSpore takes, and goes on without.
+    """Raises RuntimeError if it is not a plugin: MindSpore would go on without kernels.
 
-    Warns of one with other kernels. Opens none.
+    Warns of a plugin with other kernels. Does not open the library.
     """
     if not has_symbol(str(path), "GetRegisteredOpCount"):  # MindSpore's question
         raise RuntimeError(
@@ -174,9 +173,10 @@ def check_library(path: Path, variable: str = VARIABLE) -> None:
 
 
 def _check_that_inputs_arrive_contiguous(kernels: ctypes.CDLL) -> None:
-    """For MindSpore's own kernels. Other libraries than this project's cannot tell.
+    """Raises InterfaceError if MindSpore's own kernels would get views.
 
-    ATEN_BRIDGE_PATCH_MINDSPORE=0 asks for it not to be done; the library prints a warning then.
+    Other libraries than this project's cannot tell. With ATEN_BRIDGE_PATCH_MINDSPORE=0 the library
+    prints a warning instead.
     """
     if not hasattr(kernels, "aten_bridge_contiguous_copies"):
         return

@@ -61,9 +61,9 @@ IN_ONE_CALL["einsum"] = _by_name
 
 @functools.lru_cache(1024)
 def _needs_all(equation, shapes):
-    """Whether PyTorch keeps all operands for the gradient; None of sizes that do not fit.
+    """Whether PyTorch keeps all operands for the gradient; None if sizes do not fit.
 
-    These are refused where operands are multiplied. PyTorch sums over labels that only one operand
+    Those are refused where operands are multiplied. PyTorch sums over labels that only one operand
     has before it multiplies, and keeps the sum.
     """
     terms, output = _labels(equation, [len(shape) for shape in shapes])
@@ -82,7 +82,7 @@ def _needs_all(equation, shapes):
 
 
 def _named(arguments):
-    """The equation and the operands of operands that each have a list of numbers after them."""
+    """The equation and the operands, from operands that are each followed by a list of numbers."""
 
     def name(numbers):
         return "".join("..." if n is Ellipsis else string.ascii_letters[n] for n in numbers)

@@ -64,7 +64,7 @@ _function_call = base._pynative_func_grad_forward
 
 
 def install() -> None:
-    """Puts the functions in the places of MindSpore's. A second call does nothing."""
+    """Replaces MindSpore's functions by these. A second call does nothing."""
     if nn.Cell._complex_call is _cell_call:
         nn.Cell._complex_call = _unwinding(_cell_call)
         for module in (base, grad_func):

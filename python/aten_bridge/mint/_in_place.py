@@ -83,8 +83,8 @@ def index_fill_(self, dim, index, value):
 
 # ===--- gradients ---===
 #
-# MindSpore has none of these, or wrong ones: they are made of methods that have them. In graphs
-# _graph_writes.py puts the functions in the places of the methods.
+# MindSpore has no gradients of these methods, or wrong ones: the functions are made of methods that
+# have gradients. In graphs _graph_writes.py replaces the methods by the functions.
 
 _addmm_in_place, _copy_in_place, _fill_diagonal_in_place = (
     Tensor.addmm_,
@@ -99,7 +99,7 @@ def addmm_by_copy(self, mat1, mat2, *, beta=1, alpha=1):
 
 
 def copy_of_dtype(self, src, non_blocking=False):
-    """The gradient of another dtype would have this one's."""
+    """Without the cast, the gradient of a `src` of another dtype would have the dtype of `self`."""
     return _copy_in_place(self, src.astype(self.dtype), non_blocking)
 
 

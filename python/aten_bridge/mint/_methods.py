@@ -3,12 +3,12 @@
 Where there is a kernel for PyTorch's, PyNative mode takes it, but for calls by the older one's
 keywords (`axis`, `ddof`). A graph takes the older one as long as that has the arguments' names, so
 that one line would have two values. Here both modes take PyTorch's, and the older one for calls by
-its keywords, of which a graph knows nothing: in the functions of programs _graph_writes.py puts
-`OLDER` in their places. Where both methods have one result, `axis` is another name of `dim`.
+its keywords. A graph knows nothing of keywords: in the functions of programs _graph_writes.py calls
+`OLDER` instead. Where both methods have one result, `axis` is another name of `dim`.
 
 A graph passes the older method all its parameters, by their positions: those that a call leaves out
-have the defaults that MindSpore's generated Python says. The defaults of the functions here take
-their places, so that None is what a call has left out.
+have the defaults that MindSpore's generated Python says. The functions here have other defaults, so
+that None is what a call has left out.
 """
 
 from __future__ import annotations
@@ -165,7 +165,7 @@ def count_nonzero(input, axis=None, keep_dims=None, dtype=None):
 
 @_in_graphs
 def cumsum(input, axis=None, dtype=None):
-    if axis is None:  # all elements in their order, which PyTorch has not
+    if axis is None:  # all elements in their order, which PyTorch lacks
         return _older_cumsum(input, axis, dtype)
     return _cumsum(input, axis, dtype=dtype)
 

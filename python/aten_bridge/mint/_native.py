@@ -1,8 +1,8 @@
 """What the native caller of PyNative mode does in one call, and MindSpore in many operators.
 
 An operator of PyTorch's that is called by name takes 3 to 6 us here, and each of MindSpore's own
-30 to 40 (2.10): what is composed of several is several times as slow. Graphs have MindSpore's way,
-as has PyNative mode where there is no caller, or no library of operators.
+30 to 40 (2.10): what is composed of several is several times as slow. Graphs do it MindSpore's way,
+as does PyNative mode without the caller or without the library of operators.
 """
 
 from __future__ import annotations

@@ -113,6 +113,6 @@ def _step(optimizer, group, i, i_of_group, gradient, steps, decay, maximize):
 
 
 def install() -> None:
-    """Puts the steps in the places of MindSpore's. A second call does nothing."""
+    """Replaces MindSpore's steps by these. A second call does nothing."""
     optim.Adam.construct = _adam_step
     optim.AdamW.construct = _adamw_step

@@ -1,8 +1,8 @@
-"""How the functions of this package come into the places of MindSpore's.
+"""How the functions of this package replace MindSpore's.
 
-When a module is imported, it says what its functions stand in for, and keeps what it needs of
-MindSpore's own (`_clamp = mint.clamp`). `install` puts all of them in their places: after that the
-names of MindSpore's are those of the functions here.
+When a module is imported, it says what its functions replace, and keeps what it needs of
+MindSpore's own (`_clamp = mint.clamp`). `install` then replaces all of them: from then on
+MindSpore's names refer to the functions here.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def method(function: Callable) -> Callable:
 
 
 def install() -> None:
-    """Puts the functions in the places of MindSpore's, wherever its modules refer to them."""
+    """Replaces MindSpore's functions by these, wherever its modules refer to them."""
     standing_in = {id(original): function for original, function in REPLACED}
     for name, module in list(sys.modules.items()):
         if name.partition(".")[0] == "mindspore" and module is not None:

@@ -13,7 +13,7 @@ _COND = torch.ops.higher_order.cond
 
 
 class Condition(NamedTuple):
-    """What has to hold where a call runs."""
+    """A condition that has to hold for a call to run."""
 
     value: fx.Node  # a bool
     holds: bool  # whether the call runs if it is True, or if it is False

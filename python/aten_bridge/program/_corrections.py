@@ -51,9 +51,9 @@ _DROPOUTS = (
 
 
 def drop_idle_dropouts(graph: fx.Graph) -> None:
-    """Those that drop nothing give their input itself, where a decomposition copies it (2.11).
+    """Replaces dropouts that drop nothing by their input, which a decomposition would copy (2.11).
 
-    What is written to one of the two afterwards would not reach the other.
+    What is written to one of the two later would not reach the other.
     """
     for target in _DROPOUTS:
         for node in graph.find_nodes(op="call_function", target=target):
@@ -195,7 +195,7 @@ _LOSS_OF_LABELS = torch.ops.aten.multilabel_margin_loss_forward.default
 
 
 def _loss_of_labels(mode: Any, operator: Any, x: Any, target: Any, reduction: int) -> Any:
-    """Without data: one number, or one for each row, and what is told of the labels."""
+    """The results as tensors without data: the loss, or one for each row, and a mask of labels."""
     is_each = reduction == 0 and x.dim() > 1
     return x.new_empty(x.shape[:1] if is_each else ()), x.new_empty(target.shape)
 

@@ -153,7 +153,7 @@ def _sort_inputs(graph: fx.Graph, kinds: Mapping[str, str]) -> None:
 
 
 def weight_of(tensor: torch.Tensor, trains: bool = False) -> Weight:
-    """On the tensor's own memory where that is contiguous and the CPU's."""
+    """The tensor as a weight, which shares its memory if that is contiguous and on the CPU."""
     tensor = tensor.detach().cpu().resolve_conj().resolve_neg().contiguous()
     dtype = str(tensor.dtype).removeprefix("torch.")
     if tensor.dtype == torch.bfloat16:
@@ -168,7 +168,7 @@ def weight_of(tensor: torch.Tensor, trains: bool = False) -> Weight:
 
 @correcting_shapes()
 def _programs(exported: ExportedProgram, saves: Sequence[bool], order: int) -> list[ModulePrograms]:
-    """The programs of what torch.export made, for each of `saves`: whether those of a step do."""
+    """The programs of an exported program, once for each of `saves`: whether a step saves."""
     with _recording(exported.state_dict.values()):
         return _programs_in_mode(exported, saves, order)
 
@@ -315,8 +315,8 @@ def _check_order(order: int, *modes: ModulePrograms) -> None:
 def _apart(example_inputs: Sequence[Any]) -> tuple[Any, ...]:
     """The same with copies of tensors that are there again, or were made in inference mode.
 
-    torch.export has one input for all uses of such a tensor (2.11). Those that are no whole memory
-    in order are copied too, as each tensor of a host's is.
+    torch.export has one input for all uses of such a tensor (2.11). Tensors that are not a whole
+    memory in order are copied too, as each tensor of a host is.
     """
     seen: set[int] = set()
 

@@ -134,6 +134,6 @@ def program_kernel(
 def evaluation_kernel(
     host: Host, text: str, grad: Any = None, is_random: bool = False
 ) -> KernelModel:
-    """One whose results may be measured. Raises ValueError as `program_kernel` does."""
+    """A kernel whose results may be measured. Raises ValueError as `program_kernel` does."""
     function = EvaluationFunction(operators_library(), text, is_random)
     return KernelModel(function, host, {}, grad)

@@ -75,7 +75,7 @@ class _Walk:
         self._visit(module, records=True)
 
     def _visit(self, module: fx.GraphModule, records: bool, ends: bool = True) -> Sequence[Any]:
-        """Returns the results; those of a graph that `ends` are used where gradients are."""
+        """Returns the results, which are used with gradients if the graph `ends`."""
         for node in list(module.graph.nodes):
             if node.op == "output":
                 if ends:

@@ -166,7 +166,7 @@ inline bool is_well_formed(const CallFrame& frame) noexcept {
          (frame.attributes.size == 0 || frame.attributes.names != nullptr);
 }
 
-/// A dtype of XLA's; `dtype` is kNone for those that PyTorch has not.
+/// A dtype of XLA's; `dtype` is kNone for those that PyTorch lacks.
 struct XlaDType {
   std::string_view name;  // JAX's
   DType dtype;
@@ -223,7 +223,7 @@ inline bool is_known(int number) noexcept {
   return number >= 0 && static_cast<std::size_t>(number) < sizeof(kDTypes) / sizeof(kDTypes[0]);
 }
 
-/// kNone for what PyTorch has not.
+/// kNone for a dtype that PyTorch lacks.
 inline DType dtype_of(int number) noexcept {
   return is_known(number) ? kDTypes[number].dtype : DType::kNone;
 }

@@ -22,7 +22,7 @@
 
 namespace aten_bridge::detail {
 
-/// Throws what is wrong with a frame that is not well formed.
+/// Throws an error that says what is wrong with the form of a frame.
 [[noreturn, gnu::cold, gnu::noinline]] inline void refuse_form(const char* operator_name,
                                                                const xla::CallFrame& frame) {
   const auto text = [](const char* what, const auto& list) {

@@ -168,7 +168,7 @@ class CallFrame {
     return false;
   }
 
-  /// Throws what is wrong with the call's arguments.
+  /// Throws an error that says what is wrong with the call's arguments.
   [[noreturn, gnu::cold, gnu::noinline]] void refuse_arguments(int nparam) const {
     Report report(operator_name_);
     if (nparam < 0) {

@@ -90,7 +90,7 @@ class PyTorchCall {
     return mode_ == CallMode::kMeta ? infer_returned() : run_to_return();
   }
 
-  /// Makes the results the caller's: what it gave to be written is, the others are its alone.
+  /// Copies the results to the tensors that the caller gave, or keeps them from sharing memory.
   [[gnu::always_inline]] void commit(Tensors& results) {
     check_defined(info_, mode_, results);
     if (info_.check_count > 0 && mode_ != CallMode::kTrace) {

@@ -37,7 +37,7 @@ class PyTorchRegistry {
     return *registry;
   }
 
-  /// Throws what is wrong.
+  /// Registers a kernel; throws an error that says what is wrong with it.
   [[gnu::cold]] void add(const PyTorchKernel& kernel, bool replaces) {
     auto made = std::make_unique<PyTorchOperator>(kernel);
     auto& dispatcher = c10::Dispatcher::singleton();
@@ -281,8 +281,8 @@ class PyTorchRegistry {
     const OperatorOptions& options = info.options;
     const bool is_out = PyTorchOperator::is_out(name);
     const auto handle = find_schema(name);
-    // What is the same for all devices may be there, of a library for another one. Where that is
-    // replaced by one that lacks it, nobody steps in.
+    // A library for another device may have registered what is the same for all devices. If that
+    // library is replaced by one that lacks it, it is missing from then on.
     const auto is_there = [&](c10::DispatchKey key) { return handle.hasKernelForDispatchKey(key); };
     const auto call = [&](c10::DispatchKey key, CallMode purpose) {
       implement_key<PyTorchFunction>(name, key, op, purpose, is_out);
@@ -305,7 +305,7 @@ class PyTorchRegistry {
       op.implementations.push_back(c10::Dispatcher::singleton().registerImpl(
           name, key, c10::KernelFunction::makeFallthrough(), {}, nullptr, "aten_bridge"));
     };
-    // PyTorch's own way with these reads a result that there is not; the call resolves them.
+    // PyTorch's own fallback for these reads a result that does not exist; the call resolves them.
     if (is_out && !is_there(c10::DispatchKey::Conjugate)) {
       pass(c10::DispatchKey::Conjugate);
       pass(c10::DispatchKey::Negative);

@@ -71,7 +71,7 @@ inline OperandName output_name(const KernelDescriptor& kernel, std::size_t index
 /// result may have such sizes more often.
 inline constexpr std::array<int64_t, 5> kShortUnwritten = {};
 
-/// Those parts of a tensor that PyTorch lets its own kinds of tensors alone change.
+/// Parts of a tensor that PyTorch lets only its own kinds of tensors change.
 struct PartsOfTensor : c10::TensorImpl {
   static c10::DispatchKeySet& keys(c10::TensorImpl& tensor) {
     return tensor.*(&PartsOfTensor::key_set_);
@@ -149,7 +149,7 @@ inline void check_assigned(const Arguments& arguments) {
   }
 }
 
-/// Throws what a body did to outputs that should have stayed where they are.
+/// Throws if a body changed outputs that should have stayed where they are.
 inline void check_written(const Arguments& arguments) {
   for (int i = 0; i < arguments.outputs; ++i) {
     if (!output_is_intact(arguments.output(i))) {
