@@ -11,7 +11,6 @@ import pytest
 import torch
 from host import BUILD, Net, assert_same, custom, error_text
 from mindspore import nn, ops
-from mindspore.graph import jit_trace
 from torch.nn import functional
 
 from aten_bridge.mindspore import kernel
@@ -489,6 +488,7 @@ _functions = []
 def functions(cpu, monkeypatch):
     """Keeps recorded functions: MindSpore (2.10) knows them by their id()."""
     # It wants the source of each frame on the stack, which those of `python -m pytest` lack.
+    jit_trace = pytest.importorskip("mindspore.graph.jit_trace")
     monkeypatch.setattr(jit_trace, "_get_caller_lines", lambda: ([__file__], [1]))
     return _functions
 

@@ -272,7 +272,7 @@ class Worker:
         arrays = [leaf for leaf in leaves((arguments, keywords)) if is_real(leaf)]
 
         def place(values, tensor):
-            """The arguments with the values in the places of the arrays."""
+            """The arguments with the values instead of the arrays."""
             rest = iter(values)
             return convert(
                 (arguments, keywords), lambda a: next(rest) if is_real(a) else tensor(a.copy())

@@ -17,6 +17,7 @@ import torch
 from cases import EXACT, IN_PLACE, VOLUME, X, Y
 from mindspore import mint
 from mindspore.ops.auto_generate import gen_ops_prim
+from pages import not_printed
 from survey import convert, functions
 
 from aten_bridge._introspection import describe_library
@@ -567,7 +568,7 @@ def test_the_example_trains_two_networks_as_pytorch_does():
     """The same page shows where they stop without the library."""
     folder = Path(__file__).parents[2] / "examples"
     done = subprocess.run(
-        [sys.executable, folder / "mint_digits" / "mint_digits.py", "--epochs", "2"],
+        [sys.executable, folder / "mint_digits" / "mint_digits.py"],
         env={**os.environ, "PYTHONPATH": f"{os.environ['PYTHONPATH']}:{folder}"},
         stdout=subprocess.PIPE,
         text=True,
@@ -581,9 +582,10 @@ def test_the_example_trains_two_networks_as_pytorch_does():
     read = [float(part) for part in re.findall(r"([\d.]+)% of the held-out digits", done.stdout)]
     assert len(read) == 2
     assert min(read) > 80
-    differences = re.findall(r"losses in 44 steps: (.+)", done.stdout)
+    differences = re.findall(r"losses in 176 steps: (.+)", done.stdout)
     assert len(differences) == 2
     assert max(float(difference) for difference in differences) < 1e-2
+    assert not_printed(folder / "mint_digits", done.stdout) == []
 
 
 @pytest.mark.full
@@ -607,6 +609,7 @@ def test_the_example_moves_a_network():
         r"all in mint: loss ([\d.]+); the module of PyTorch's: ([\d.]+)", done.stdout
     )
     assert abs(float(losses[1]) - float(losses[2])) < 1e-3
+    assert not_printed(folder / "move_a_network", done.stdout) == []
 
 
 # ===--- random numbers ---===
