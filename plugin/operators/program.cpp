@@ -178,6 +178,10 @@ bool drop_out(std::vector<c10::IValue>& stack, const std::optional<at::Generator
 bool holds(const c10::IValue& condition) { return condition.toTensor().item().toBool(); }
 
 /// A number as the dispatcher takes it.
+c10::complex<double> complex_of(const Literal& literal) {
+  return {literal.real, literal.imaginary};
+}
+
 c10::IValue as_value(const Number& number, bool is_float) {
   return is_float ? c10::IValue(number.as_double()) : c10::IValue(as_int(number));
 }
@@ -566,6 +570,9 @@ class Program::Builder {
         if (is_tensor(type) && literal.kind == Literal::Kind::kBool) {
           return constant(at::native::wrapped_scalar_tensor(literal.flag));
         }
+        if (is_tensor(type) && literal.kind == Literal::Kind::kComplex) {
+          return constant(at::native::wrapped_scalar_tensor(complex_of(literal)));
+        }
         break;
       case c10::TypeKind::IntType:
       case c10::TypeKind::SymIntType:
@@ -592,6 +599,9 @@ class Program::Builder {
       case c10::TypeKind::NumberType:
         if (literal.kind == Literal::Kind::kNumber) {
           return number(call.line, literal, Type::kScalar);
+        }
+        if (literal.kind == Literal::Kind::kComplex) {
+          return constant(complex_of(literal));
         }
         if (literal.kind == Literal::Kind::kBool) {
           return constant(literal.flag);

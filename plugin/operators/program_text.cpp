@@ -270,6 +270,19 @@ class LineReader {
     return (stream >> number) && stream.peek() == std::istringstream::traits_type::eof();
   }
 
+  double real() {
+    if (const std::optional<Number> number = take_number()) {
+      return number->as_double();
+    }
+    const std::string_view rest = rest_;
+    double number = 0;
+    if (!take_real(word("a number"), number)) {
+      rest_ = rest;
+      fail("a number");
+    }
+    return number;
+  }
+
   std::optional<Number> take_number() {
     skip_blanks();
     const auto* const end = std::find_if_not(rest_.begin(), rest_.end(), [](char c) {
@@ -362,6 +375,12 @@ class LineReader {
         } while (take(","));
         expect("]");
       }
+    } else if (take("complex(")) {
+      found.kind = Literal::Kind::kComplex;
+      found.real = real();
+      expect(",");
+      found.imaginary = real();
+      expect(")");
     } else if (starts_expression()) {
       found.kind = Literal::Kind::kNumber;
       found.number = expression(depth);

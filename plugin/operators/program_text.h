@@ -86,11 +86,13 @@ struct Expression {
 
 /// An argument as it is written.
 struct Literal {
-  enum class Kind : std::uint8_t { kNone, kBool, kNumber, kText, kWord, kValue, kList };
+  enum class Kind : std::uint8_t { kNone, kBool, kNumber, kComplex, kText, kWord, kValue, kList };
 
   Kind kind = Kind::kNone;
   bool flag = false;
   Expression number;
+  double real = 0;  // a complex number has both parts
+  double imaginary = 0;
   std::string text;  // the text or the word itself, or a value's name
   std::vector<Literal> elements;
 };

@@ -113,6 +113,28 @@ class WritesCopies(nn.Module):
         return y * (double.float() + turned.t() + flat.sum()) + frozen * x + out
 
 
+class Mapped(nn.Module):
+    """Around, before and inside torch.vmap."""
+
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(3, 3, bias=False)
+        self.linear.weight = nn.Parameter(torch.linspace(0.1, 0.9, 9).view(3, 3))
+
+    def of_row(self, row):
+        doubled = self.linear(row)
+        with torch.no_grad():
+            kept = self.linear(row).exp()
+        doubled.view(3, 1).mul_(2)
+        return kept.view(3, 1).t().reshape(3) * doubled
+
+    def forward(self, x):
+        with torch.no_grad():
+            scale = self.linear.weight.cos().sum()
+            kept = torch.vmap(lambda row: self.linear(row).sin())(x)
+        return torch.vmap(self.of_row)(x) * kept * scale
+
+
 class InAutocast(nn.Module):
     @torch.autocast("cpu", enabled=False)
     @torch.no_grad()
@@ -192,7 +214,7 @@ EXPORTED = [
     *(Parts, Nested, Averages, Writes, ReadsByConversions, WritesByViews, WritesCopies),
     WritesByName,
 ]
-ALL = [*EXPORTED, InAutocast, Infers, AroundSides, InASide]
+ALL = [*EXPORTED, Mapped, InAutocast, Infers, AroundSides, InASide]
 
 
 @pytest.mark.parametrize("made", ALL)

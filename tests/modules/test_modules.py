@@ -442,6 +442,75 @@ class LastStates(nn.Module):
         return last[-1], cells, x.max(1)
 
 
+class Averages(nn.Module):
+    """A part that assigns its buffer, and in the end another one by the dict of buffers."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("mean", torch.full((4,), 2.0))
+        self.register_buffer("calls", torch.zeros(()))
+
+    def forward(self, x):
+        old = self.mean
+        self.mean = 0.9 * self.mean + 0.1 * x.detach().mean(0)
+        y = x * old + self.mean
+        self._buffers["calls"] = self.calls + 1
+        return y * self.calls
+
+
+class Grouped(nn.Module):
+    """Group norms of one example, of channels that are last, and with a result of another order.
+
+    PyTorch's own gradient (2.11) crashes where the channels are last, and only weights have one.
+    """
+
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(4))
+        self.norms = nn.ModuleList([nn.GroupNorm(2, 4), nn.GroupNorm(1, 2), nn.GroupNorm(1, 3)])
+        for norm in self.norms:
+            nn.init.normal_(norm.weight)
+            nn.init.normal_(norm.bias)
+
+    def forward(self, x):
+        x = x * self.weight
+        one = self.norms[0](x.view(1, 3, 4).transpose(1, 2).reshape(1, 4, 3, 1))
+        several = torch.stack([x, x.sin()]).view(2, 3, 2, 2)
+        last = self.norms[1](several.permute(0, 3, 1, 2))
+        turned = self.norms[2](several).permute(0, 2, 3, 1)
+        return torch.cat([one.reshape(-1), last.reshape(-1), turned.reshape(-1)])
+
+
+class GroupedLast(Grouped):
+    def forward(self, x):
+        x = x * self.weight
+        several = torch.stack([x, x.sin()]).view(2, 3, 2, 2)
+        return self.norms[1](several.permute(0, 3, 1, 2))
+
+
+class GroupedAndTurned(Grouped):
+    def forward(self, x):
+        x = x * self.weight
+        several = torch.stack([x, x.sin()]).view(2, 3, 2, 2)
+        return self.norms[2](several).permute(0, 2, 3, 1)
+
+
+class Complex(nn.Module):
+    """Complex numbers of Python's, and writes to complex tensors."""
+
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.tensor([0.5 + 1j, 2 - 1j]))
+
+    def forward(self, x):
+        spectrum = torch.fft.rfft(x)
+        written = torch.zeros_like(spectrum)
+        written[:, :2] = spectrum[:, :2] * self.weight
+        written[1] = spectrum[1].conj()
+        written[..., -1:] = torch.exp(x[:, :1] * (0.5 - 1j))
+        return torch.fft.irfft(written * 1j, n=4)
+
+
 def deep():
     return nn.Sequential(*(layer for _ in range(150) for layer in (nn.Linear(4, 4), nn.Tanh())))
 
@@ -460,6 +529,11 @@ MODULES = {
     "a result twice": ReturnsTwice,
     "channels last": ChannelsLast,
     "states of an LSTM": LastStates,
+    "buffers of parts": lambda: nn.Sequential(nn.Linear(4, 4), nn.Sequential(Averages())),
+    "grouped": Grouped,
+    "grouped, channels last": GroupedLast,
+    "grouped, and turned": GroupedAndTurned,
+    "complex numbers": Complex,
     "deep": deep,
     "writes its input": lambda: nn.Sequential(nn.ReLU(inplace=True), nn.Linear(4, 3)),
     "partly in evaluation mode": partly_frozen,
@@ -574,6 +648,16 @@ class Loops(nn.Module):
         return y
 
 
+class Grows(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("seen", torch.zeros(1, 4))
+
+    def forward(self, x):
+        self.seen = torch.cat([self.seen, x[:3] * 2])
+        return x + self.seen.sum(0)
+
+
 class Sizes(nn.Module):
     def forward(self, x):
         return x * 2, x.shape[0]
@@ -606,6 +690,11 @@ class Sizes(nn.Module):
             f"{Loops.forward.__code__.co_firstlineno + 1}; make modules of the parts around it",
         ),
         (Sizes, "expected results that are tensors, got a size; leave it out"),
+        (
+            lambda: nn.Sequential(Grows()),
+            "expected a module whose buffers keep their shapes and dtypes, got one that replaces "
+            "'seen' of Grows, float32 [1, 4], by float32 [4, 4]; pass it as an input and a result",
+        ),
     ],
 )
 def test_what_a_program_would_get_wrong_is_refused(made, text):
@@ -613,6 +702,42 @@ def test_what_a_program_would_get_wrong_is_refused(made, text):
         module(made(), (torch.randn(3, 4),), dynamic_shapes=({0: Dim("n")},))
     assert str(error.value) == text
     assert not hasattr(error.value, "__notes__")
+
+
+class Table(nn.Module):
+    """Makes a table again where it does not fit, in a buffer that is not persistent."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("table", torch.zeros(1), persistent=False)
+
+    def forward(self, x):
+        if len(self.table) != x.shape[1]:
+            self.table = torch.arange(x.shape[1]) * 0.5
+        return x * self.table
+
+
+def test_a_table_that_is_made_again_is_no_state(mode):
+    network = nn.Sequential(Table())
+    x = torch.randn(3, 4)
+    cell = module(network, (x,))
+    assert network[0].table.shape == (1,)
+    for _ in range(2):
+        assert (cell(ms.Tensor(x.numpy())).asnumpy() == copy.deepcopy(network)(x).numpy()).all()
+
+
+def test_the_mode_that_cannot_be_recorded_is_named():
+    network = nn.BatchNorm1d(4, momentum=None).eval()
+    with pytest.raises(Exception, match="data-dependent expression u0") as error:
+        module(network, (torch.randn(3, 4),))
+    advice = (
+        "aten_bridge: the error is one of the training mode, which the module is not in; for the "
+        "mode that it is in alone, give torch.export.export(module, example_inputs)"
+    )
+    assert getattr(error.value, "__notes__", [advice])[-1] == advice  # Python 3.10 has no notes
+    x = torch.randn(3, 4)
+    cell = module(torch.export.export(network, (x,)))
+    assert_near(cell(ms.Tensor(x.numpy())), network(x), 1e-6)
 
 
 class BranchesOnValues(nn.Module):

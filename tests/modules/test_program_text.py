@@ -76,6 +76,37 @@ def test_a_program_does_what_its_lines_say(mode):
     assert np.array_equal(scaled.asnumpy(), y / 5)
 
 
+COMPLEX = """aten_bridge program 1
+input %x float32 [2]
+%y = aten::mul.Tensor(%x, complex(0.5, -1e-1))
+%z = aten::add.Scalar(%y, complex(2, inf))
+output %y complex64 [2]
+output %z complex64 [2]
+"""
+
+
+def test_complex_numbers(mode):
+    y, z = kernel_of(COMPLEX)(ms.Tensor([1.0, 2.0]))
+    assert np.array_equal(y.asnumpy(), np.array([0.5 - 0.1j, 1 - 0.2j], np.complex64))
+    known = torch.tensor([0.5 - 0.1j, 1 - 0.2j]) + complex(2, np.inf)
+    np.testing.assert_array_equal(z.asnumpy(), known.numpy())
+
+
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [
+        ("complex(1)", "expected ',', got '))'"),
+        ("complex(one, 1)", "expected a number, got 'one, 1))'"),
+        ("complex(1, %x)", "expected a number, got '%x))'"),
+        ("complex(1, 2", "expected ')', got the end of the line"),
+    ],
+)
+def test_a_faulty_complex_number_is_named(number, text):
+    with pytest.raises(ValueError, match="AtenProgram: ") as error:
+        kernel_of(COMPLEX.replace("complex(2, inf)", number))(ms.Tensor([1.0, 2.0]))
+    assert f"line 4 of the program: {text}" in str(error.value)
+
+
 BRANCHES = """aten_bridge program 1
 symbol u 0 -
 input %x float32 [3]

@@ -12,10 +12,13 @@ from torch import fx
 
 from aten_bridge.program._private import (
     alike_gradients_of_sides,
+    buffers_of,
     data_free_implementations,
     decompositions,
     hooked_gradient_of,
+    is_persistent,
     leaving_modes,
+    run_again,
     schema_of,
     without_decomposition,
 )
@@ -31,15 +34,31 @@ def argument_of(node: fx.Node, name: str) -> Any:
     return None
 
 
+# Arguments that kernels read as if they had one layout, without a check (PyTorch 2.11).
+_ALIKE = {
+    torch.ops.aten.native_group_norm.default: (0,),
+    torch.ops.aten.native_group_norm_backward.default: (0, 1),
+}
+
+
 def allow_other_strides(graph: fx.Graph) -> None:
-    """Lets views be copies where strides are not what they were when the module was recorded.
+    """Lets strides be other ones than when the module was recorded: views may be copies.
 
     Those of an operator that is made of others, such as scaled_dot_product_attention, depend on
-    which of these run, and that on whether a gradient is taken (PyTorch 2.11).
+    which of these run, and that on whether a gradient is taken (PyTorch 2.11). A host's gradients
+    of results, and what it keeps for them, are contiguous.
     """
     for target in (torch.ops.aten.view.default, torch.ops.aten._unsafe_view.default):
         for node in graph.find_nodes(op="call_function", target=target):
             node.target = torch.ops.aten.reshape.default
+    for target, places in _ALIKE.items():
+        for node in graph.find_nodes(op="call_function", target=target):
+            for place in places:
+                value = node.args[place]
+                with graph.inserting_before(node):
+                    alike = graph.call_function(torch.ops.aten.contiguous.default, (value,))
+                alike.meta.update(value.meta)
+                node.update_arg(place, alike)
 
 
 _DROPOUTS = (
@@ -85,6 +104,38 @@ def differentiate_copies(graph: fx.Graph) -> None:
         expanded.meta.update(node.meta)
         node.replace_all_uses_with(expanded)
         graph.erase_node(node)
+
+
+_PART_WRITES = (torch.ops.aten.slice_scatter.default, torch.ops.aten.select_scatter.default)
+
+
+def differentiate_complex_writes(graph: fx.Graph) -> None:
+    """Writes real and imaginary parts: PyTorch 2.11 has no gradient of a complex write."""
+
+    def call(target: Any, *arguments: Any) -> fx.Node:
+        node = graph.call_function(target, arguments)
+        values = fx.map_arg(arguments, lambda one: one.meta["val"])
+        node.meta["val"] = run_again(target, values, {})
+        return node
+
+    def parts(value: fx.Node) -> fx.Node:
+        resolved = call(torch.ops.aten.resolve_conj.default, value)
+        return call(torch.ops.aten.view_as_real.default, resolved)
+
+    for target in _PART_WRITES:
+        for node in graph.find_nodes(op="call_function", target=target):
+            whole, written = node.args[:2]
+            if not all(one.meta["val"].is_complex() for one in (whole, written)):
+                continue
+            _, _, dim, *others = (
+                argument_of(node, one.name) for one in schema_of(target).arguments
+            )
+            dim %= whole.meta["val"].dim()  # parts have one dimension more
+            with graph.inserting_before(node):
+                result = call(target, parts(whole), parts(written), dim, *others)
+                result = call(torch.ops.aten.view_as_complex.default, result)
+            node.replace_all_uses_with(result)
+            graph.erase_node(node)
 
 
 def _refuse_gradient(
@@ -147,6 +198,50 @@ def refusing_own_gradients(module: torch.nn.Module) -> Iterator[None]:
         torch.inference_mode.__enter__, torch.inference_mode.__exit__ = own_enter, own_exit
         torch.autograd.Function.apply = own_apply
         torch.Tensor.register_hook = own_hook
+
+
+@contextlib.contextmanager
+def writing_buffers(module: torch.nn.Module) -> Iterator[None]:
+    """Writes what a call assigns to buffers into those that were there, when it has ended.
+
+    torch.export (2.11) records what a module itself assigns, and forgets what its parts do.
+    """
+    before: list[tuple[torch.nn.Module, str, torch.Tensor]] = []
+
+    def described(tensor: torch.Tensor) -> str:
+        return f"{str(tensor.dtype).removeprefix('torch.')} {list(tensor.shape)}"
+
+    def keep(*_: Any) -> None:
+        before[:] = [
+            (part, name, buffer)
+            for part in module.modules()
+            for name, buffer in buffers_of(part).items()
+            if buffer is not None
+        ]
+
+    def write(*_: Any) -> None:
+        for part, name, buffer in before:
+            now = buffers_of(part).get(name)
+            buffers_of(part)[name] = buffer
+            if now is buffer or now is None:
+                continue
+            if now.shape != buffer.shape or now.dtype != buffer.dtype:
+                if not is_persistent(part, name):
+                    continue  # a table that a call makes when it needs another one
+                raise NotExportable(
+                    "expected a module whose buffers keep their shapes and dtypes, got one that "
+                    f"replaces {name!r} of {type(part).__name__}, {described(buffer)}, by "
+                    f"{described(now)}; pass it as an input and a result"
+                )
+            with torch.no_grad():
+                buffer.copy_(now)
+
+    hooks = [module.register_forward_pre_hook(keep), module.register_forward_hook(write)]
+    try:
+        yield
+    finally:
+        for hook in hooks:
+            hook.remove()
 
 
 # Where these have the argument `sparse`.

@@ -21,12 +21,14 @@ from aten_bridge.program._branches import graphs_of, inline_branches, may_have_g
 from aten_bridge.program._corrections import (
     allow_other_strides,
     correcting_shapes,
+    differentiate_complex_writes,
     differentiate_copies,
     drop_asserted_dtypes,
     drop_idle_dropouts,
     make_gradients_dense,
     refuse_hidden_writes,
     refusing_own_gradients,
+    writing_buffers,
 )
 from aten_bridge.program._no_grad import keep_from_gradients
 from aten_bridge.program._private import guards_of, tree_map, without_guards
@@ -76,6 +78,11 @@ _CONSTANT_ADVICE = (
 _GRADIENT_ADVICE = (
     "aten_bridge: expected a module whose gradient PyTorch can record, got the error above; leave "
     "out gradient_order or dynamic_shapes if one was given, or replace the operator that it names"
+)
+
+_MODE_ADVICE = (
+    "aten_bridge: the error is one of the {} mode, which the module is not in; for the mode that "
+    "it is in alone, give torch.export.export(module, example_inputs)"
 )
 
 
@@ -204,6 +211,7 @@ def _programs_in_mode(
         drop_asserted_dtypes(each)
         allow_other_strides(each)
         differentiate_copies(each)
+        differentiate_complex_writes(each)
         make_gradients_dense(each)
         each.owning_module.recompile()
     graph = inline_branches(exported.graph_module)
@@ -341,7 +349,11 @@ def _export(
 ) -> ModulePrograms:
     """The programs of a module in the mode in which it is."""
     tensors = itertools.chain(module.parameters(), module.buffers())
-    with _recording(tensors), _advising(_EXPORT_ADVICE), refusing_own_gradients(module):
+    with ExitStack() as stack:
+        stack.enter_context(_recording(tensors))
+        stack.enter_context(_advising(_EXPORT_ADVICE))
+        stack.enter_context(refusing_own_gradients(module))
+        stack.enter_context(writing_buffers(module))
         exported = torch.export.export(module, _apart(example_inputs), dynamic_shapes=shapes)
     (programs,) = _programs(exported, [module.training], order)
     return programs
@@ -363,6 +375,10 @@ def export_module(
     try:
         module.train(not trains)
         other = _export(module, example_inputs, dynamic_shapes, order)
+    except Exception as error:
+        if hasattr(error, "add_note"):
+            error.add_note(_MODE_ADVICE.format("evaluation" if trains else "training"))
+        raise
     finally:
         for one, was_training in modes:
             one.training = was_training

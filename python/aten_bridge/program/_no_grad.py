@@ -14,7 +14,9 @@ from torch.export import ExportedProgram
 from aten_bridge.program._branches import graphs_of, is_condition, may_have_gradient
 from aten_bridge.program._corrections import argument_of
 from aten_bridge.program._private import (
+    is_batched,
     is_composite,
+    is_operator,
     run_again,
     same_memory,
     schema_of,
@@ -248,9 +250,13 @@ def _is_filled(node: fx.Node) -> bool:
 def _sources_of(node: fx.Node) -> list[_Source | None]:
     """For each result; operators such as aten::to may give their argument itself."""
     results = node.meta["val"]
+    count = len(results) if isinstance(results, (list, tuple)) else 1
+    given = {one: one.meta.get("val") for one in node.all_input_nodes}
+    if any(map(is_batched, [results, *given.values()])):  # it cannot run outside of its torch.vmap
+        shares = given and (_may_share(node) or not is_operator(node.target))
+        return [_Source(next(iter(given)), False) if shares else None] * count
     if not _may_share(node) and not is_composite(node.target):
-        return [None] * (len(results) if isinstance(results, (list, tuple)) else 1)
-    given = {one: one.meta["val"] for one in node.all_input_nodes}
+        return [None] * count
     if not unbacked_symbols(tensors_of(node)):  # it would find new ones
         arguments, named = fx.map_arg((node.args, node.kwargs), given.__getitem__)
         results = run_again(node.target, arguments, named)

@@ -77,6 +77,12 @@ def same_memory(one: Any, other: Any) -> bool:
     return one.untyped_storage()._cdata == other.untyped_storage()._cdata
 
 
+def is_batched(value: Any) -> bool:
+    """Whether a value is a tensor of all calls inside a torch.vmap (2.9 to 2.15)."""
+    tensor = isinstance(value, torch.Tensor)
+    return tensor and torch._C._functorch.is_functorch_wrapped_tensor(value)
+
+
 def is_operator(target: Any) -> bool:
     """Whether the dispatcher has it (2.9 to 2.15)."""
     return isinstance(target, torch._ops.OpOverload)
@@ -99,6 +105,16 @@ def hooked_gradient_of(module: torch.nn.Module) -> str | None:
         if weight._backward_hooks or weight._post_accumulate_grad_hooks:
             return name
     return None
+
+
+def buffers_of(part: torch.nn.Module) -> dict[str, torch.Tensor | None]:
+    """The buffers of a module itself, which may be replaced there (2.9 to 2.15)."""
+    return part._buffers
+
+
+def is_persistent(part: torch.nn.Module, name: str) -> bool:
+    """Whether a module's own buffer belongs to its state dict (2.9 to 2.15)."""
+    return name not in part._non_persistent_buffers_set
 
 
 def sets_gradients(node: fx.Node) -> bool:

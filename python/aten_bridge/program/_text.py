@@ -185,6 +185,8 @@ class ProgramWriter:
             return truth_text(value.node.expr)
         if value is None or isinstance(value, (bool, int, float)):
             return repr(value)
+        if isinstance(value, complex):
+            return f"complex({value.real!r}, {value.imag!r})"
         if isinstance(value, str):
             return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
         if isinstance(value, (list, tuple)):
