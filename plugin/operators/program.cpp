@@ -177,11 +177,11 @@ bool drop_out(std::vector<c10::IValue>& stack, const std::optional<at::Generator
 /// Whether a condition holds.
 bool holds(const c10::IValue& condition) { return condition.toTensor().item().toBool(); }
 
-/// A number as the dispatcher takes it.
 c10::complex<double> complex_of(const Literal& literal) {
   return {literal.real, literal.imaginary};
 }
 
+/// A number as the dispatcher takes it.
 c10::IValue as_value(const Number& number, bool is_float) {
   return is_float ? c10::IValue(number.as_double()) : c10::IValue(as_int(number));
 }

@@ -122,11 +122,12 @@ class Mapped(nn.Module):
         self.linear.weight = nn.Parameter(torch.linspace(0.1, 0.9, 9).view(3, 3))
 
     def of_row(self, row):
-        doubled = self.linear(row)
+        doubled, plain = self.linear(row), self.linear(row)
         with torch.no_grad():
             kept = self.linear(row).exp()
+            same = plain.float()
         doubled.view(3, 1).mul_(2)
-        return kept.view(3, 1).t().reshape(3) * doubled
+        return kept.view(3, 1).t().reshape(3) * doubled + same * row
 
     def forward(self, x):
         with torch.no_grad():

@@ -458,6 +458,40 @@ class Averages(nn.Module):
         return y * self.calls
 
 
+class Assigns(nn.Module):
+    """Buffers that are assigned each other's values, parts of these, and values with gradients."""
+
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.linspace(0.5, 2, 4))
+        for name, start in (("last", 1.0), ("before", 2.0), ("square", 3.0)):
+            self.register_buffer(name, torch.arange(start, start + 4))
+
+    def forward(self, x):
+        y = x * self.weight + self.before
+        self.square = y.mean(0)
+        self.last, self.before = self.before, self.last
+        return y * self.square
+
+
+class Delays(nn.Module):
+    """Gives the rows of the call before, and part of a table that it rolls."""
+
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(4))
+        self.register_buffer("row", torch.zeros(4))
+        self.register_buffer("rolled", torch.arange(8.0).view(2, 4))
+        self.register_buffer("oldest", torch.zeros(4))
+
+    def forward(self, x):
+        row = self.row
+        self.row = x.detach()[0]
+        self.oldest = self.rolled[0]
+        self.rolled = torch.cat([self.rolled[1:], x.detach()[:1]])
+        return x * self.weight + self.oldest, row
+
+
 class Grouped(nn.Module):
     """Group norms of one example, of channels that are last, and with a result of another order.
 
@@ -530,6 +564,9 @@ MODULES = {
     "channels last": ChannelsLast,
     "states of an LSTM": LastStates,
     "buffers of parts": lambda: nn.Sequential(nn.Linear(4, 4), nn.Sequential(Averages())),
+    "buffers that change places": lambda: nn.Sequential(Assigns()),
+    "delays": Delays,
+    "delays of parts": lambda: nn.Sequential(Delays()),
     "grouped": Grouped,
     "grouped, channels last": GroupedLast,
     "grouped, and turned": GroupedAndTurned,
@@ -658,6 +695,36 @@ class Grows(nn.Module):
         return x + self.seen.sum(0)
 
 
+class Fills(nn.Module):
+    def __init__(self, kept):
+        super().__init__()
+        self.register_buffer("kept", kept, persistent=False)
+
+    def forward(self, x):
+        self.kept = x.detach().mean()
+        return x * 2
+
+
+class SharesBuffers(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.one, self.other = Fills(torch.zeros(())), Fills(torch.zeros(()))
+        self.other.kept = self.one.kept
+
+    def forward(self, x):
+        return self.one(x) + self.other(x)
+
+
+class AssignsData(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("mean", torch.zeros(4))
+
+    def forward(self, x):
+        self.mean.data = x[0] * 2
+        return x + self.mean
+
+
 class Sizes(nn.Module):
     def forward(self, x):
         return x * 2, x.shape[0]
@@ -694,6 +761,27 @@ class Sizes(nn.Module):
             lambda: nn.Sequential(Grows()),
             "expected a module whose buffers keep their shapes and dtypes, got one that replaces "
             "'seen' of Grows, float32 [1, 4], by float32 [4, 4]; pass it as an input and a result",
+        ),
+        (
+            lambda: nn.Sequential(Fills(torch.zeros((), dtype=torch.int64))),
+            "expected a module whose buffers keep their shapes and dtypes, got one that replaces "
+            "'kept' of Fills, int64 [], by float32 []; pass it as an input and a result",
+        ),
+        (
+            lambda: Fills(None),
+            "expected a module whose buffers keep their shapes and dtypes, got one that replaces "
+            "'kept' of Fills, None, by float32 []; pass it as an input and a result",
+        ),
+        (
+            SharesBuffers,
+            "expected a module that assigns to buffers with memory of their own, got buffers that "
+            "share it; write to them in place",
+        ),
+        (
+            AssignsData,
+            "expected a module that writes to tensors in place, got one that assigns to .data in "
+            f"test_modules.py, line {AssignsData.forward.__code__.co_firstlineno + 1}; call "
+            "copy_() under torch.no_grad()",
         ),
     ],
 )

@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 
 import torch
 from torch import fx
+from torch.fx.experimental.symbolic_shapes import statically_known_true
 
 from aten_bridge.program._private import (
     alike_gradients_of_sides,
@@ -19,9 +20,12 @@ from aten_bridge.program._private import (
     is_persistent,
     leaving_modes,
     run_again,
+    same_memory,
     schema_of,
+    tree_map,
     without_decomposition,
 )
+from aten_bridge.program._text import line_of
 from aten_bridge.program._trees import NotExportable
 
 
@@ -202,39 +206,49 @@ def refusing_own_gradients(module: torch.nn.Module) -> Iterator[None]:
 
 @contextlib.contextmanager
 def writing_buffers(module: torch.nn.Module) -> Iterator[None]:
-    """Writes what a call assigns to buffers into those that were there, when it has ended.
+    """Writes what parts assign to their buffers into those that were there, after each call.
 
-    torch.export (2.11) records what a module itself assigns, and forgets what its parts do.
+    torch.export (2.11) records what the module itself assigns, and forgets what its parts do.
     """
-    before: list[tuple[torch.nn.Module, str, torch.Tensor]] = []
+    before: dict[tuple[torch.nn.Module, str], torch.Tensor | None] = {}
 
-    def described(tensor: torch.Tensor) -> str:
-        return f"{str(tensor.dtype).removeprefix('torch.')} {list(tensor.shape)}"
+    def now() -> dict[tuple[torch.nn.Module, str], torch.Tensor | None]:
+        parts = module.modules()
+        return {(part, name): one for part in parts for name, one in buffers_of(part).items()}
 
     def keep(*_: Any) -> None:
-        before[:] = [
-            (part, name, buffer)
-            for part in module.modules()
-            for name, buffer in buffers_of(part).items()
-            if buffer is not None
-        ]
+        before.clear()
+        before.update(now())
 
-    def write(*_: Any) -> None:
-        for part, name, buffer in before:
-            now = buffers_of(part).get(name)
-            buffers_of(part)[name] = buffer
-            if now is buffer or now is None:
+    def write(_: Any, inputs: Any, results: Any) -> Any:
+        assigned: list[tuple[torch.Tensor, torch.Tensor]] = []
+        replaced: list[torch.Tensor | None] = []
+        for (part, name), value in now().items():
+            buffer = before.get((part, name))
+            if value is buffer:
                 continue
-            if now.shape != buffer.shape or now.dtype != buffer.dtype:
-                if not is_persistent(part, name):
-                    continue  # a table that a call makes when it needs another one
+            replaced.append(buffer)
+            if part is not module or buffer is None:
+                buffers_of(part)[name] = buffer
+            if not _check_assigned(part, name, buffer, value):
+                continue
+            if part is module:
+                setattr(part, name, value)  # it may have been assigned in the dict
+            else:
+                assigned.append((buffer, value.detach().clone()))
+        results = tree_map(
+            lambda one: one.clone() if any(same_memory(one, each) for each in replaced) else one,
+            results,
+        )
+        for buffer, value in assigned:
+            if sum(same_memory(buffer, one) for one in before.values()) > 1:
                 raise NotExportable(
-                    "expected a module whose buffers keep their shapes and dtypes, got one that "
-                    f"replaces {name!r} of {type(part).__name__}, {described(buffer)}, by "
-                    f"{described(now)}; pass it as an input and a result"
+                    "expected a module that assigns to buffers with memory of their own, got "
+                    "buffers that share it; write to them in place"
                 )
             with torch.no_grad():
-                buffer.copy_(now)
+                buffer.copy_(value)
+        return results
 
     hooks = [module.register_forward_pre_hook(keep), module.register_forward_hook(write)]
     try:
@@ -242,6 +256,33 @@ def writing_buffers(module: torch.nn.Module) -> Iterator[None]:
     finally:
         for hook in hooks:
             hook.remove()
+
+
+def _check_assigned(
+    part: torch.nn.Module, name: str, buffer: torch.Tensor | None, value: torch.Tensor | None
+) -> bool:
+    """Whether a value takes the place of a buffer; raises NotExportable if it is of another kind.
+
+    Of another shape it is a table, unless the state dict has the buffer.
+    """
+
+    def described(tensor: torch.Tensor | None) -> str:
+        if tensor is None:
+            return "None"
+        return f"{str(tensor.dtype).removeprefix('torch.')} {list(tensor.shape)}"
+
+    is_alike = buffer is not None and value is not None and buffer.dtype == value.dtype
+    if is_alike and len(buffer.shape) == len(value.shape):
+        equal = (one == other for one, other in zip(buffer.shape, value.shape, strict=True))
+        if all(map(statically_known_true, equal)):  # a guard would fix a size that may change
+            return True
+    if buffer is not None and not is_persistent(part, name) and (is_alike or value is None):
+        return False
+    raise NotExportable(
+        "expected a module whose buffers keep their shapes and dtypes, got one that replaces "
+        f"{name!r} of {type(part).__name__}, {described(buffer)}, by {described(value)}; pass it "
+        "as an input and a result"
+    )
 
 
 # Where these have the argument `sparse`.
@@ -259,6 +300,16 @@ def make_gradients_dense(graph: fx.Graph) -> None:
         for node in graph.find_nodes(op="call_function", target=target):
             if place < len(node.args):
                 node.update_arg(place, False)
+
+
+def refuse_assigned_data(graph: fx.Graph) -> None:
+    """Refuses `tensor.data = …`, of which a graph has only a question (2.9 to 2.15)."""
+    question = torch.ops.aten._has_compatible_shallow_copy_type.default
+    for node in graph.find_nodes(op="call_function", target=question):
+        raise NotExportable(
+            "expected a module that writes to tensors in place, got one that assigns to .data"
+            f"{line_of(node)}; call copy_() under torch.no_grad()"
+        )
 
 
 def refuse_hidden_writes(graph: fx.Graph) -> None:

@@ -26,6 +26,7 @@ from aten_bridge.program._corrections import (
     drop_asserted_dtypes,
     drop_idle_dropouts,
     make_gradients_dense,
+    refuse_assigned_data,
     refuse_hidden_writes,
     refusing_own_gradients,
     writing_buffers,
@@ -185,6 +186,7 @@ def _programs_in_mode(
 ) -> list[ModulePrograms]:
     keep_from_gradients(exported)
     for each in graphs_of(exported.graph_module):
+        refuse_assigned_data(each)
         drop_idle_dropouts(each)
         each.owning_module.recompile()
     guards = guards_of(exported)  # one that was loaded from a file loses them

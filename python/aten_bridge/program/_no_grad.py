@@ -17,6 +17,7 @@ from aten_bridge.program._private import (
     is_batched,
     is_composite,
     is_operator,
+    of_one_call,
     run_again,
     same_memory,
     schema_of,
@@ -252,16 +253,16 @@ def _sources_of(node: fx.Node) -> list[_Source | None]:
     results = node.meta["val"]
     count = len(results) if isinstance(results, (list, tuple)) else 1
     given = {one: one.meta.get("val") for one in node.all_input_nodes}
-    if any(map(is_batched, [results, *given.values()])):  # it cannot run outside of its torch.vmap
-        shares = given and (_may_share(node) or not is_operator(node.target))
-        return [_Source(next(iter(given)), False) if shares else None] * count
+    if not is_operator(node.target) and any(map(is_batched, [results, *given.values()])):
+        return [_Source(next(iter(given)), False)] * count  # what torch.vmap begins and ends with
+    given = {one: of_one_call(value) for one, value in given.items()}
     if not _may_share(node) and not is_composite(node.target):
         return [None] * count
     if not unbacked_symbols(tensors_of(node)):  # it would find new ones
         arguments, named = fx.map_arg((node.args, node.kwargs), given.__getitem__)
         results = run_again(node.target, arguments, named)
     found: list[_Source | None] = []
-    for result in results if isinstance(results, (list, tuple)) else [results]:
+    for result in map(of_one_call, results if isinstance(results, (list, tuple)) else [results]):
         same = [one for one, value in given.items() if value is result]
         views = [one for one, value in given.items() if same_memory(value, result)]
         found.append(_Source((same or views)[0], bool(same)) if same or views else None)

@@ -83,6 +83,14 @@ def is_batched(value: Any) -> bool:
     return tensor and torch._C._functorch.is_functorch_wrapped_tensor(value)
 
 
+def of_one_call(value: Any) -> Any:
+    """What one call inside a torch.vmap has for a value of all calls (2.9 to 2.15)."""
+    inner = value
+    while is_batched(inner):
+        inner = torch._C._functorch.get_unwrapped(inner)
+    return value if inner is value else inner.new_empty_strided(value.shape, value.stride())
+
+
 def is_operator(target: Any) -> bool:
     """Whether the dispatcher has it (2.9 to 2.15)."""
     return isinstance(target, torch._ops.OpOverload)
@@ -108,8 +116,8 @@ def hooked_gradient_of(module: torch.nn.Module) -> str | None:
 
 
 def buffers_of(part: torch.nn.Module) -> dict[str, torch.Tensor | None]:
-    """The buffers of a module itself, which may be replaced there (2.9 to 2.15)."""
-    return part._buffers
+    """The buffers of a module itself, which may be replaced there; none of TorchScript (2.11)."""
+    return {} if isinstance(part, torch.jit.ScriptModule) else part._buffers
 
 
 def is_persistent(part: torch.nn.Module, name: str) -> bool:
