@@ -577,6 +577,7 @@ MODULES = {
 }
 
 
+@GRAPHS_IN_FULL
 @pytest.mark.parametrize(
     "changes_mode",
     [False, pytest.param(True, marks=pytest.mark.full)],
