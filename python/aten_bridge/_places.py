@@ -62,7 +62,7 @@ def caller_files() -> list[Path]:
 
 
 def _beside(names: tuple[str, ...], text: str) -> Path:
-    """The first of these paths that exists. Raises FileNotFoundError if there is none."""
+    """The first of these paths that exists. Raises FileNotFoundError otherwise."""
     for name in names:
         if (_HERE / name).exists():
             return (_HERE / name).resolve()

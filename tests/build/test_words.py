@@ -51,11 +51,9 @@ SOURCES = [
     for path in sorted((SOURCE / folder).rglob("*"))
     if (path.suffix in CODE or path.name in CODE) and path != Path(__file__)
 ]
-SOURCES += [
-    SOURCE / ".ci/run",
-    *sorted(SOURCE.glob("*.t*[xm]*")),
-    *sorted(SOURCE.glob(".github/**/*.yml")),
-]
+ALONE = (".ci/run", "CMakeLists.txt", "pyproject.toml", "requirements.txt", "ruff.toml")
+SOURCES += [SOURCE / name for name in ALONE]
+SOURCES += sorted(SOURCE.glob(".github/**/*.yml"))
 # A comment beside code is a phrase, not a genitive that continues the declaration.
 GENITIVE = r"\S +(?://+<?|#) of .*|(?://+<?|#|\"{3}) ?Of .*"
 # Names that were replaced by the field's terms do not come back.

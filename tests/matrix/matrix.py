@@ -207,7 +207,6 @@ class Run:
         self.folder = folder
         self.environment = folder / "environment"
         self.torch = None  # the folder of PyTorch in that of another Python
-        self.has_caller = False
         # Rows that differ in nothing that is compiled share a build.
         is_base = not row.torch and (row.flags, row.compiler, row.standard) == ("-O2", "g++", "")
         name = "base" if is_base and not row.options else re.sub(r"\W+", "_", row.name)
@@ -370,20 +369,16 @@ class Run:
         command += ["-isystem", jaxlib / "include", SOURCE / "tests/jax/c_api.cpp"]
         self.step("comparing XLA's structures", command)
 
-    def prepare(self, host, python):
-        """By what the row's MindSpore calls kernels, in a few words."""
-        if host is not MINDSPORE:
-            return ""
-        code, _ = self.run([python, "-m", "aten_bridge", "prepare-mindspore"])
-        self.has_caller = code == 0
-        return " by the native caller" if self.has_caller else " by `ops.Custom` alone"
+    def prepare(self, python):
+        """Whether the row's MindSpore can call kernels by the native caller."""
+        return self.run([python, "-m", "aten_bridge", "prepare-mindspore"])[0] == 0
 
-    def suite(self, host, version, python):
+    def suite(self, host, version, python, has_caller):
         """How many of the host's tests pass: "237 of 251"."""
         files = [SOURCE / host.suite / name for name in host.files]
         code, text = self.run(
             [python, "-m", "pytest", "-q", "-p", "no:cacheprovider", *files],
-            ATEN_BRIDGE_NATIVE_CALLER=str(int(self.has_caller)),
+            ATEN_BRIDGE_NATIVE_CALLER=str(int(has_caller)),
             ATEN_BRIDGE_BUILD_DIR=str(self.build),
             ATEN_BRIDGE_JAX_LIBRARY=str(self.build / "tests/test_pytorch.so"),
             ATEN_BRIDGE_OPERATORS=str(self.build / OPERATORS),
@@ -440,11 +435,13 @@ def try_row(row, folder, jobs):
                 run.smoke_of_its_own_build(python)
             if row.jax:
                 run.check_structures(python)
-            callers = {host: run.prepare(host, python) for host, _ in row.hosts}
+            has_caller = bool(row.mindspore) and run.prepare(python)
+            way = " by the native caller" if has_caller else " by `ops.Custom` alone"
             for host, _ in row.hosts:
                 run.smoke(host, python)
             counted = [
-                f"in {host.name}{callers[host]}; {run.suite(host, version, python)}"
+                f"in {host.name}{way if host is MINDSPORE else ''}; "
+                + run.suite(host, version, python, has_caller)
                 for host, version in row.hosts
             ]
             return "passes", "; ".join(counted)

@@ -25,7 +25,7 @@ from aten_bridge.program._private import (
     tree_map,
     without_decomposition,
 )
-from aten_bridge.program._text import line_of
+from aten_bridge.program._text import dtype_text, line_of
 from aten_bridge.program._trees import NotExportable
 
 
@@ -269,7 +269,7 @@ def _check_assigned(
     def described(tensor: torch.Tensor | None) -> str:
         if tensor is None:
             return "None"
-        return f"{str(tensor.dtype).removeprefix('torch.')} {list(tensor.shape)}"
+        return f"{dtype_text(tensor.dtype)} {list(tensor.shape)}"
 
     is_alike = buffer is not None and value is not None and buffer.dtype == value.dtype
     if is_alike and len(buffer.shape) == len(value.shape):

@@ -351,11 +351,12 @@ def _export(
 ) -> ModulePrograms:
     """The programs of a module in the mode in which it is."""
     tensors = itertools.chain(module.parameters(), module.buffers())
-    with ExitStack() as stack:
-        stack.enter_context(_recording(tensors))
-        stack.enter_context(_advising(_EXPORT_ADVICE))
-        stack.enter_context(refusing_own_gradients(module))
-        stack.enter_context(writing_buffers(module))
+    with (
+        _recording(tensors),
+        _advising(_EXPORT_ADVICE),
+        refusing_own_gradients(module),
+        writing_buffers(module),
+    ):
         exported = torch.export.export(module, _apart(example_inputs), dynamic_shapes=shapes)
     (programs,) = _programs(exported, [module.training], order)
     return programs

@@ -73,7 +73,7 @@ def computed_sizes(value: torch.Tensor) -> list[Any]:
     return [one for one in expressions if not one.is_Symbol and free_unbacked_symbols(one)]
 
 
-def _dtype(dtype: torch.dtype) -> str:
+def dtype_text(dtype: torch.dtype) -> str:
     return str(dtype).removeprefix("torch.").replace("float8_", "float8")
 
 
@@ -105,7 +105,7 @@ class ProgramWriter:
                 f"{value.layout}; make it dense"
             )
         sizes = [self._size(size) for size in value.shape]
-        return f"%{name} {_dtype(value.dtype)} [{', '.join(sizes)}]"
+        return f"%{name} {dtype_text(value.dtype)} [{', '.join(sizes)}]"
 
     def _size(self, size: Any) -> str:
         self._symbols |= self._symbols_of(size)
@@ -192,7 +192,7 @@ class ProgramWriter:
         if isinstance(value, (list, tuple)):
             return f"[{', '.join(map(self._argument, value))}]"
         if isinstance(value, torch.dtype):
-            return _dtype(value)
+            return dtype_text(value)
         if isinstance(value, torch.device):
             return value.type
         if value in _WORDS:
