@@ -959,6 +959,21 @@ void move_to(const at::Tensor& place, c10::IValue& value) {
   value = moves ? place.copy_(made) : made;
 }
 
+/// " (line 44 of the program, aten::embedding; float32 [10, 4]; int64 [3])": where a program
+/// failed, with the tensors that the operator was given. Those of the program are its weights,
+/// above all.
+[[gnu::cold]] std::string place_text(int line, const std::optional<c10::OperatorHandle>& handle,
+                                     const std::vector<c10::IValue>& arguments) {
+  std::string text = join({" (line ", line, " of the program, ",
+                           handle ? c10::toString(handle->operator_name()) : "choose"});
+  for (const c10::IValue& argument : arguments) {
+    if (argument.isTensor()) {
+      text += "; " + detail::tensor_text(argument.toTensor());
+    }
+  }
+  return text + ")";
+}
+
 }  // namespace
 
 std::vector<at::Tensor> Program::operator()(std::vector<at::Tensor> inputs,
@@ -984,11 +999,12 @@ std::vector<at::Tensor> Program::operator()(std::vector<at::Tensor> inputs,
           move_to(places[output.result], values[output.value]);
         }
       }
-    } catch (c10::Error& error) {
-      error.add_context(
-          join({"in line ", node.line, " of the program, ",
-                node.handle ? c10::toString(node.handle->operator_name()) : "choose"}));
+    } catch (const Error&) {
       throw;
+    } catch (...) {
+      const Failure failure =
+          detail::describe_failure("AtenProgram", place_text(node.line, node.handle, stack));
+      raise(failure.status, {failure.text});
     }
   }
   std::vector<at::Tensor> results;

@@ -706,6 +706,15 @@ class Fills(nn.Module):
         return x * 2
 
 
+class Registers(nn.Module):
+    """Has a buffer from its first call on."""
+
+    def forward(self, x):
+        if not hasattr(self, "kept"):
+            self.register_buffer("kept", torch.arange(4.0), persistent=False)
+        return x * self.kept
+
+
 class SharesBuffers(nn.Module):
     def __init__(self):
         super().__init__()
@@ -774,6 +783,11 @@ class Sizes(nn.Module):
             "'kept' of Fills, None, by float32 []; pass it as an input and a result",
         ),
         (
+            Registers,
+            "expected a module with all of its buffers, got one that registers 'kept' of "
+            "Registers when it is called; call it once before",
+        ),
+        (
             SharesBuffers,
             "expected a module that assigns to buffers with memory of their own, got buffers that "
             "share it; write to them in place",
@@ -791,6 +805,17 @@ def test_what_a_program_would_get_wrong_is_refused(made, text):
         module(made(), (torch.randn(3, 4),), dynamic_shapes=({0: Dim("n")},))
     assert str(error.value) == text
     assert not hasattr(error.value, "__notes__")
+
+
+@pytest.mark.parametrize("around", [lambda part: part, nn.Sequential])
+def test_a_module_that_registers_a_buffer_can_be_taken_over_after_a_call(around):
+    taken = around(Registers())
+    x = torch.randn(3, 4)
+    with pytest.raises(NotExportable):
+        module(taken, (x,))
+    assert not list(taken.buffers())
+    expected = taken(x).detach().numpy()
+    np.testing.assert_allclose(module(taken, (x,))(ms.Tensor(x.numpy())).asnumpy(), expected)
 
 
 class Table(nn.Module):

@@ -142,6 +142,22 @@ def test_a_line_that_reads_what_was_not_computed_fails_in_words(pynative):
         program(x, off, on).asnumpy()
 
 
+def test_a_line_that_fails_names_its_operator_and_what_that_was_given(pynative):
+    look_up = kernel_of(
+        "aten_bridge program 1\ninput %table float32 [3, 2]\ninput %other float32 [1]\n"
+        "input %places int64 [4]\n%row = aten::embedding(%table, %places)\n"
+        "output %row float32 [4, 2]\n"
+    )
+    given = ms.Tensor(np.ones((3, 2), np.float32)), ms.Tensor([1.0]), ms.Tensor([0, 1, 2, 3])
+    with pytest.raises(RuntimeError, match="AtenProgram: ") as error:
+        look_up(*given).asnumpy()
+    text = str(error.value).splitlines()[0]
+    assert text[text.index("AtenProgram: ") :] == (
+        "AtenProgram: index out of range in self (line 5 of the program, aten::embedding; "
+        "float32 [3, 2]; int64 [4])"
+    )
+
+
 @pytest.mark.parametrize(
     ("line", "other", "text"),
     [

@@ -228,6 +228,12 @@ def writing_buffers(module: torch.nn.Module) -> Iterator[None]:
             if value is buffer:
                 continue
             replaced.append(buffer)
+            if (part, name) not in before:
+                delattr(part, name)
+                raise NotExportable(
+                    f"expected a module with all of its buffers, got one that registers {name!r} "
+                    f"of {type(part).__name__} when it is called; call it once before"
+                )
             if part is not module or buffer is None:
                 buffers_of(part)[name] = buffer
             if not _check_assigned(part, name, buffer, value):

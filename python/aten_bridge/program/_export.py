@@ -32,7 +32,7 @@ from aten_bridge.program._corrections import (
     writing_buffers,
 )
 from aten_bridge.program._no_grad import keep_from_gradients
-from aten_bridge.program._private import guards_of, tree_map, without_guards
+from aten_bridge.program._private import dropping_buffer_hooks, guards_of, tree_map, without_guards
 from aten_bridge.program._programs import ModuleInModes, ModulePrograms, Training, Weight
 from aten_bridge.program._text import is_number, tensors_of, unbacked_symbols, write_program
 from aten_bridge.program._training import (
@@ -354,6 +354,7 @@ def _export(
     with (
         _recording(tensors),
         _advising(_EXPORT_ADVICE),
+        dropping_buffer_hooks(),
         refusing_own_gradients(module),
         writing_buffers(module),
     ):

@@ -203,6 +203,19 @@ def alike_gradients_of_sides() -> Iterator[None]:
 
 
 @contextmanager
+def dropping_buffer_hooks() -> Iterator[None]:
+    """Drops the hook of torch.export, which stays after an error and refuses buffers (2.11)."""
+    from torch.nn.modules import module as of_all
+
+    own = dict(of_all._global_buffer_registration_hooks)
+    try:
+        yield
+    finally:
+        of_all._global_buffer_registration_hooks.clear()
+        of_all._global_buffer_registration_hooks.update(own)
+
+
+@contextmanager
 def without_decomposition(operator: Any) -> Iterator[None]:
     """Keeps PyTorch from recording an operator as others (2.11)."""
     from torch._decomp import decomposition_table
