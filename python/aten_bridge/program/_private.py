@@ -204,7 +204,7 @@ def alike_gradients_of_sides() -> Iterator[None]:
 
 @contextmanager
 def dropping_buffer_hooks() -> Iterator[None]:
-    """Drops the hook of torch.export, which stays after an error and refuses buffers (2.11)."""
+    """Drops the hook for buffers that torch.export leaves after an error (2.9 to 2.15)."""
     from torch.nn.modules import module as of_all
 
     own = dict(of_all._global_buffer_registration_hooks)
