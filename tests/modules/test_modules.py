@@ -458,6 +458,18 @@ class Averages(nn.Module):
         return y * self.calls
 
 
+class TwoNames(nn.Module):
+    """A batch norm that it calls by both of its names."""
+
+    def __init__(self):
+        super().__init__()
+        self.first = self.second = nn.BatchNorm1d(4)
+        self.linear = nn.Linear(4, 4)
+
+    def forward(self, x):
+        return self.second(self.linear(self.first(x)))
+
+
 class Assigns(nn.Module):
     """Buffers that are assigned each other's values, parts of these, and values with gradients."""
 
@@ -565,6 +577,7 @@ MODULES = {
     "states of an LSTM": LastStates,
     "buffers of parts": lambda: nn.Sequential(nn.Linear(4, 4), nn.Sequential(Averages())),
     "buffers that change places": lambda: nn.Sequential(Assigns()),
+    "buffers with two names": TwoNames,
     "delays": Delays,
     "delays of parts": lambda: nn.Sequential(Delays()),
     "grouped": Grouped,

@@ -32,7 +32,13 @@ from aten_bridge.program._corrections import (
     writing_buffers,
 )
 from aten_bridge.program._no_grad import keep_from_gradients
-from aten_bridge.program._private import dropping_buffer_hooks, guards_of, tree_map, without_guards
+from aten_bridge.program._private import (
+    drop_input,
+    dropping_buffer_hooks,
+    guards_of,
+    tree_map,
+    without_guards,
+)
 from aten_bridge.program._programs import ModuleInModes, ModulePrograms, Training, Weight
 from aten_bridge.program._text import is_number, tensors_of, unbacked_symbols, write_program
 from aten_bridge.program._training import (
@@ -136,15 +142,34 @@ def _keep_results(signature: Any, graph: fx.Graph) -> None:
     output.args = (tuple(kept),)
 
 
-def _merge_shared(graph: fx.Graph, tensors: Mapping[str, torch.Tensor]) -> None:
-    """Gives weights that are one tensor one input; `tensors` are by the names of inputs."""
+def _places_of(exported: ExportedProgram) -> dict[str, tuple[str, str]]:
+    """By the names of inputs that are weights: what each is, and the name of its value."""
+    signature = exported.graph_signature
+    return {
+        node: (kind, name)
+        for kind, names in (
+            ("parameter", signature.inputs_to_parameters),
+            ("buffer", signature.inputs_to_buffers),
+            ("constant", signature.inputs_to_lifted_tensor_constants),
+        )
+        for node, name in names.items()
+    }
+
+
+def _merge_shared(exported: ExportedProgram) -> None:
+    """Gives weights that are one tensor one input.
+
+    PyTorch (2.11) records no writes to buffers that it has twice.
+    """
+    state = {**exported.constants, **exported.state_dict}
+    places = _places_of(exported)
     first: dict[torch.Tensor, fx.Node] = {}
-    for node in placeholders_of(graph):
-        if node.name in tensors:
-            kept = first.setdefault(tensors[node.name], node)
+    for node in placeholders_of(exported.graph):
+        if node.name in places:
+            kept = first.setdefault(state[places[node.name][1]], node)
             if kept is not node:
                 node.replace_all_uses_with(kept)
-                graph.erase_node(node)
+                drop_input(exported, node)
 
 
 def _sort_inputs(graph: fx.Graph, kinds: Mapping[str, str]) -> None:
@@ -184,6 +209,7 @@ def _programs(exported: ExportedProgram, saves: Sequence[bool], order: int) -> l
 def _programs_in_mode(
     exported: ExportedProgram, saves: Sequence[bool], order: int
 ) -> list[ModulePrograms]:
+    _merge_shared(exported)
     keep_from_gradients(exported)
     for each in graphs_of(exported.graph_module):
         refuse_assigned_data(each)
@@ -195,17 +221,8 @@ def _programs_in_mode(
         with without_guards(exported):
             exported = exported.run_decompositions({})
     signature, graph = exported.graph_signature, exported.graph
-    places = {  # by the name of an input: what it is, and the name of its value
-        node: (kind, name)
-        for kind, names in (
-            ("parameter", signature.inputs_to_parameters),
-            ("buffer", signature.inputs_to_buffers),
-            ("constant", signature.inputs_to_lifted_tensor_constants),
-        )
-        for node, name in names.items()
-    }
+    places = _places_of(exported)
     state = {**exported.constants, **exported.state_dict}
-    _merge_shared(graph, {node: state[name] for node, (_, name) in places.items()})
     _sort_inputs(graph, {node: kind for node, (kind, _) in places.items()})
     _keep_results(signature, graph)
     for each in graphs_of(exported.graph_module):

@@ -5,6 +5,7 @@ Each function says in which versions of PyTorch it ran.
 
 from __future__ import annotations
 
+import dataclasses
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
@@ -26,6 +27,14 @@ def trace_joint(function: Callable[..., Any], arguments: Sequence[torch.Tensor])
 def guards_of(exported: ExportedProgram) -> list[str]:
     """Conditions on sizes, as Python's expressions; none for one from a file (2.9 to 2.15)."""
     return exported._guards_code
+
+
+def drop_input(exported: ExportedProgram, node: fx.Node) -> None:
+    """Takes an input that nothing reads out of a program (2.9 to 2.15)."""
+    exported.graph.erase_node(node)
+    signature = exported.graph_signature
+    specs = [one for one in signature.input_specs if one.arg.name != node.name]
+    exported._graph_signature = dataclasses.replace(signature, input_specs=specs)
 
 
 @contextmanager
