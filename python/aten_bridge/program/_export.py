@@ -18,6 +18,7 @@ from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 from torch.nn.parameter import is_lazy
 
 from aten_bridge.program._branches import graphs_of, inline_branches, may_have_gradient
+from aten_bridge.program._buffers import writing_buffers
 from aten_bridge.program._corrections import (
     allow_other_strides,
     correcting_shapes,
@@ -29,7 +30,6 @@ from aten_bridge.program._corrections import (
     refuse_assigned_data,
     refuse_hidden_writes,
     refusing_own_gradients,
-    writing_buffers,
 )
 from aten_bridge.program._no_grad import keep_from_gradients
 from aten_bridge.program._private import (
