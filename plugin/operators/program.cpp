@@ -281,7 +281,7 @@ void keep_wanted(ProgramText& program, const std::vector<std::size_t>& wanted) {
   std::vector<Call> calls;
   for (auto call = program.calls.rbegin(); call != program.calls.rend(); ++call) {
     const auto is_read = [&](const std::string& name) { return read.count(name) != 0; };
-    const bool is_needed = !call->sizes.empty() ||
+    const bool is_needed = call->checks() || !call->sizes.empty() ||
                            std::any_of(call->results.begin(), call->results.end(), is_read) ||
                            (has_seeds && draws(*call));
     if (!is_needed) {
@@ -499,7 +499,8 @@ class Program::Builder {
                             call.operator_name, ", which returns ", result.type()->str()}));
       }
     }
-    if (call.unpacks ? !is_list : call.results.size() != returns.size()) {
+    const bool checks = returns.empty() && call.checks();
+    if (call.unpacks ? !is_list : call.results.size() != returns.size() && !checks) {
       raise_in_line(call.line, join({"expected the ", returns.size(), " results of ",
                                      call.operator_name, ", got ", call.results.size(),
                                      call.unpacks ? " elements of a list" : ""}));

@@ -151,6 +151,9 @@ struct Call {
 
   /// One of the last two arguments, by the first.
   bool chooses() const { return operator_name == "choose"; }
+
+  /// "_ = ...": it is made for the error that it may raise.
+  bool checks() const { return !unpacks && results.size() == 1 && results[0].empty(); }
 };
 
 struct ProgramText {

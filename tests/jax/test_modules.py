@@ -9,7 +9,16 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import torch
-from module_cases import Network, Sides, WithOwnKernels, assert_near, check_large_results, total
+from module_cases import (
+    REFUSED,
+    Checks,
+    Network,
+    Sides,
+    WithOwnKernels,
+    assert_near,
+    check_large_results,
+    total,
+)
 from torch import nn
 from torch.export import Dim
 
@@ -127,6 +136,23 @@ def test_steps_train_as_pytorch_does(way):
         loss.backward()
         optimizer.step()
         assert_near(actual, loss, 1e-4)
+
+
+@pytest.mark.parametrize("trains", [False, True], ids=["evaluation", "training"])
+def test_checks_of_values_are_part_of_a_program(trains):
+    apply, variables = module(Checks().train(trains), (torch.eye(3),))
+
+    def loss_of(x):
+        return apply(variables, x).sum()
+
+    x = torch.eye(3) * 2
+    assert_near(apply(variables, jnp.asarray(x.numpy())), Checks()(x), 1e-6)
+    for text, wrong in REFUSED.items():
+        with pytest.raises(RuntimeError, match=text):
+            Checks()(wrong)
+        for call in (loss_of, jax.jit(jax.grad(loss_of))):  # which runs no forward program
+            with pytest.raises((ValueError, RuntimeError), match=f"AtenProgram: {text}"):
+                jax.block_until_ready(call(jnp.asarray(wrong.numpy())))
 
 
 def test_a_key_makes_a_random_module_a_pure_function():

@@ -103,3 +103,19 @@ def assert_near(actual, expected, limit):
     assert actual.shape == expected.shape
     worst = np.abs(actual - expected).max() / max(np.abs(expected).max(), 1e-6)
     assert worst <= limit, worst
+
+
+# Inputs of the next module, by what PyTorch says of them.
+REFUSED = {
+    "linalg.inv: The diagonal element 1 is zero": torch.zeros(3, 3),
+    "linalg.cholesky: The factorization could not be completed": -torch.eye(3),
+    "Expected Tensor with single nonzero value, but got zero": torch.eye(3) * 99,
+}
+
+
+class Checks(nn.Module):
+    """Has operators of which PyTorch makes two: one that computes, and one that checks."""
+
+    def forward(self, x):
+        torch._assert_async(x.sum() < 100)
+        return torch.linalg.inv(x) + torch.linalg.cholesky(x)

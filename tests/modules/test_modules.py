@@ -12,7 +12,7 @@ import pytest
 import torch
 from mindspore import mint
 from modes import GRAPHS_IN_FULL
-from module_cases import Network, assert_near, check_large_results, total
+from module_cases import REFUSED, Checks, Network, assert_near, check_large_results, total
 from torch import nn
 from torch._higher_order_ops.while_loop import while_loop
 from torch.export import Dim
@@ -717,6 +717,27 @@ class Fills(nn.Module):
     def forward(self, x):
         self.kept = x.detach().mean()
         return x * 2
+
+
+@GRAPHS_IN_FULL
+@pytest.mark.parametrize("trains", [False, True], ids=["evaluation", "training"])
+def test_checks_of_values_are_part_of_a_program(mode, trains):
+    cell = module(Checks().train(trains), (torch.eye(3),))
+
+    def loss_of(x):
+        return cell(x).sum()
+
+    x = torch.eye(3) * 2
+    assert_near(cell(ms.Tensor(x.numpy())), Checks()(x), 1e-6)
+    if mode == "graph":  # MindSpore's (2.10) run no more after an error
+        return
+    for text, wrong in REFUSED.items():
+        with pytest.raises(RuntimeError) as of_pytorch:
+            Checks()(wrong)
+        assert text in str(of_pytorch.value)
+        for call in (cell, ms.grad(loss_of)):
+            with pytest.raises(RuntimeError, match=f"AtenProgram: {text}"):
+                call(ms.Tensor(wrong.numpy())).asnumpy()
 
 
 class Registers(nn.Module):

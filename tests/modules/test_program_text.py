@@ -142,6 +142,26 @@ def test_a_line_that_reads_what_was_not_computed_fails_in_words(pynative):
         program(x, off, on).asnumpy()
 
 
+def test_a_check_has_no_results(pynative):
+    text = (
+        'aten_bridge program 1\ninput %x float32 []\n{} = aten::_assert_async.msg(%x, "no")\n'
+        "output %x float32 []\n"
+    )
+    check = kernel_of(text.format("_"))
+    assert check(ms.Tensor(2.0)).asnumpy() == 2
+    with pytest.raises(
+        RuntimeError, match=r"AtenProgram: no \(line 3 of the program, aten::_assert"
+    ):
+        check(ms.Tensor(0.0)).asnumpy()
+    for results, count in (("%y", 1), ("_, _", 2)):
+        with pytest.raises(ValueError, match="AtenProgram: ") as error:
+            kernel_of(text.format(results))
+        assert str(error.value) == (
+            "AtenProgram: line 3 of the program: expected the 0 results of "
+            f"aten::_assert_async.msg, got {count}"
+        )
+
+
 def test_a_line_that_fails_names_its_operator_and_what_that_was_given(pynative):
     look_up = kernel_of(
         "aten_bridge program 1\ninput %table float32 [3, 2]\ninput %other float32 [1]\n"

@@ -23,6 +23,14 @@ from aten_bridge.program._private import (
 from aten_bridge.program._text import line_of
 from aten_bridge.program._trees import NotExportable
 
+# What raises an error, or nothing. PyTorch's graphs lose those that it adds itself (2.11).
+CHECKS = (
+    torch.ops.aten._assert_scalar.default,
+    torch.ops.aten._assert_async.default,
+    torch.ops.aten._assert_async.msg,
+    torch.ops.aten._linalg_check_errors.default,
+)
+
 
 def argument_of(node: fx.Node, name: str) -> Any:
     """What a call of an operator has for an argument, or what it has by default; None for none."""

@@ -20,6 +20,7 @@ from torch.nn.parameter import is_lazy
 from aten_bridge.program._branches import graphs_of, inline_branches, may_have_gradient
 from aten_bridge.program._buffers import writing_buffers
 from aten_bridge.program._corrections import (
+    CHECKS,
     allow_other_strides,
     correcting_shapes,
     differentiate_complex_writes,
@@ -36,6 +37,7 @@ from aten_bridge.program._private import (
     drop_input,
     dropping_buffer_hooks,
     guards_of,
+    keeping,
     tree_map,
     without_guards,
 )
@@ -202,7 +204,7 @@ def weight_of(tensor: torch.Tensor, trains: bool = False) -> Weight:
 @correcting_shapes()
 def _programs(exported: ExportedProgram, saves: Sequence[bool], order: int) -> list[ModulePrograms]:
     """The programs of an exported program, once for each of `saves`: whether a step saves."""
-    with _recording(exported.state_dict.values()):
+    with _recording(exported.state_dict.values()), keeping(CHECKS):
         return _programs_in_mode(exported, saves, order)
 
 
@@ -371,6 +373,7 @@ def _export(
     with (
         _recording(tensors),
         _advising(_EXPORT_ADVICE),
+        keeping(CHECKS),
         dropping_buffer_hooks(),
         refusing_own_gradients(module),
         writing_buffers(module),

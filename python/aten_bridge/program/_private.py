@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from types import ModuleType
 from typing import Any
@@ -209,6 +209,19 @@ def alike_gradients_of_sides() -> Iterator[None]:
         yield
     finally:
         cond.create_bw_fn = own
+
+
+@contextmanager
+def keeping(operators: Collection[Any]) -> Iterator[None]:
+    """Keeps calls of these operators in graphs where nothing reads them (2.9 to 2.15)."""
+    from torch.fx.node import _side_effectful_functions
+
+    added = set(operators) - _side_effectful_functions
+    _side_effectful_functions.update(added)
+    try:
+        yield
+    finally:
+        _side_effectful_functions.difference_update(added)
 
 
 @contextmanager

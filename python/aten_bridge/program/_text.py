@@ -255,6 +255,8 @@ class ProgramWriter:
 
     def _results(self, node: fx.Node) -> list[str]:
         value = node.meta.get("val")
+        if not schema_of(node.target).returns:
+            return ["_"]
         if not isinstance(value, (list, tuple)):
             return [f"%{node.name}"]
         names = ["_"] * len(value)

@@ -17,7 +17,7 @@ from aten_bridge.program._branches import (
     inputs_of,
     part_results,
 )
-from aten_bridge.program._corrections import allow_other_strides, argument_of
+from aten_bridge.program._corrections import CHECKS, allow_other_strides, argument_of
 from aten_bridge.program._private import rename, schema_of, trace_joint
 from aten_bridge.program._programs import Derivative, Training
 from aten_bridge.program._text import (
@@ -292,7 +292,8 @@ def _split(
     gradients = results_of(graph)[len(has_gradient) :]  # None for inputs that need none
 
     forward = _ancestors(results)
-    forward |= _ancestors(_checks(graph, forward, tangents))
+    checks = _checks(graph, forward, tangents)
+    forward |= _ancestors(checks)
     saved: dict[fx.Node, None] = {}  # in order
     backward: set[fx.Node] = set()
     seen: set[fx.Node] = set()
@@ -302,6 +303,8 @@ def _split(
     draws = [node for node in calls_of(graph) if node in forward and is_random_node(node)]
     if draws_again:
         todo += draws  # the generator has the state of the forward program at each
+    if not saves:  # a host may leave out a forward program of which it reads nothing
+        todo += (check for check in checks if not any(map(is_number, inputs_of(check))))
     while todo:
         node = todo.pop()
         if node in seen:
@@ -370,13 +373,12 @@ def _split(
 
 
 def _checks(graph: fx.Graph, forward: Set[fx.Node], tangents: Sequence[fx.Node]) -> list[fx.Node]:
-    """Conditions on values that no result reads, but those on what the gradient computes.
+    """Checks of values, but those of what the gradient computes.
 
     Of the sides of torch.cond, which it computes again, these are known by what results need.
     """
-    target = torch.ops.aten._assert_scalar.default
     found = []
-    for check in graph.find_nodes(op="call_function", target=target, sort=False):
+    for check in (node for node in calls_of(graph) if node.target in CHECKS):
         needed = _ancestors([check]) - {check}
         values = {node for node in needed if not is_number(node)}
         if needed.isdisjoint(tangents) and (not conditions_of(check) or values <= forward):
