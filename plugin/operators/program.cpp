@@ -134,13 +134,15 @@ bool fits(const at::Tensor& tensor, const Form& form, const std::vector<int64_t>
                     });
 }
 
-/// What to do about an input of the module whose sizes are other numbers than the program's; "" if
-/// another thing is wrong with it. The names of weights begin as torch.export's do.
-[[gnu::cold]] std::string cure_of_size(const at::Tensor& input, const Form& form) {
+/// What to do about an input that has another dtype than the program's, or whose sizes are other
+/// numbers; "" if another thing is wrong with it. The names of weights begin as torch.export's do.
+[[gnu::cold]] std::string cure_of(const at::Tensor& input, const Form& form) {
+  if (!form.is_seed && input.defined() && input.scalar_type() != scalar_type(form.dtype)) {
+    return "; convert it, or make the module with tensors of that dtype";
+  }
   const bool is_weight = form.value.size() > 1 && form.value[1] == '_' &&
                          std::string("pbc").find(form.value[0]) != std::string::npos;
   if (is_weight || form.is_seed || !input.defined() ||
-      input.scalar_type() != scalar_type(form.dtype) ||
       input.dim() != static_cast<int64_t>(form.sizes.size())) {
     return "";
   }
@@ -788,7 +790,7 @@ std::vector<int64_t> Program::bind(at::TensorList inputs) const {
     const at::Tensor& input = inputs[i];
     if (!fits(input, form, symbols)) {
       report.add(Status::kShape, {"%", form.value, ": expected ", form_text(form, symbols),
-                                  ", got ", detail::tensor_text(input), cure_of_size(input, form)});
+                                  ", got ", detail::tensor_text(input), cure_of(input, form)});
     }
   }
   for (std::size_t i = 0; i < symbols.size(); ++i) {

@@ -351,7 +351,57 @@ def test_a_key_that_is_none_is_refused():
     assert str(error.value) == "apply: rng: expected one key of jax.random, got key<fry> [2]"
     with pytest.raises(TypeError) as error:
         apply(variables, jnp.ones(2), train=True, rng=7)
-    assert str(error.value) == "apply: rng: expected one key of jax.random, got 7"
+    assert str(error.value) == (
+        "apply: rng: expected one key of jax.random, such as jax.random.key(7), got 7"
+    )
+
+
+class Hashes(nn.Module):
+    """With numbers of 64 bits."""
+
+    def __init__(self, number):
+        super().__init__()
+        dtype = torch.int64 if isinstance(number, int) else torch.float64
+        self.register_buffer("factor", torch.tensor(number, dtype=dtype))
+
+    def forward(self, ids):
+        return ids * self.factor % 97 + torch.tensor([7, 8])
+
+
+@pytest.mark.parametrize(
+    ("number", "dtype"), [(2654435761, "int32"), (-(2**40), "int32"), (1e60, "float32")]
+)
+def test_numbers_that_jax_would_cut_are_refused(number, dtype):
+    ids = torch.tensor([2, 3])
+    with pytest.raises(ValueError, match="module: ") as error:
+        module(Hashes(number), (ids,))
+    assert str(error.value) == (
+        f"module: 'factor': expected numbers that JAX's {dtype} can hold, got {number}; set "
+        "jax_enable_x64 before the module is made"
+    )
+    with jax.enable_x64(True):
+        apply, variables = module(Hashes(number), (ids,))
+        result = apply(variables, jnp.asarray(ids.numpy()))
+    assert np.array_equal(result, Hashes(number)(ids))
+    apply, variables = module(Hashes(5), (ids,))
+    assert np.array_equal(apply(variables, jnp.asarray(ids.numpy())), Hashes(5)(ids))
+
+
+def test_what_xla_calls_is_told():
+    network = nn.Sequential(nn.Linear(4, 4), nn.Dropout())
+    apply, variables = module(network, (torch.ones(3, 4),))
+
+    def loss_of(params, rng):
+        return apply({**variables, "params": params}, jnp.ones((3, 4)), train=True, rng=rng)[
+            0
+        ].sum()
+
+    checks = [jax.export.DisabledSafetyCheck.custom_call(name) for name in apply.targets]
+    gradient = jax.jit(jax.grad(loss_of))
+    given = variables["params"], jax.random.PRNGKey(7)
+    exported = jax.export.export(gradient, disabled_checks=checks)(*given)
+    for name, one in exported.call(*given).items():
+        assert np.array_equal(one, gradient(*given)[name])
 
 
 def test_wrong_inputs_are_an_error_in_words(made):

@@ -193,7 +193,8 @@ def test_weights_that_are_replaced(network, cell, x):
     with pytest.raises(ValueError, match="AtenProgram: ") as error:
         step(given)
     assert str(error.value).splitlines()[0] == (
-        "AtenProgram: %p_0_weight: expected float32 [4, 2, 3], got float16 [4, 2, 3]"
+        "AtenProgram: %p_0_weight: expected float32 [4, 2, 3], got float16 [4, 2, 3]; convert it, "
+        "or make the module with tensors of that dtype"
     )
     cell.trainable_params()[0].set_dtype(ms.float32)
     cell.trainable_params()[0].set_data(to_mindspore(network[0].weight))

@@ -272,6 +272,25 @@ def test_amp_of_level_o1_leaves_a_module_as_it_is(mode, tmp_path, monkeypatch):
     assert np.allclose(mixed(x).asnumpy(), expected, atol=1e-2)  # the head is in float16
 
 
+@GRAPHS_IN_FULL
+def test_a_module_in_half_precision_takes_what_to_float_casts(mode):
+    cell = module(nn.Linear(4, 3).half(), (torch.ones(2, 4).half(),)).to_float(ms.float16)
+    x = ms.Tensor(np.linspace(-1, 1, 8, dtype=np.float32).reshape(2, 4))
+    expected = cell(x.half()).asnumpy()
+    assert expected.dtype == np.float16
+    assert np.array_equal(cell(x).asnumpy(), expected)
+    gradient = ms.grad(cell)(x)
+    assert gradient.dtype == ms.float32
+    assert np.array_equal(gradient.asnumpy(), ms.grad(cell)(x.half()).asnumpy().astype(np.float32))
+
+
+def test_inputs_have_no_names(pynative):
+    cell = module(nn.Linear(4, 3), (torch.ones(2, 4),))
+    with pytest.raises(TypeError) as error:
+        cell(input=mint.ones((2, 4)))
+    assert str(error.value) == ("Module: expected all inputs by their positions, got input by name")
+
+
 class Tied(nn.Module):
     """An embedding whose weight is that of the last layer, of which one result is returned."""
 
@@ -968,7 +987,8 @@ WRONG_INPUTS = [
     (
         lambda: (mint.ones((6, 3, 10), dtype=ms.float16), {"bias": mint.ones(4)}),
         ValueError,
-        "AtenProgram: %x: expected float32 [6, 3, 10], got float16 [6, 3, 10]",
+        "AtenProgram: %x: expected float32 [6, 3, 10], got float16 [6, 3, 10]; convert it, or make "
+        "the module with tensors of that dtype",
     ),
     (
         lambda: (mint.ones((6, 3, 10)),),
@@ -1161,8 +1181,8 @@ def test_what_no_program_can_say_is_refused():
     with pytest.raises(NotExportable) as error:
         module(Doubles(), (torch.ones(2), 3))
     assert str(error.value) == (
-        "expected tensors as inputs of the module, got 3 as 'factor'; give it where the module is "
-        "made"
+        "expected tensors as inputs of the module, got 3 as 'factor'; make a module of one that "
+        "calls it with that value"
     )
 
 

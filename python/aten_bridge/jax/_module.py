@@ -27,23 +27,36 @@ from aten_bridge.program._programs import (
 from aten_bridge.program._trees import flatten_source, input_fault, unflatten_source
 
 
-def _to_jax(weight: Weight) -> jax.Array:
-    """A copy."""
+def _to_jax(weight: Weight, name: str = "a constant") -> jax.Array:
+    """A copy. Raises ValueError for numbers of 64 bits that JAX would cut."""
     array = weight.array
-    return jnp.array(array.view(jnp.bfloat16) if weight.dtype == "bfloat16" else array, copy=True)
+    if weight.dtype == "bfloat16":
+        return jnp.array(array.view(jnp.bfloat16), copy=True)
+    dtype = jax.dtypes.canonicalize_dtype(array.dtype)
+    with np.errstate(over="ignore"):
+        copied = array.astype(dtype)
+    is_whole = np.issubdtype(dtype, np.integer)
+    fits = copied == array if is_whole else np.isfinite(copied) == np.isfinite(array)
+    if not fits.all():
+        raise ValueError(
+            f"module: {name}: expected numbers that JAX's {dtype} can hold, got "
+            f"{array[~fits].flat[0]}; set jax_enable_x64 before the module is made"
+        )
+    return jnp.asarray(copied)
 
 
-def _tuple_of(kernel: Kernel) -> Callable[..., tuple[jax.Array, ...]]:
+def _tuple_of(kernel: Kernel, targets: list[str]) -> Callable[..., tuple[jax.Array, ...]]:
+    targets += kernel.targets
     if kernel._model.description.has_several_outputs:
         return kernel
     return lambda *arrays: (kernel(*arrays),)
 
 
-def _backward(training: Training) -> Callable[..., tuple[jax.Array, ...]]:
+def _backward(training: Training, targets: list[str]) -> Callable[..., tuple[jax.Array, ...]]:
     """The backward program, with its derivatives."""
     made = None
     for one in reversed(training.gradient_programs()):
-        kernel = _tuple_of(Kernel(program_kernel(HOST, one.program)))
+        kernel = _tuple_of(Kernel(program_kernel(HOST, one.program)), targets)
         made = kernel if made is None else _with_derivative(kernel, one, made)
     return made
 
@@ -72,17 +85,18 @@ def _with_derivative(
     return compute
 
 
-def _step(programs: ModulePrograms) -> Callable[..., tuple[jax.Array, ...]]:
-    """The forward program, whose gradient the backward one computes."""
+def _step(programs: ModulePrograms, targets: list[str]) -> Callable[..., tuple[jax.Array, ...]]:
+    """The forward program, whose gradient the backward one computes; adds what XLA calls."""
     training, is_random = programs.training, programs.is_random
-    if training is None or programs.has_measured_results:
+    is_measured = training is None or programs.has_measured_results
+    if is_measured:
         kernel = evaluation_kernel(HOST, programs.evaluation, is_random=is_random)
-        forward = _tuple_of(Unsized(kernel))
     else:
-        forward = _tuple_of(Kernel(program_kernel(HOST, training.forward, None, is_random)))
+        kernel = program_kernel(HOST, training.forward, None, is_random)
+    forward = _tuple_of((Unsized if is_measured else Kernel)(kernel), targets)
     if training is None:
         return forward
-    backward = _backward(training)
+    backward = _backward(training, targets)
     count = programs.result_count
 
     def differentiate(residuals: Any, douts: Sequence[jax.Array]) -> tuple[Any, ...]:
@@ -179,7 +193,9 @@ def _checked(
 def _seed(rng: Any) -> jax.Array:
     """The numbers of a key, the lowest first: jax.random.key(7) begins as torch.manual_seed(7)."""
     if not isinstance(rng, (jax.Array, np.ndarray)):
-        raise TypeError(f"apply: rng: expected one key of jax.random, got {rng!r}")
+        raise TypeError(
+            f"apply: rng: expected one key of jax.random, such as jax.random.key(7), got {rng!r}"
+        )
     is_key = jnp.issubdtype(rng.dtype, jax.dtypes.prng_key)
     data = jax.random.key_data(rng) if is_key else rng
     if data.ndim != 1 or data.dtype != jnp.uint32:
@@ -197,6 +213,7 @@ def make_module(
     namespace: dict[str, Any] = {}
     exec(flatten_source(training.inputs), namespace)
     flatten, made = namespace["flatten"], {}
+    targets: list[str] = []
     for trains, programs in ((False, evaluation), (True, training)):
         exec(unflatten_source(programs.results), namespace)
         constants = tuple(map(_to_jax, programs.constants))
@@ -205,10 +222,12 @@ def make_module(
     @functools.cache
     def step_of(trains: bool, has_seed: bool) -> Callable[..., tuple[jax.Array, ...]]:
         programs = made[trains][0]
-        return _step(programs.seeded("int32") if has_seed else programs)
+        return _step(programs.seeded("int32") if has_seed else programs, targets)
 
-    for trains in made:
+    for trains, (programs, *_) in made.items():
         step_of(trains, False)  # what is wrong with a program is an error here
+        if programs.is_random:
+            step_of(trains, True)  # what another process has exported calls it
 
     def apply(
         variables: Mapping[str, Mapping[str, jax.Array]],
@@ -248,7 +267,8 @@ def make_module(
         return returned, {**buffers, **new}
 
     variables = {
-        "params": {name: _to_jax(one) for name, one in training.parameters.items()},
-        "buffers": {name: _to_jax(one) for name, one in training.buffers.items()},
+        "params": {name: _to_jax(one, repr(name)) for name, one in training.parameters.items()},
+        "buffers": {name: _to_jax(one, repr(name)) for name, one in training.buffers.items()},
     }
+    apply.targets = tuple(dict.fromkeys(targets))
     return apply, variables

@@ -158,6 +158,22 @@ class _Flat(nn.Cell):
         return self.module.compute(*inputs)
 
 
+# By what `to_float` and levels of amp set in a cell. In PyNative mode MindSpore (2.10) casts the
+# inputs of its own operators, and the weights of all.
+_MIXED = {"FP16": ms.float16, "FP32": ms.float32, "BF16": ms.bfloat16}
+
+
+def _cast(value: Any, dtype: Any) -> Any:
+    """The same with tensors of this dtype instead of other numbers with fractions."""
+    if isinstance(value, ms.Tensor):
+        return value.astype(dtype) if value.is_floating_point() else value
+    if isinstance(value, (tuple, list)):
+        return type(value)(_cast(one, dtype) for one in value)
+    if isinstance(value, dict):
+        return {name: _cast(one, dtype) for name, one in value.items()}
+    return value
+
+
 class Module(nn.Cell):
     """A PyTorch module. Made by `module`."""
 
@@ -177,12 +193,23 @@ class Module(nn.Cell):
             run_source(unflatten_source(programs.results))["unflatten"]
             for programs in (evaluation, training)
         )
+        self.casts_inputs = False
         self._flat = [_Flat(self)]  # in a list it is no part of this one
 
-    def __call__(self, *inputs: Any) -> Any:
+    def __call__(self, *inputs: Any, **named: Any) -> Any:
+        if named:
+            raise TypeError(
+                f"Module: expected all inputs by their positions, got {', '.join(named)} by name"
+            )
         if not self.fits(ms.Tensor, inputs):
             raise TypeError(f"Module: {input_fault(self.tree_of_inputs, inputs, self.is_tensor)}")
-        return super().__call__(*inputs)
+        if self.mixed_precision_type is None or ms.get_context("mode") != ms.PYNATIVE_MODE:
+            return super().__call__(*inputs)
+        self.casts_inputs = True
+        try:
+            return super().__call__(*inputs)
+        finally:
+            self.casts_inputs = False  # graphs cast them by themselves
 
     def compile_and_run(self, *inputs: Any, **keywords: Any) -> Any:
         """What a call in graph mode is."""
@@ -207,6 +234,8 @@ class Module(nn.Cell):
         return isinstance(value, ms.Tensor)
 
     def construct(self, *inputs: Any) -> Any:
+        if self.casts_inputs:
+            inputs = _cast(inputs, _MIXED[self.mixed_precision_type.name])
         if self.training:
             return self.unflatten_trained(self.compute(*inputs))
         return self.unflatten_evaluated(self.compute(*inputs))

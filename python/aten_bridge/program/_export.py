@@ -251,8 +251,8 @@ def _programs_in_mode(
             kept[kind][name] = weight_of(state[name], needs[-1])
         elif not isinstance(value, torch.Tensor):
             raise NotExportable(
-                f"expected tensors as inputs of the module, got {value!r} as {node.name!r}; give "
-                "it where the module is made"
+                f"expected tensors as inputs of the module, got {value!r} as {node.name!r}; make "
+                "a module of one that calls it with that value"
             )
         else:
             needs.append(may_have_gradient(value))
