@@ -213,14 +213,24 @@ def alike_gradients_of_sides() -> Iterator[None]:
 
 @contextmanager
 def keeping(operators: Collection[Any]) -> Iterator[None]:
-    """Keeps calls of these operators in graphs where nothing reads them (2.9 to 2.15)."""
+    """Keeps calls of these operators in graphs where nothing reads them (2.9 to 2.15).
+
+    PyTorch itself keeps some since 2.13, with more inputs and results that have no values.
+    """
+    from torch._library.simple_registry import singleton
     from torch.fx.node import _side_effectful_functions
 
+    entries = [singleton.find(one._name) for one in operators]
+    effects = [(one.effect, one.effect._effect) for one in entries if hasattr(one, "effect")]
     added = set(operators) - _side_effectful_functions
     _side_effectful_functions.update(added)
     try:
+        for holder, _ in effects:
+            holder._effect = None
         yield
     finally:
+        for holder, own in effects:
+            holder._effect = own
         _side_effectful_functions.difference_update(added)
 
 
