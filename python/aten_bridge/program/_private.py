@@ -213,9 +213,9 @@ def alike_gradients_of_sides() -> Iterator[None]:
 
 @contextmanager
 def keeping(operators: Collection[Any]) -> Iterator[None]:
-    """Keeps calls of these operators in graphs where nothing reads them (2.9 to 2.15).
+    """Keeps calls of these operators in graphs where nothing reads them.
 
-    PyTorch itself keeps some since 2.13, with more inputs and results that have no values.
+    PyTorch itself keeps some since 2.13, with inputs and results without values (2.9 to 2.15).
     """
     from torch._library.simple_registry import singleton
     from torch.fx.node import _side_effectful_functions
