@@ -969,10 +969,18 @@ void move_to(const at::Tensor& place, c10::IValue& value) {
                                      const std::vector<c10::IValue>& arguments) {
   std::string text = join({" (line ", line, " of the program, ",
                            handle ? c10::toString(handle->operator_name()) : "choose"});
-  for (const c10::IValue& argument : arguments) {
+  const auto add = [&text](const c10::IValue& argument) {
     if (argument.isTensor()) {
       text += "; " + detail::tensor_text(argument.toTensor());
     }
+  };
+  for (const c10::IValue& argument : arguments) {
+    if (argument.isList()) {
+      for (const c10::IValue& element : argument.toListRef()) {
+        add(element);
+      }
+    }
+    add(argument);
   }
   return text + ")";
 }

@@ -12,6 +12,7 @@ import torch
 from module_cases import (
     REFUSED,
     Checks,
+    ChecksAlone,
     Network,
     Sides,
     WithOwnKernels,
@@ -142,17 +143,37 @@ def test_steps_train_as_pytorch_does(way):
 def test_checks_of_values_are_part_of_a_program(trains):
     apply, variables = module(Checks().train(trains), (torch.eye(3),))
 
+    def run(x):
+        results = apply(variables, x, train=trains)
+        return results[0] if trains else results
+
     def loss_of(x):
-        return apply(variables, x).sum()
+        return run(x).sum()
 
     x = torch.eye(3) * 2
-    assert_near(apply(variables, jnp.asarray(x.numpy())), Checks()(x), 1e-6)
+    assert_near(run(jnp.asarray(x.numpy())), Checks()(x), 1e-6)
     for text, wrong in REFUSED.items():
         with pytest.raises(RuntimeError, match=text):
             Checks()(wrong)
         for call in (loss_of, jax.jit(jax.grad(loss_of))):  # which runs no forward program
             with pytest.raises((ValueError, RuntimeError), match=f"AtenProgram: {text}"):
                 jax.block_until_ready(call(jnp.asarray(wrong.numpy())))
+
+
+@pytest.mark.parametrize("trains", [False, True], ids=["evaluation", "training"])
+@pytest.mark.parametrize("order", [1, 2])
+def test_checks_are_made_where_the_gradient_alone_is_read(trains, order):
+    apply, variables = module(ChecksAlone(), (torch.ones(3),), gradient_order=order)
+
+    @jax.jit
+    @jax.grad
+    def gradient(x):
+        results = apply(variables, x, train=trains)
+        return (results[0] if trains else results).sum()
+
+    assert_near(gradient(jnp.ones(3)), 2 * torch.ones(3), 1e-6)
+    with pytest.raises((ValueError, RuntimeError), match="Expected Tensor with single nonzero"):
+        jax.block_until_ready(gradient(jnp.full(3, 99.0)))
 
 
 def test_a_key_makes_a_random_module_a_pure_function():

@@ -50,6 +50,16 @@ class Drops(nn.Module):
         )
 
 
+class ChecksASide(nn.Module):
+    def forward(self, x):
+        def check(x):
+            y = x.log()
+            torch._assert_async(y.isfinite().all())
+            return y + 1
+
+        return torch.cond(x.sum() > 0, check, torch.sin, (x,))
+
+
 def to_mindspore(tensor):
     return ms.Tensor(tensor.detach().numpy().copy())
 
@@ -275,3 +285,13 @@ def test_a_tensor_of_numbers_in_a_side_has_advice(pynative):
         "torch.tensor(2) and x[0] = 2 do, got the error above; call torch.full() and fill_(), "
         "or make such a tensor a buffer of the module, or before torch.cond"
     ]
+
+
+@pytest.mark.parametrize("trains", [False, True], ids=["evaluation", "training"])
+def test_checks_of_a_side_are_made_where_it_runs(pynative, trains):
+    cell = module(ChecksASide().train(trains), (torch.ones(2),))
+    for good in (torch.ones(2), torch.tensor([-2.0, -1.0])):
+        assert_near(cell(to_mindspore(good)), ChecksASide()(good), 1e-6)
+    for call in (cell, ms.grad(lambda x: cell(x).sum())):
+        with pytest.raises(RuntimeError, match="AtenProgram: Expected Tensor with single nonzero"):
+            call(ms.Tensor([-1.0, 2.0])).asnumpy()

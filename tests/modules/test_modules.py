@@ -5,6 +5,7 @@ import gc
 import pickle
 import re
 import threading
+import typing
 
 import mindspore as ms
 import numpy as np
@@ -282,6 +283,23 @@ def test_a_module_in_half_precision_takes_what_to_float_casts(mode):
     gradient = ms.grad(cell)(x)
     assert gradient.dtype == ms.float32
     assert np.array_equal(gradient.asnumpy(), ms.grad(cell)(x.half()).asnumpy().astype(np.float32))
+
+
+class Pair(typing.NamedTuple):
+    one: typing.Any
+    other: typing.Any
+
+
+def test_nested_inputs_are_cast_too(pynative):
+    class Sums(nn.Module):
+        def forward(self, pair, ids):
+            return pair[0] + pair[1][0] * ids
+
+    half, ids = torch.ones(2).half(), torch.tensor([1, 2])
+    cell = module(Sums(), ((half, [half]), ids)).to_float(ms.float16)
+    x = mint.ones(2)
+    assert cell((x, [x]), ms.Tensor([1, 2])).asnumpy().tolist() == [2, 3]
+    assert cell(Pair(x, [x]), ms.Tensor([1, 2])).asnumpy().tolist() == [2, 3]
 
 
 def test_inputs_have_no_names(pynative):
@@ -768,6 +786,31 @@ class Registers(nn.Module):
         return x * self.kept
 
 
+class MakesParts(nn.Module):
+    """Has weights, two buffers and a part from its first call on."""
+
+    def forward(self, x):
+        if not hasattr(self, "norm"):
+            self.register_buffer("one", torch.ones(4))
+            self.register_buffer("two", torch.full((4,), 2.0))
+            self.norm = nn.BatchNorm1d(4, affine=False).eval()
+            self.weight = nn.Parameter(torch.linspace(0, 1, 4))
+        return self.norm(x * self.weight) * self.two - self.one
+
+
+class AssignsShared(nn.Module):
+    """Gives one of two names of a buffer another value."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("one", torch.zeros(4))
+        self.register_buffer("other", self.one)
+
+    def forward(self, x):
+        self.one = self.one + 1
+        return x + self.other
+
+
 class SharesBuffers(nn.Module):
     def __init__(self):
         super().__init__()
@@ -837,8 +880,13 @@ class Sizes(nn.Module):
         ),
         (
             Registers,
-            "expected a module with all of its buffers, got one that registers 'kept' of "
-            "Registers when it is called; call it once before",
+            "expected a module with all of its weights, buffers and parts, got one that registers "
+            "'kept' of Registers when it is called; call it once in PyTorch first",
+        ),
+        (
+            AssignsShared,
+            "expected a module that assigns to buffers with memory of their own, got buffers that "
+            "share it; write to them in place",
         ),
         (
             SharesBuffers,
@@ -860,13 +908,13 @@ def test_what_a_program_would_get_wrong_is_refused(made, text):
     assert not hasattr(error.value, "__notes__")
 
 
-@pytest.mark.parametrize("around", [lambda part: part, nn.Sequential])
-def test_a_module_that_registers_a_buffer_can_be_taken_over_after_a_call(around):
-    taken = around(Registers())
+@pytest.mark.parametrize("made", [Registers, lambda: nn.Sequential(Registers()), MakesParts])
+def test_a_module_that_registers_a_buffer_can_be_taken_over_after_a_call(made):
+    taken = made()
     x = torch.randn(3, 4)
     with pytest.raises(NotExportable):
         module(taken, (x,))
-    assert not list(taken.buffers())
+    assert not [*taken.buffers(), *taken.parameters()]
     expected = taken(x).detach().numpy()
     np.testing.assert_allclose(module(taken, (x,))(ms.Tensor(x.numpy())).asnumpy(), expected)
 
@@ -1181,8 +1229,8 @@ def test_what_no_program_can_say_is_refused():
     with pytest.raises(NotExportable) as error:
         module(Doubles(), (torch.ones(2), 3))
     assert str(error.value) == (
-        "expected tensors as inputs of the module, got 3 as 'factor'; make a module of one that "
-        "calls it with that value"
+        "expected tensors as inputs of the module, got 3 as 'factor'; wrap it in a module that "
+        "passes that value"
     )
 
 

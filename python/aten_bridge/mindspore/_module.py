@@ -164,11 +164,13 @@ _MIXED = {"FP16": ms.float16, "FP32": ms.float32, "BF16": ms.bfloat16}
 
 
 def _cast(value: Any, dtype: Any) -> Any:
-    """The same with tensors of this dtype instead of other numbers with fractions."""
+    """The same with its floating-point tensors cast to a dtype."""
     if isinstance(value, ms.Tensor):
         return value.astype(dtype) if value.is_floating_point() else value
-    if isinstance(value, (tuple, list)):
-        return type(value)(_cast(one, dtype) for one in value)
+    if isinstance(value, tuple):
+        return tuple(_cast(one, dtype) for one in value)
+    if isinstance(value, list):
+        return [_cast(one, dtype) for one in value]
     if isinstance(value, dict):
         return {name: _cast(one, dtype) for name, one in value.items()}
     return value
@@ -205,11 +207,11 @@ class Module(nn.Cell):
             raise TypeError(f"Module: {input_fault(self.tree_of_inputs, inputs, self.is_tensor)}")
         if self.mixed_precision_type is None or ms.get_context("mode") != ms.PYNATIVE_MODE:
             return super().__call__(*inputs)
-        self.casts_inputs = True
+        before, self.casts_inputs = self.casts_inputs, True
         try:
             return super().__call__(*inputs)
         finally:
-            self.casts_inputs = False  # graphs cast them by themselves
+            self.casts_inputs = before  # graphs cast them by themselves
 
     def compile_and_run(self, *inputs: Any, **keywords: Any) -> Any:
         """What a call in graph mode is."""

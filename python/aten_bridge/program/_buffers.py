@@ -18,8 +18,10 @@ from aten_bridge.program._trees import NotExportable
 def writing_buffers(module: torch.nn.Module) -> Iterator[None]:
     """Writes what parts assign to their buffers into those that were there, after each call.
 
-    torch.export (2.11) records what the module itself assigns, and forgets what its parts do.
+    torch.export (2.11) records what the module itself assigns, and forgets what its parts do. In
+    the end, and after an error, the module has the buffers, weights and parts that it had.
     """
+    known = set(_members_of(module))
     before: dict[tuple[torch.nn.Module, str], torch.Tensor | None] = {}
 
     def now() -> dict[tuple[torch.nn.Module, str], torch.Tensor | None]:
@@ -33,21 +35,27 @@ def writing_buffers(module: torch.nn.Module) -> Iterator[None]:
     def write(_: Any, inputs: Any, results: Any) -> Any:
         assigned: list[tuple[torch.Tensor, torch.Tensor]] = []
         replaced: list[torch.Tensor | None] = []
+        for part, name in _members_of(module):
+            if (part, name) not in known:
+                raise NotExportable(
+                    f"expected a module with all of its weights, buffers and parts, got one that "
+                    f"registers {name!r} of {type(part).__name__} when it is called; call it once "
+                    "in PyTorch first"
+                )
         for (part, name), value in now().items():
             buffer = before.get((part, name))
             if value is buffer:
                 continue
             replaced.append(buffer)
-            if (part, name) not in before:
-                delattr(part, name)
-                raise NotExportable(
-                    f"expected a module with all of its buffers, got one that registers {name!r} "
-                    f"of {type(part).__name__} when it is called; call it once before"
-                )
             if part is not module or buffer is None:
                 buffers_of(part)[name] = buffer
             if not _check_assigned(part, name, buffer, value):
                 continue
+            if sum(same_memory(buffer, one) for one in before.values()) > 1:
+                raise NotExportable(
+                    "expected a module that assigns to buffers with memory of their own, got "
+                    "buffers that share it; write to them in place"
+                )
             if part is module:
                 setattr(part, name, value)  # it may have been assigned in the dict
             else:
@@ -57,21 +65,30 @@ def writing_buffers(module: torch.nn.Module) -> Iterator[None]:
             results,
         )
         for buffer, value in assigned:
-            if sum(same_memory(buffer, one) for one in before.values()) > 1:
-                raise NotExportable(
-                    "expected a module that assigns to buffers with memory of their own, got "
-                    "buffers that share it; write to them in place"
-                )
             with torch.no_grad():
                 buffer.copy_(value)
         return results
 
+    own = now()
     hooks = [module.register_forward_pre_hook(keep), module.register_forward_hook(write)]
     try:
         yield
     finally:
         for hook in hooks:
             hook.remove()
+        for part, name in set(_members_of(module)) - known:
+            if hasattr(part, name):  # that of a new part is gone with it
+                delattr(part, name)
+        for (part, name), buffer in own.items():
+            buffers_of(part)[name] = buffer
+
+
+def _members_of(module: torch.nn.Module) -> Iterator[tuple[torch.nn.Module, str]]:
+    """The buffers, weights and parts of each part, by their names in it."""
+    for part in module.modules():
+        yield from ((part, name) for name in buffers_of(part))
+        yield from ((part, name) for name, _ in part.named_parameters(recurse=False))
+        yield from ((part, name) for name, _ in part.named_children())
 
 
 def _check_assigned(

@@ -23,7 +23,7 @@ from aten_bridge.program._private import (
 from aten_bridge.program._text import line_of
 from aten_bridge.program._trees import NotExportable
 
-# What raises an error, or nothing. PyTorch's graphs lose those that it adds itself (2.11).
+# These raise an error or do nothing. PyTorch (2.11) drops them: nothing reads a result of theirs.
 CHECKS = (
     torch.ops.aten._assert_scalar.default,
     torch.ops.aten._assert_async.default,

@@ -165,13 +165,22 @@ def _merge_shared(exported: ExportedProgram) -> None:
     """
     state = {**exported.constants, **exported.state_dict}
     places = _places_of(exported)
-    first: dict[torch.Tensor, fx.Node] = {}
+    first: dict[Any, fx.Node] = {}
     for node in placeholders_of(exported.graph):
         if node.name in places:
-            kept = first.setdefault(state[places[node.name][1]], node)
+            kept = first.setdefault(_identity(state[places[node.name][1]]), node)
             if kept is not node:
                 node.replace_all_uses_with(kept)
                 drop_input(exported, node)
+
+
+def _identity(tensor: torch.Tensor) -> Any:
+    """What tensors have in common that are one: those of a file are objects of their own."""
+    if tensor.layout != torch.strided or tensor.numel() == 0:
+        return id(tensor)
+    memory = tensor.untyped_storage().data_ptr(), tensor.storage_offset()
+    kind = tensor.dtype, tensor.is_conj(), tensor.is_neg(), tensor.requires_grad
+    return *memory, tensor.shape, tensor.stride(), *kind
 
 
 def _sort_inputs(graph: fx.Graph, kinds: Mapping[str, str]) -> None:
@@ -251,8 +260,8 @@ def _programs_in_mode(
             kept[kind][name] = weight_of(state[name], needs[-1])
         elif not isinstance(value, torch.Tensor):
             raise NotExportable(
-                f"expected tensors as inputs of the module, got {value!r} as {node.name!r}; make "
-                "a module of one that calls it with that value"
+                f"expected tensors as inputs of the module, got {value!r} as {node.name!r}; wrap "
+                "it in a module that passes that value"
             )
         else:
             needs.append(may_have_gradient(value))

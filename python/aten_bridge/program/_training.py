@@ -299,32 +299,37 @@ def _split(
     seen: set[fx.Node] = set()
 
     found = [gradient for gradient in gradients if gradient is not None]
-    todo = list(found)  # what the backward program needs
     draws = [node for node in calls_of(graph) if node in forward and is_random_node(node)]
+
+    def compute(todo: list[fx.Node]) -> None:
+        """In the backward program."""
+        while todo:
+            node = todo.pop()
+            if node in seen:
+                continue
+            seen.add(node)
+            if is_number(node):
+                if is_unbacked(node):
+                    todo += inputs_of(node)  # those that tell it
+                continue
+            backward.add(node)
+            if node.op == "placeholder":
+                is_saved = node.name in changed
+            else:
+                is_saved = saves and node in forward and node.target not in CHECKS
+                is_saved = is_saved and not _is_repeated(node)
+                is_saved = is_saved and not conditions_of(node)  # there may be none
+            is_saved = is_saved and all(map(_has_memory, tensors_of(node)))
+            if is_saved:
+                saved[node] = None
+            else:
+                todo += inputs_of(node)
+
+    compute(list(found))
     if draws_again:
-        todo += draws  # the generator has the state of the forward program at each
-    if not saves:  # a host may leave out a forward program of which it reads nothing
-        todo += (check for check in checks if not any(map(is_number, inputs_of(check))))
-    while todo:
-        node = todo.pop()
-        if node in seen:
-            continue
-        seen.add(node)
-        if is_number(node):
-            if is_unbacked(node):
-                todo += inputs_of(node)  # those that tell it
-            continue
-        backward.add(node)
-        if node.op == "placeholder":
-            is_saved = node.name in changed
-        else:
-            is_saved = saves and node in forward and not _is_repeated(node)
-            is_saved = is_saved and not conditions_of(node)  # there may be none
-        is_saved = is_saved and all(map(_has_memory, tensors_of(node)))
-        if is_saved:
-            saved[node] = None
-        else:
-            todo += inputs_of(node)
+        compute(draws[:])  # the generator has the state of the forward program at each
+    if not saved:  # a host leaves out a forward program of which it reads nothing
+        compute([check for check in checks if not any(map(is_number, inputs_of(check)))])
 
     drawn = {node for node in backward - saved.keys() if is_random_node(node)}
     if drawn and not (draws_again and drawn == set(draws)):
@@ -373,17 +378,19 @@ def _split(
 
 
 def _checks(graph: fx.Graph, forward: Set[fx.Node], tangents: Sequence[fx.Node]) -> list[fx.Node]:
-    """Checks of values, but those of what the gradient computes.
+    """Checks of values, except those of what the gradient computes.
 
-    Of the sides of torch.cond, which it computes again, these are known by what results need.
+    It computes the sides of torch.cond again, behind all that results need.
     """
-    found = []
-    for check in (node for node in calls_of(graph) if node.target in CHECKS):
-        needed = _ancestors([check]) - {check}
-        values = {node for node in needed if not is_number(node)}
-        if needed.isdisjoint(tangents) and (not conditions_of(check) or values <= forward):
-            found.append(check)
-    return found
+    places = {node: place for place, node in enumerate(graph.nodes)}
+    last = max(places[node] for node in forward)
+    return [
+        check
+        for check in calls_of(graph)
+        if check.target in CHECKS
+        and _ancestors([check]).isdisjoint(tangents)
+        and (not conditions_of(check) or places[check] < last)
+    ]
 
 
 def _has_memory(value: torch.Tensor) -> bool:
