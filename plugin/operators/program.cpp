@@ -137,13 +137,15 @@ bool fits(const at::Tensor& tensor, const Form& form, const std::vector<int64_t>
 /// What to do about an input that has another dtype than the program's, or whose sizes are other
 /// numbers; "" if another thing is wrong with it. The names of weights begin as torch.export's do.
 [[gnu::cold]] std::string cure_of(const at::Tensor& input, const Form& form) {
-  if (!form.is_seed && input.defined() && input.scalar_type() != scalar_type(form.dtype)) {
+  if (form.is_seed || !input.defined()) {
+    return "";
+  }
+  if (input.scalar_type() != scalar_type(form.dtype)) {
     return "; convert it, or make the module with tensors of that dtype";
   }
   const bool is_weight = form.value.size() > 1 && form.value[1] == '_' &&
                          std::string("pbc").find(form.value[0]) != std::string::npos;
-  if (is_weight || form.is_seed || !input.defined() ||
-      input.dim() != static_cast<int64_t>(form.sizes.size())) {
+  if (is_weight || input.dim() != static_cast<int64_t>(form.sizes.size())) {
     return "";
   }
   std::string changing;

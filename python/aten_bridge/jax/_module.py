@@ -29,9 +29,7 @@ from aten_bridge.program._trees import flatten_source, input_fault, unflatten_so
 
 def _to_jax(weight: Weight, name: str = "a constant") -> jax.Array:
     """A copy. Raises ValueError for numbers of 64 bits that JAX's 32 bits cannot hold."""
-    array = weight.array
-    if weight.dtype == "bfloat16":
-        return jnp.array(array.view(jnp.bfloat16), copy=True)
+    array = weight.array.view(jnp.bfloat16) if weight.dtype == "bfloat16" else weight.array
     dtype = jax.dtypes.canonicalize_dtype(array.dtype)
     if dtype == array.dtype:
         return jnp.array(array, copy=True)

@@ -47,7 +47,7 @@ def writing_buffers(module: torch.nn.Module) -> Iterator[None]:
             if value is buffer:
                 continue
             replaced.append(buffer)
-            if part is not module or buffer is None:
+            if part is not module:
                 buffers_of(part)[name] = buffer
             if not _check_assigned(part, name, buffer, value):
                 continue

@@ -301,8 +301,9 @@ def _split(
     found = [gradient for gradient in gradients if gradient is not None]
     draws = [node for node in calls_of(graph) if node in forward and is_random_node(node)]
 
-    def compute(todo: list[fx.Node]) -> None:
+    def compute(nodes: Iterable[fx.Node]) -> None:
         """In the backward program."""
+        todo = list(nodes)
         while todo:
             node = todo.pop()
             if node in seen:
@@ -325,11 +326,11 @@ def _split(
             else:
                 todo += inputs_of(node)
 
-    compute(list(found))
+    compute(found)
     if draws_again:
-        compute(draws[:])  # the generator has the state of the forward program at each
+        compute(draws)  # the generator has the state of the forward program at each
     if not saved:  # a host leaves out a forward program of which it reads nothing
-        compute([check for check in checks if not any(map(is_number, inputs_of(check)))])
+        compute(check for check in checks if not any(map(is_number, inputs_of(check))))
 
     drawn = {node for node in backward - saved.keys() if is_random_node(node)}
     if drawn and not (draws_again and drawn == set(draws)):
