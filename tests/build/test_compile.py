@@ -3,9 +3,10 @@
 import functools
 import re
 import shutil
+import sys
 
 import pytest
-from conftest import COMPILE_FAIL, CXX_STANDARD, SOURCE, compile_only, expected_texts, run
+from conftest import CMAKE, COMPILE_FAIL, CXX_STANDARD, SOURCE, compile_only, expected_texts, run
 
 NEWER_STANDARDS = [standard for standard in ("17", "20") if standard >= CXX_STANDARD]
 # The build itself compiles with g++; the second compiler's turn with each source is in `full`.
@@ -122,3 +123,13 @@ def test_a_signature_that_cannot_work_is_a_sentence(compiler, source, precompile
     lines = done.stdout.replace('\\"', '"').splitlines()  # clang quotes the text
     assert any(line.rstrip('"').endswith(sentence) for line in lines)
     assert shown in done.stdout
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("preset", ["asan", "tsan", "fuzz"])
+def test_presets_that_the_other_suites_do_not_build_configure(preset, tmp_path):
+    run(
+        *[CMAKE, "--preset", preset, "-B", tmp_path, "-DATEN_BRIDGE_MAKE_ENVIRONMENT=OFF"],
+        f"-DPython3_EXECUTABLE={sys.executable}",
+        cwd=SOURCE,
+    )
