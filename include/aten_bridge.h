@@ -70,8 +70,21 @@
 #error "A source for a host of its own is built with aten_bridge_add_kernel(... HEADER_ONLY)."
 #endif  // ATEN_BRIDGE_COMPILED_HERE
 
-// Hosts that call the same kernels besides: a block for each, with what a source has of it, its
-// ordinary code, and a bit, by the place of its name in AtenBridgeAddKernel.cmake.
+// The hosts: a block for each, with what a source has of it, its ordinary code, and a bit, by the
+// place of its name in AtenBridgeAddKernel.cmake. The first one is MindSpore, in one of two ways,
+// or a host of the source's own, which defines ATEN_BRIDGE_HOST and ATEN_BRIDGE_ENTRY before it
+// includes this (call/host.h).
+#if defined(ATEN_BRIDGE_HOST)
+#define ATEN_BRIDGE_ENTRY_OTHER ATEN_BRIDGE_ENTRY
+#define ATEN_BRIDGE_ENTRY_POINTS_OTHER(Name) ""
+#define ATEN_BRIDGE_FIRST_HOST(X, argument) X(OTHER, 0, argument)
+#elif defined(ATEN_BRIDGE_MINDSPORE_PLUGIN)
+#define ATEN_BRIDGE_HOST ::aten_bridge::detail::MindSporePlugin
+#define ATEN_BRIDGE_FIRST_HOST(X, argument) X(MINDSPORE_PLUGIN, 2, argument)
+#else
+#define ATEN_BRIDGE_HOST ::aten_bridge::detail::MindSporeCustom
+#define ATEN_BRIDGE_FIRST_HOST(X, argument) X(MINDSPORE, 0, argument)
+#endif
 #ifdef ATEN_BRIDGE_PYTORCH
 #ifndef ATEN_BRIDGE_NAMESPACE
 #error "ATEN_BRIDGE_PYTORCH needs ATEN_BRIDGE_NAMESPACE, a string: torch.ops.<namespace>."
@@ -94,13 +107,12 @@
 #define ATEN_BRIDGE_IF_JAX(X, argument)
 #endif
 #define ATEN_BRIDGE_HOSTS(X, argument) \
+  ATEN_BRIDGE_FIRST_HOST(X, argument)  \
   ATEN_BRIDGE_IF_PYTORCH(X, argument) ATEN_BRIDGE_IF_JAX(X, argument)
 
 #define ATEN_BRIDGE_BIT(HOST, bit, argument) bit +  // NOLINT(bugprone-macro-parentheses)
-#if defined(ATEN_BRIDGE_COMPILED) &&                                                     \
-    ATEN_BRIDGE_COMPILED !=                                                              \
-        ATEN_BRIDGE_HOSTS(ATEN_BRIDGE_BIT, ) 2 * defined(ATEN_BRIDGE_MINDSPORE_PLUGIN) + \
-            defined(ATEN_BRIDGE_CUDA)
+#if defined(ATEN_BRIDGE_COMPILED) && ATEN_BRIDGE_COMPILED != ATEN_BRIDGE_HOSTS(ATEN_BRIDGE_BIT, ) \
+                                                                 defined(ATEN_BRIDGE_CUDA)
 #error "This source is for another DEVICE or HOST than aten_bridge_add_kernel was told."
 #endif  // ATEN_BRIDGE_COMPILED
 
@@ -109,24 +121,6 @@
 #define ATEN_BRIDGE_DEVICE ::aten_bridge::detail::CudaDevice
 #else
 #define ATEN_BRIDGE_DEVICE ::aten_bridge::detail::CpuDevice
-#endif
-
-// A source for a host of its own defines both before it includes this.
-#ifndef ATEN_BRIDGE_HOST
-#ifdef ATEN_BRIDGE_MINDSPORE_PLUGIN
-#define ATEN_BRIDGE_HOST ::aten_bridge::detail::MindSporePlugin
-#define ATEN_BRIDGE_HOST_NAME "MINDSPORE_PLUGIN "
-#define ATEN_BRIDGE_ENTRY ATEN_BRIDGE_ENTRY_MINDSPORE_PLUGIN
-#define ATEN_BRIDGE_ENTRY_POINTS ATEN_BRIDGE_ENTRY_POINTS_MINDSPORE_PLUGIN
-#else
-#define ATEN_BRIDGE_HOST ::aten_bridge::detail::MindSporeCustom
-#define ATEN_BRIDGE_HOST_NAME "MINDSPORE "
-#define ATEN_BRIDGE_ENTRY ATEN_BRIDGE_ENTRY_MINDSPORE_CUSTOM
-#define ATEN_BRIDGE_ENTRY_POINTS ATEN_BRIDGE_ENTRY_POINTS_MINDSPORE_CUSTOM
-#endif
-#else
-#define ATEN_BRIDGE_HOST_NAME "OTHER "
-#define ATEN_BRIDGE_ENTRY_POINTS(Name) ""  // a host of the source's own knows
 #endif
 
 #ifdef ATEN_BRIDGE_ERRORS_RETURN
@@ -181,6 +175,9 @@ struct Exported {
   template <class H>
   static constexpr void check_kernel() {
     check_host<H>();
+    static_assert(
+        !K::kTraits.is_raw || std::is_base_of_v<CallFrame, H>,
+        "aten_bridge: a kernel over a CallFrame is for MindSpore alone, whose call it is.");
     static_assert(std::is_empty_v<typename H::template Requirements<K>>,
                   "a host's Requirements are static_asserts alone");
   }
@@ -287,17 +284,15 @@ constexpr auto export_kernel(const char* /*operator_name*/, ErrorMode /*error_mo
 #define ATEN_BRIDGE_ENTRY_OF(HOST, bit, Name) ATEN_BRIDGE_ENTRY_##HOST(Name)
 #define ATEN_BRIDGE_NAME_OF(HOST, bit, argument) #HOST " "
 #define ATEN_BRIDGE_ENTRY_POINTS_OF(HOST, bit, Name) ATEN_BRIDGE_ENTRY_POINTS_##HOST(Name)
-#define ATEN_BRIDGE_EXPORT_AS(Name, is_gradient, ...)                                           \
-  /* Bound before `Name` is declared, which may also be the name of the function. */            \
-  static const auto aten_bridge_kernel_##Name =                                                 \
-      ::aten_bridge::detail::export_kernel<is_gradient, ATEN_BRIDGE_DEVICE, ATEN_BRIDGE_HOST>(  \
-          #Name, ATEN_BRIDGE_ERROR_MODE, __VA_ARGS__);                                          \
-  ATEN_BRIDGE_ENTRY(Name)                                                                       \
-  ATEN_BRIDGE_HOSTS(ATEN_BRIDGE_ENTRY_OF, Name)                                                 \
-  ATEN_BRIDGE_ENTRY_BESIDE(Name)                                                                \
-  ATEN_BRIDGE_ENTRY_TABLE(Name, ATEN_BRIDGE_HOST_NAME ATEN_BRIDGE_HOSTS(ATEN_BRIDGE_NAME_OF, ), \
-                          ATEN_BRIDGE_ENTRY_POINTS(Name)                                        \
-                              ATEN_BRIDGE_HOSTS(ATEN_BRIDGE_ENTRY_POINTS_OF, Name))             \
+#define ATEN_BRIDGE_EXPORT_AS(Name, is_gradient, ...)                                          \
+  /* Bound before `Name` is declared, which may also be the name of the function. */           \
+  static const auto aten_bridge_kernel_##Name =                                                \
+      ::aten_bridge::detail::export_kernel<is_gradient, ATEN_BRIDGE_DEVICE, ATEN_BRIDGE_HOST>( \
+          #Name, ATEN_BRIDGE_ERROR_MODE, __VA_ARGS__);                                         \
+  ATEN_BRIDGE_HOSTS(ATEN_BRIDGE_ENTRY_OF, Name)                                                \
+  ATEN_BRIDGE_ENTRY_BESIDE(Name)                                                               \
+  ATEN_BRIDGE_ENTRY_TABLE(Name, ATEN_BRIDGE_HOSTS(ATEN_BRIDGE_NAME_OF, ),                      \
+                          ATEN_BRIDGE_HOSTS(ATEN_BRIDGE_ENTRY_POINTS_OF, Name))                \
   static_assert(true, "") /* takes the semicolon */
 
 #pragma GCC visibility pop

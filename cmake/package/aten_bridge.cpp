@@ -13,22 +13,6 @@
 
 namespace aten_bridge::detail {
 
-template int run<ATEN_BRIDGE_DEVICE, ATEN_BRIDGE_HOST>(const KernelBase& kernel,
-                                                       CallSiteCache& (*call_sites)(), int nparam,
-                                                       void** params, int* ndims, int64_t** shapes,
-                                                       const char** dtypes, void* stream,
-                                                       void* extra);
-#ifndef ATEN_BRIDGE_MINDSPORE_PLUGIN
-template int run<ATEN_BRIDGE_DEVICE, MindSporeStrided>(const KernelBase& kernel,
-                                                       CallSiteCache& (*call_sites)(), int nparam,
-                                                       void** params, int* ndims, int64_t** shapes,
-                                                       const char** dtypes, void* stream,
-                                                       void* extra);
-#endif
-template int run_raw<ATEN_BRIDGE_DEVICE, ATEN_BRIDGE_HOST>(const KernelBase& kernel, int nparam,
-                                                           void** params, int* ndims,
-                                                           int64_t** shapes, const char** dtypes,
-                                                           void* stream, void* extra);
 #define ATEN_BRIDGE_INSTANTIATE(HOST, bit, Device) ATEN_BRIDGE_INSTANTIATE_##HOST(Device)
 ATEN_BRIDGE_HOSTS(ATEN_BRIDGE_INSTANTIATE, ATEN_BRIDGE_DEVICE)
 

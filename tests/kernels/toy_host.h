@@ -31,11 +31,6 @@ class ToyCall : public aten_bridge::HostCallDefaults {
       "the toy's tensors", "give it an output of that shape", "give it an output of that dtype",
       "the tensors with the kernel"};
 
-  template <class K>
-  struct Requirements {
-    static_assert(!K::kTraits.is_raw, "the toy has no call for a raw kernel");
-  };
-
   ToyCall(const char* /*operator_name*/, const ToyTensor* tensors, int count)
       : tensors_(tensors), count_(count) {}
 

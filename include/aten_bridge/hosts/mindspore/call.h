@@ -30,9 +30,11 @@ class MindSporeCall : public CallFrame, public HostCallDefaults {
   using CallFrame::input_count;
   using CallFrame::size;
   using CallFrame::stream;
-  using CallFrame::workspace_count;
 
-  HostMemory host_workspace(int index) const { return {workspace(index), workspace_bytes(index)}; }
+  HostMemory host_workspace(int index) const {
+    return index < workspace_count() ? HostMemory{workspace(index), workspace_bytes(index)}
+                                     : HostMemory();
+  }
 
   /// In a graph each call site of a kernel has an `extra` of its own; in PyNative mode those of a
   /// plugin share one, and differ by their shapes (MindSpore 2.10). More parameters than operands
@@ -83,6 +85,12 @@ class MindSporeCall : public CallFrame, public HostCallDefaults {
 }  // namespace aten_bridge::detail
 
 #pragma GCC visibility pop
+
+/// The templates that a kernel's source only declares: `run` also has `call_sites,`.
+#define ATEN_BRIDGE_INSTANTIATE_CALL(run, HostCall, Device, ...)                       \
+  template int run<Device, HostCall>(const KernelBase& kernel, __VA_ARGS__ int nparam, \
+                                     void** params, int* ndims, int64_t** shapes,      \
+                                     const char** dtypes, void* stream, void* extra);
 
 /// The kernel's C function, which calls `function`.
 #define ATEN_BRIDGE_ENTRY_MINDSPORE_CALL(Name, function)                                          \

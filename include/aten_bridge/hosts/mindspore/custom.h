@@ -179,7 +179,7 @@ auto as_returned(std::vector<T> outputs) {
       decltype(aten_bridge_kernel_##Name.kernel)::kTraits.has_several_outputs()>
 
 /// The kernel's C function, and MindSpore's hooks.
-#define ATEN_BRIDGE_ENTRY_MINDSPORE_CUSTOM(Name)                                                  \
+#define ATEN_BRIDGE_ENTRY_MINDSPORE(Name)                                                         \
   ATEN_BRIDGE_ENTRY_MINDSPORE_CALL(Name,                                                          \
                                    ::aten_bridge::detail::call_custom<aten_bridge_kernel_##Name>) \
   extern "C" ATEN_BRIDGE_PUBLIC int Name##Init(int* ndims, int64_t** shapes, const char** dtypes, \
@@ -195,7 +195,11 @@ auto as_returned(std::vector<T> outputs) {
         return ATEN_BRIDGE_AS_RETURNED(Name)(                                                     \
             ::aten_bridge::detail::infer_types(aten_bridge_kernel_##Name, types, extra));         \
       })
-#define ATEN_BRIDGE_ENTRY_POINTS_MINDSPORE_CUSTOM(Name) \
+#define ATEN_BRIDGE_INSTANTIATE_MINDSPORE(Device)                                               \
+  ATEN_BRIDGE_INSTANTIATE_CALL(run, MindSporeCustom, Device, CallSiteCache& (*call_sites)(), )  \
+  ATEN_BRIDGE_INSTANTIATE_CALL(run, MindSporeStrided, Device, CallSiteCache& (*call_sites)(), ) \
+  ATEN_BRIDGE_INSTANTIATE_CALL(run_raw, MindSporeCustom, Device)
+#define ATEN_BRIDGE_ENTRY_POINTS_MINDSPORE(Name) \
   "" #Name " " #Name "Init " #Name "InferShape " #Name "InferType "
 
 #endif  // ATEN_BRIDGE_HOSTS_MINDSPORE_CUSTOM_H_

@@ -35,7 +35,6 @@ class MindSporePlugin : public MindSporeCall {
   static constexpr bool kStridesInputs = true;
   static constexpr bool kWritesInputs = true;
   static constexpr bool kMayHaveMore = true;
-  static constexpr bool kSizesAfterRun = true;
   static constexpr HostMessages kMessages =
       messages("the kernel's parameters with MindSpore's definition of the operator");
 
@@ -238,6 +237,9 @@ inline bool add_plugin_operator(const KernelBase& kernel) {
   ATEN_BRIDGE_ENTRY_MINDSPORE_CALL(Name, aten_bridge_kernel_##Name.call) \
   [[maybe_unused]] static const bool aten_bridge_is_added_##Name =       \
       ::aten_bridge::detail::add_plugin_operator(aten_bridge_kernel_##Name);
+#define ATEN_BRIDGE_INSTANTIATE_MINDSPORE_PLUGIN(Device)                                       \
+  ATEN_BRIDGE_INSTANTIATE_CALL(run, MindSporePlugin, Device, CallSiteCache& (*call_sites)(), ) \
+  ATEN_BRIDGE_INSTANTIATE_CALL(run_raw, MindSporePlugin, Device)
 #define ATEN_BRIDGE_ENTRY_POINTS_MINDSPORE_PLUGIN(Name) #Name " "
 
 #ifdef ATEN_BRIDGE_MINDSPORE_PLUGIN
