@@ -109,21 +109,20 @@ bool is_statistic(const std::string& name) {
   return name == "running_mean" || name == "running_var";
 }
 
-Argument read_argument(const c10::Argument& of_schema, std::string& fault) {
+Argument read_argument(const c10::Argument& given, std::string& fault) {
   Argument argument;
-  argument.name = of_schema.name();
+  argument.name = given.name();
   argument.is_written = is_statistic(argument.name);
-  argument.length = of_schema.N().value_or(0);
-  const bool is_known = set_form(*of_schema.real_type(), argument);
-  const bool has_default = of_schema.default_value().has_value();
+  argument.length = given.N().value_or(0);
+  const bool is_known = set_form(*given.real_type(), argument);
+  const bool has_default = given.default_value().has_value();
   if (has_default) {
-    argument.fallback = *of_schema.default_value();
+    argument.fallback = *given.default_value();
   }
   if (!is_known) {
     argument.form = Argument::Form::kDefault;
-    if (!has_default && of_schema.real_type()->kind() != c10::TypeKind::OptionalType) {
-      fault =
-          detail::join({"its argument '", argument.name, "' is a ", of_schema.real_type()->str()});
+    if (!has_default && given.real_type()->kind() != c10::TypeKind::OptionalType) {
+      fault = detail::join({"its argument '", argument.name, "' is a ", given.real_type()->str()});
     }
   }
   if (is_dimension_name(argument)) {

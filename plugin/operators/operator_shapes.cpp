@@ -91,27 +91,27 @@ Tensors infer_by_running(const Operator& op, const Arguments& metas) {
     raise(Status::kValues, {op.schema().name, detail::kDependsOnValues});
   }
   const KeptGenerator generator;
-  std::optional<Tensors> of_zeros;
+  std::optional<Tensors> from_zeros;
   try {
-    of_zeros = op.call(MaterialisedArguments(metas, 0).arguments);
+    from_zeros = op.call(MaterialisedArguments(metas, 0).arguments);
   } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch)
   }
-  Tensors of_ones;
+  Tensors from_ones;
   try {
-    of_ones = op.call(MaterialisedArguments(metas, 1).arguments);
+    from_ones = op.call(MaterialisedArguments(metas, 1).arguments);
   } catch (const std::exception& error) {
-    if (of_zeros.has_value()) {
-      return *std::move(of_zeros);
+    if (from_zeros.has_value()) {
+      return *std::move(from_zeros);
     }
     raise(Status::kMetaInPython,
           {op.schema().name, ": expected shapes that PyTorch tells without data, or ",
            "with zeros or ones in the inputs, got the error: ", detail::exception_text(error),
            kImportPyTorch});
   }
-  if (of_zeros.has_value() && !have_same_shapes(*of_zeros, of_ones)) {
+  if (from_zeros.has_value() && !have_same_shapes(*from_zeros, from_ones)) {
     raise(Status::kValues, {op.schema().name, detail::kDependsOnValues});
   }
-  return of_ones;
+  return from_ones;
 }
 
 /// Whether a call takes milliseconds and little memory, as far as its inputs and the attributes

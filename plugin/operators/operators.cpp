@@ -117,11 +117,11 @@ detail::JaxKernel& find_for_jax(const detail::xla::CallFrame& frame) {
     std::string kept(text);
     const KernelBase& kernel = find_kernel(kept);
     const std::lock_guard<std::mutex> lock(*mutex);
-    std::unique_ptr<detail::JaxKernel>& of_jax = (*found)[&kernel];
-    if (of_jax == nullptr) {
-      of_jax.reset(new detail::JaxKernel{&kernel, &call_sites, CpuDevice::kType});
+    std::unique_ptr<detail::JaxKernel>& jax_kernel = (*found)[&kernel];
+    if (jax_kernel == nullptr) {
+      jax_kernel.reset(new detail::JaxKernel{&kernel, &call_sites, CpuDevice::kType});
     }
-    last = {std::move(kept), epoch, of_jax.get()};
+    last = {std::move(kept), epoch, jax_kernel.get()};
   }
   return *last.kernel;
 }

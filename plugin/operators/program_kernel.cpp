@@ -166,15 +166,15 @@ class ProgramKernel final : public KernelBase {
     if (place_of_kept == nullptr) {
       return;
     }
-    std::set<const c10::StorageImpl*> of_host;
+    std::set<const c10::StorageImpl*> host_memory;
     for (const at::Tensor& input : inputs) {
-      of_host.insert(input.storage().unsafeGetStorageImpl());
+      host_memory.insert(input.storage().unsafeGetStorageImpl());
     }
     auto kept = std::make_unique<Kept>();
     kept->values.reserve(part_.outputs.size());
     for (const std::size_t i : part_.outputs) {
       const at::Tensor& value = results.at(i);
-      const bool is_of_host = of_host.count(value.storage().unsafeGetStorageImpl()) != 0;
+      const bool is_of_host = host_memory.count(value.storage().unsafeGetStorageImpl()) != 0;
       kept->values.push_back(is_of_host ? value.clone() : value);
     }
     *place_of_kept = kept.release();

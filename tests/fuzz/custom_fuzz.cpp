@@ -438,12 +438,12 @@ void call(Operator& of, const std::vector<Operand>& inputs, Expected expected, F
     const bool is_counted = fault == Fault::kNoSlots || fault == Fault::kNegativeCount;
     // A number may be in memory of the CPU on all devices; some do not look at each slot.
     const bool is_any = kernel.is(fuzz::kTrustsOutputs) ||
-                        (kernel.is(fuzz::kTakesFrame) && expected.outcome != Outcome::kError) ||
+                        (kernel.is(fuzz::kIsRaw) && expected.outcome != Outcome::kError) ||
                         (fault == Fault::kOtherMemory && at < inputs.size() &&
                          inputs[at].numel() == 1 && expected.outcome != Outcome::kError);
     expected = {is_any && !is_counted ? Outcome::kAny : Outcome::kError, {}};
   }
-  if (kernel.is(fuzz::kTakesFrame) && inputs[0].type == fuzz::Type::kC128 &&
+  if (kernel.is(fuzz::kIsRaw) && inputs[0].type == fuzz::Type::kC128 &&
       expected.outcome == Outcome::kValue) {
     expected.outcome = Outcome::kAny;  // it takes its operands as they lie
   }

@@ -636,8 +636,8 @@ const std::vector<KernelUnderTest>& kernels() {
         {FUZZ_FUNCTIONS(WithWorkspace), choose<1>, expect_with_workspace, kHasMeta},
         {FUZZ_FUNCTIONS(WithWorkspaceGrad), choose<2>, expect_given_gradient, kHasMeta},
         {FUZZ_FUNCTIONS(WithWorkspaces), choose<1>, expect_with_workspaces, kHasMeta, set_each},
-        {FUZZ_FUNCTIONS(CountSlots), choose_several<1>, expect_slots, kWritesAny | kTakesFrame},
-        {FUZZ_FUNCTIONS(AskForMore), choose<1>, expect_error, kTakesFrame},
+        {FUZZ_FUNCTIONS(CountSlots), choose_several<1>, expect_slots, kWritesAny | kIsRaw},
+        {FUZZ_FUNCTIONS(AskForMore), choose<1>, expect_error, kIsRaw},
     };
     for (const KernelUnderTest& kernel : kernels_of_values()) {
       all.push_back(kernel);

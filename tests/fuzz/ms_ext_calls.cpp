@@ -74,7 +74,7 @@ const std::vector<KernelUnderTest>& kernels() {
   const auto bare = [](const char* name, Kernel* call, auto choose, auto expect,
                        unsigned int traits) {
     return KernelUnderTest{name,    call,    nullptr, nullptr, nullptr,
-                           nullptr, nullptr, choose,  expect,  traits | kTakesFrame | kIsBare};
+                           nullptr, nullptr, choose,  expect,  traits | kIsRaw | kIsBare};
   };
   static const std::vector<KernelUnderTest> kernels = {
       bare("NegateTensors", NegateTensors, choose<1>, expect_negated, kWritesAny),

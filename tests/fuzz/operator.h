@@ -44,7 +44,7 @@ enum Trait : unsigned int {
   kPlain = 0,
   kHasMeta = 1,
   kWritesAny = 2,       // outputs of other dtypes and shapes are right, too
-  kTakesFrame = 4,      // takes its operands as they lie
+  kIsRaw = 4,           // takes its operands as they lie
   kCountsCalls = 8,     // its results differ from call to call
   kIsBare = 16,         // a C function of its own, whose errors have other names
   kTrustsOutputs = 32,  // writes as much as it has to give, whatever the outputs are

@@ -728,7 +728,7 @@ const KernelUnderTest& choose_kernel(Choices& choices) {
   static const std::vector<const KernelUnderTest*> operators = [] {
     std::vector<const KernelUnderTest*> found;
     for (const KernelUnderTest& kernel : kernels()) {
-      if (!kernel.is(kTakesFrame)) {
+      if (!kernel.is(kIsRaw)) {
         found.push_back(&kernel);
       }
     }

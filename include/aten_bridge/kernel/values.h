@@ -41,14 +41,14 @@ struct AttributeTypeOf<at::ScalarType> {
 };
 
 // clang-format off
-template <class T> inline constexpr auto kNumberType = ScalarInputType::kNone;
-template <> inline constexpr auto kNumberType<bool> = ScalarInputType::kBool;
-template <> inline constexpr auto kNumberType<int64_t> = ScalarInputType::kInt;
-template <> inline constexpr auto kNumberType<double> = ScalarInputType::kReal;
-template <> inline constexpr auto kNumberType<at::Scalar> = ScalarInputType::kAny;
-template <> inline constexpr auto kNumberType<at::ScalarType> = ScalarInputType::kDtype;
-template <> inline constexpr auto kNumberType<std::vector<int64_t>> = ScalarInputType::kInts;
-template <> inline constexpr auto kNumberType<std::vector<double>> = ScalarInputType::kReals;
+template <class T> inline constexpr auto kScalarInputType = ScalarInputType::kNone;
+template <> inline constexpr auto kScalarInputType<bool> = ScalarInputType::kBool;
+template <> inline constexpr auto kScalarInputType<int64_t> = ScalarInputType::kInt;
+template <> inline constexpr auto kScalarInputType<double> = ScalarInputType::kReal;
+template <> inline constexpr auto kScalarInputType<at::Scalar> = ScalarInputType::kAny;
+template <> inline constexpr auto kScalarInputType<at::ScalarType> = ScalarInputType::kDtype;
+template <> inline constexpr auto kScalarInputType<std::vector<int64_t>> = ScalarInputType::kInts;
+template <> inline constexpr auto kScalarInputType<std::vector<double>> = ScalarInputType::kReals;
 // clang-format on
 
 /// A type that attributes, and some that numbers, can be: how it is stored (`Stored`) and handed
@@ -63,7 +63,7 @@ struct Value {
 template <class T>
 struct Value<T, std::void_t<decltype(AttributeTypeOf<T>::kType)>> : AttributeTypeOf<T> {
   static constexpr bool kSupported = true;
-  static constexpr ScalarInputType kNumber = kNumberType<T>;
+  static constexpr ScalarInputType kNumber = kScalarInputType<T>;
   using Stored = T;
   static const T& get(const T& stored) { return stored; }
 };
@@ -179,8 +179,9 @@ bool get_attribute(const Attributes& attributes, const char* name, T& value) {
 
 inline bool get_attribute(const Attributes& attributes, const char* name, at::ScalarType& value) {
   std::string text;
-  const DTypeInfo* info = attributes.get(name, text) ? find_dtype(text) : nullptr;
-  value = info == nullptr ? at::ScalarType::Undefined : scalar_type(info->dtype);
+  DType dtype = DType::kNone;
+  const bool is_found = attributes.get(name, text) && aten_bridge::find_dtype(text, dtype);
+  value = is_found ? scalar_type(dtype) : at::ScalarType::Undefined;
   return value != at::ScalarType::Undefined;
 }
 

@@ -38,10 +38,10 @@ namespace aten_bridge::detail {
 /// Python, and throw with a traceback.
 [[gnu::cold]] inline std::string exception_text(const std::exception& error,
                                                 bool may_have_backtrace = false) {
-  if (const auto* of_pytorch = dynamic_cast<const c10::Error*>(&error)) {
+  if (const auto* pytorch_error = dynamic_cast<const c10::Error*>(&error)) {
     const char* show = std::getenv("TORCH_SHOW_CPP_STACKTRACES");
     const bool backtrace = may_have_backtrace && show != nullptr && std::strcmp(show, "1") == 0;
-    return backtrace ? of_pytorch->what() : of_pytorch->what_without_backtrace();
+    return backtrace ? pytorch_error->what() : pytorch_error->what_without_backtrace();
   }
   const std::string text = error.what() == nullptr ? "" : error.what();
   return without_traceback(text);

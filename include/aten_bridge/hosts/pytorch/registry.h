@@ -209,12 +209,12 @@ class PyTorchRegistry {
   [[gnu::cold]] static bool is_taken(const c10::OperatorHandle& other,
                                      const c10::FunctionSchema& schema,
                                      const PyTorchKernel& kernel) {
-    const std::string of_other = c10::toString(other.schema());
+    const std::string theirs = c10::toString(other.schema());
     const std::string own = c10::toString(schema);
-    if (of_other != own) {
+    if (theirs != own) {
       raise(Status::kAttribute,
             {kernel.kernel->info.operator_name, ": expected the schema of the operator ",
-             "that the process has already, ", of_other, ", got ", own,
+             "that the process has already, ", theirs, ", got ", own,
              "; start a new process for it, or build one of the libraries with another ",
              "NAMESPACE"});
     }
@@ -284,8 +284,8 @@ class PyTorchRegistry {
     // A library for another device may have registered what is the same for all devices. If that
     // library is replaced by one that lacks it, it is missing from then on.
     const auto is_there = [&](c10::DispatchKey key) { return handle.hasKernelForDispatchKey(key); };
-    const auto call = [&](c10::DispatchKey key, CallMode purpose) {
-      implement_key<PyTorchFunction>(name, key, op, purpose, is_out);
+    const auto call = [&](c10::DispatchKey key, CallMode mode) {
+      implement_key<PyTorchFunction>(name, key, op, mode, is_out);
     };
     if (options.is_composite) {
       call(c10::DispatchKey::CompositeImplicitAutograd, CallMode::kTrace);
