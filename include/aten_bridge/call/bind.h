@@ -37,6 +37,16 @@ namespace aten_bridge::detail {
                     arguments.messages->operands});
 }
 
+/// Sets how many operands a call has whose at::TensorList, if there is one, has so many tensors.
+[[gnu::always_inline]] inline void set_counts(const KernelDescriptor& kernel, int listed,
+                                              Arguments& arguments) {
+  const bool has_list = kernel.list_begin >= 0;
+  arguments.list_begin = kernel.list_begin;
+  arguments.list_size = listed;
+  arguments.inputs = kernel.inputs + (has_list ? listed - 1 : 0);
+  arguments.outputs = kernel.outputs + (kernel.lists_outputs ? listed : 0);
+}
+
 /// Divides a call's operands into inputs and outputs, and finds the length of the at::TensorList.
 /// `inputs` is -1 where the host does not tell how many of `size` they are. False, with the report,
 /// if the kernel does not have as many.
@@ -47,33 +57,21 @@ namespace aten_bridge::detail {
 inline bool count_operands(int inputs, int size, bool may_have_more, Arguments& arguments,
                            Report& report) {
   const KernelDescriptor& kernel = *arguments.kernel;
-  const bool has_list = kernel.list_begin >= 0;
   const bool is_told = inputs >= 0;
-  arguments.list_begin = kernel.list_begin;
-  arguments.inputs = kernel.inputs;
-  arguments.outputs = kernel.outputs;
-  if (!has_list && size == arguments.size() && (!is_told || inputs == kernel.inputs)) {
-    return true;  // as a rule
+  int listed = 0;
+  if (kernel.list_begin >= 0) {
+    const int fixed = kernel.inputs - 1;
+    const int each = kernel.lists_outputs ? 2 : 1;  // operands of a tensor of the list
+    listed = is_told ? inputs - fixed : (size - fixed - kernel.outputs) / each;
   }
-  const int fixed = kernel.inputs - (has_list ? 1 : 0);
-  const int each = kernel.lists_outputs ? 2 : 1;  // operands of a tensor of the list
-  const int listed = is_told ? inputs - fixed : size - fixed - kernel.outputs;
-  arguments.list_size = is_told ? listed : listed / each;
-  arguments.outputs = kernel.outputs + (kernel.lists_outputs ? arguments.list_size : 0);
-  arguments.inputs = fixed + arguments.list_size;
+  set_counts(kernel, listed, arguments);
   const int outputs = size - arguments.inputs;
-  if ((has_list ? listed >= 0 : listed == 0) &&
-      (outputs == arguments.outputs || (may_have_more && outputs > arguments.outputs))) {
+  if (listed >= 0 && (!is_told || inputs == arguments.inputs) &&
+      (outputs == arguments.outputs || (may_have_more && is_told && outputs > arguments.outputs))) {
     return true;
   }
   add_count_fault(arguments, inputs, size, report);
   return false;
-}
-
-/// How many operands there are where so many are inputs.
-inline int operand_count(const KernelDescriptor& kernel, int inputs) {
-  const int listed = kernel.lists_outputs ? std::max(0, inputs - kernel.inputs + 1) : 0;
-  return inputs + kernel.outputs + listed;
 }
 
 /// Adds what is wrong with an input or output for its parameter.
@@ -225,7 +223,7 @@ template <bool kMayBeStrided>
 }
 
 /// Gives the kernel a copy of the memory of an operand that is not is_aligned().
-[[gnu::cold, gnu::noinline]] inline void align(Arguments& arguments, Operand& operand) {
+[[gnu::cold, gnu::noinline]] inline void align(const Arguments& arguments, Operand& operand) {
   auto aligned = std::make_unique<AlignedCopy>();
   aligned->host_data = operand.desc.data;
   aligned->bytes = desc_bytes(operand.desc);
@@ -233,8 +231,8 @@ template <bool kMayBeStrided>
   auto* const copy = static_cast<char*>(aligned->copy.get());
   std::memcpy(copy, aligned->host_data, aligned->bytes);
   std::memcpy(copy + aligned->bytes, aligned->host_data, aligned->bytes);
-  aligned->next = std::move(arguments.copies);
-  arguments.copies = std::move(aligned);
+  aligned->next = std::move(*arguments.copies);
+  *arguments.copies = std::move(aligned);
   operand.desc.data = copy;
 }
 

@@ -41,6 +41,7 @@
 #include <string>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #pragma GCC visibility push(hidden)
 
@@ -133,9 +134,6 @@ class HostCallDefaults {
   static constexpr bool kStridesInputs = false;  ///< inputs need not be row-major
   static constexpr bool kWritesInputs = false;   ///< a kernel without outputs does; has `data(int)`
   static constexpr bool kMayHaveMore = false;    ///< and more outputs than the kernel's may come
-  /// Has `std::vector<std::vector<int64_t>>* result_sizes()`, where the sizes go that are known
-  /// after the run only, and `void publish_sizes()`.
-  static constexpr bool kSizesAfterRun = false;
 
   /// static_asserts on kernels that the host cannot call.
   template <class Kernel>
@@ -155,13 +153,17 @@ class HostCallDefaults {
   static NoAttributes attributes() { return {}; }
   static detail::Instance* instance() { return nullptr; }
 
-  /// Workspaces that the host has memory for.
-  static int workspace_count() { return 0; }
+  /// The host's memory for a workspace; of those that it has none for, too.
   static HostMemory host_workspace(int /*index*/) { return {}; }
 
   /// Completes an input that a number is read from.
   static void refine(int /*input*/, const detail::ParameterInfo& /*binding*/,
                      detail::Operand& /*operand*/) {}
+
+  /// Of a kernel whose results have sizes that are known after the run only: where these go, if
+  /// the host has memory for the largest results; and hands them to the host.
+  static std::vector<std::vector<int64_t>>* result_sizes() { return nullptr; }
+  static void publish_sizes() {}
 
   /// Calls the kernel's function.
   static void invoke(const detail::KernelBase& kernel, const detail::Arguments& arguments) {
@@ -176,45 +178,39 @@ class HostCallDefaults {
 
 namespace aten_bridge::detail {
 
-// Whether a host has a member of the right form.
-template <class H, class = void>
-inline constexpr bool kHasMessages = false;
+/// Whether a host has a member of the right form: the type that `Member` makes of the host is one.
+template <template <class> class Member, class H, class = void>
+inline constexpr bool kHas = false;
+template <template <class> class Member, class H>
+inline constexpr bool kHas<Member, H, std::void_t<Member<H>>> = true;
+
 template <class H>
-inline constexpr bool kHasMessages<H, std::void_t<decltype(HostMessages(H::kMessages))>> = true;
-template <class H, class = void>
-inline constexpr bool kHasSize = false;
+using MessagesOf = decltype(HostMessages(H::kMessages));
 template <class H>
-inline constexpr bool kHasSize<H, std::void_t<decltype(int{std::declval<const H&>().size()})>> =
-    true;
-template <class H, class = void>
-inline constexpr bool kDescribes = false;
+using SizeOf = decltype(int{std::declval<const H&>().size()});
 template <class H>
-inline constexpr bool kDescribes<
-    H, std::void_t<decltype(std::declval<const H&>().describe(std::declval<OperandDescs>()))>> =
-    true;
-template <class H, class = void>
-inline constexpr bool kHasResults = false;
+using DescribeOf = decltype(std::declval<const H&>().describe(std::declval<OperandDescs>()));
 template <class H>
-inline constexpr bool
-    kHasResults<H, std::void_t<decltype(typename H::Result(H::succeed())),
-                               decltype(typename H::Result(H::fail(std::declval<const Failure&>(),
-                                                                   ErrorMode::kThrow)))>> = true;
+using SuccessOf = decltype(typename H::Result(H::succeed()));
+template <class H>
+using FailureOf =
+    decltype(typename H::Result(H::fail(std::declval<const Failure&>(), ErrorMode::kThrow)));
 
 /// Says what is missing of a host.
 template <class H>
 constexpr void check_host() {
   static_assert(std::is_base_of_v<HostCallDefaults, H>,
                 "aten_bridge: a host's class derives from aten_bridge::HostCallDefaults.");
-  static_assert(kHasMessages<H>,
+  static_assert(kHas<MessagesOf, H>,
                 "aten_bridge: a host's class has `static constexpr aten_bridge::HostMessages "
                 "kMessages`.");
-  static_assert(kHasSize<H>,
+  static_assert(kHas<SizeOf, H>,
                 "aten_bridge: a host's class has `int size() const`, the number of its operands.");
   static_assert(
-      kDescribes<H>,
+      kHas<DescribeOf, H>,
       "aten_bridge: a host's class has `void describe(aten_bridge::OperandDescs operands) "
       "const`.");
-  static_assert(kHasResults<H>,
+  static_assert(kHas<SuccessOf, H> && kHas<FailureOf, H>,
                 "aten_bridge: a host's class has a type `Result`, and returns it from `static "
                 "Result succeed()` and `static Result fail(const aten_bridge::Failure&, "
                 "aten_bridge::ErrorMode)`.");

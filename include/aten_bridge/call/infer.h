@@ -55,8 +55,10 @@ struct InferredOutput {
                                        std::size_t inputs, Arguments& arguments, Report& report) {
   arguments.kernel = &kernel;
   arguments.messages = &messages;
-  if (!count_operands(-1, operand_count(kernel, static_cast<int>(inputs)),
-                      /*may_have_more=*/false, arguments, report)) {
+  const int count = static_cast<int>(inputs);
+  set_counts(kernel, kernel.list_begin < 0 ? 0 : std::max(0, count - kernel.inputs + 1), arguments);
+  if (arguments.inputs != count) {
+    add_count_fault(arguments, -1, count + arguments.outputs, report);
     report.raise();
   }
 }
@@ -72,12 +74,11 @@ struct InferenceCall {
 class MetaArguments {
  public:
   /// Throws `Error` if the kernel cannot have these inputs.
-  [[gnu::cold]] MetaArguments(const InferenceCall& call, const std::vector<AbstractValue>& inputs)
-      : operands_(static_cast<std::size_t>(
-            operand_count(call.kernel.info, static_cast<int>(inputs.size())))) {
+  [[gnu::cold]] MetaArguments(const InferenceCall& call, const std::vector<AbstractValue>& inputs) {
     Report report(call.kernel.info.operator_name);
     count_inputs(call.kernel.info, call.messages, inputs.size(), arguments, report);
     arguments.instance = call.instance;
+    operands_.resize(static_cast<std::size_t>(arguments.size()));
     arguments.operands = operands_.data();
     at::ScalarType first = at::kFloat;
     for (std::size_t i = inputs.size(); i-- > 0;) {
@@ -356,7 +357,7 @@ inline bool are_sizes(const std::vector<int64_t>& sizes) {
                                                        const HostMessages& messages) {
   const std::string name = kernel.info.operator_name;
   check_pytorch(kernel.info.operator_name);
-  const RareKernelScope scope(kernel.info.records);
+  const KernelScope scope(kernel.info.records);
   Report report(kernel.info.operator_name);
   CheckRun checks(report);
   const std::unique_ptr<Instance> instance =

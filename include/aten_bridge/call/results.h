@@ -68,7 +68,7 @@ inline const void* first_element(const at::Tensor& tensor) {
 class WriteResults final : public ResultPolicy {
  public:
   /// `sizes`, if not null, get those of each result, for which there is memory for the largest.
-  explicit constexpr WriteResults(std::vector<std::vector<int64_t>>* sizes = nullptr)
+  explicit WriteResults(std::vector<std::vector<int64_t>>* sizes)
       : ResultPolicy(/*host_has_memory=*/true), sizes_(sizes) {}
 
   void take(const Arguments& arguments, at::Tensor* results, int count) const override {
@@ -151,11 +151,6 @@ class WriteResults final : public ResultPolicy {
 
   std::vector<std::vector<int64_t>>* sizes_;
 };
-
-inline const WriteResults& write_results() {
-  static constexpr WriteResults kPolicy;
-  return kPolicy;
-}
 
 /// Hands on what a kernel returns, to a host that takes new tensors.
 class ReturnResults final : public ResultPolicy {
@@ -281,16 +276,17 @@ using KeptSizes = std::vector<std::unique_ptr<std::vector<int64_t>>>;
           cure};
 }
 
-/// Throws an error that says what the kernel did to its outputs.
-[[noreturn, gnu::cold, gnu::noinline]] inline void refuse_outputs(const Arguments& arguments) {
+/// Throws an error that says what the kernel did to those of its outputs that are not intact.
+template <class IsIntact>
+[[gnu::noinline]] void check_outputs(const Arguments& arguments, const IsIntact& is_intact) {
   Report report(arguments.kernel->operator_name);
   for (int i = 0; i < arguments.outputs; ++i) {
     const Operand& output = arguments.output(i);
-    if (!output_is_intact(output)) {
+    if (!is_intact(output)) {
       report.add(Status::kOutput, output.name, output_fault(arguments, output));
     }
   }
-  report.raise();
+  report.raise_if_failed();
 }
 
 }  // namespace aten_bridge::detail

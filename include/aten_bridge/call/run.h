@@ -125,22 +125,11 @@ Instance* find_instance(const KernelBase& kernel, const HostCall& host,
   return own.get();
 }
 
-/// How results reach a host that has memory for them.
-template <class HostCall>
-decltype(auto) results_of([[maybe_unused]] const KernelDescriptor& kernel,
-                          [[maybe_unused]] HostCall& host) {
-  if constexpr (HostCall::kSizesAfterRun) {
-    return WriteResults(kernel.is_data_dependent ? host.result_sizes() : nullptr);
-  } else {
-    return write_results();
-  }
-}
-
 /// Calls the kernel's function, with workspaces where it has any.
 template <class Device, class HostCall>
 [[gnu::always_inline]] inline void invoke(const KernelBase& kernel, const Device& device,
                                           HostCall& host, Arguments& arguments) {
-  const auto& results = results_of(kernel.info, host);
+  const WriteResults results(kernel.info.is_data_dependent ? host.result_sizes() : nullptr);
   arguments.results = &results;
   if (kernel.info.workspaces > 0) {
     invoke_with_workspaces(kernel, device, host, arguments);
@@ -161,7 +150,7 @@ template <class Device, class HostCall>
   for (Operand* operand = arguments.operands; operand != end; ++operand) {
     if (!mark_reusable(*operand)) {
       if (operand - arguments.operands >= arguments.inputs && !output_is_intact(*operand)) {
-        refuse_outputs(arguments);
+        check_outputs(arguments, output_is_intact);
       }
       are_kept = are_kept || may_be_kept(*operand);
     }
@@ -169,8 +158,8 @@ template <class Device, class HostCall>
   if (are_kept) {
     refuse_kept(*arguments.kernel, arguments);
   }
-  if (arguments.copies != nullptr) {
-    flush_aligned_copies(arguments.copies.get());
+  if (*arguments.copies != nullptr) {
+    flush_aligned_copies(arguments.copies->get());
   }
 }
 
@@ -190,7 +179,9 @@ template <class Device, class HostCall, class... HostArgument>
                                                          CallSiteCache& (*call_sites)(),
                                                          HostArgument... host_arguments) {
   const KernelDescriptor& info = kernel.info;
+  std::unique_ptr<AlignedCopy> copies;
   Arguments arguments;
+  arguments.copies = &copies;
   arguments.kernel = &info;
   arguments.messages = &HostCall::kMessages;
   arguments.around_state = &Device::around_state;
@@ -231,10 +222,8 @@ template <class Device, class HostCall, class... HostArgument>
     if (!info.records) {  // autograd's graph ends with the call, and its views with it
       operands.keep_views();
     }
-    if constexpr (HostCall::kSizesAfterRun) {
-      if (info.is_data_dependent) {
-        host.publish_sizes();
-      }
+    if (info.is_data_dependent) {
+      host.publish_sizes();
     }
     return HostCall::succeed();
   } catch (...) {

@@ -46,25 +46,18 @@ inline c10::SmallVector<std::size_t, 2> measure_workspaces(const KernelBase& ker
   return bytes;
 }
 
-/// The host's memory where it is large enough, PyTorch's elsewhere: the host asks for sizes once,
-/// and calls with other shapes may follow.
-template <class Device, class HostCall>
-Memories take_workspaces(const KernelBase& kernel, const Device& device, const HostCall& host,
-                         const Arguments& arguments) {
-  const auto bytes = measure_workspaces(kernel, arguments);
+/// Memory for a call: what `given(index)` has, if that is large enough, and PyTorch's elsewhere.
+/// A host asks for sizes once, and calls with other shapes may follow.
+template <class Given>
+Memories take_workspaces(const KernelBase& kernel, const Arguments& arguments,
+                         c10::Allocator* allocator, const Given& given) {
   Memories workspaces;
-  workspaces.resize(bytes.size());
-  for (std::size_t i = 0; i < bytes.size(); ++i) {
-    const int index = static_cast<int>(i);
-    workspaces[i].bytes = bytes[i];
-    const HostMemory given =
-        index < host.workspace_count() ? host.host_workspace(index) : HostMemory();
-    if (index < host.workspace_count() && given.bytes >= bytes[i] && given.data != nullptr &&
-        device.reaches(given.data)) {
-      workspaces[i].data = given.data;
-    } else {
-      workspaces[i].owner = Device::allocator()->allocate(bytes[i]);
-      workspaces[i].data = workspaces[i].owner.get();
+  for (const std::size_t bytes : measure_workspaces(kernel, arguments)) {
+    const HostMemory memory = given(static_cast<int>(workspaces.size()));
+    workspaces.push_back({memory.data, bytes, {}});
+    if (memory.bytes < bytes || memory.data == nullptr) {
+      workspaces.back().owner = allocator->allocate(bytes);
+      workspaces.back().data = workspaces.back().owner.get();
     }
   }
   return workspaces;
@@ -75,7 +68,11 @@ Memories take_workspaces(const KernelBase& kernel, const Device& device, const H
 template <class Device, class HostCall>
 [[gnu::noinline]] void invoke_with_workspaces(const KernelBase& kernel, const Device& device,
                                               const HostCall& host, Arguments& arguments) {
-  Memories workspaces = take_workspaces(kernel, device, host, arguments);
+  const auto given = [&](int index) {
+    const HostMemory memory = host.host_workspace(index);
+    return memory.data != nullptr && device.reaches(memory.data) ? memory : HostMemory();
+  };
+  Memories workspaces = take_workspaces(kernel, arguments, Device::allocator(), given);
   arguments.workspaces = workspaces.data();
   HostCall::invoke(kernel, arguments);
 }

@@ -226,20 +226,15 @@ template <class T>
              : the_type(type) + text;
 }
 
-/// What is wrong with an attribute: "expected an int, got nothing; ...".
-[[gnu::cold]] inline Fault attribute_fault(const Attributes& attributes, const char* name,
-                                           const char* expected) {
-  if (attributes.has(name)) {
-    return {expected, kGot, attribute_text(attributes, name)};
-  }
-  return {expected, kGot, "nothing", kDo, attributes.advice(name)};
-}
-
 }  // namespace aten_bridge::detail
 
 [[gnu::cold]] inline void aten_bridge::Attributes::add_fault(const char* name, const char* expected,
                                                              Report& report) const {
-  report.add_attribute(name, detail::attribute_fault(*this, name, expected));
+  if (has(name)) {
+    report.add_attribute(name, {expected, detail::kGot, detail::attribute_text(*this, name)});
+  } else {
+    report.add_attribute(name, {expected, detail::kGot, "nothing", detail::kDo, advice(name)});
+  }
 }
 
 #pragma GCC visibility pop

@@ -179,8 +179,6 @@ class Report {
   [[gnu::cold]] ATEN_BRIDGE_INLINE void add_count(std::initializer_list<detail::Part> parts);
 
   /// Adds "<operator name>: attribute '<name>': <fault>".
-  [[gnu::cold]] ATEN_BRIDGE_INLINE void add_attribute(const char* name,
-                                                      std::initializer_list<detail::Part> fault);
   [[gnu::cold]] ATEN_BRIDGE_INLINE void add_attribute(const char* name, Fault fault);
 
   /// Adds the faults of another report.

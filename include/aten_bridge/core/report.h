@@ -171,11 +171,6 @@ ATEN_BRIDGE_INLINE void Report::add_count(std::initializer_list<detail::Part> pa
   add_fault(Status::kCount, nullptr, std::move(fault));
 }
 
-ATEN_BRIDGE_INLINE void Report::add_attribute(const char* name,
-                                              std::initializer_list<detail::Part> fault) {
-  add_attribute(name, Fault(fault));
-}
-
 ATEN_BRIDGE_INLINE void Report::add_attribute(const char* name, Fault fault) {
   add(Status::kAttribute, {"attribute '", name, "': ", fault.text()});
   fault.subject = "attribute";

@@ -28,6 +28,8 @@ struct Number {
   Type type = Type::kInt;
   int64_t integer = 0;                 // for kBool and kInt
   c10::complex<double> real = {0, 0};  // for kBigInt (2^63 and more, rounded), kReal, kComplex
+
+  bool is_integer() const { return type == Type::kBool || type == Type::kInt; }  // in `integer`
 };
 
 template <class T>
@@ -96,8 +98,7 @@ inline bool convert(const Number& number, bool& value) {
 }
 
 inline bool convert(const Number& number, double& value) {
-  value =
-      number.type <= Number::Type::kInt ? static_cast<double>(number.integer) : number.real.real();
+  value = number.is_integer() ? static_cast<double>(number.integer) : number.real.real();
   return number.type != Number::Type::kComplex;
 }
 
@@ -169,7 +170,7 @@ T number_as(const OperandDesc& desc) {
 
 /// How the operand is not such a number.
 [[gnu::cold]] inline Fault number_fault(ScalarInputType type, const OperandDesc& desc) {
-  if (type >= ScalarInputType::kInts) {
+  if (!is_one_number(type)) {
     return {type == ScalarInputType::kInts    ? "a list of ints"
             : type == ScalarInputType::kReals ? "a list of floats"
                                               : "the number of a dtype",
@@ -185,7 +186,7 @@ T number_as(const OperandDesc& desc) {
   const Number number = read_number(desc);
   const char* format = number.type == Number::Type::kComplex ? "%.17g%+.17gj" : "%.17g";
   char text[80];
-  if (number.type <= Number::Type::kInt) {
+  if (number.is_integer()) {
     std::snprintf(text, sizeof(text), "%lld", static_cast<long long>(number.integer));  // NOLINT
   } else {
     std::snprintf(text, sizeof(text), format, number.real.real(), number.real.imag());

@@ -53,6 +53,12 @@ enum class ScalarInputType : std::uint8_t {
   kDtype
 };
 
+/// Whether the value is read from one element; else it is a list or a dtype.
+constexpr bool is_one_number(ScalarInputType type) {
+  return type != ScalarInputType::kInts && type != ScalarInputType::kReals &&
+         type != ScalarInputType::kDtype;
+}
+
 /// One input or output of a kernel.
 struct ParameterInfo {
   ParameterKind kind = ParameterKind::kOutput;
@@ -146,8 +152,9 @@ struct AlignedCopy {
 
 struct Arguments;
 
-/// What becomes of the tensors that a kernel returns. A host chooses one of the policies of
-/// call/results.h.
+/// What becomes of the tensors that a kernel returns. A host chooses the policy: to write into its
+/// memory or to return new tensors (call/results.h), or to resize what a caller gave
+/// (hosts/pytorch/results.h).
 class ResultPolicy {
  public:
   ResultPolicy(const ResultPolicy&) = delete;
@@ -173,7 +180,7 @@ struct Arguments {
   int list_begin = -1;  // the first input that an at::TensorList takes; -1: none
   int list_size = 0;
   Tensors* list = nullptr;  // where the kernel has such a parameter, for its tensors
-  std::unique_ptr<AlignedCopy> copies;
+  std::unique_ptr<AlignedCopy>* copies = nullptr;  // the call's
   Instance* instance = nullptr;
   Memory* workspaces = nullptr;
   const KernelDescriptor* kernel = nullptr;
@@ -193,18 +200,9 @@ struct Arguments {
 
   /// The same inputs for another kernel, which has no outputs to write.
   Arguments with_kernel(const KernelDescriptor& other, const ResultPolicy& policy) const {
-    Arguments same;
-    same.operands = operands;
-    same.inputs = inputs;
-    same.list_begin = list_begin;
-    same.list_size = list_size;
-    same.list = list;
-    same.instance = instance;
-    same.workspaces = workspaces;
+    Arguments same = *this;
+    same.outputs = 0;
     same.kernel = &other;
-    same.messages = messages;
-    same.stream = stream;
-    same.around_state = around_state;
     same.results = &policy;
     return same;
   }

@@ -26,7 +26,7 @@ class GradientKernel final : public GradientBase {
                 "aten_bridge: a gradient is that of a function that returns its results; for one "
                 "that writes its at::Tensor& parameters, write the gradient by hand and export it "
                 "with ATEN_BRIDGE_EXPORT.");
-  static_assert(!Forward::kChanges,
+  static_assert(!Forward::kTraits.changes_state,
                 "aten_bridge: a state that changes from call to call has no gradient kernel by "
                 "autograd, which would have a state of its own; make operator() const, or write "
                 "the gradient by hand.");
@@ -64,21 +64,20 @@ class GradientKernel final : public GradientBase {
 
  public:
   static constexpr auto kBindings = bindings();
-  static constexpr bool kChanges = false;
   static constexpr KernelTraits kTraits = [] {
-    KernelTraits facts = Forward::kTraits;
-    facts.bindings = kBindings.data();
-    facts.inputs = kInputs;
-    facts.outputs = tensors();
-    facts.lists_outputs = kHasList;
-    facts.has_meta = true;
-    facts.is_gradient = true;
-    facts.is_data_dependent = false;
-    facts.records = true;
-    facts.returns_results = true;
-    facts.is_own_meta = false;
-    facts.returns_row_major = true;
-    return facts;
+    KernelTraits traits = Forward::kTraits;
+    traits.bindings = kBindings.data();
+    traits.inputs = kInputs;
+    traits.outputs = tensors();
+    traits.lists_outputs = kHasList;
+    traits.has_meta = true;
+    traits.is_gradient = true;
+    traits.is_data_dependent = false;
+    traits.records = true;
+    traits.returns_results = true;
+    traits.is_own_meta = false;
+    traits.returns_row_major = true;
+    return traits;
   }();
 
   /// `make_forward` returns the kernel that is differentiated.
@@ -91,10 +90,8 @@ class GradientKernel final : public GradientBase {
     info.options.name = nullptr;  // the forward kernel has them
     info.options.is_composite = false;
     info.options.is_cast = false;
-    info.checks = checks();
+    info.checks = forward_.info.checks;
   }
-
-  constexpr const OperandCheck* checks() const { return forward_.checks(); }
 
   [[gnu::cold]] std::unique_ptr<Instance> make_instance(const Attributes& attributes,
                                                         Report& report) const override {

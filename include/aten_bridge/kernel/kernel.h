@@ -73,18 +73,18 @@ class Kernel final : public KernelBase {
 
   static constexpr std::size_t kChecks = std::tuple_size_v<CheckTuple>;
 
-  static constexpr bool kTakesFrame = ParameterPackType::count(ParameterKind::kFrame) > 0;
+  static constexpr bool kIsRaw = ParameterPackType::count(ParameterKind::kFrame) > 0;
   static constexpr int kInputs = ParameterPackType::inputs(std::tuple_size_v<FunctionAttributes>);
   static constexpr int kResults = Result<ResultType>::kCount;
   static constexpr int kOutputs = ParameterPackType::count(ParameterKind::kOutput) + kResults;
   static constexpr int kWorkspaces = ParameterPackType::count(ParameterKind::kWorkspace);
 
-  static_assert(!kTakesFrame || ParameterPackType::kParameters == 1,
+  static_assert(!kIsRaw || ParameterPackType::kParameters == 1,
                 "aten_bridge: a kernel over a CallFrame has no other parameter.");
-  static_assert(!kTakesFrame || std::is_void_v<ResultType>,
+  static_assert(!kIsRaw || std::is_void_v<ResultType>,
                 "aten_bridge: a kernel over a CallFrame returns void.");
-  static_assert(!kTakesFrame || (std::tuple_size_v<AttrTuple> + std::tuple_size_v<MetaTuple> +
-                                 std::tuple_size_v<WorkspaceTuple> + kChecks + kStrided) == 0,
+  static_assert(!kIsRaw || (std::tuple_size_v<AttrTuple> + std::tuple_size_v<MetaTuple> +
+                            std::tuple_size_v<WorkspaceTuple> + kChecks + kStrided) == 0,
                 "aten_bridge: a kernel over a CallFrame has no options.");
   static_assert(kResults == 0 || kOutputs == kResults,
                 "aten_bridge: a kernel either writes its at::Tensor& parameters or returns its "
@@ -100,35 +100,34 @@ class Kernel final : public KernelBase {
                 "each option a parameter.");
   static_assert(std::tuple_size_v<MetaTuple> <= 1,
                 "aten_bridge: a kernel has at most one aten_bridge::meta option.");
-  static_assert(kTakesFrame || kCheckCount<Role::kInput, CheckTuple> <= kInputs,
+  static_assert(kIsRaw || kCheckCount<Role::kInput, CheckTuple> <= kInputs,
                 "aten_bridge: there are more aten_bridge::input options than inputs.");
-  static_assert(kTakesFrame || kCheckCount<Role::kOutput, CheckTuple> <= kOutputs,
+  static_assert(kIsRaw || kCheckCount<Role::kOutput, CheckTuple> <= kOutputs,
                 "aten_bridge: there are more aten_bridge::output options than outputs.");
 
  public:
   static constexpr auto kBindings =
       ParameterPackType::template bindings<kInputs>(std::tuple_size_v<FunctionAttributes>);
-  static constexpr bool kChanges = Body<F>::kChanges;
   static constexpr KernelTraits kTraits = [] {
-    KernelTraits facts;
-    facts.bindings = kBindings.data();
-    facts.check_count = static_cast<int>(kChecks);
-    facts.inputs = kInputs;
-    facts.outputs = kOutputs;
-    facts.list_begin = ParameterPackType::list_begin(std::tuple_size_v<FunctionAttributes>);
-    facts.workspaces = kWorkspaces;
-    facts.is_raw = kTakesFrame;
-    facts.has_instance = kHasState || kAttributes > 0;
-    facts.has_meta = std::tuple_size_v<MetaTuple> != 0;
-    facts.records = kRecords;
-    facts.is_data_dependent = kDataDependent;
-    facts.is_strided = kStrided;
-    facts.returns_results = kResults > 0;
-    facts.is_own_meta = std::is_same_v<MetaTuple, std::tuple<MetaSelf>>;
-    facts.returns_row_major = kStrided || (kResults > 0 && !facts.is_own_meta);
-    facts.has_state = kHasState;
-    facts.changes_state = kChanges;
-    return facts;
+    KernelTraits traits;
+    traits.bindings = kBindings.data();
+    traits.check_count = static_cast<int>(kChecks);
+    traits.inputs = kInputs;
+    traits.outputs = kOutputs;
+    traits.list_begin = ParameterPackType::list_begin(std::tuple_size_v<FunctionAttributes>);
+    traits.workspaces = kWorkspaces;
+    traits.is_raw = kIsRaw;
+    traits.has_instance = kHasState || kAttributes > 0;
+    traits.has_meta = std::tuple_size_v<MetaTuple> != 0;
+    traits.records = kRecords;
+    traits.is_data_dependent = kDataDependent;
+    traits.is_strided = kStrided;
+    traits.returns_results = kResults > 0;
+    traits.is_own_meta = std::is_same_v<MetaTuple, std::tuple<MetaSelf>>;
+    traits.returns_row_major = kStrided || (kResults > 0 && !traits.is_own_meta);
+    traits.has_state = kHasState;
+    traits.changes_state = Body<F>::kChanges;
+    return traits;
   }();
 
   constexpr Kernel(const OperatorDescriptor& descriptor, F function, AttrTuple attrs,
@@ -143,8 +142,6 @@ class Kernel final : public KernelBase {
             checks)) {
     info.checks = checks_.data();
   }
-
-  const OperandCheck* checks() const { return checks_.data(); }
 
   void invoke(const Arguments& arguments) const override {
     with_function(arguments, [&](auto& function) {
@@ -337,9 +334,15 @@ class Kernel final : public KernelBase {
 template <class Wanted, class... Option>
 inline constexpr bool kHasOption = (false || ... || std::is_same_v<Option, Wanted>);
 
+/// The descriptor with what the options say of the operator; not all say something.
 template <class... Option>
 constexpr OperatorDescriptor with_options(OperatorDescriptor descriptor, const Option&... options) {
-  (set_operator_option(descriptor.options, options), ...);
+  [[maybe_unused]] const auto set = [&descriptor](const auto& option) {
+    if constexpr (kKindOf<std::decay_t<decltype(option)>> == OptionKind::kOperator) {
+      option.set(descriptor.options);
+    }
+  };
+  (set(options), ...);
   return descriptor;
 }
 
@@ -379,7 +382,7 @@ constexpr auto make_kernel(const OperatorDescriptor& descriptor, F&& function,
 template <std::size_t N>
 constexpr bool reads_numbers_only(const std::array<ParameterInfo, N>& bindings) {
   for (const ParameterInfo& binding : bindings) {  // NOLINT: std::all_of is not constexpr in C++17
-    if (binding.number >= ScalarInputType::kInts && binding.kind == ParameterKind::kNumber) {
+    if (!is_one_number(binding.number) && binding.kind == ParameterKind::kNumber) {
       return false;
     }
   }

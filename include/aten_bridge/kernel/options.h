@@ -40,49 +40,41 @@ struct MetaSelf {
   static constexpr OptionKind kKind = OptionKind::kMeta;
 };
 
-/// aten_bridge::autograd().
-struct Autograd {
+/// aten_bridge::autograd(), data_dependent() and strided().
+struct BodyOption {
   static constexpr OptionKind kKind = OptionKind::kBody;
 };
+struct Autograd : BodyOption {};
+struct DataDependent : BodyOption {};
+struct Strided : BodyOption {};
 
-/// aten_bridge::data_dependent().
-struct DataDependent {
-  static constexpr OptionKind kKind = OptionKind::kBody;
-};
-
-/// aten_bridge::strided().
-struct Strided {
-  static constexpr OptionKind kKind = OptionKind::kBody;
+struct OperatorOption {
+  static constexpr OptionKind kKind = OptionKind::kOperator;
 };
 
 /// aten_bridge::name(text).
-struct Name {
-  static constexpr OptionKind kKind = OptionKind::kOperator;
+struct Name : OperatorOption {
   constexpr void set(OperatorOptions& options) const { options.name = text; }
   const char* text;
 };
 
 /// aten_bridge::composite().
-struct Composite {
-  static constexpr OptionKind kKind = OptionKind::kOperator;
+struct Composite : OperatorOption {
   static constexpr void set(OperatorOptions& options) { options.is_composite = true; }
 };
 
 /// aten_bridge::private_use().
-struct PrivateUse {
-  static constexpr OptionKind kKind = OptionKind::kOperator;
+struct PrivateUse : OperatorOption {
   static constexpr void set(OperatorOptions& options) { options.is_private_use = true; }
 };
 
 /// aten_bridge::side_effect().
-struct SideEffect {
-  static constexpr OptionKind kKind = OptionKind::kOperator;
+struct SideEffect : OperatorOption {
   static constexpr void set(OperatorOptions& options) { options.has_side_effect = true; }
 };
 
 /// aten_bridge::autocast(type).
-struct Autocast {
-  static constexpr OptionKind kKind = OptionKind::kOperator;
+struct Autocast : OperatorOption {
   constexpr void set(OperatorOptions& options) const {
     options.is_cast = true;
     options.cast_to = type;
@@ -116,15 +108,6 @@ template <class Default>
 inline constexpr OptionKind kKindOf<Attr<Default>> = OptionKind::kAttribute;
 template <Role kRole>
 inline constexpr OptionKind kKindOf<CheckOption<kRole>> = OptionKind::kCheck;
-
-/// Sets what an option says of the operator; others say nothing.
-template <class Option>
-constexpr void set_operator_option([[maybe_unused]] OperatorOptions& options,
-                                   [[maybe_unused]] const Option& option) {
-  if constexpr (kKindOf<Option> == OptionKind::kOperator) {
-    option.set(options);
-  }
-}
 
 /// The option in a tuple if it is of this kind, else an empty one.
 template <OptionKind kKind, class Option>
@@ -214,7 +197,7 @@ constexpr detail::Strided strided() { return {}; }
 
 /// Option: what PyTorch calls the operator, instead of the kernel's name in snake_case. Other
 /// hosts do without.
-constexpr detail::Name name(const char* text) { return {text}; }
+constexpr detail::Name name(const char* text) { return {{}, text}; }
 
 /// Option: the body is made of PyTorch's operators and returns its results. Then PyTorch itself
 /// differentiates, traces and fuses it, forward mode and functorch included, and needs no gradient
@@ -238,7 +221,7 @@ constexpr detail::SideEffect side_effect() { return {}; }
 /// one that is named: at::kFloat for a kernel that needs the precision. Without it autocast changes
 /// nothing. Other hosts do without.
 constexpr detail::Autocast autocast(at::ScalarType type = at::ScalarType::Undefined) {
-  return {type};
+  return {{}, type};
 }
 
 /// In place of the function of ATEN_BRIDGE_EXPORT_GRAD: the gradient of `function`, for the

@@ -254,8 +254,8 @@ using First = typename FirstOf<Tuple, std::make_index_sequence<N>>::Type;
 /// The list in an input for a parameter that only refers to it: lives as long as the call. Up to
 /// eight elements need no memory of the heap's.
 template <class View, class Element>
-struct ViewedList {
-  explicit ViewedList(const OperandDesc& desc)
+struct ListCaster {
+  explicit ListCaster(const OperandDesc& desc)
       : is_none(desc.is_none()), stored(is_none ? Stored() : list_as<Stored>(desc)) {}
   operator View() const {  // NOLINT(*-explicit-*)
     return is_none ? View() : View(at::ArrayRef<Element>(stored));
@@ -268,8 +268,8 @@ struct ViewedList {
 
 /// The same of a number: PyTorch before 2.2 has an optional of its own.
 template <class View>
-struct ViewedNumber {
-  explicit ViewedNumber(const OperandDesc& desc) {
+struct NumberCaster {
+  explicit NumberCaster(const OperandDesc& desc) {
     if constexpr (kIsOptional<View>) {
       if (!desc.is_none()) {
         stored = number_as<typename Stored::value_type>(desc);
@@ -298,11 +298,11 @@ decltype(auto) argument(const Arguments& arguments) {
     using Stored = typename Value<Plain<P>>::Stored;
     const OperandDesc& desc = arguments.input(index).desc;
     if constexpr (std::is_constructible_v<Plain<P>, at::IntArrayRef>) {
-      return ViewedList<Plain<P>, int64_t>{desc};
+      return ListCaster<Plain<P>, int64_t>{desc};
     } else if constexpr (std::is_constructible_v<Plain<P>, at::ArrayRef<double>>) {
-      return ViewedList<Plain<P>, double>{desc};
+      return ListCaster<Plain<P>, double>{desc};
     } else if constexpr (!std::is_same_v<Stored, Plain<P>>) {  // a view of the value
-      return ViewedNumber<Plain<P>>{desc};
+      return NumberCaster<Plain<P>>{desc};
     } else if constexpr (kIsOptional<Plain<P>>) {
       return desc.is_none() ? Stored() : Stored(number_as<typename Stored::value_type>(desc));
     } else {

@@ -98,18 +98,6 @@ class KernelScope {
   int thread_count_ = at::get_num_threads();
 };
 
-/// A `KernelScope` out of line, for what seldom runs.
-class RareKernelScope {
- public:
-  [[gnu::cold, gnu::noinline]] explicit RareKernelScope(bool records) : scope_(records) {}
-  [[gnu::cold, gnu::noinline]] ~RareKernelScope() = default;
-  RareKernelScope(const RareKernelScope&) = delete;
-  RareKernelScope& operator=(const RareKernelScope&) = delete;
-
- private:
-  KernelScope scope_;
-};
-
 }  // namespace aten_bridge::detail
 
 #pragma GCC visibility pop

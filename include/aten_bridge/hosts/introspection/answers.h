@@ -53,8 +53,8 @@ inline constexpr const char* kCountedAttribute = "aten_bridge_counted";
   const bool is_number = entry.rfind('#', 0) == 0;
   const std::size_t begin = is_number ? 1 : 0;
   const std::size_t end = std::min(entry.find('='), entry.size());
-  const DTypeInfo* info = find_dtype(entry.substr(begin, end - begin));
-  input.dtype = info == nullptr ? DType::kNone : info->dtype;
+  aten_bridge::find_dtype(entry.substr(begin, end - begin),
+                          input.dtype);  // kNone where there is none
   input.typed = true;
   is_tensor = !is_number && !input.is_none();
   if (!is_tensor) {
@@ -170,7 +170,7 @@ class AttributesAsJson final : public AttributeVisitor {
 
 [[gnu::cold]] inline InputKind input_kind(const ParameterInfo& input) {
   if (input.kind == ParameterKind::kNumber) {
-    return input.number >= ScalarInputType::kInts ? InputKind::kValue : InputKind::kNumber;
+    return is_one_number(input.number) ? InputKind::kNumber : InputKind::kValue;
   }
   return input.kind == ParameterKind::kTensorList ? InputKind::kTensors : InputKind::kTensor;
 }

@@ -218,6 +218,11 @@ inline constexpr XlaDType kDTypes[] = {
 
 static_assert(has_each_dtype(kDTypes),
               "aten_bridge: kDTypes of hosts/jax/abi.h has one entry for each dtype.");
+static_assert(kDTypes[kBool].dtype == DType::kBool && kDTypes[kInt32].dtype == DType::kInt32 &&
+                  kDTypes[kInt64].dtype == DType::kInt64 &&
+                  kDTypes[kFloat32].dtype == DType::kFloat32 &&
+                  kDTypes[kFloat64].dtype == DType::kFloat64,
+              "aten_bridge: kDTypes of hosts/jax/abi.h has each dtype at its number.");
 
 inline bool is_known(int number) noexcept {
   return number >= 0 && static_cast<std::size_t>(number) < sizeof(kDTypes) / sizeof(kDTypes[0]);

@@ -68,9 +68,9 @@ class JaxCall : public HostCallDefaults {
   std::uint64_t call_site(int /*count*/) const {
     auto number = static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(kept_.get()));
     const auto add = [&](const xla::Args& operands, int64_t i) {
-      const xla::Buffer* of_call =
+      const xla::Buffer* operand =
           i < operands.size && i >= 0 ? buffer(operands, static_cast<int>(i)) : nullptr;
-      number = of_call == nullptr ? number : with_sizes(number, of_call->sizes, of_call->rank);
+      number = operand == nullptr ? number : with_sizes(number, operand->sizes, operand->rank);
     };
     add(frame_.inputs, 0);
     add(frame_.outputs, frame_.outputs.size - 1);

@@ -165,7 +165,7 @@ inline HookMemory& hook_memory(const KernelBase& kernel, std::size_t tensors) {
   try {
     auto* host = static_cast<AotExtra*>(extra);
     check_pytorch(info.operator_name);
-    const RareKernelScope scope(info.records);
+    const KernelScope scope(info.records);
     Report report(info.operator_name);
     if (info.has_instance && host->kernel_data == nullptr) {
       std::unique_ptr<Instance> instance = kernel.make_instance(MindSporeAttributes(extra), report);
@@ -178,11 +178,10 @@ inline HookMemory& hook_memory(const KernelBase& kernel, std::size_t tensors) {
         MindSporeAttributes(extra).get(kCountedAttribute, is_counted) && is_counted) {
       std::vector<AbstractValue> inputs(static_cast<std::size_t>(info.inputs));
       for (std::size_t i = 0; i < inputs.size(); ++i) {
-        const DTypeInfo* dtype = dtypes[i] == nullptr ? nullptr : find_dtype(dtypes[i]);
         const OperandName operand{Role::kInput, static_cast<int>(i)};
         inputs[i].sizes = given_sizes(ndims, shapes, i, operand, report);
-        inputs[i].typed = dtype != nullptr;
-        inputs[i].dtype = dtype == nullptr ? DType::kNone : dtype->dtype;
+        inputs[i].typed =
+            dtypes[i] != nullptr && aten_bridge::find_dtype(dtypes[i], inputs[i].dtype);
         inputs[i].is_number = info.bindings[i].kind == ParameterKind::kNumber;
         if (!inputs[i].is_known()) {
           return 0;

@@ -160,7 +160,7 @@ class PyTorchNode final : public torch::autograd::Node {
     for (std::size_t i = 0; i < gradients.size(); ++i) {
       if (gradients[i].defined()) {
         stack.emplace_back(gradients[i]);
-      } else if (may_be_none(gradient.info().bindings[inputs + i])) {
+      } else if (gradient.info().bindings[inputs + i].optional) {
         stack.emplace_back();
       } else {
         stack.emplace_back(at::zeros_symint(results_[i].sizes, results_[i].options));

@@ -97,7 +97,7 @@ class PyTorchCall {
       check_results(arguments_, results);
     }
     if (outs_ != nullptr) {
-      copy_to_outs(results);
+      move_to_outs(results);
     } else if (mode_ != CallMode::kTrace &&  // then PyTorch sees to it itself
                (info_.returns_results || info_.is_own_meta || info_.records)) {
       separate(arguments_, mode_, results);  // others are written where the call has made them
@@ -123,13 +123,10 @@ class PyTorchCall {
   //===--- describe ---===//
 
   [[gnu::always_inline]] void count(const c10::IValue* inputs) {
-    const bool has_list = info_.list_begin >= 0;
     arguments_.list = &list_;
-    arguments_.list_begin = info_.list_begin;
-    arguments_.list_size =
-        has_list ? static_cast<int>(inputs[info_.list_begin].toListRef().size()) : 0;
-    arguments_.inputs = info_.inputs + (has_list ? arguments_.list_size - 1 : 0);
-    arguments_.outputs = operand_count(info_, arguments_.inputs) - arguments_.inputs;
+    const int begin = info_.list_begin;
+    set_counts(info_, begin < 0 ? 0 : static_cast<int>(inputs[begin].toListRef().size()),
+               arguments_);
     // What is returned has no operands.
     operands_.resize_for_overwrite(static_cast<std::size_t>(
         info_.returns_results && !info_.is_data_dependent ? arguments_.inputs : arguments_.size()));
@@ -194,7 +191,7 @@ class PyTorchCall {
       const ParameterInfo& parameter = info_.bindings[input_parameter(arguments_, i)];
       const bool is_known = !operand.desc.is_none();  // what is traced is not looked at
       if (is_known ? operand.check != nullptr || parameter.kind == ParameterKind::kNumber
-                   : !operand.view.defined() && !may_be_none(parameter)) {
+                   : !operand.view.defined() && !parameter.optional) {
         check_operand(parameter, operand.check, checks, operand, report);
       }
     }
@@ -262,11 +259,9 @@ class PyTorchCall {
   }
 
   [[gnu::noinline]] void allocate_workspaces() {
-    for (const std::size_t size : measure_workspaces(*kernel_.kernel, arguments_)) {
-      workspaces_.push_back(
-          {nullptr, size, c10::GetAllocator(device_of_new().type())->allocate(size)});
-      workspaces_.back().data = workspaces_.back().owner.get();
-    }
+    workspaces_ =
+        take_workspaces(*kernel_.kernel, arguments_, c10::GetAllocator(device_of_new().type()),
+                        [](int /*index*/) { return HostMemory(); });
     arguments_.workspaces = workspaces_.data();
   }
 
@@ -344,7 +339,7 @@ class PyTorchCall {
       raise_if_not_resized(info_, error);
       throw;
     }
-    check_assigned(arguments_);
+    check_outputs(arguments_, is_same_tensor);
     take_outputs(arguments_, outputs);
   }
 
@@ -372,7 +367,7 @@ class PyTorchCall {
     keep_sizes(arguments_, sizes_before_);
     described_ = arguments_.size();
     run();
-    check_written(arguments_);
+    check_outputs(arguments_, output_is_intact);
     take_outputs(arguments_, outputs);
   }
 
@@ -417,13 +412,9 @@ class PyTorchCall {
     }
   }
 
-  [[gnu::noinline]] void copy_to_outs(Tensors& results) const {
-    for (std::size_t i = 0; i < results.size() && mode_ == CallMode::kExecute; ++i) {
-      const at::Tensor& given = outs_[i].toTensor();
-      if (!given.is_same(results[i])) {
-        at::native::resize_output(given, results[i].sizes());
-        given.copy_(results[i]);
-      }
+  [[gnu::noinline]] void move_to_outs(Tensors& results) const {
+    if (mode_ == CallMode::kExecute) {
+      ResizeGiven(given_outs()).take(arguments_, results.data(), arguments_.outputs);
     }
     results.clear();
   }

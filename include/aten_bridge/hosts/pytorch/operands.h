@@ -108,9 +108,9 @@ inline Tensors first_inputs(const Arguments& arguments, c10::Device device) {
 
 /// Whether both are, or may be, in the same memory.
 [[gnu::always_inline]] inline bool shares_memory(const at::Tensor& a, const at::Tensor& b) {
-  const c10::Storage& of_a = a.unsafeGetTensorImpl()->unsafe_storage();
-  const c10::Storage& of_b = b.unsafeGetTensorImpl()->unsafe_storage();
-  return a.is_same(b) || (of_a && of_b && of_a.is_alias_of(of_b));
+  const c10::Storage& storage = a.unsafeGetTensorImpl()->unsafe_storage();
+  const c10::Storage& other = b.unsafeGetTensorImpl()->unsafe_storage();
+  return a.is_same(b) || (storage && other && storage.is_alias_of(other));
 }
 
 /// Fills in what checks and error texts know of an operand, with its data.

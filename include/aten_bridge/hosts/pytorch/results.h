@@ -117,16 +117,9 @@ inline void check_resized(const KernelDescriptor& kernel, const Tensors& outputs
   report.raise_if_failed();
 }
 
-/// Throws where a body assigned another tensor to an output.
-inline void check_assigned(const Arguments& arguments) {
-  Report report(arguments.kernel->operator_name);
-  for (int i = 0; i < arguments.outputs; ++i) {
-    const Operand& output = arguments.output(i);
-    if (output.view.unsafeGetTensorImpl() != output.impl) {
-      report.add(Status::kOutput, output.name, output_fault(arguments, output));
-    }
-  }
-  report.raise_if_failed();
+/// Whether an output is the tensor that the body was given; it may have assigned another one.
+inline bool is_same_tensor(const Operand& output) {
+  return output.view.unsafeGetTensorImpl() == output.impl;
 }
 
 //===--- outputs that a body writes where they are ---===//
@@ -146,15 +139,6 @@ inline void check_assigned(const Arguments& arguments) {
 [[gnu::always_inline]] inline void take_outputs(const Arguments& arguments, Tensors& outputs) {
   for (int i = 0; i < arguments.outputs; ++i) {
     outputs[static_cast<std::size_t>(i)] = std::move(arguments.output(i).view);
-  }
-}
-
-/// Throws if a body changed outputs that should have stayed where they are.
-inline void check_written(const Arguments& arguments) {
-  for (int i = 0; i < arguments.outputs; ++i) {
-    if (!output_is_intact(arguments.output(i))) {
-      refuse_outputs(arguments);
-    }
   }
 }
 
@@ -185,6 +169,26 @@ inline void fit(const KernelDescriptor& kernel, const Tensors& given, const Tens
     }
   }
 }
+
+/// Writes results to tensors that a caller gave, `out=`, which get their sizes.
+class ResizeGiven final : public ResultPolicy {
+ public:
+  explicit ResizeGiven(Tensors given)
+      : ResultPolicy(/*host_has_memory=*/true), given_(std::move(given)) {}
+
+  void take(const Arguments& /*arguments*/, at::Tensor* results, int count) const override {
+    for (int i = 0; i < count; ++i) {
+      const at::Tensor& given = given_[static_cast<std::size_t>(i)];
+      if (!given.is_same(results[i])) {
+        at::native::resize_output(given, results[i].sizes());
+        given.copy_(results[i]);
+      }
+    }
+  }
+
+ private:
+  Tensors given_;
+};
 
 //===--- results as the caller gets them ---===//
 

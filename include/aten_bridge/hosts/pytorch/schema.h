@@ -111,11 +111,6 @@ struct SchemaType {
   return {c10::OptionalType::create(type.type), c10::OptionalType::create(type.shown)};
 }
 
-/// Whether an input may be None: PyTorch's None, or a gradient of zeros.
-inline bool may_be_none(const ParameterInfo& binding) {
-  return binding.optional || binding.kind == ParameterKind::kOptionalTensor;
-}
-
 /// Whether an input of a gradient kernel is the gradient of a result.
 inline bool is_of_result(const ParameterInfo& binding) {
   return binding.kind == ParameterKind::kTensor && binding.optional;
@@ -135,7 +130,7 @@ inline bool is_of_result(const ParameterInfo& binding) {
     default:
       type = {c10::TensorType::get(), c10::TensorType::get()};
   }
-  return may_be_none(binding) ? optional_of(type) : type;
+  return binding.optional ? optional_of(type) : type;
 }
 
 /// Whether `name` can be that of an argument, beside those that are there.
@@ -185,7 +180,7 @@ inline bool is_of_result(const ParameterInfo& binding) {
   const std::vector<std::string> inputs = input_names(kernel, names);
   names.insert(names.end(), inputs.begin(), inputs.end());
   int needed = kernel.inputs;  // behind these are only inputs that may be left out
-  while (!has_required && needed > 0 && may_be_none(kernel.bindings[needed - 1])) {
+  while (!has_required && needed > 0 && kernel.bindings[needed - 1].optional) {
     --needed;
   }
   std::vector<c10::Argument> arguments;
