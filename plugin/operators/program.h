@@ -99,10 +99,11 @@ class Program {
     std::vector<Size> sizes;
   };
 
-  class Builder;
+  class Builder;  // program_builder.h
 
-  std::vector<int64_t> bind(at::TensorList inputs) const;
-  void check_range(std::size_t symbol, int64_t size, Report& report) const;
+  /// The number of a source.
+  static c10::IValue value_of(const Source& source, const std::vector<int64_t>& symbols);
+
   void measure(const Node& node, const std::vector<c10::IValue>& values,
                std::vector<int64_t>& symbols) const;
   static bool runs(const Node& node, const std::vector<c10::IValue>& values);

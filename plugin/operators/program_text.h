@@ -1,5 +1,4 @@
-// The text of a program: a PyTorch module's operators in the order in which they run, one in a
-// line.
+// The text of a program: a PyTorch module's operators, one in a line, in order.
 //
 //   aten_bridge program 1
 //   symbol s0 1 4096
@@ -32,57 +31,18 @@
 #ifndef ATEN_BRIDGE_OPERATORS_PROGRAM_TEXT_H_
 #define ATEN_BRIDGE_OPERATORS_PROGRAM_TEXT_H_
 
+#include "program_expression.h"
+
 #include <aten_bridge.h>
 
 #include <cstdint>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
 #pragma GCC visibility push(hidden)
 
 namespace aten_bridge::operators {
-
-/// An int or a float.
-struct Number {
-  bool is_int = true;
-  int64_t integer = 0;
-  double real = 0;
-
-  double as_double() const { return is_int ? static_cast<double>(integer) : real; }
-};
-
-/// A number, a symbol's value, or a function of others.
-struct Expression {
-  enum class Function : std::uint8_t {
-    kNumber,
-    kSymbol,
-    kAdd,
-    kMul,
-    kFloorDiv,
-    kMod,
-    kMax,
-    kMin,
-    kPow,
-    kTrueDiv,
-    kToFloat,
-    kFloor,
-    kCeil,
-    kSqrt,
-  };
-
-  Function function = Function::kNumber;
-  Number number;
-  int symbol = 0;
-  std::vector<Expression> arguments;
-
-  bool is_constant() const;
-  /// Whether all of its symbols have values, which are sizes.
-  bool is_known(const std::vector<int64_t>& symbols) const;
-  /// Throws `Error` for what Python has an error for, and beyond int64.
-  Number evaluate(const std::vector<int64_t>& symbols) const;
-};
 
 /// An argument as it is written.
 struct Literal {
@@ -110,19 +70,6 @@ struct Symbol {
   int64_t least = 0;
   int64_t most = 0;
   bool is_measured = false;  // a size of a result, which the call tells
-};
-
-/// What has to be true of the sizes.
-struct Guard {
-  enum class Relation : std::uint8_t { kEqual, kNotEqual, kAtMost, kAtLeast, kLess, kGreater };
-
-  Expression left;
-  Relation relation = Relation::kEqual;
-  Expression right;
-  std::string text;  // as it is written
-
-  /// Throws `Error` as `evaluate` does.
-  bool holds(const std::vector<int64_t>& symbols) const;
 };
 
 /// A size of a result, of which a symbol is the name.
@@ -164,11 +111,10 @@ struct ProgramText {
   std::vector<Form> outputs;
 };
 
-/// Throws `Error` with the line.
-ProgramText parse_program(std::string_view text);
-
 /// Throws an error that says what is wrong in a line.
-[[noreturn]] void raise_in_line(int line, const std::string& text);
+[[noreturn]] inline void raise_in_line(int line, const std::string& text) {
+  detail::raise(Status::kAttribute, {"AtenProgram: line ", line, " of the program: ", text});
+}
 
 }  // namespace aten_bridge::operators
 

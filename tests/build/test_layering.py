@@ -28,8 +28,10 @@ LAYERS = {
 # Files for operators by name, from below: each includes those before it.
 OPERATORS = [
     *("adam", "operator_text", "operator_schema", "overload", "generator", "operator_shapes"),
-    *("operator_kernels", "program_text", "process_memory", "program", "program_kernel"),
-    *("kernel_cache", "operators"),
+    *("operator_kernels", "program_expression", "program_text", "program_line", "program_parser"),
+    *("program_operator", "program_outputs", "program_sizes", "program_random", "process_memory"),
+    *("program", "program_builder", "program_arguments", "program_kernel", "kernel_cache"),
+    "operators",
 ]
 # Files of the native caller, in the same way.
 CALLER = [
