@@ -1,5 +1,6 @@
-// Calls kernels in MindSpore's PyNative mode instead of ops.Custom: the same C functions, by
-// MindSpore's extension interface (ops.CustomOpBuilder), which takes a tenth of the time.
+// Calls kernels in MindSpore's PyNative mode instead of ops.Custom, by the same C functions.
+//
+// MindSpore's extension interface (ops.CustomOpBuilder), which it uses, takes a tenth of the time.
 //
 // One module serves all kernels, and knows nothing of PyTorch. It is compiled for one version of
 // MindSpore, with that one's headers and C++ ABI, and for one of Python.

@@ -1,4 +1,7 @@
 // A step of Adam or AdamW on all weights of a group, which mint's optimizers call in PyNative mode.
+//
+// SPDX-License-Identifier: Apache-2.0
+
 #include "adam.h"
 
 #include <aten_bridge.h>

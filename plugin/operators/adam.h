@@ -1,6 +1,9 @@
 // A step of Adam and AdamW, for mint's optimizers.
-#ifndef PLUGIN_OPERATORS_ADAM_H_
-#define PLUGIN_OPERATORS_ADAM_H_
+//
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef ATEN_BRIDGE_OPERATORS_ADAM_H_
+#define ATEN_BRIDGE_OPERATORS_ADAM_H_
 
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/addcdiv.h>
@@ -46,4 +49,4 @@ inline void take_step(const at::Tensor& weight, const at::Tensor& average,
 
 }  // namespace aten_bridge::operators
 
-#endif  // PLUGIN_OPERATORS_ADAM_H_
+#endif  // ATEN_BRIDGE_OPERATORS_ADAM_H_

@@ -1,4 +1,4 @@
-// What schemas say.
+// Reads the schemas of PyTorch's dispatcher.
 //
 // SPDX-License-Identifier: Apache-2.0
 

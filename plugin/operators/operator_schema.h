@@ -1,10 +1,9 @@
-// An operator of PyTorch's dispatcher as the bridge sees it: which of its arguments are tensors of
-// the host's, and which attributes.
+// The schema of an operator of PyTorch's: which arguments are tensors, and which attributes.
 //
 // SPDX-License-Identifier: Apache-2.0
 
-#ifndef ATEN_BRIDGE_OPERATORS_SCHEMA_H_
-#define ATEN_BRIDGE_OPERATORS_SCHEMA_H_
+#ifndef ATEN_BRIDGE_OPERATORS_OPERATOR_SCHEMA_H_
+#define ATEN_BRIDGE_OPERATORS_OPERATOR_SCHEMA_H_
 
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <aten_bridge.h>
@@ -74,4 +73,4 @@ c10::IValue read_value(const Argument& argument, const Attributes& attributes, R
 
 #pragma GCC visibility pop
 
-#endif  // ATEN_BRIDGE_OPERATORS_SCHEMA_H_
+#endif  // ATEN_BRIDGE_OPERATORS_OPERATOR_SCHEMA_H_

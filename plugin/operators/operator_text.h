@@ -1,7 +1,8 @@
-// The one attribute by which an operator of the host says which of PyTorch's operators it is: a
-// list of strings, "2:ab0:", of its name with the overload's, of what is to be done ("0" calls it,
-// "1/3" its gradient for 3 inputs; see operator_kernels.h), and of a name and a value for each
-// attribute. A value is a letter for its type and then
+// The one attribute by which an operator of the host says which of PyTorch's operators it is.
+//
+// It is a list of strings, "2:ab0:", of its name with the overload's, of what is to be done ("0"
+// calls it, "1/3" its gradient for 3 inputs; see operator_kernels.h), and of a name and a value for
+// each attribute. A value is a letter for its type and then
 //
 //   b1  i-3  f4608083138725491507  stext  B1,0  I2,3  F0,0  S and a list of strings
 //
@@ -10,8 +11,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 
-#ifndef ATEN_BRIDGE_OPERATORS_TEXT_H_
-#define ATEN_BRIDGE_OPERATORS_TEXT_H_
+#ifndef ATEN_BRIDGE_OPERATORS_OPERATOR_TEXT_H_
+#define ATEN_BRIDGE_OPERATORS_OPERATOR_TEXT_H_
 
 #include <aten_bridge.h>
 
@@ -186,4 +187,4 @@ class TextAttributes final : public Attributes {
 
 #pragma GCC visibility pop
 
-#endif  // ATEN_BRIDGE_OPERATORS_TEXT_H_
+#endif  // ATEN_BRIDGE_OPERATORS_OPERATOR_TEXT_H_

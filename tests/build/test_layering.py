@@ -126,13 +126,21 @@ def test_files_of_a_plugin_include_those_before_them(folder):
 
 
 @pytest.mark.parametrize(
-    "source", sorted((SOURCE / "plugin/caller").glob("*.[ch]*")), ids=lambda path: path.name
+    "source",
+    sorted(path for folder in PLUGINS for path in (SOURCE / "plugin" / folder).glob("*.[ch]*")),
+    ids=lambda path: f"{path.parent.name}/{path.name}",
 )
-def test_a_file_of_the_native_caller_says_what_it_is_and_is_not_too_large(source):
+def test_a_file_of_a_plugin_says_what_it_is_and_is_not_too_large(source):
     text = source.read_text()
-    assert re.match(r"// [A-Z].*[^ ]\n", text)
+    assert re.match(r"// [A-Z].*\.\n", text)
     assert text.count("\n") <= MOST_LINES
-    assert source.suffix == ".cpp" or f"#ifndef ATEN_BRIDGE_CALLER_{source.stem.upper()}_H_" in text
+    guard = f"ATEN_BRIDGE_{source.parent.name}_{source.stem}_H_".upper()
+    assert source.suffix == ".cpp" or f"#ifndef {guard}\n#define {guard}\n" in text
+
+
+@pytest.mark.parametrize("source", SOURCES, ids=lambda path: str(path.relative_to(SOURCE)))
+def test_a_source_says_what_it_is(source):
+    assert re.match(r"// [A-Z].*[^ ]\n", source.read_text())
 
 
 def test_no_header_includes_the_umbrella():
