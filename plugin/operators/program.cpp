@@ -5,12 +5,14 @@
 #include "program.h"
 
 #include "process_memory.h"
-#include "program_random.h"
 #include "program_sizes.h"
 
 #include <ATen/ScalarOps.h>
+#include <ATen/ops/empty_like.h>
 
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <iterator>
 #include <mutex>
 #include <optional>
@@ -34,6 +36,52 @@ c10::IValue as_value(const Number& number, bool is_float) {
 }
 at::Scalar as_scalar(const Number& number) {
   return number.is_int ? at::Scalar(number.integer) : at::Scalar(number.real);
+}
+
+/// A seed that depends on both. Seeds that are close give results far apart, by splitmix64's steps.
+std::uint64_t mixed(std::uint64_t seed, std::uint64_t element) {
+  seed = seed * 0xbf58476d1ce4e5b9 + element * 0x9e3779b97f4a7c15;
+  seed = (seed ^ (seed >> 30)) * 0xbf58476d1ce4e5b9;
+  seed = (seed ^ (seed >> 27)) * 0x94d049bb133111eb;
+  return seed ^ (seed >> 31);
+}
+
+/// The first element of the seeds, where their others are 0; else a number that depends on all.
+/// None where the program has no seeds.
+std::optional<std::uint64_t> seed_of(at::TensorList inputs, const std::vector<Form>& forms) {
+  std::optional<std::uint64_t> seed;
+  bool is_first = true;
+  for (std::size_t input = 0; input < forms.size(); ++input) {
+    if (!forms[input].is_seed) {
+      continue;
+    }
+    const at::Tensor elements = inputs[input].to(at::kLong).contiguous();
+    seed = seed.value_or(0);
+    for (int64_t i = 0; i < elements.numel(); ++i) {
+      const auto element = static_cast<std::uint64_t>(elements.const_data_ptr<int64_t>()[i]);
+      seed = is_first ? element : element == 0 ? *seed : mixed(*seed, element);
+      is_first = false;
+    }
+  }
+  return seed;
+}
+
+/// What aten::dropout of the CPU does, which draws in the order of the memory and takes no
+/// generator: PyTorch (2.11) records it as aten::native_dropout, which draws in the order of the
+/// dimensions. False where nothing is drawn.
+bool drop_out(std::vector<c10::IValue>& stack, const std::optional<at::Generator>& generator) {
+  const at::Tensor input = stack.at(0).toTensor();
+  const double kept = 1 - stack.at(1).toDouble();
+  if (input.numel() == 0 || !(stack.at(2).isNone() || stack.at(2).toBool())) {
+    return false;
+  }
+  at::Tensor mask = at::empty_like(input, at::kBool);
+  mask.bernoulli_(kept, generator);
+  at::Tensor result = input.mul(mask).mul_(kept == 0 ? 0. : 1 / kept);
+  stack.clear();
+  stack.emplace_back(std::move(result));
+  stack.emplace_back(std::move(mask));
+  return true;
 }
 
 }  // namespace

@@ -29,7 +29,7 @@ LAYERS = {
 OPERATORS = [
     *("adam", "operator_text", "operator_schema", "overload", "generator", "operator_shapes"),
     *("operator_kernels", "program_expression", "program_text", "program_line", "program_parser"),
-    *("program_operator", "program_outputs", "program_sizes", "program_random", "process_memory"),
+    *("program_operator", "program_sizes", "process_memory"),
     *("program", "program_builder", "program_arguments", "program_kernel", "kernel_cache"),
     "operators",
 ]
