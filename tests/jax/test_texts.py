@@ -317,3 +317,18 @@ def test_forward_mode(my, call):
             "gradient kernels go backward, got forward mode, as of jax.jvp, jax.jacfwd and "
             "jax.hessian; second derivatives are jax.jacrev(jax.jacrev(f))"
         )
+
+
+def test_what_jax_says_of_forward_mode():
+    """It is the phrase by which is_forward_mode() knows the error."""
+    from aten_bridge.jax._operator import is_forward_mode
+
+    f = jax.custom_vjp(lambda x: x)
+    f.defvjp(lambda x: (x, None), lambda _, cotangent: (cotangent,))
+    for call in (f, jax.jit(f)):
+        with pytest.raises(TypeError) as error:
+            jax.jvp(call, (X,), (X,))
+        assert is_forward_mode(error.value), str(error.value)
+    with pytest.raises(TypeError) as error:
+        jax.grad(lambda x: jnp.sum(x))(1)
+    assert not is_forward_mode(error.value)

@@ -3,7 +3,8 @@
     python smoke_modules.py save <folder>
     ATEN_BRIDGE_OPERATORS=<library> python smoke_modules.py run <folder>
 
-The first writes a module with the PyTorch of this environment, and what PyTorch computes. The
+The first writes a module with the PyTorch of this environment, and what PyTorch computes, and makes
+the checks of tests/modules/test_texts_of_pytorch.py; where one fails, the traceback names it. The
 second runs all that the folder has, in both of MindSpore's modes, with the PyTorch that the library
 of operators was built for, and prints from which versions they are. An assertion says what is
 wrong.
@@ -35,6 +36,12 @@ def save(folder):
             y, _ = self.lstm(self.attention(y))
             return self.head(y.mean(1))
 
+    sys.path.append(str(Path(__file__).resolve().parents[1] / "modules"))
+    import test_texts_of_pytorch
+
+    for name, test in list(vars(test_texts_of_pytorch).items()):
+        if name.startswith("test_"):
+            test()
     torch.manual_seed(0)
     network, x = Network(), torch.randn(6, 3, 10)
     minor = ".".join(torch.__version__.split(".")[:2])

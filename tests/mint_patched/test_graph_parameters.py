@@ -6,6 +6,8 @@ import pytest
 import torch
 from mindspore import mint, nn, ops
 
+from aten_bridge.mint import _graph_writes
+
 pytestmark = pytest.mark.full
 
 W = np.arange(6, dtype=np.float32).reshape(2, 3) + 1
@@ -131,6 +133,18 @@ def test_gradients_of_inputs_beside_parameters(write):
     np.testing.assert_allclose(
         ms.grad(network, 0)(ms.Tensor(X)).asnumpy(), of_input, rtol=1e-5, atol=1e-6
     )
+
+
+def test_what_mindspore_says_where_its_compiler_breaks_off(monkeypatch):
+    """It is the phrase by which breaks_off() knows the error."""
+    found = []
+    monkeypatch.setattr(_graph_writes, "breaks_off", found.append)  # whose None is no: it is raised
+    with pytest.raises(RuntimeError):
+        by_a_step(Network(by_tensor))
+    monkeypatch.undo()
+    (error,) = found
+    assert _graph_writes.breaks_off(error), str(error)
+    assert not _graph_writes.breaks_off(RuntimeError(str(error).partition("\n")[0]))
 
 
 def test_steps_of_an_optimizer():

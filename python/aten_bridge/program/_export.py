@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import functools
 import itertools
-import re
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
@@ -43,6 +42,12 @@ from aten_bridge.program._private import (
 )
 from aten_bridge.program._programs import ModuleInModes, ModulePrograms, Training, Weight
 from aten_bridge.program._text import is_number, tensors_of, unbacked_symbols, write_program
+from aten_bridge.program._texts import (
+    OWN_DEPRECATION,
+    argument_without_gradient,
+    is_about_constant_of_side,
+    is_about_fixed_size,
+)
 from aten_bridge.program._training import (
     calls_of,
     is_random_node,
@@ -64,21 +69,15 @@ _EXPORT_ADVICE = (
     "change what it names, or make modules of the parts around that and leave it to MindSpore or "
     "JAX"
 )
-# What PyTorch says of an argument that has no gradient, as all inputs have here (2.11).
-_ARGUMENT = re.compile(r"is not differentiable with respect to argument '(\w+)'")
 _ARGUMENT_ADVICE = (
     "aten_bridge: expected a module with gradients by all of its inputs that are numbers with "
     "fractions, got the error above; in the module, call what it names with the detach() of its "
     "argument {!r}"
 )
-# What torch.export says of a size in dynamic_shapes that is 0 or 1 in the example (2.9 to 2.15).
-_FIXED_SIZE = re.compile(r"specialized it to be a constant \([01]\)")
 _SIZE_ADVICE = (
     "aten_bridge: expected example inputs with sizes of 2 or more where dynamic_shapes lets them "
     "change, got one of 0 or 1, which torch.export takes for a constant; give a larger example"
 )
-# What PyTorch (2.11) says of a tensor that a side of torch.cond makes of numbers.
-_CONSTANT = re.compile(r"Attempting to use FunctionalTensor on its own[\s\S]*higher_order.cond")
 _CONSTANT_ADVICE = (
     "aten_bridge: expected sides of torch.cond that make no tensors of numbers, as torch.tensor(2) "
     "and x[0] = 2 do, got the error above; call torch.full() and fill_(), or make such a tensor a "
@@ -115,12 +114,13 @@ def _advising(advice: str) -> Iterator[None]:
     except NotExportable:
         raise
     except Exception as error:
-        if _FIXED_SIZE.search(str(error)):
+        text = str(error)
+        if is_about_fixed_size(text):
             advice = _SIZE_ADVICE
-        elif _CONSTANT.search(str(error)):
+        elif is_about_constant_of_side(text):
             advice = _CONSTANT_ADVICE
-        elif named := _ARGUMENT.search(str(error)):
-            advice = _ARGUMENT_ADVICE.format(named[1])
+        elif argument := argument_without_gradient(text):
+            advice = _ARGUMENT_ADVICE.format(argument)
         if hasattr(error, "add_note"):
             error.add_note(advice)
         raise
@@ -228,7 +228,7 @@ def _programs_in_mode(
         each.owning_module.recompile()
     guards = guards_of(exported)  # one that was loaded from a file loses them
     with _advising(_EXPORT_ADVICE), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", r".*isinstance\(treespec, LeafSpec\)")  # PyTorch's own
+        warnings.filterwarnings("ignore", OWN_DEPRECATION)
         with without_guards(exported):
             exported = exported.run_decompositions({})
     signature, graph = exported.graph_signature, exported.graph
