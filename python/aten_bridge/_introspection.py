@@ -303,40 +303,45 @@ class NeedsPyTorch(ValueError):
     """PyTorch's Python part would tell them, and is not imported."""
 
 
-# Asks about inputs, and their number; with the attributes it is a question of the library's.
-Question = Callable[[Any, int], tuple[int, str]]  # a Status, and the text
+# Others are of what was given. MindSpore knows ValueError.
+_ERRORS = {
+    Status.PYTORCH: ImportError,
+    Status.VALUES: DependsOnValues,
+    Status.META_IN_PYTHON: NeedsPyTorch,
+}
+
+# Asks about inputs, and their number; with the attributes it is a question of the library's. It
+# raises what ask() does.
+Question = Callable[[Any, int], str]
 
 
 def infer_outputs(
     question: Question, texts: Sequence[str], shapes: Sequence[Sequence[int] | None]
 ) -> list[tuple[str, list[int]]]:
-    """The dtype and shape of each output. Raises ValueError with the library's text.
-
-    This is one of the two classes above, or ValueError itself, which MindSpore knows.
-    """
+    """The dtype and shape of each output. Raises ask()'s errors."""
     inputs = (_Input * len(texts))()
     for given, text, shape in zip(inputs, texts, shapes, strict=True):
         given.text = text.encode()
         if shape is not None:
             given.ndim = len(shape)
             given.sizes = (ctypes.c_int64 * len(shape))(*shape)
-    status, text = question(inputs, len(inputs))
-    if status == Status.META_IN_PYTHON and import_pytorch():
-        status, text = question(inputs, len(inputs))
-    if status == Status.OK:
-        return [(dtype, sizes) for dtype, sizes in json.loads(text)]
-    if status == Status.VALUES:
-        raise DependsOnValues(text)
-    error = (NeedsPyTorch if status == Status.META_IN_PYTHON else ValueError)(text)
-    error.faults = faults_of(error)
-    raise error
+    try:
+        text = question(inputs, len(inputs))
+    except NeedsPyTorch:
+        if not import_pytorch():
+            raise
+        text = question(inputs, len(inputs))
+    return [(dtype, sizes) for dtype, sizes in json.loads(text)]
 
 
 def attribute_faults(question: Question) -> dict[str, Fault]:
     """What the library says of the attributes, one after another."""
-    status, text = question(None, _ATTRIBUTES_ALONE)
-    is_list = status == Status.OK  # else there is no kernel of such attributes
-    faults = _read_faults(json.loads(text)) if is_list else faults_of(ValueError(text))
+    try:
+        text = question(None, _ATTRIBUTES_ALONE)
+    except ValueError as error:  # there is no kernel of such attributes
+        faults = faults_of(error)
+    else:
+        faults = _read_faults(json.loads(text))
     return {fault.name: fault for fault in faults}
 
 
@@ -349,8 +354,17 @@ def text_function(library: Library, name: str) -> Any:
     return function
 
 
-def ask(function: Any, *arguments: Any) -> tuple[int, str]:
-    """The status that a C function writes to its last parameter, and the text that it returns."""
+def ask(function: Any, *arguments: Any) -> str:
+    """The text that a C function returns, which writes a Status to its last parameter.
+
+    Raises ValueError with this text, and with its faults, where what was given is wrong, which is
+    DependsOnValues or NeedsPyTorch where that is why; and ImportError where the process has another
+    PyTorch than the library was built with.
+    """
     status = ctypes.c_int(Status.OK)
-    text = function(*arguments, ctypes.byref(status))
-    return status.value, as_text(text)
+    text = as_text(function(*arguments, ctypes.byref(status)))
+    if status.value == Status.OK:
+        return text
+    error = _ERRORS.get(status.value, ValueError)(text)
+    error.faults = faults_of(error)
+    raise error

@@ -71,12 +71,9 @@ def operators_library() -> Library:
 
 
 def _ask(library: Library, question: str, text: str) -> str:
-    """What a function of the library says of a text; raises ImportError with its error."""
+    """What a function of the library says of a text. Raises ValueError and ImportError."""
     function = text_function(library, f"aten_bridge_operator_{question}")
-    failed, answer = _introspection.ask(function, text.encode())
-    if failed:
-        raise ImportError(answer)
-    return answer
+    return _introspection.ask(function, text.encode())
 
 
 def overloads(library: Library, name: str) -> list[Overload]:
@@ -200,7 +197,7 @@ class TextFunction(Function):
 
     @staticmethod
     def describe(library: Library, marshalled: str) -> Description:
-        """What the kernel of a text is. Raises ImportError."""
+        """What the kernel of a text is. Raises ValueError and ImportError."""
         return Description.read(json.loads(_ask(library, "describe", marshalled)))
 
     def _question(self, marshalled: str) -> _introspection.Question:

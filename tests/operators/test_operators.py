@@ -3,6 +3,7 @@
 import copy
 import ctypes
 import fractions
+import json
 import math
 import os
 import re
@@ -20,8 +21,12 @@ from mindspore.graph import jit_context, jit_trace
 from modes import GRAPHS_IN_FULL
 from networks import Call
 
+from aten_bridge._function import Task
+from aten_bridge._operators import find_overload, open_operator, operators_library
 from aten_bridge.faults import Fault, Status
 from aten_bridge.mindspore import operator
+from aten_bridge.mindspore._host import HOST
+from aten_bridge.program._kernel import check_program
 
 NAMESPACE = "bridge_tests"
 GENERATOR = np.random.default_rng(20261123)
@@ -757,6 +762,60 @@ def test_an_older_library(monkeypatch, tmp_path):
         f"{older}: expected a library of interface 7, got 5 of aten_bridge 0.0.9; build it again "
         "with the aten_bridge.h that this Python module came with, or use the module that came "
         "with the library's"
+    )
+
+
+ANSWERS = """
+extern "C" const char* aten_bridge_operator_names() { return "[]"; }
+extern "C" const char* aten_bridge_operator_overloads(const char* name, int* status) {
+  *status = STATUS;
+  return "aten::relu: expected this, got that; do so";
+}
+extern "C" const char* aten_bridge_program_add(const char*, const char*, const char*, int* status) {
+  *status = STATUS;
+  return "AtenProgram: expected this, got that; do so";
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("status", "kind"),
+    [
+        (Status.ATTRIBUTE, ValueError),
+        (Status.SHAPE, ValueError),
+        (Status.ATEN, ValueError),
+        (Status.PYTORCH, ImportError),
+    ],
+    ids=lambda one: getattr(one, "name", ""),
+)
+def test_errors_are_those_of_the_status(monkeypatch, tmp_path, status, kind):
+    """Only where the process has another PyTorch the library cannot be imported."""
+    description = json.dumps({"kernels": [], "pytorch": "2.11", "cxx11_abi": True, "fault": ""})
+    table = Path(__file__).parents[1] / "kernels/any_table.h"
+    source, library = tmp_path / "answers.cpp", tmp_path / "answers.so"
+    source.write_text(
+        f'#define DESCRIPTION {json.dumps(description)}\n#include "{table}"\n'
+        f"#define STATUS {int(status)}\n{ANSWERS}"
+    )
+    subprocess.run(["c++", "-shared", "-fPIC", source, "-o", library], check=True)
+    monkeypatch.setenv("ATEN_BRIDGE_OPERATORS", str(library))
+    for call, text in (
+        (lambda: operator("aten::relu"), "aten::relu: expected this, got that; do so"),
+        (lambda: check_program("input"), "AtenProgram: expected this, got that; do so"),
+    ):
+        with pytest.raises(kind) as error:
+            call()
+        assert type(error.value) is kind
+        assert str(error.value) == text
+
+
+def test_an_operator_that_has_no_such_kernel_is_a_value_error():
+    library = operators_library()
+    overload = find_overload(library, "aten::cat", {}, HOST)
+    with pytest.raises(ValueError, match="cat") as error:
+        open_operator(library, overload, HOST, {}, Task(order=1, input_count=0))
+    assert str(error.value) == (
+        'aten::cat: expected a gradient of one input or more, got the task "1" for 0 inputs'
     )
 
 

@@ -36,12 +36,13 @@ class ProgramFunction(TextFunction):
     maker = "module"
 
     def __init__(self, library: Library, text: str, is_random: bool, part: str):
-        """Raises ValueError with what is wrong with the text of the program."""
+        """Raises ValueError with what is wrong with the text of the program.
+
+        Raises ImportError where the process has another PyTorch than the library was built with.
+        """
         key = hashlib.sha256("\0".join((part, text)).encode()).hexdigest()
         add = text_function(library, "aten_bridge_program_add")
-        failed, fault = _introspection.ask(add, key.encode(), text.encode(), part.encode())
-        if failed:
-            raise ValueError(fault)
+        _introspection.ask(add, key.encode(), text.encode(), part.encode())
         self._marshalled = str.__str__(Strings([_NAME, "0", "key", operator_text(key)]))
         description = self.describe(library, self._marshalled)
         super().__init__(library, "AtenProgram", description._replace(has_side_effect=is_random))
