@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import functools
-import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -87,10 +86,6 @@ def read_sizes(table: Sequence[Sequence[int]]) -> list[tuple[int, list[int]]]:
     return [(row[0] - 1, row[2 : 2 + row[1]]) for row in table]
 
 
-# What hosts call beside a kernel itself: to call it as a kernel would end the process.
-_HOOK = re.compile(r"(.+)(?:Init|InferShape|InferType|Jax)|aten_bridge_()\w+")
-
-
 def open_kernel(library: Library, name: str) -> Function:
     """A kernel of a library.
 
@@ -99,15 +94,15 @@ def open_kernel(library: Library, name: str) -> Function:
     """
     described = describe_library(library)
     description = described.kernels.get(name)
-    hook = _HOOK.fullmatch(name) if description is None else None
-    kernel = hook and (hook[1] or hook[2])
-    is_hook = kernel == "" or kernel in described.kernels
+    # What hosts call beside a kernel itself: to call it as a kernel would end the process.
+    hooked = [kernel for kernel, one in described.kernels.items() if name in one.entry_points]
+    is_hook = bool(hooked) or name.startswith("aten_bridge_")
     if description is None and (is_hook or library.function(name) is None):
         names = kernel_names(library)
         raise AttributeError(
             f"{library.path}: expected the kernel {name!r}, got a library with "
             + (or_list(names) if names else "no kernels; export one with ATEN_BRIDGE_EXPORT")
-            + did_you_mean(kernel if is_hook else name, names)
+            + did_you_mean(hooked[0] if hooked else name, names)
         )
     full_name = f"{library.path}:{name}"
     if description is not None and described.fault:

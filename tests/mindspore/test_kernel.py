@@ -726,6 +726,7 @@ def test_name_that_the_library_does_not_have(cpu, tmp_path):
 
 ORIGIN = '"pytorch": "", "cxx11_abi": true, "fault": ""'
 TABLE = pathlib.Path(__file__).parents[1] / "kernels/any_table.h"
+OF_OP = ("OpInit", "OpJax", "aten_bridge_own")
 KERNEL = (
     '{"name": "Op", "hosts": ["MINDSPORE"], "entry_points": ["Op"], "device": "cpu", '
     '"inputs": [["", 0, false]], '
@@ -754,6 +755,19 @@ def test_function_that_serves_a_kernel_is_none(cpu, name):
     assert text.startswith(f"{MINDSPORE}: expected the kernel {name!r}, got a library with ")
     served = name.partition("I")[0]
     assert text.endswith(f" and 32 more; did you mean {served!r}?")
+
+
+def test_a_function_is_a_hook_only_where_the_library_says_so(cpu, tmp_path):
+    """A kernel for MindSpore alone has no OpJax: one of that name is the user's own."""
+    kernel_of_op = KERNEL.replace('["Op"]', '["Op", "OpInit"]')
+    functions = "".join(f'extern "C" int {name}() {{ return 0; }}\n' for name in OF_OP)
+    library = compiled(tmp_path, described(f'{kernel_of_op}, "attributes": []}}') + functions)
+    told = {"out_shape": (3,), "out_dtype": ms.float32}
+    assert repr(typed("OpJax", library, **told)) == f"kernel('{library}:OpJax')"
+    for name in ("OpInit", "aten_bridge_own"):
+        text = error_text(AttributeError, functools.partial(typed, name, library, **told))
+        hint = "; did you mean 'Op'?" if name == "OpInit" else ""
+        assert text == f"{library}: expected the kernel {name!r}, got a library with 'Op'{hint}"
 
 
 def test_shape_and_dtype_that_nobody_tells(cpu):
