@@ -32,7 +32,9 @@ def is_function(value: Any) -> bool:
 class Task(NamedTuple):
     """What a kernel computes; see find_kernel() of plugin/operators."""
 
-    results: str = "values"  # "sizes": their sizes; "padded": the largest, with the true sizes
+    # "sizes": their sizes; "padded": the largest, with the true sizes; of a program also a step's
+    # part, such as "forward 2 3" (plugin/operators/program_kernel.cpp).
+    results: str = "values"
     order: int = 0  # the order of the gradient; 0: the operator's results
     input_count: int | None = None  # the operator's, where it is a gradient
 

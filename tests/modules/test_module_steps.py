@@ -21,6 +21,7 @@ from module_cases import assert_near
 from torch import nn
 from torch.export import Dim
 
+from aten_bridge._function import Task
 from aten_bridge.mindspore import Kernel, module, native_caller
 from aten_bridge.mindspore._host import HOST
 from aten_bridge.program._kernel import program_kernel
@@ -335,21 +336,21 @@ PARTS = (
 @pytest.mark.parametrize("part", PARTS)
 def test_a_part_that_the_program_has_not_is_refused(part):
     with pytest.raises(ValueError, match="AtenProgram") as error:
-        program_kernel(HOST, TEXT, part=part)
+        program_kernel(HOST, TEXT, task=Task(part))
     assert str(error.value) == f"AtenProgram: expected a part of the program, got '{part}'"
 
 
 def test_a_backward_program_without_its_forward_one_is_an_error():
-    kernel = Kernel(program_kernel(HOST, TEXT, part="backward 0 1"))
+    kernel = Kernel(program_kernel(HOST, TEXT, task=Task("backward 0 1")))
     with pytest.raises((ValueError, RuntimeError), match="AtenProgram: expected 1 values that"):
         kernel(mint.ones(2))[0].asnumpy()
 
 
 def test_outputs_that_nobody_wants_are_not_computed():
-    kernel = Kernel(program_kernel(HOST, TEXT, part="backward 1 0 1"))
+    kernel = Kernel(program_kernel(HOST, TEXT, task=Task("backward 1 0 1")))
     assert np.allclose(kernel(mint.zeros(2)).asnumpy(), 1)
     with pytest.raises(ValueError, match="AtenProgram") as error:
-        program_kernel(HOST, TEXT, part="backward 1 0 2")
+        program_kernel(HOST, TEXT, task=Task("backward 1 0 2"))
     assert str(error.value) == "AtenProgram: expected one of 2 outputs, got output 2"
 
 

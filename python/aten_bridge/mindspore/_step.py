@@ -8,6 +8,7 @@ from typing import Any
 import mindspore as ms
 from mindspore import ops
 
+from aten_bridge._function import Task
 from aten_bridge.mindspore import _caller
 from aten_bridge.mindspore._gradient import bprop_maker
 from aten_bridge.mindspore._host import HOST
@@ -41,8 +42,8 @@ class Step(Kernel):
 
     # ===--- the native caller ---===
 
-    def _caller_of(self, text: str, part: str) -> Any:
-        model = program_kernel(HOST, text, part=part)
+    def _caller_of(self, text: str, task: Task) -> Any:
+        model = program_kernel(HOST, text, task=task)
         return _caller.make_caller(model, self.attrs | model.carried)
 
     def _make_caller(self) -> Any:
@@ -50,7 +51,7 @@ class Step(Kernel):
             return super()._make_caller()
         training, results = self._programs.training, self._programs.result_count
         kept = " ".join(map(str, training.outputs))
-        return self._caller_of(training.forward, f"forward {results} {kept}")
+        return self._caller_of(training.forward, Task(f"forward {results} {kept}"))
 
     def _is_native(self) -> bool:
         """Whether the caller can write new buffers over the old ones, which have no gradients."""
@@ -65,6 +66,7 @@ class Step(Kernel):
         wanted = " ".join(map(str, range(of_weights)))
         changed = len(programs.changed_buffers)
         part = f"backward {len(training.inputs)} {len(training.outputs)}"
+        all_gradients, some = Task(part), Task(f"{part} {wanted}")
         return _caller.make_step(
             self._model,
             written=[len(programs.parameters) + names.index(n) for n in programs.changed_buffers],
@@ -75,8 +77,8 @@ class Step(Kernel):
             weight_count=programs.weight_count,
             differentiate_again=self._differentiate_again,
             no_gradient=self._model.missing_gradient(),
-            of_all=self._caller_of(training.backward, part),
-            of_weights=self._caller_of(training.backward, f"{part} {wanted}") if wanted else None,
+            of_all=self._caller_of(training.backward, all_gradients),
+            of_weights=self._caller_of(training.backward, some) if wanted else None,
         )
 
     def _add_call(self, args: Sequence[Any], dtypes: list[str], shapes: list[list[int]]) -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 
 from aten_bridge import _introspection
 from aten_bridge._codec import Strings, operator_text
-from aten_bridge._function import Host, Task
+from aten_bridge._function import CALL, Host, Task
 from aten_bridge._introspection import text_function
 from aten_bridge._kernel import KernelModel
 from aten_bridge._library import Library
@@ -35,15 +35,16 @@ class ProgramFunction(TextFunction):
 
     maker = "module"
 
-    def __init__(self, library: Library, text: str, is_random: bool, part: str):
+    def __init__(self, library: Library, text: str, is_random: bool, task: Task = CALL):
         """Raises ValueError with what is wrong with the text of the program.
 
         Raises ImportError where the process has another PyTorch than the library was built with.
         """
+        part = "" if task == CALL else task.text()
         key = hashlib.sha256("\0".join((part, text)).encode()).hexdigest()
         add = text_function(library, "aten_bridge_program_add")
         _introspection.ask(add, key.encode(), text.encode(), part.encode())
-        self._marshalled = str.__str__(Strings([_NAME, "0", "key", operator_text(key)]))
+        self._marshalled = str.__str__(Strings([_NAME, CALL.text(), "key", operator_text(key)]))
         description = self.describe(library, self._marshalled)
         super().__init__(library, "AtenProgram", description._replace(has_side_effect=is_random))
         self._inputs = _forms_of_inputs(text)
@@ -95,13 +96,13 @@ class EvaluationFunction(ProgramFunction):
     """A program whose results may have sizes that depend on values, or that has no gradient."""
 
     def __init__(self, library: Library, text: str, is_random: bool):
-        super().__init__(library, text, is_random, part="")
+        super().__init__(library, text, is_random)
         self._text = text
 
     def for_task(self, task: Task, attributes: Mapping[str, Any]) -> ProgramFunction:
         """The same program's kernel for another task: that of the sizes of its results."""
         has_side_effect = self.description.has_side_effect
-        return ProgramFunction(self.library, self._text, has_side_effect, task.text())
+        return ProgramFunction(self.library, self._text, has_side_effect, task)
 
     def instead_of_sizes(self, host: Host) -> str:
         return (
@@ -118,17 +119,14 @@ class EvaluationFunction(ProgramFunction):
 
 def check_program(text: str) -> None:
     """Raises ValueError with what is wrong with the text of a program."""
-    ProgramFunction(operators_library(), text, is_random=False, part="")
+    ProgramFunction(operators_library(), text, is_random=False)
 
 
 def program_kernel(
-    host: Host, text: str, grad: Any = None, is_random: bool = False, part: str = ""
+    host: Host, text: str, grad: Any = None, is_random: bool = False, task: Task = CALL
 ) -> KernelModel:
-    """A program as a kernel. Raises ValueError with what is wrong with its text.
-
-    `part` is that of aten_bridge_program_add() in plugin/operators/program_kernel.cpp.
-    """
-    function = ProgramFunction(operators_library(), text, is_random, part)
+    """A program as a kernel. Raises ValueError with what is wrong with its text."""
+    function = ProgramFunction(operators_library(), text, is_random, task)
     return KernelModel(function, host, {}, grad)
 
 
