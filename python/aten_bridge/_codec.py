@@ -165,7 +165,7 @@ class Marshalled:
 
 def operator_text(value: Any) -> str | None:
     """A value as operator_text.h has it; None for what no attribute can be."""
-    value = _operator_value(value)
+    value = operator_value(value)
     if value is None:
         return None
     type_ = attribute_type(value)
@@ -181,7 +181,7 @@ def _float_bits(value: float) -> str:
     return str(struct.unpack("<q", struct.pack("<d", value))[0])
 
 
-def _operator_value(value: Any) -> Any:
+def operator_value(value: Any) -> Any:
     """The value as a bool, int, float, str or list of one of these; None for any other."""
     if isinstance(value, bool):
         return value
@@ -197,7 +197,7 @@ def _operator_value(value: Any) -> Any:
     if not isinstance(value, list | tuple):
         return None
     # No attribute is a list of lists, however deep.
-    elements = [None if isinstance(one, list | tuple) else _operator_value(one) for one in value]
+    elements = [None if isinstance(one, list | tuple) else operator_value(one) for one in value]
     kinds = {type(element) for element in elements}
     if kinds == {str}:
         return Strings(elements)

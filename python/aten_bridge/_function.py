@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,7 +21,7 @@ from aten_bridge._introspection import (
     kernel_names,
 )
 from aten_bridge._library import Library
-from aten_bridge._text import did_you_mean, or_list, suggestion
+from aten_bridge._text import did_you_mean, is_utf8, or_list, suggestion
 from aten_bridge.faults import Fault, Status, error_of
 
 
@@ -59,8 +59,8 @@ class Host(NamedTuple):
     """What kernels have to know of the host that calls them."""
 
     converter: AttributeConverter
-    # What is wrong with the name of an attribute; what to do may be given.
-    name_fault: Callable[[str, str], Fault | None]
+    taken_names: Collection[str]  # names that an attribute cannot have
+    taken_by: str  # what uses these, for errors
     open_function: Callable[[str | Path], Function]
     is_exact: bool  # whether floats among attributes are carried as float64
     takes_gradient: Callable[[Any], bool]  # what `grad` may be beside names of kernels
@@ -76,6 +76,13 @@ class Host(NamedTuple):
         """The attributes that have a value, as values of Python's where there are such."""
         plain = self.converter.plain
         return {name: plain(value) for name, value in attributes.items() if value is not None}
+
+    def name_fault(self, name: str, cure: str, taken: Collection[str] = ()) -> Fault | None:
+        """What is wrong with the name of an attribute; `taken` are others than the host's."""
+        if name in (taken or self.taken_names) or name.startswith("aten_bridge_"):
+            got = f"one that {self.taken_by} uses itself"
+            return Fault("a name of the kernel's own", got, cure)
+        return None if is_utf8(name) else Fault("a name in UTF-8", "", "rename it")
 
 
 # kFormAttribute of call/result_form.h, and how many numbers a row of sizes has.

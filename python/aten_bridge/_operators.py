@@ -8,7 +8,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from aten_bridge import _introspection
-from aten_bridge._codec import AttributeType, Strings, operator_text
+from aten_bridge._codec import (
+    AttributeType,
+    Strings,
+    attribute_type,
+    operator_text,
+    operator_value,
+)
 from aten_bridge._function import CALL, PADDED, Function, Host, Task
 from aten_bridge._introspection import (
     Attribute,
@@ -164,25 +170,22 @@ def names(library: Library) -> list[str]:
     return json.loads(text_function(library, "aten_bridge_operator_names")() or b"[]")
 
 
-# The letters of values that fit a type.
-_LETTERS = {
-    AttributeType.BOOL: "b",
-    AttributeType.INT: "i",
-    AttributeType.FLOAT: "fi",
-    AttributeType.NUMBER: "bif",
-    AttributeType.STRING: "s",
-    AttributeType.DTYPE: "s",
-    AttributeType.BOOLS: "B",
-    AttributeType.INTS: "Ii",
-    AttributeType.FLOATS: "FI",
-    AttributeType.STRINGS: "S",
+# The types of values that fit others than their own.
+_FITTING = {
+    AttributeType.FLOAT: (AttributeType.FLOAT, AttributeType.INT),
+    AttributeType.NUMBER: (AttributeType.BOOL, AttributeType.INT, AttributeType.FLOAT),
+    AttributeType.DTYPE: (AttributeType.STRING,),
+    AttributeType.INTS: (AttributeType.INTS, AttributeType.INT),
+    AttributeType.FLOATS: (AttributeType.FLOATS, AttributeType.INTS),
 }
 
 
 def _fits(value: Any, type_: AttributeType) -> bool:
     """Whether a value may be of that type."""
-    encoded = operator_text(value)
-    return encoded is not None and (encoded[0] in _LETTERS[type_] or encoded == "I")
+    value = operator_value(value)
+    if value is None or value == []:
+        return value is not None
+    return attribute_type(value) in _FITTING.get(type_, (type_,))
 
 
 class TextFunction(Function):

@@ -20,8 +20,7 @@ from aten_bridge._codec import (
 from aten_bridge._function import Function, Host, open_kernel
 from aten_bridge._introspection import Attribute
 from aten_bridge._library import open_newest, parse_target
-from aten_bridge._text import as_float, is_utf8
-from aten_bridge.faults import Fault
+from aten_bridge._text import as_float
 
 # By the bridge's names, and these.
 DTYPES = {name: jnp.dtype(dtype) for name, dtype in dtypes_of(jnp).items()}
@@ -52,13 +51,6 @@ def plain_value(value: Any) -> Any:
 _TAKEN = ("grad", "has_side_effect", "input_output_aliases", "out", "vmap_method")
 
 
-def _name_fault(name: str, cure: str) -> Fault | None:
-    """What is wrong with the name of an attribute."""
-    if name in _TAKEN or name.startswith("aten_bridge_"):
-        return Fault("a name of the kernel's own", "one that kernel() uses itself", cure)
-    return None if is_utf8(name) else Fault("a name in UTF-8", "", "rename it")
-
-
 def open_function(path_and_name: str | Path) -> Function:
     """A kernel of the library that lies there now, as `kernel` names it."""
     path, name = parse_target(path_and_name)
@@ -67,7 +59,8 @@ def open_function(path_and_name: str | Path) -> Function:
 
 HOST = Host(
     converter=AttributeConverter(plain_value, as_float),
-    name_fault=_name_fault,
+    taken_names=_TAKEN,
+    taken_by="kernel()",
     open_function=open_function,
     is_exact=True,
     takes_gradient=lambda grad: False,

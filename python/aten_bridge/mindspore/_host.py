@@ -18,8 +18,7 @@ from aten_bridge import _library
 from aten_bridge._codec import AttributeConversionError, AttributeConverter, dtypes_of
 from aten_bridge._function import Function, Host, open_kernel
 from aten_bridge._library import open_library
-from aten_bridge._text import as_float, format_value, is_utf8
-from aten_bridge.faults import Fault
+from aten_bridge._text import as_float, format_value
 
 # ===--- dtypes ---===
 
@@ -80,21 +79,13 @@ _TAKEN = _CUSTOMS | {
 }
 
 
-def _name_fault(name: str, cure: str, taken: set[str] = _TAKEN) -> Fault | None:
-    """What is wrong with the name of an attribute."""
-    if name in taken or name.startswith("aten_bridge_"):
-        got = "one that MindSpore or kernel() uses itself"
-        return Fault("a name of the kernel's own", got, cure)
-    return None if is_utf8(name) else Fault("a name in UTF-8", "", "rename it")
-
-
 def check_name(function: Function, name: Any) -> None:
     """Raises TypeError unless an operator can be given an attribute of this name."""
     if not isinstance(name, str):
         raise TypeError(
             f"{function.name}: expected the name of an attribute as a str, got {format_value(name)}"
         )
-    if fault := _name_fault(name, "leave it as it is", _CUSTOMS):
+    if fault := HOST.name_fault(name, "leave it as it is", _CUSTOMS):
         raise function.attribute_error(TypeError, {name: fault})
 
 
@@ -139,7 +130,8 @@ def is_bprop(grad: Any) -> bool:
 
 HOST = Host(
     converter=CONVERTER,
-    name_fault=_name_fault,
+    taken_names=_TAKEN,
+    taken_by="MindSpore or kernel()",
     open_function=open_function,
     is_exact=False,
     takes_gradient=lambda grad: isinstance(grad, ops.Primitive) or is_bprop(grad),
