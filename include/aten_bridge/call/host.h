@@ -160,8 +160,8 @@ class HostCallDefaults {
   static void refine(int /*input*/, const detail::ParameterInfo& /*binding*/,
                      detail::Operand& /*operand*/) {}
 
-  /// Of a kernel whose results have sizes that are known after the run only: where these go, if
-  /// the host has memory for the largest results; and hands them to the host.
+  /// Where the sizes of results go that are known after the run only, if the host has memory for
+  /// the largest; and hands them to the host.
   static std::vector<std::vector<int64_t>>* result_sizes() { return nullptr; }
   static void publish_sizes() {}
 

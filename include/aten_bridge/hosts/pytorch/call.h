@@ -6,7 +6,6 @@
 #define ATEN_BRIDGE_HOSTS_PYTORCH_CALL_H_
 
 #include <ATen/core/ivalue.h>
-#include <ATen/native/Resize.h>
 #include <ATen/ops/empty.h>
 #include <aten_bridge/call/bind.h>
 #include <aten_bridge/call/infer.h>
