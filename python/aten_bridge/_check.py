@@ -170,12 +170,13 @@ def _open(path: str) -> _Opened:
             lines.append(f"  C functions: {or_list(names)}")
     for name, description in sorted(described.kernels.items()):
         is_custom = "MINDSPORE" in description.hosts
-        hosts = "MindSpore" if is_custom else f"MindSpore, as its own operator {name}"
+        hosts = [text.format(name) for host, text in _HOSTS.items() if host in description.hosts]
         if name in operators:
-            hosts += f", and PyTorch as torch.ops.{operators[name].replace('::', '.')}"
-        hosts += ", and JAX" if "JAX" in description.hosts else ""
+            hosts.append(f"PyTorch as torch.ops.{operators[name].replace('::', '.')}")
+        if "JAX" in description.hosts:
+            hosts.append("JAX")
         device = "CUDA" if description.device == "cuda" else "the CPU"
-        lines.append(f"  {name}, on {device}, in {hosts}")
+        lines.append(f"  {name}, on {device}, in {', and '.join(hosts)}")
         if description.entry_points:
             lines.append(f"    C functions {', '.join(description.entry_points)}")
         lines += [f"    {line}" for line in _operands(description)]
@@ -183,6 +184,14 @@ def _open(path: str) -> _Opened:
             has_gradient = f"{name}Grad" in described.kernels
             lines += [f"    {line}" for line in _results(name, description, has_gradient)]
     return _Opened(lines, is_usable=not faults)
+
+
+# The first host of a kernel, of which it has one.
+_HOSTS = {
+    "MINDSPORE": "MindSpore",
+    "MINDSPORE_PLUGIN": "MindSpore, as its own operator {}",
+    "OTHER": "a host that its source defines",
+}
 
 
 def _built_with(described: LibraryDescription) -> Iterator[str]:

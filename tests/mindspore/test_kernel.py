@@ -387,6 +387,14 @@ def test_a_kernel_of_an_operator_of_mindspores(cpu):
         )
 
 
+def test_a_kernel_of_a_host_that_its_source_defines(cpu):
+    library = BUILD / "tests/test_sole_toy.so"
+    assert error_text(ValueError, lambda: kernel(f"{library}:SoleLeakyReluOfSlope", slope=0.5)) == (
+        f"{library}:SoleLeakyReluOfSlope: expected a kernel for ops.Custom, got one for a host "
+        "that its source defines; build it without ATEN_BRIDGE_HOST"
+    )
+
+
 def test_the_name_of_an_operator_of_pytorchs(cpu):
     assert error_text(ValueError, lambda: kernel("aten::gelu")) == (
         "'aten::gelu': expected the path of a library, a colon and the name of a kernel, such as "

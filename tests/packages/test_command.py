@@ -149,6 +149,19 @@ def test_a_library_of_another_version_and_this_interface_can_be_called(tmp_path)
     )
 
 
+@pytest.mark.parametrize(
+    ("host", "shown_host"),
+    [
+        ("MINDSPORE_PLUGIN", "MindSpore, as its own operator Op"),
+        ("OTHER", "a host that its source defines"),
+    ],
+)
+def test_check_tells_the_host_of_a_kernel(tmp_path, host, shown_host):
+    kernel = KERNEL.replace('"MINDSPORE", "JAX"', f'"{host}"')
+    _, shown = described(tmp_path, fault="", kernel=kernel)
+    assert f"  Op, on the CPU, in {shown_host}\n" in shown
+
+
 def test_check_tells_which_results_have_sizes_that_depend_on_values(tmp_path):
     kernel = KERNEL.replace('"meta": true', '"meta": false, "data_dependent": true')
     _, shown = described(tmp_path, fault="", kernel=kernel)

@@ -113,12 +113,18 @@ def open_function(path_and_name: str | Path) -> Function:
     """The kernel of a library, as `kernel` names it."""
     path, name = parse_target(path_and_name)
     function = open_kernel(open_library(path), name)
-    if function.description is not None and "MINDSPORE" not in function.description.hosts:
-        # Called with what MindSpore passes to others, it would end the process.
+    hosts = ["MINDSPORE"] if function.description is None else function.description.hosts
+    # Called with what MindSpore passes to others, such a kernel would end the process.
+    if "MINDSPORE_PLUGIN" in hosts:
         raise ValueError(
             f"{function.full_name}: expected a kernel for ops.Custom, got one that HOST "
             "MINDSPORE_PLUGIN makes of MindSpore's own operator; let MS_OP_PLUGIN_PATH name the "
             "library and call that operator, or build the kernel with HOST MINDSPORE"
+        )
+    if "MINDSPORE" not in hosts:
+        raise ValueError(
+            f"{function.full_name}: expected a kernel for ops.Custom, got one for a host that its "
+            "source defines; build it without ATEN_BRIDGE_HOST"
         )
     return function
 
