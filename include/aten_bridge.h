@@ -70,10 +70,10 @@
 #error "A source for a host of its own is built with aten_bridge_add_kernel(... HEADER_ONLY)."
 #endif  // ATEN_BRIDGE_COMPILED_HERE
 
-// The hosts: a block for each, with what a source has of it, its ordinary code, and a bit, by the
-// place of its name in AtenBridgeAddKernel.cmake. The first one is MindSpore, in one of two ways,
-// or a host of the source's own, which defines ATEN_BRIDGE_HOST and ATEN_BRIDGE_ENTRY before it
-// includes this (call/host.h).
+// The hosts. The first one is MindSpore, in one of two ways, or a host of the source's own, which
+// defines ATEN_BRIDGE_HOST and ATEN_BRIDGE_ENTRY before it includes this (call/host.h). The others
+// each have a block, with what a source has of it and its ordinary code. A bit is that of the
+// name's place in AtenBridgeAddKernel.cmake; ops.Custom and a source's own host have none.
 #if defined(ATEN_BRIDGE_HOST)
 #define ATEN_BRIDGE_ENTRY_OTHER ATEN_BRIDGE_ENTRY
 #define ATEN_BRIDGE_ENTRY_POINTS_OTHER(Name) ""

@@ -45,7 +45,7 @@ bool has_wrong_meta(const Schema& schema, const Arguments& metas) {
 class MaterialisedArguments {
  public:
   MaterialisedArguments(const Arguments& metas, const at::Scalar& value)
-      : operands_(static_cast<std::size_t>(metas.inputs)) {
+      : arguments(metas), operands_(static_cast<std::size_t>(metas.inputs)) {
     for (int i = 0; i < metas.inputs; ++i) {
       const at::Tensor& meta = metas.operands[i].view;
       if (meta.defined()) {
@@ -54,11 +54,7 @@ class MaterialisedArguments {
       }
     }
     arguments.operands = operands_.data();
-    arguments.inputs = metas.inputs;
-    arguments.list_begin = metas.list_begin;
-    arguments.list_size = metas.list_size;
-    arguments.instance = metas.instance;
-    arguments.kernel = metas.kernel;
+    arguments.outputs = 0;
   }
   MaterialisedArguments(const MaterialisedArguments&) = delete;
   MaterialisedArguments& operator=(const MaterialisedArguments&) = delete;

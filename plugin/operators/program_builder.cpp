@@ -155,9 +155,9 @@ void Program::Builder::know_sizes_for(const Call& call) {
     const bool ran = std::all_of(
         conditions.begin(), conditions.end(), [&](const operators::Condition& condition) {
           return std::any_of(call.conditions.begin(), call.conditions.end(),
-                             [&](const operators::Condition& of_call) {
-                               return of_call.value == condition.value &&
-                                      of_call.holds == condition.holds;
+                             [&](const operators::Condition& known) {
+                               return known.value == condition.value &&
+                                      known.holds == condition.holds;
                              });
         });
     if (!ran) {

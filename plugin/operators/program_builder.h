@@ -29,7 +29,7 @@ class Program::Builder {
   void build();
 
  private:
-  /// Symbols that are a whole size of an input are known from the begin on.
+  /// Symbols that are a whole size of an input are known from the beginning.
   void know_inputs();
 
   /// Which symbols the call may read: those that lines told which run wherever it runs.

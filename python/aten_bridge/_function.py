@@ -104,14 +104,15 @@ def open_kernel(library: Library, name: str) -> Function:
     described = describe_library(library)
     description = described.kernels.get(name)
     # What hosts call beside a kernel itself: to call it as a kernel would end the process.
-    hooked = [kernel for kernel, one in described.kernels.items() if name in one.entry_points]
-    is_hook = bool(hooked) or name.startswith("aten_bridge_")
+    kernels = described.kernels.items()
+    called = next((kernel for kernel, one in kernels if name in one.entry_points), "")
+    is_hook = called != "" or name.startswith("aten_bridge_")
     if description is None and (is_hook or library.function(name) is None):
         names = kernel_names(library)
         raise AttributeError(
             f"{library.path}: expected the kernel {name!r}, got a library with "
             + (or_list(names) if names else "no kernels; export one with ATEN_BRIDGE_EXPORT")
-            + did_you_mean(hooked[0] if hooked else name, names)
+            + did_you_mean(called if is_hook else name, names)
         )
     full_name = f"{library.path}:{name}"
     if description is not None and described.fault:

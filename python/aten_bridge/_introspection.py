@@ -303,7 +303,7 @@ class NeedsPyTorch(ValueError):
     """PyTorch's Python part would tell them, and is not imported."""
 
 
-# Others are of what was given. MindSpore knows ValueError.
+# Any other status: what was given is wrong. MindSpore knows ValueError.
 _ERRORS = {
     Status.PYTORCH: ImportError,
     Status.VALUES: DependsOnValues,
@@ -325,12 +325,13 @@ def infer_outputs(
         if shape is not None:
             given.ndim = len(shape)
             given.sizes = (ctypes.c_int64 * len(shape))(*shape)
+    text = ""
     try:
         text = question(inputs, len(inputs))
     except NeedsPyTorch:
         if not import_pytorch():
             raise
-        text = question(inputs, len(inputs))
+    text = text or question(inputs, len(inputs))
     return [(dtype, sizes) for dtype, sizes in json.loads(text)]
 
 

@@ -183,9 +183,9 @@ _FITTING = {
 def _fits(value: Any, type_: AttributeType) -> bool:
     """Whether a value may be of that type."""
     value = operator_value(value)
-    if value is None or value == []:
-        return value is not None
-    return attribute_type(value) in _FITTING.get(type_, (type_,))
+    if value == []:  # fits any type
+        return True
+    return value is not None and attribute_type(value) in _FITTING.get(type_, (type_,))
 
 
 class TextFunction(Function):

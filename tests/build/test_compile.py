@@ -47,6 +47,10 @@ WAYS = {
         *("tests/fuzz/ms_ext_kernels.cpp", "-fsyntax-only", f"-I{SOURCE / 'tests/fuzz/tutorial'}"),
     ),
     "testing.h": ("tests/package/swish_test.cpp", "-fsyntax-only"),
+    "what is compiled once": (
+        *("cmake/package/aten_bridge.cpp", "-fsyntax-only", "-DATEN_BRIDGE_PYTORCH"),
+        *("-DATEN_BRIDGE_JAX", '-DATEN_BRIDGE_NAMESPACE="warnings"', "-DATEN_BRIDGE_COMPILED=12"),
+    ),
 }
 
 

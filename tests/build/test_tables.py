@@ -124,7 +124,7 @@ def test_python_and_cmake_know_the_same_hosts_and_the_header_their_bits():
     assert {*build.HOSTS} == {host.lower() for host in hosts}
     header = (SOURCE / "include/aten_bridge.h").read_text()
     blocks = re.findall(r"define ATEN_BRIDGE_\w+\(X, argument\) X\((\w+), (\d+),", header)
-    # A library has MindSpore's functions in any case, so that no bit tells it.
+    # The first bit is that of CUDA.
     bits = {host: 1 << i if i > 0 else 0 for i, host in enumerate(hosts)}
     assert {host: int(bit) for host, bit in blocks} == {**bits, "OTHER": 0}
     listed = re.search(r"define ATEN_BRIDGE_HOSTS\(X, argument\)(.*?[^\\])\n", header, re.DOTALL)[1]

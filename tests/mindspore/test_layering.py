@@ -28,7 +28,7 @@ LAYERS = [
     "aten_bridge.program._guards",
     "aten_bridge.program._numbers",
     "aten_bridge.program._text",
-    "aten_bridge.program._texts",
+    "aten_bridge.program._pytorch_texts",
     "aten_bridge.program._buffers",
     "aten_bridge.program._corrections",
     "aten_bridge.program._no_grad",

@@ -9,7 +9,7 @@ import warnings
 import torch
 from torch import nn
 
-from aten_bridge.program._texts import (
+from aten_bridge.program._pytorch_texts import (
     OWN_DEPRECATION,
     argument_without_gradient,
     is_about_constant_of_side,

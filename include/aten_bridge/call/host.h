@@ -153,7 +153,8 @@ class HostCallDefaults {
   static NoAttributes attributes() { return {}; }
   static detail::Instance* instance() { return nullptr; }
 
-  /// The host's memory for a workspace; of those that it has none for, too.
+  /// The host's memory for a workspace of the kernel, which may have more than the host knows:
+  /// none for those.
   static HostMemory host_workspace(int /*index*/) { return {}; }
 
   /// Completes an input that a number is read from.
@@ -161,8 +162,10 @@ class HostCallDefaults {
                      detail::Operand& /*operand*/) {}
 
   /// Where the sizes of results go that are known after the run only, if the host has memory for
-  /// the largest; and hands them to the host.
+  /// the largest.
   static std::vector<std::vector<int64_t>>* result_sizes() { return nullptr; }
+
+  /// Hands these sizes to the host.
   static void publish_sizes() {}
 
   /// Calls the kernel's function.
@@ -178,7 +181,7 @@ class HostCallDefaults {
 
 namespace aten_bridge::detail {
 
-/// Whether a host has a member of the right form: the type that `Member` makes of the host is one.
+/// Whether a host has a member of the right form, for which `Member` names a type.
 template <template <class> class Member, class H, class = void>
 inline constexpr bool kHas = false;
 template <template <class> class Member, class H>

@@ -277,8 +277,8 @@ using KeptSizes = std::vector<std::unique_ptr<std::vector<int64_t>>>;
 }
 
 /// Throws an error that says what the kernel did to those of its outputs that are not intact.
-template <class IsIntact>
-[[gnu::noinline]] void check_outputs(const Arguments& arguments, const IsIntact& is_intact) {
+[[gnu::noinline]] inline void check_outputs(const Arguments& arguments,
+                                            bool (*is_intact)(const Operand&)) {
   Report report(arguments.kernel->operator_name);
   for (int i = 0; i < arguments.outputs; ++i) {
     const Operand& output = arguments.output(i);

@@ -153,8 +153,8 @@ struct AlignedCopy {
 struct Arguments;
 
 /// What becomes of the tensors that a kernel returns. A host chooses the policy: to write into its
-/// memory or to return new tensors (call/results.h), or to resize what a caller gave
-/// (hosts/pytorch/results.h).
+/// memory or to return new tensors (call/results.h), or one of the forms of
+/// call/computed_results.h.
 class ResultPolicy {
  public:
   ResultPolicy(const ResultPolicy&) = delete;

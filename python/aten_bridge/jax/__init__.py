@@ -151,6 +151,7 @@ def operator(
             return new ones.
         ImportError: The process has another PyTorch than the library was built with.
         TypeError: An attribute is unknown, missing or of another type.
+        ValueError: The operator has no such gradient.
 
     """
     return make_operator(name, grad, out, vmap_method, attributes)

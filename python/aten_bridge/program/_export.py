@@ -41,13 +41,13 @@ from aten_bridge.program._private import (
     without_guards,
 )
 from aten_bridge.program._programs import ModuleInModes, ModulePrograms, Training, Weight
-from aten_bridge.program._text import is_number, tensors_of, unbacked_symbols, write_program
-from aten_bridge.program._texts import (
+from aten_bridge.program._pytorch_texts import (
     OWN_DEPRECATION,
     argument_without_gradient,
     is_about_constant_of_side,
     is_about_fixed_size,
 )
+from aten_bridge.program._text import is_number, tensors_of, unbacked_symbols, write_program
 from aten_bridge.program._training import (
     calls_of,
     is_random_node,

@@ -53,8 +53,7 @@ inline constexpr const char* kCountedAttribute = "aten_bridge_counted";
   const bool is_number = entry.rfind('#', 0) == 0;
   const std::size_t begin = is_number ? 1 : 0;
   const std::size_t end = std::min(entry.find('='), entry.size());
-  aten_bridge::find_dtype(entry.substr(begin, end - begin),
-                          input.dtype);  // kNone where there is none
+  aten_bridge::find_dtype(entry.substr(begin, end - begin), input.dtype);
   input.typed = true;
   is_tensor = !is_number && !input.is_none();
   if (!is_tensor) {

@@ -198,7 +198,7 @@ auto as_returned(std::vector<T> outputs) {
 #define ATEN_BRIDGE_INSTANTIATE_MINDSPORE(Device)                                               \
   ATEN_BRIDGE_INSTANTIATE_CALL(run, MindSporeCustom, Device, CallSiteCache& (*call_sites)(), )  \
   ATEN_BRIDGE_INSTANTIATE_CALL(run, MindSporeStrided, Device, CallSiteCache& (*call_sites)(), ) \
-  ATEN_BRIDGE_INSTANTIATE_CALL(run_raw, MindSporeCustom, Device)
+  ATEN_BRIDGE_INSTANTIATE_CALL(run_raw, MindSporeCustom, Device, )
 #define ATEN_BRIDGE_ENTRY_POINTS_MINDSPORE(Name) \
   "" #Name " " #Name "Init " #Name "InferShape " #Name "InferType "
 

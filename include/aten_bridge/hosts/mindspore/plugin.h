@@ -239,7 +239,7 @@ inline bool add_plugin_operator(const KernelBase& kernel) {
       ::aten_bridge::detail::add_plugin_operator(aten_bridge_kernel_##Name);
 #define ATEN_BRIDGE_INSTANTIATE_MINDSPORE_PLUGIN(Device)                                       \
   ATEN_BRIDGE_INSTANTIATE_CALL(run, MindSporePlugin, Device, CallSiteCache& (*call_sites)(), ) \
-  ATEN_BRIDGE_INSTANTIATE_CALL(run_raw, MindSporePlugin, Device)
+  ATEN_BRIDGE_INSTANTIATE_CALL(run_raw, MindSporePlugin, Device, )
 #define ATEN_BRIDGE_ENTRY_POINTS_MINDSPORE_PLUGIN(Name) #Name " "
 
 #ifdef ATEN_BRIDGE_MINDSPORE_PLUGIN

@@ -413,7 +413,7 @@ class PyTorchCall {
 
   [[gnu::noinline]] void move_to_outs(Tensors& results) const {
     if (mode_ == CallMode::kExecute) {
-      ResizeGiven(given_outs()).take(arguments_, results.data(), arguments_.outputs);
+      resize_given(given_outs(), results);
     }
     results.clear();
   }

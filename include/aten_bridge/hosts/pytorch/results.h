@@ -170,25 +170,15 @@ inline void fit(const KernelDescriptor& kernel, const Tensors& given, const Tens
   }
 }
 
-/// Writes results to tensors that a caller gave, `out=`, which get their sizes.
-class ResizeGiven final : public ResultPolicy {
- public:
-  explicit ResizeGiven(Tensors given)
-      : ResultPolicy(/*host_has_memory=*/true), given_(std::move(given)) {}
-
-  void take(const Arguments& /*arguments*/, at::Tensor* results, int count) const override {
-    for (int i = 0; i < count; ++i) {
-      const at::Tensor& given = given_[static_cast<std::size_t>(i)];
-      if (!given.is_same(results[i])) {
-        at::native::resize_output(given, results[i].sizes());
-        given.copy_(results[i]);
-      }
+/// Gives tensors that a caller wants to have written the sizes and elements of the results.
+inline void resize_given(const Tensors& given, const Tensors& results) {
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    if (!given[i].is_same(results[i])) {
+      at::native::resize_output(given[i], results[i].sizes());
+      given[i].copy_(results[i]);
     }
   }
-
- private:
-  Tensors given_;
-};
+}
 
 //===--- results as the caller gets them ---===//
 
