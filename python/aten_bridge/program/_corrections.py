@@ -6,6 +6,7 @@ import contextlib
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NoReturn
+from unittest import mock
 
 import torch
 from torch import fx
@@ -196,15 +197,12 @@ def refusing_own_gradients(module: torch.nn.Module) -> Iterator[None]:
             return own_exit(self, *error)
         self.no_grad.__exit__(*error)
 
-    torch.autograd.Function.apply = classmethod(apply)
-    torch.Tensor.register_hook = register_hook
-    torch.inference_mode.__enter__, torch.inference_mode.__exit__ = enter, leave
-    try:
+    with (
+        mock.patch.object(torch.autograd.Function, "apply", classmethod(apply)),
+        mock.patch.object(torch.Tensor, "register_hook", register_hook),
+        mock.patch.multiple(torch.inference_mode, __enter__=enter, __exit__=leave),
+    ):
         yield
-    finally:
-        torch.inference_mode.__enter__, torch.inference_mode.__exit__ = own_enter, own_exit
-        torch.autograd.Function.apply = own_apply
-        torch.Tensor.register_hook = own_hook
 
 
 # Where these have the argument `sparse`.

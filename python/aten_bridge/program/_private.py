@@ -8,9 +8,10 @@ from __future__ import annotations
 import dataclasses
 import sys
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from types import ModuleType
 from typing import Any
+from unittest import mock
 
 import torch
 from torch import fx
@@ -37,18 +38,12 @@ def drop_input(exported: ExportedProgram, node: fx.Node) -> None:
     exported._graph_signature = dataclasses.replace(signature, input_specs=specs)
 
 
-@contextmanager
-def without_guards(exported: ExportedProgram) -> Iterator[None]:
+def without_guards(exported: ExportedProgram) -> AbstractContextManager[Any]:
     """Keeps a graph that is made of it from checking conditions: 2.9 cannot name those of *args.
 
     That one has the same conditions all the same, of the same sizes (2.9 to 2.15).
     """
-    own = exported._guards_code
-    exported._guards_code = []
-    try:
-        yield
-    finally:
-        exported._guards_code = own
+    return mock.patch.object(exported, "_guards_code", [])
 
 
 def own_expression(number: Any) -> Any:
@@ -169,18 +164,15 @@ def leaving_modes() -> Iterator[None]:
     """
     from torch._export.passes import replace_autocast_with_hop_pass, replace_set_grad_with_hop_pass
 
-    passes = (
-        (replace_autocast_with_hop_pass, "replace_autocast_with_hop_pass"),
-        (replace_set_grad_with_hop_pass, "replace_set_grad_with_hop_pass"),
-    )
-    owns = [getattr(module, name) for module, name in passes]
-    try:
-        for module, name in passes:
-            setattr(module, name, lambda graph_module, signature: (graph_module, signature))
+    def leave(graph_module: fx.GraphModule, signature: Any) -> tuple[fx.GraphModule, Any]:
+        return graph_module, signature
+
+    autocast, grad = replace_autocast_with_hop_pass, replace_set_grad_with_hop_pass
+    with (
+        mock.patch.object(autocast, "replace_autocast_with_hop_pass", leave),
+        mock.patch.object(grad, "replace_set_grad_with_hop_pass", leave),
+    ):
         yield
-    finally:
-        for (module, name), own in zip(passes, owns, strict=True):
-            setattr(module, name, own)
 
 
 @contextmanager
@@ -204,11 +196,8 @@ def alike_gradients_of_sides() -> Iterator[None]:
 
         return run
 
-    cond.create_bw_fn = create
-    try:
+    with mock.patch.object(cond, "create_bw_fn", create):
         yield
-    finally:
-        cond.create_bw_fn = own
 
 
 @contextmanager
