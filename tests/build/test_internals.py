@@ -108,7 +108,7 @@ def private_names(source):
                 is_operator = ast.unparse(value).startswith("torch.ops.")  # whose name it is
                 found = [] if is_operator else [attr]
             case ast.Call(
-                func=ast.Name(id="getattr" | "hasattr" | "setattr"),
+                func=ast.Name(id="getattr" | "hasattr" | "setattr") | ast.Attribute(attr="object"),
                 args=[_, ast.Constant(value=str(attr)), *_],
             ):
                 found = [attr]
@@ -136,7 +136,8 @@ def test_a_private_name_is_found_wherever_it_stands():
         "import torch._a\nimport _os\nfrom torch.b import _c, d\nfrom torch._e.f import g\n"
         "x._h.i\nself._j\nself._k._l\nx._replace(y)\nx.__class__\ngetattr(x, '_m', 0)\n"
         "torch.ops.aten._n.default\ntorch._ops.o\nfrom aten_bridge._p import _q\n"
+        "mock.patch.object(x, '_r', 0)\n"
     )
     assert sorted(private_names(source)) == [
-        *("_h", "_l", "_m", "_ops", "torch._a", "torch._e.f.g", "torch.b._c"),
+        *("_h", "_l", "_m", "_ops", "_r", "torch._a", "torch._e.f.g", "torch.b._c"),
     ]
