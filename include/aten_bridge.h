@@ -16,7 +16,8 @@
 //
 // A source that nvcc compiles, or one with ATEN_BRIDGE_CUDA defined, has kernels for CUDA, any
 // other kernels for the CPU. One with ATEN_BRIDGE_MINDSPORE_PLUGIN defined has kernels for the
-// operators of MindSpore itself, not for ops.Custom.
+// operators of MindSpore itself, not for ops.Custom; one with ATEN_BRIDGE_WITHOUT_MINDSPORE has
+// them for PyTorch and JAX alone.
 //
 // SPDX-License-Identifier: Apache-2.0
 
@@ -71,7 +72,8 @@
 #endif  // ATEN_BRIDGE_COMPILED_HERE
 
 // The hosts. The first one is MindSpore, in one of two ways, or a host of the source's own, which
-// defines ATEN_BRIDGE_HOST and ATEN_BRIDGE_ENTRY before it includes this (call/host.h). The others
+// defines ATEN_BRIDGE_HOST and ATEN_BRIDGE_ENTRY before it includes this (call/host.h). Where there
+// is none, what is checked of a kernel, and what Python asks it, are as for ops.Custom. The others
 // each have a block, with what a source has of it and its ordinary code. A bit is that of the
 // name's place in AtenBridgeAddKernel.cmake; ops.Custom and a source's own host have none.
 #if defined(ATEN_BRIDGE_HOST)
@@ -83,7 +85,11 @@
 #define ATEN_BRIDGE_FIRST_HOST(X, argument) X(MINDSPORE_PLUGIN, 2, argument)
 #else
 #define ATEN_BRIDGE_HOST ::aten_bridge::detail::MindSporeCustom
+#ifdef ATEN_BRIDGE_WITHOUT_MINDSPORE
+#define ATEN_BRIDGE_FIRST_HOST(X, argument)
+#else
 #define ATEN_BRIDGE_FIRST_HOST(X, argument) X(MINDSPORE, 0, argument)
+#endif  // ATEN_BRIDGE_WITHOUT_MINDSPORE
 #endif
 #ifdef ATEN_BRIDGE_PYTORCH
 #ifndef ATEN_BRIDGE_NAMESPACE
@@ -149,7 +155,7 @@ struct Exported {
   /// A call of the host, or of one beside it.
   template <class H = HostCall, class... HostArgument>
   typename H::Result call(HostArgument... host_arguments) const {
-    check_kernel<H>();
+    check<H>();
     if constexpr (K::kTraits.is_raw) {
       return run_raw<Device, H>(kernel, host_arguments...);
     } else {
@@ -160,7 +166,7 @@ struct Exported {
   /// The same of this kernel in another form (call/result_form.h).
   template <class H = HostCall, class... HostArgument>
   typename H::Result call_form(const KernelBase& form, HostArgument... host_arguments) const {
-    check_kernel<H>();
+    check<H>();
     return run<Device, H>(form, call_sites, host_arguments...);
   }
 
@@ -170,10 +176,9 @@ struct Exported {
     return kept == nullptr ? *(kept = make_call_sites()) : *kept;
   }
 
- private:
   /// Checks that H is a host, and can call such a kernel.
   template <class H>
-  static constexpr void check_kernel() {
+  static constexpr void check() {
     check_host<H>();
     static_assert(
         !K::kTraits.is_raw || std::is_base_of_v<CallFrame, H>,
@@ -182,6 +187,7 @@ struct Exported {
                   "a host's Requirements are static_asserts alone");
   }
 
+ private:
   [[gnu::cold, gnu::noinline]] static CallSiteCache* make_call_sites() {
     thread_local const CallSites kept;
     return kept.cache;  // NOLINT(clang-analyzer-*): not of this call, but of the thread
@@ -209,7 +215,9 @@ constexpr auto export_kernel(const char* operator_name, ErrorMode error_mode,
       return make_kernel(descriptor, std::forward<Argument>(arguments)...);
     }
   };
-  return Exported<decltype(make()), Device, HostCall>{make()};
+  using Kernel = Exported<decltype(make()), Device, HostCall>;
+  Kernel::template check<HostCall>();  // also where no function of that host calls it
+  return Kernel{make()};
 }
 
 #ifdef __clang__
@@ -291,8 +299,8 @@ constexpr auto export_kernel(const char* /*operator_name*/, ErrorMode /*error_mo
           #Name, ATEN_BRIDGE_ERROR_MODE, __VA_ARGS__);                                         \
   ATEN_BRIDGE_HOSTS(ATEN_BRIDGE_ENTRY_OF, Name)                                                \
   ATEN_BRIDGE_ENTRY_BESIDE(Name)                                                               \
-  ATEN_BRIDGE_ENTRY_TABLE(Name, ATEN_BRIDGE_HOSTS(ATEN_BRIDGE_NAME_OF, ),                      \
-                          ATEN_BRIDGE_HOSTS(ATEN_BRIDGE_ENTRY_POINTS_OF, Name))                \
+  ATEN_BRIDGE_ENTRY_TABLE(Name, "" ATEN_BRIDGE_HOSTS(ATEN_BRIDGE_NAME_OF, ),                   \
+                          "" ATEN_BRIDGE_HOSTS(ATEN_BRIDGE_ENTRY_POINTS_OF, Name))             \
   static_assert(true, "") /* takes the semicolon */
 
 #pragma GCC visibility pop

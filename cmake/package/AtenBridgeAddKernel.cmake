@@ -87,7 +87,8 @@ function(aten_bridge_add_kernel target)
       "host: its kernels have the parameters of MindSpore's own operators.")
   endif()
   set(hosts ${arg_HOSTS})
-  # MindSpore's C functions cost a library for other hosts too little to compile it without them.
+  # What is compiled once has MindSpore's code in any case: the linker drops it where no kernel has
+  # MindSpore's functions.
   list(REMOVE_ITEM arg_HOSTS MINDSPORE)
   list(REMOVE_DUPLICATES arg_HOSTS)
   list(SORT arg_HOSTS)  # one object for the same hosts
@@ -143,6 +144,9 @@ function(aten_bridge_add_kernel target)
   endif()
   add_library(${target} MODULE ${arg_SOURCES})
   _aten_bridge_compile(${target} ${arg_DEVICE} "${arg_HOSTS}")
+  if(NOT hosts MATCHES MINDSPORE)
+    target_compile_definitions(${target} PRIVATE ATEN_BRIDGE_WITHOUT_MINDSPORE)
+  endif()
   if(PYTORCH IN_LIST arg_HOSTS)
     target_compile_definitions(${target} PRIVATE ATEN_BRIDGE_NAMESPACE="${arg_NAMESPACE}")
   endif()

@@ -10,11 +10,12 @@ import pytest
 import torch
 from conftest import CMAKE, CXX_STANDARD, SOURCE, TORCH, compile_only, python, run
 
+MINDSPORE = ["", "Init", "InferShape", "InferType"]
 
-def entry_points(*kernels, suffixes=()):
-    """What is seen of kernels; each other host adds a suffix."""
-    of_mindspore = ["", "Init", "InferShape", "InferType"]
-    return {name + suffix for name in kernels for suffix in [*of_mindspore, *suffixes]}
+
+def entry_points(*kernels, suffixes=MINDSPORE):
+    """What is seen of kernels."""
+    return {name + suffix for name in kernels for suffix in suffixes}
 
 
 def exported_in(*sources):
@@ -26,8 +27,9 @@ LIBRARIES = {
     "examples/leaky_relu/leaky_relu.so": entry_points("LeakyRelu"),
     "examples/lltm/lltm.so": entry_points("LeakyRelu", "Lltm", "LltmGrad"),
     "tests/test_pytorch.so": entry_points(
-        *exported_in("pytorch_kernels.cpp", "pytorch_types.cpp"), suffixes=["Jax"]
+        *exported_in("pytorch_kernels.cpp", "pytorch_types.cpp"), suffixes=[*MINDSPORE, "Jax"]
     ),
+    "tests/test_without_mindspore.so": entry_points("LeakyRelu", suffixes=["Jax"]),
     "tests/test_tutorial.so": {
         *["LeakyRelu", "Transpose", "SquareGrad", "NegateInPlace", "AddFirst", "Conjugate"],
         *["CopySparse", "CopyUndefined", "CopyToNull", "AskForCuda"],

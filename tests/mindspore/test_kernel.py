@@ -395,6 +395,14 @@ def test_a_kernel_of_a_host_that_its_source_defines(cpu):
     )
 
 
+def test_a_kernel_for_other_hosts_alone(cpu):
+    library = BUILD / "tests/test_without_mindspore.so"
+    assert error_text(ValueError, lambda: kernel(f"{library}:LeakyRelu")) == (
+        f"{library}:LeakyRelu: expected a kernel for MindSpore, got one that was built for other "
+        "hosts; build it with aten_bridge_add_kernel(... HOSTS MINDSPORE)"
+    )
+
+
 def test_the_name_of_an_operator_of_pytorchs(cpu):
     assert error_text(ValueError, lambda: kernel("aten::gelu")) == (
         "'aten::gelu': expected the path of a library, a colon and the name of a kernel, such as "

@@ -19,7 +19,7 @@ import torch
 from conftest import HERE, SOURCE, TORCH, built_for, run, runpaths, without_runpath
 
 from aten_bridge import build
-from aten_bridge._library import parse_target
+from aten_bridge._library import exported_functions, parse_target
 from aten_bridge.build._build import Build
 from aten_bridge.mindspore import kernel
 from aten_bridge.torch import load
@@ -342,6 +342,11 @@ def test_build_for_several_versions(kept, source, monkeypatch):
     assert runpaths(path.parent / names[0]) == [str(TORCH / "lib")]
     assert runpaths(path.parent / names[1]) == []
     assert built_for(*(path.parent / name for name in names)) == [HERE, "99.0"]
+    # PyTorch knows the kernel by its name, and needs no function of it.
+    assert sorted(exported_functions(str(path.parent / names[0]))) == [
+        "aten_bridge_last_error",
+        "aten_bridge_library",
+    ]
     assert kept.is_dir()
     monkeypatch.setattr(Build, "make", lambda *_: pytest.fail("is built again"))
     assert build.load("my_ops", source, hosts="pytorch", pytorch=("99.0", HERE)) == str(path)

@@ -121,10 +121,15 @@ def open_function(path_and_name: str | Path) -> Function:
             "MINDSPORE_PLUGIN makes of MindSpore's own operator; let MS_OP_PLUGIN_PATH name the "
             "library and call that operator, or build the kernel with HOST MINDSPORE"
         )
-    if "MINDSPORE" not in hosts:
+    if "OTHER" in hosts:
         raise ValueError(
             f"{function.full_name}: expected a kernel for ops.Custom, got one for a host that its "
             "source defines; build it without ATEN_BRIDGE_HOST"
+        )
+    if "MINDSPORE" not in hosts:
+        raise ValueError(
+            f"{function.full_name}: expected a kernel for MindSpore, got one that was built for "
+            "other hosts; build it with aten_bridge_add_kernel(... HOSTS MINDSPORE)"
         )
     return function
 
