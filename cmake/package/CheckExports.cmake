@@ -1,8 +1,7 @@
 # Warns of a kernel library that shows nothing to its host: cmake -DNM=<nm> -DLIBRARY=<file> -P this
 execute_process(COMMAND ${NM} --dynamic --defined-only ${LIBRARY}
   OUTPUT_VARIABLE symbols RESULT_VARIABLE failed ERROR_QUIET)
-# Kernels that PyTorch alone calls are known to it by their names, and have just the table.
-string(REGEX MATCH "[0-9a-f]+ (T [^\n]+|W aten_bridge_library)" function "${symbols}")
+string(REGEX MATCH "[0-9a-f]+ T [^\n]+" function "${symbols}")
 if(NOT failed AND NOT function)
   get_filename_component(name ${LIBRARY} NAME)
   message(WARNING "${name} exports no function, so that no host finds a kernel in it. Export one with "

@@ -333,6 +333,7 @@ def source(tmp_path):
 
 
 @pytest.mark.full
+@pytest.mark.filterwarnings("error")
 def test_build_for_several_versions(kept, source, monkeypatch):
     path = pathlib.Path(build.load("my_ops", source, hosts="pytorch", pytorch=["99.0", HERE]))
     names = [f"my_ops.torch{HERE}.so", "my_ops.torch99.0.so"]
