@@ -72,6 +72,16 @@ def test_compiles_with_the_warnings_that_a_project_may_have(compiler, way):
     assert done.stdout == ""
 
 
+@pytest.mark.full
+def test_compiles_as_debuggers_want_it():
+    """With -Og, g++ does not see which function a pointer calls, and inlines none of these."""
+    flags = [f"-std=c++{CXX_STANDARD}", "-Og", "-DATEN_BRIDGE_PYTORCH", "-DATEN_BRIDGE_JAX"]
+    flags += ['-DATEN_BRIDGE_NAMESPACE="debugged"', "-c", "-o/dev/null"]
+    done = compile_only("g++", SOURCE / "examples/leaky_relu/leaky_relu.cpp", *flags)
+    assert done.returncode == 0, done.stdout
+    assert done.stdout == ""
+
+
 @pytest.mark.parametrize("compiler", ["g++", "clang++"])
 def test_a_source_has_nothing_of_what_it_does_not_use(compiler, tmp_path):
     """Two of seven seconds of a header-only source once were of gradient kernels that it lacked."""

@@ -349,7 +349,7 @@ class PyTorchCall {
       if (info_.has_meta || is_gradient_) {
         fit(info_, results, make_expected());
       }
-      replace_outs(results, is_row_major_dense);
+      replace_outs(results, [](const at::Tensor& out) { return is_row_major_dense(out); });
       check_results(arguments_, results);
     }
     if (mode_ == CallMode::kExecute) {

@@ -115,7 +115,11 @@ inline bool is_same_other(const c10::IValue& a, const c10::IValue& b) {
     if (x.empty() && y.empty()) {  // a list of floats is not one of ints
       return *a.toList().elementType() == *b.toList().elementType();
     }
-    return x.size() == y.size() && std::equal(x.begin(), x.end(), y.begin(), is_same_value);
+    // A lambda, since what is always inlined has no address for every optimisation to call.
+    const auto is_same = [](const auto& one, const auto& other) {
+      return is_same_value(one, other);
+    };
+    return x.size() == y.size() && std::equal(x.begin(), x.end(), y.begin(), is_same);
   }
   return a.tagKind() == b.tagKind() && (a.isNone() || a == b);
 }
