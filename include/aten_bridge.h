@@ -83,13 +83,12 @@
 #elif defined(ATEN_BRIDGE_MINDSPORE_PLUGIN)
 #define ATEN_BRIDGE_HOST ::aten_bridge::detail::MindSporePlugin
 #define ATEN_BRIDGE_FIRST_HOST(X, argument) X(MINDSPORE_PLUGIN, 2, argument)
-#else
-#define ATEN_BRIDGE_HOST ::aten_bridge::detail::MindSporeCustom
-#ifdef ATEN_BRIDGE_WITHOUT_MINDSPORE
+#elif defined(ATEN_BRIDGE_WITHOUT_MINDSPORE)
+#define ATEN_BRIDGE_HOST ::aten_bridge::detail::WithoutMindSpore
 #define ATEN_BRIDGE_FIRST_HOST(X, argument)
 #else
+#define ATEN_BRIDGE_HOST ::aten_bridge::detail::MindSporeCustom
 #define ATEN_BRIDGE_FIRST_HOST(X, argument) X(MINDSPORE, 0, argument)
-#endif  // ATEN_BRIDGE_WITHOUT_MINDSPORE
 #endif
 #ifdef ATEN_BRIDGE_PYTORCH
 #ifndef ATEN_BRIDGE_NAMESPACE
@@ -230,9 +229,9 @@ constexpr auto export_kernel(const char* /*operator_name*/, ErrorMode /*error_mo
 
 }  // namespace aten_bridge::detail
 
-/// ATEN_BRIDGE_EXPORT(Name, function, options...): exports the C function `Name` that a host calls,
-/// and the host's hooks. `function` is a function, a lambda or a function object, or
-/// aten_bridge::state<T(P...)>(). Its parameters, in any order:
+/// ATEN_BRIDGE_EXPORT(Name, function, options...): exports a kernel, as the C functions that its
+/// hosts look up: for MindSpore `Name` and hooks. `function` is a function, a lambda or a function
+/// object, or aten_bridge::state<T(P...)>(). Its parameters, in any order:
 ///
 ///   const at::Tensor&, at::Tensor          the next input
 ///   const std::optional<at::Tensor>&       the next input, which may be None

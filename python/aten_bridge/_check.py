@@ -169,24 +169,24 @@ def _open(path: str) -> _Opened:
         if names:
             lines.append(f"  C functions: {or_list(names)}")
     for name, description in sorted(described.kernels.items()):
-        is_custom = "MINDSPORE" in description.hosts
         hosts = [text.format(name) for host, text in _HOSTS.items() if host in description.hosts]
         if name in operators:
             hosts.append(f"PyTorch as torch.ops.{operators[name].replace('::', '.')}")
         if "JAX" in description.hosts:
             hosts.append("JAX")
+        hosts = hosts or ["no host"]
         device = "CUDA" if description.device == "cuda" else "the CPU"
         lines.append(f"  {name}, on {device}, in {', and '.join(hosts)}")
         if description.entry_points:
             lines.append(f"    C functions {', '.join(description.entry_points)}")
         lines += [f"    {line}" for line in _operands(description)]
-        if is_custom:
+        if not description.hosts & {"MINDSPORE_PLUGIN", "OTHER"}:
             has_gradient = f"{name}Grad" in described.kernels
             lines += [f"    {line}" for line in _results(name, description, has_gradient)]
     return _Opened(lines, is_usable=not faults)
 
 
-# The first host of a kernel, of which it has one.
+# The first host of a kernel, where it has one.
 _HOSTS = {
     "MINDSPORE": "MindSpore",
     "MINDSPORE_PLUGIN": "MindSpore, as its own operator {}",

@@ -75,6 +75,12 @@ def test_shows_its_entry_points_only(library):
     }
 
 
+def test_two_kernels_of_one_name_cannot_be_linked_where_no_function_has_it(build):
+    (compiled,) = (build / "tests/CMakeFiles/test_without_mindspore.dir").rglob("leaky_relu.cpp.o")
+    symbols = run("nm", "--extern-only", "--defined-only", compiled).stdout.splitlines()
+    assert "B aten_bridge_only_LeakyRelu" in {line[17:] for line in symbols}
+
+
 def test_only_a_library_that_asks_for_it_patches_mindspore(build):
     def has_patch(library):
         shown = run("nm", "--dynamic", build / library).stdout

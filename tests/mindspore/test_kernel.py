@@ -399,7 +399,7 @@ def test_a_kernel_for_other_hosts_alone(cpu):
     library = BUILD / "tests/test_without_mindspore.so"
     assert error_text(ValueError, lambda: kernel(f"{library}:LeakyRelu")) == (
         f"{library}:LeakyRelu: expected a kernel for MindSpore, got one that was built for other "
-        "hosts; build it with aten_bridge_add_kernel(... HOSTS MINDSPORE)"
+        "hosts; add MINDSPORE to the HOSTS of its aten_bridge_add_kernel"
     )
 
 

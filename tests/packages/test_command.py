@@ -154,12 +154,15 @@ def test_a_library_of_another_version_and_this_interface_can_be_called(tmp_path)
     [
         ("MINDSPORE_PLUGIN", "MindSpore, as its own operator Op"),
         ("OTHER", "a host that its source defines"),
+        ("JAX", "JAX"),
+        ("PYTORCH", "no host"),  # an operator that PyTorch has refused
     ],
 )
 def test_check_tells_the_host_of_a_kernel(tmp_path, host, shown_host):
     kernel = KERNEL.replace('"MINDSPORE", "JAX"', f'"{host}"')
     _, shown = described(tmp_path, fault="", kernel=kernel)
     assert f"  Op, on the CPU, in {shown_host}\n" in shown
+    assert ("\n    outputs     1\n" in shown) == (host in ("JAX", "PYTORCH"))
 
 
 def test_check_tells_which_results_have_sizes_that_depend_on_values(tmp_path):

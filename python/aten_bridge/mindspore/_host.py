@@ -129,7 +129,7 @@ def open_function(path_and_name: str | Path) -> Function:
     if "MINDSPORE" not in hosts:
         raise ValueError(
             f"{function.full_name}: expected a kernel for MindSpore, got one that was built for "
-            "other hosts; build it with aten_bridge_add_kernel(... HOSTS MINDSPORE)"
+            "other hosts; add MINDSPORE to the HOSTS of its aten_bridge_add_kernel"
         )
     return function
 

@@ -60,6 +60,17 @@ class MindSporeCustom : public MindSporeCall {
   }
 };
 
+/// What a kernel for other hosts alone has to be, and what Python is told of it.
+class WithoutMindSpore : public MindSporeCustom {
+ public:
+  template <class K>
+  struct Requirements : MindSporeCustom::Requirements<K> {
+    static_assert(!K::kTraits.is_raw,
+                  "aten_bridge: a kernel over a CallFrame is for MindSpore alone: add MINDSPORE to "
+                  "HOSTS.");
+  };
+};
+
 /// How the inputs of a call lie in memory: strides for each, null where it is row-major.
 struct InputStrides {
   const int64_t* const* strides = nullptr;
@@ -75,7 +86,8 @@ inline thread_local InputStrides next_strides;
 
 /// Tells how the inputs of this thread's next call of a kernel with strided() lie in memory, behind
 /// their data pointers: for each of the first `count` operands its strides, of 0 or more elements,
-/// or null. Valid until the call ends. Libraries with such a kernel have this function.
+/// or null. Valid until the call ends. Libraries with such a kernel for MindSpore have this
+/// function.
 extern "C" __attribute__((visibility("protected"))) inline void aten_bridge_set_strides(
     const int64_t* const* strides, int count) {
   aten_bridge::detail::next_strides = {strides, count};

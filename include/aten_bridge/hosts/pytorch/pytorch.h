@@ -41,8 +41,12 @@ struct RegisterWithPyTorch {
 
 #pragma GCC visibility pop
 
-/// The kernel is also an operator of PyTorch's.
+/// The kernel is also an operator of PyTorch's. The linker refuses a second kernel of that name in
+/// the library, also where no host looks up a C function.
 #define ATEN_BRIDGE_ENTRY_PYTORCH(Name)                                                  \
+  extern "C" {                                                                           \
+  __attribute__((visibility("hidden"))) char aten_bridge_only_##Name;                    \
+  }                                                                                      \
   static const ::aten_bridge::detail::RegisterWithPyTorch aten_bridge_of_pytorch_##Name( \
       aten_bridge_kernel_##Name, ATEN_BRIDGE_NAMESPACE);
 #define ATEN_BRIDGE_ENTRY_POINTS_PYTORCH(Name) ""  // registered by name
