@@ -246,6 +246,20 @@ class Table {
 };
 ATEN_BRIDGE_EXPORT(TableOf, state<Table(int64_t)>(), attr("value", 1),
                    meta([](const Tensor& x) { return at::empty_like(x); }));
+class LastOutput {
+ public:
+  void operator()(const Tensor& x, Tensor& y) {
+    if (last_.defined()) {
+      last_.zero_();
+    }
+    last_ = y.copy_(x);
+  }
+
+ private:
+  Tensor last_;
+};
+ATEN_BRIDGE_EXPORT(KeepsOutput, state<LastOutput()>(),
+                   meta([](const Tensor& x) { return at::empty_like(x); }));
 ATEN_BRIDGE_EXPORT(
     TwoSteps,
     [](const Tensor& x, Tensor& y) {

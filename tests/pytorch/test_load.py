@@ -207,6 +207,27 @@ print(first.change(x, out=torch.empty(2)).tolist(), first.change(x.to("meta")).s
     ]
 
 
+def test_a_kernel_one_of_whose_names_is_taken_defines_no_other(run_python, build):
+    text = run_python(
+        f"""
+import torch
+from aten_bridge.torch import load
+theirs = torch.library.Library("bridge_replaced", "DEF")
+theirs.define("change.out(Tensor input0, *, Tensor(out0!) out) -> ()")
+theirs.impl("change.out", lambda x, *, out: out.copy_(x), "CPU")
+try:
+    load({str(build / "tests/test_replaced1.so")!r})
+except RuntimeError as error:
+    print(str(error).split(", which")[0])
+print([n for n in torch._C._dispatch_get_all_op_names() if n.startswith("bridge_replaced::change")])
+"""
+    )
+    assert text.splitlines() == [
+        "expected operators that no other library has, got bridge_replaced::change",
+        "['bridge_replaced::change.out']",
+    ]
+
+
 @pytest.mark.full
 def test_a_library_for_another_device_replaces_nothing_of_the_first(run_python, build):
     if not (build / "examples/lltm/lltm_cuda.so").is_file():

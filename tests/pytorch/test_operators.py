@@ -232,6 +232,9 @@ def test_a_result_is_nothing_that_the_kernel_keeps(my, x):
     again = my.table_of(x)
     assert torch.equal(again, torch.ones_like(x))
     assert not again.requires_grad
+    written = my.keeps_output(x)
+    my.keeps_output(x)
+    assert torch.equal(written, x)
 
 
 def test_out_that_is_an_input(my, x):
@@ -245,6 +248,10 @@ def test_out_that_is_an_input(my, x):
     expected = 3 * base[:5]
     my.two_steps(base[:5], out=base[1:])
     assert torch.equal(base[1:], expected)
+    rows = x.double()
+    expected = rows.sum(1)
+    my.sum_of_rows(rows, out=rows)
+    assert torch.equal(rows, expected)
 
 
 @pytest.mark.parametrize("name", ["leaky_relu", "square"])

@@ -43,6 +43,12 @@ inline const void* first_element(const at::Tensor& tensor) {
   return storage && storage.nbytes() > 0 && storage.data_ptr().get_context() == nullptr;
 }
 
+/// Whether the kernel has kept a result or its memory, in its state or in a constant.
+[[gnu::always_inline]] inline bool is_held(const at::Tensor& result) {
+  const c10::Storage& storage = result.unsafeGetTensorImpl()->unsafe_storage();
+  return result.use_count() > 1 || (storage && storage.use_count() > 1);
+}
+
 /// Whether the result is what the output has already, in the same place.
 [[gnu::cold, gnu::noinline]] inline bool is_in_place(const at::Tensor& output,
                                                      const at::Tensor& result) {

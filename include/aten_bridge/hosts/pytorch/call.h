@@ -344,14 +344,7 @@ class PyTorchCall {
 
   /// The results of a body that writes outputs of the right sizes.
   [[gnu::noinline]] Tensors write_outputs() {
-    Tensors results = outs_ != nullptr ? given_outs() : make_expected();
-    if (outs_ != nullptr) {
-      if (info_.has_meta || is_gradient_) {
-        fit(info_, results, make_expected());
-      }
-      replace_outs(results, [](const at::Tensor& out) { return is_row_major_dense(out); });
-      check_results(arguments_, results);
-    }
+    Tensors results = outs_ != nullptr ? outs_to_write() : make_expected();
     if (mode_ == CallMode::kExecute) {
       run_to_write(results);
     }
@@ -368,6 +361,11 @@ class PyTorchCall {
     run();
     check_outputs(arguments_, output_is_intact);
     take_outputs(arguments_, outputs);
+    for (at::Tensor& output : outputs) {
+      if (outs_ == nullptr && is_held(output)) {
+        output = copy_result(info_, mode_, output);
+      }
+    }
   }
 
   /// New, row-major tensors like what the kernel will write.
@@ -406,9 +404,21 @@ class PyTorchCall {
     const Tensors given = outs;
     for (std::size_t i = 0; i < given.size(); ++i) {
       if (!is_writable(given[i]) || is_shared(arguments_, given, i)) {
-        outs[i] = at::empty(given[i].sizes(), given[i].options());
+        outs[i] = at::empty_symint(given[i].sym_sizes(), given[i].options());
       }
     }
+  }
+
+  /// What the body writes, with the sizes that results have, where these are told.
+  [[gnu::noinline]] Tensors outs_to_write() {
+    Tensors outs = given_outs();
+    const Tensors given = outs;
+    replace_outs(outs, [](const at::Tensor& out) { return is_row_major_dense(out); });
+    if (info_.has_meta || is_gradient_) {
+      fit(info_, given, make_expected(), outs);
+    }
+    check_results(arguments_, outs);
+    return outs;
   }
 
   [[gnu::noinline]] void move_to_outs(Tensors& results) const {

@@ -41,17 +41,20 @@ class PyTorchRegistry {
   [[gnu::cold]] void add(const PyTorchKernel& kernel, bool replaces) {
     auto made = std::make_unique<PyTorchOperator>(kernel);
     auto& dispatcher = c10::Dispatcher::singleton();
+    std::vector<c10::FunctionSchema> missing;  // defined once no name is known to be taken
     for (const c10::OperatorName& name : made->names()) {
       c10::FunctionSchema schema = made->schema(name);
-      if (const auto other = dispatcher.findSchema(name)) {
-        if (is_taken(*other, schema, kernel) && !replaces) {
-          add_refused(kernel, made->qualified_name, {});
-          return;
-        }
-      } else {
-        schemas_.push_back(
-            dispatcher.registerDef(std::move(schema), "aten_bridge", tags(made->info())));
+      const auto other = dispatcher.findSchema(name);
+      if (!other.has_value()) {
+        missing.push_back(std::move(schema));
+      } else if (is_taken(*other, schema, kernel) && !replaces) {
+        add_refused(kernel, made->qualified_name, {});
+        return;
       }
+    }
+    for (c10::FunctionSchema& schema : missing) {
+      schemas_.push_back(
+          dispatcher.registerDef(std::move(schema), "aten_bridge", tags(made->info())));
     }
     PyTorchOperator& op = *made.release();  // the dispatcher refers to it for good
     op.handle.emplace(find_schema(op.names().front()));

@@ -23,10 +23,6 @@
 
 namespace aten_bridge::detail {
 
-inline OperandName output_name(std::size_t index) {
-  return {Role::kOutput, static_cast<int>(index)};
-}
-
 inline OperandName output_name(const KernelDescriptor& kernel, std::size_t index) {
   const int i = static_cast<int>(index);
   return operand_name(find_check(kernel, Role::kOutput, i), Role::kOutput, i);
@@ -38,7 +34,7 @@ inline OperandName output_name(const KernelDescriptor& kernel, std::size_t index
   Report report(kernel.operator_name);
   for (std::size_t i = 0; i < results.size(); ++i) {
     if (!results[i].defined()) {
-      report.add(Status::kOutput, output_name(i),
+      report.add(Status::kOutput, output_name(kernel, i),
                  {"a tensor", kGot, "an undefined tensor from the ",
                   mode == CallMode::kMeta ? "meta function" : "kernel"});
     }
@@ -111,7 +107,7 @@ inline void check_resized(const KernelDescriptor& kernel, const Tensors& outputs
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     if (!outputs[i].unsafeGetTensorImpl()->has_symbolic_sizes_strides() &&
         outputs[i].sizes() == at::IntArrayRef(kUnwritten)) {
-      report.add(Status::kShape, output_name(i), not_resized());
+      report.add(Status::kShape, output_name(kernel, i), not_resized());
     }
   }
   report.raise_if_failed();
@@ -153,8 +149,10 @@ inline void resize_like(const at::Tensor& tensor, const at::Tensor& like) {
   }
 }
 
-/// Gives tensors that a caller wants to have written the sizes that they will have.
-inline void fit(const KernelDescriptor& kernel, const Tensors& given, const Tensors& expected) {
+/// Gives tensors that a body writes, for a caller who has given tensors or in their place, the
+/// sizes that they will have. Those of the given ones that are inputs, too, keep theirs.
+inline void fit(const KernelDescriptor& kernel, const Tensors& given, const Tensors& expected,
+                Tensors& outs) {
   Report report(kernel.operator_name);
   for (std::size_t i = 0; i < given.size(); ++i) {
     if (given[i].scalar_type() != expected[i].scalar_type()) {
@@ -163,9 +161,14 @@ inline void fit(const KernelDescriptor& kernel, const Tensors& given, const Tens
     }
   }
   report.raise_if_failed();
-  for (std::size_t i = 0; i < given.size(); ++i) {
-    if (given[i].sym_sizes() != expected[i].sym_sizes()) {
-      resize_like(given[i], expected[i]);
+  for (std::size_t i = 0; i < outs.size(); ++i) {
+    if (outs[i].sym_sizes() == expected[i].sym_sizes()) {
+      continue;
+    }
+    if (outs[i].is_same(given[i])) {
+      resize_like(outs[i], expected[i]);
+    } else {
+      outs[i] = expected[i];
     }
   }
 }
@@ -200,12 +203,6 @@ inline void resize_given(const Tensors& given, const Tensors& results) {
   return false;
 }
 
-/// Whether the kernel has kept a result or its memory, in its state or in a constant.
-[[gnu::always_inline]] inline bool is_held(const at::Tensor& result) {
-  const c10::Storage& storage = result.unsafeGetTensorImpl()->unsafe_storage();
-  return result.use_count() > 1 || (storage && storage.use_count() > 1);
-}
-
 /// Whether a result of the kernel lies in its memory as PyTorch takes it to.
 [[gnu::always_inline]] inline bool lies_as_told(const KernelDescriptor& kernel,
                                                 const at::Tensor& result) {
@@ -230,8 +227,8 @@ inline void resize_given(const Tensors& given, const Tensors& results) {
       result = result.detach();
     }
     if (is_shared(arguments, results, i) ||
-        (mode == CallMode::kExecute && (!lies_as_told(kernel, result) || is_lent(result) ||
-                                        (kernel.returns_results && is_held(result))))) {
+        (mode == CallMode::kExecute &&
+         (!lies_as_told(kernel, result) || is_lent(result) || is_held(result)))) {
       result = copy_result(kernel, mode, result);
     }
   }
