@@ -57,6 +57,19 @@ ATEN_BRIDGE_EXPORT(Lent, lent, aten_bridge::data_dependent(),
 at::Tensor itself(const at::Tensor& x) { return x; }
 ATEN_BRIDGE_EXPORT(Itself, itself, aten_bridge::data_dependent());
 
+// A tensor that it keeps, and changes in the next call.
+class Sum {
+ public:
+  at::Tensor operator()(const at::Tensor& x) {
+    sum_ = sum_.defined() ? sum_.add_(x) : x.clone();
+    return sum_;
+  }
+
+ private:
+  at::Tensor sum_;
+};
+ATEN_BRIDGE_EXPORT(SumOfCalls, aten_bridge::state<Sum()>(), aten_bridge::data_dependent());
+
 // The second result is a part of the input's memory, which may be the first one's too.
 std::tuple<at::Tensor, at::Tensor> with_rest(const at::Tensor& x) {
   return {positives(x), x.narrow(0, 1, x.size(0) - 1)};

@@ -135,6 +135,28 @@ TEST(DataDependentTest, ResultsThatAreLeftAreInMemoryOfTheirOwn) {
   results.free(kept);
 }
 
+TEST(DataDependentTest, ResultsThatAreLeftStayAsTheyWereWhereTheKernelChangesThem) {
+  Floats x = {3, -1};
+  Ints table(kColumns);
+  const Results results;
+  void* kept = nullptr;
+  const auto ask = [&](void** place) {
+    jax_frame::Frame frame(library(), "SumOfCalls");
+    frame.text("aten_bridge_form", "sizes").input(x);
+    results.set(place);
+    EXPECT_EQ(frame.output(table.data(), {1, kColumns}, jax_frame::xla::kInt64).run(), "");
+    results.set(nullptr);
+  };
+  ask(&kept);
+  ASSERT_NE(kept, nullptr);
+  ask(nullptr);
+  Floats copied(2);
+  void* memory[] = {copied.data()};
+  results.copy(kept, memory);
+  EXPECT_EQ(copied, (Floats{3, -1}));
+  results.free(kept);
+}
+
 TEST(DataDependentTest, TheLargestMayHaveTheMemoryOfAnInput) {
   Floats x = {-1, 2, 3};  // donated: the first result's memory too
   Floats rest(3, -1);

@@ -66,9 +66,10 @@ ATEN_BRIDGE_INLINE void write_sizes(const Arguments& arguments, at::TensorList r
     std::copy(result.sizes().begin(), result.sizes().end(), row + 2);
     row += kSizesColumns;
     if (place_of_results != nullptr) {
-      const at::Tensor value = result.detach();
-      // An input without elements has no memory to be lent, but the tensor is the host's.
-      computed->push_back(is_lent(value) || value.numel() == 0 ? value.clone() : value);
+      // What the kernel keeps may change before the host copies it. An input without elements has
+      // no memory to be lent, but the tensor is the host's.
+      const bool stays = !is_held(result) && !is_lent(result) && result.numel() > 0;
+      computed->push_back(stays ? result.detach() : result.detach().clone());
     }
   }
   at::Tensor table = at::from_blob(rows.data(), {count, kSizesColumns}, at::kLong)
