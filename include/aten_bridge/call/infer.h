@@ -243,7 +243,9 @@ inline bool are_sizes(const std::vector<int64_t>& sizes) {
     }
     if (input.is_number && !input.is_none() && input.has_rank()) {
       for (const int64_t size : input.sizes) {
-        operand.desc.numel *= size < 0 ? 1 : size;
+        if (size >= 0 && size != 1) {
+          operand.desc.numel = size;  // it is not 1, which is all that is asked
+        }
       }
       if (operand.desc.numel != 1) {
         report.add(Status::kShape, operand.name, number_fault(binding.number, operand.desc));

@@ -89,9 +89,8 @@ namespace aten_bridge::detail {
 }
 
 /// Throws an error that names the operands that the kernel keeps.
-[[gnu::cold, gnu::noinline]] inline void refuse_kept(const KernelDescriptor& kernel,
-                                                     const Arguments& arguments) {
-  Report report(kernel.operator_name);
+[[gnu::cold, gnu::noinline]] inline void refuse_kept(const Arguments& arguments) {
+  Report report(arguments.kernel->operator_name);
   drop_views(arguments.operands, arguments.size(), &report);
   report.raise_if_failed();
 }

@@ -39,11 +39,11 @@ class CachedOperands {
     if (cache_->in_use) {
       cache_ = &made(own);
     }
-    cache_->in_use = true;
     if (cache_->kernel != arguments.kernel ||
         cache_->operands.size() != static_cast<std::size_t>(arguments.size())) {  // rare
       prepare(arguments, *cache_);
     }
+    cache_->in_use = true;
     arguments_.operands = cache_->operands.data();
     arguments_.list = &cache_->list;
   }
@@ -156,7 +156,7 @@ template <class Device, class HostCall>
     }
   }
   if (are_kept) {
-    refuse_kept(*arguments.kernel, arguments);
+    refuse_kept(arguments);
   }
   if (*arguments.copies != nullptr) {
     flush_aligned_copies(arguments.copies->get());
@@ -178,6 +178,7 @@ template <class Device, class HostCall, class... HostArgument>
 [[gnu::hot, gnu::flatten]] typename HostCall::Result run(const KernelBase& kernel,
                                                          CallSiteCache& (*call_sites)(),
                                                          HostArgument... host_arguments) {
+  check_host<HostCall>();
   const KernelDescriptor& info = kernel.info;
   std::unique_ptr<AlignedCopy> copies;
   Arguments arguments;

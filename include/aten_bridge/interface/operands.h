@@ -82,7 +82,7 @@ enum class ViewState : std::uint8_t {
 struct Operand {
   OperandName name;
   const OperandCheck* check = nullptr;
-  OperandDesc desc;  // this call's; `view` follows it in set_view() or refresh()
+  OperandDesc desc;  // this call's; `view` follows it in bind_operands()
   at::Tensor view;   // none of a number, which is read from the operand
   // What `view` had before the body, all written by set_view():
   const c10::TensorImpl* impl = nullptr;
