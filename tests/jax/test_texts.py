@@ -51,21 +51,24 @@ def test_a_path_that_no_library_has():
     )
 
 
-def test_a_library_for_other_hosts(library, monkeypatch):
+def test_a_library_for_other_hosts():
     from aten_bridge.jax import _targets
 
-    class Other:
-        @staticmethod
-        def function(name):
-            return None
+    def other(handler, description):
+        return types.SimpleNamespace(
+            library=types.SimpleNamespace(function=lambda name: handler),
+            **{"path": "a.so", "symbol": "LeakyRelu", "description": description},
+        )
 
-    function = types.SimpleNamespace(
-        library=Other, path="a.so", symbol="LeakyRelu", description=None
-    )
-    assert text_of(ValueError, lambda: _targets.target_of(function)) == (
-        "a.so: expected a library for JAX, got one that was built for other hosts; build it with "
-        "aten_bridge_add_kernel(... HOSTS MINDSPORE JAX)"
-    )
+    of_a_neighbour = print  # a function of the author's own that is called LeakyReluJax
+    for function in (
+        other(None, None),
+        other(of_a_neighbour, types.SimpleNamespace(hosts=["MINDSPORE"])),
+    ):
+        assert text_of(ValueError, lambda function=function: _targets.target_of(function)) == (
+            "a.so: expected a library for JAX, got one that was built for other hosts; build it "
+            "with aten_bridge_add_kernel(... HOSTS MINDSPORE JAX)"
+        )
 
 
 def test_attributes(my):

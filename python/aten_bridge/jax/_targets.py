@@ -27,13 +27,15 @@ def target_of(function: Function, symbol: str = "") -> str:
     """
     library, path, symbol = function.library, function.path, symbol or function.symbol
     handler = library.function(symbol + _HANDLER)
-    if handler is None:
+    description = function.description
+    # A kernel for other hosts may have a neighbour of the handler's name.
+    if handler is None or (description is not None and "JAX" not in description.hosts):
         raise ValueError(
             f"{path}: expected a library for JAX, got one that was built for other hosts; build "
             "it with aten_bridge_add_kernel(... HOSTS MINDSPORE JAX)"
         )
     target = f"aten_bridge.{symbol}.{_identity(path, file_identity(path))}"
-    is_cuda = function.description is not None and function.description.device == "cuda"
+    is_cuda = description is not None and description.device == "cuda"
     platform = "CUDA" if is_cuda else "cpu"
     with _lock:
         # XLA takes the first alone of two copies of a file.
