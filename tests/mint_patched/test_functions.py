@@ -9,7 +9,7 @@ import mindspore as ms
 import numpy as np
 import pytest
 import torch
-from checks import assert_equal, run
+from checks import MODES, assert_equal, in_mode, run
 from mindspore import mint
 from mindspore.mint.nn import functional as F
 
@@ -579,6 +579,23 @@ def test_written_numbers_keep_all_digits(dtype, number):
 
     for result, expected in zip(written(ms.Tensor), written(torch.tensor), strict=True):
         assert_equal(result, expected)
+
+
+@MODES
+def test_both_modes_keep_all_digits(mode):
+    def written(x, mask, places):
+        y = x * 1
+        y[0] = 1 / 3
+        return y, x.index_fill(0, places, 1 / 3), x.clamp(max=1 / 3), mint.where(mask, x, 1 / 3)
+
+    x = X.astype(np.float64)
+    results = in_mode(written, mode)(ms.Tensor(x), ms.Tensor(x > 0), ms.Tensor([1, 2]))
+    row, third = x.copy(), np.full_like(x, 1 / 3)
+    row[0], filled = 1 / 3, np.where([[False], [True], [True]], third, x)
+    for result, expected in zip(
+        results, (row, filled, np.minimum(x, third), np.where(x > 0, x, third)), strict=True
+    ):
+        assert_equal(result, torch.tensor(expected))
 
 
 @pytest.mark.parametrize("name", ["add_", "sub_", "mul_", "div_", "remainder_", "floor_divide_"])

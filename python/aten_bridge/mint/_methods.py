@@ -21,7 +21,6 @@ from mindspore import Tensor, int32, numpy
 from mindspore.graph._parse import standard_method
 from mindspore.graph._parse.deprecated.deprecated_tensor_method import deprecated_tensor_method_map
 from mindspore.ops import tensor_method
-from mindspore.ops.auto_generate import IndexFillScalar, IndexFillTensor
 
 from aten_bridge.mint import (  # noqa: F401  which say what stands in
     _binary,
@@ -31,7 +30,7 @@ from aten_bridge.mint import (  # noqa: F401  which say what stands in
     _shape,
     _unary,
 )
-from aten_bridge.mint._numbers import of_dtype
+from aten_bridge.mint._indexing import index_fill
 from aten_bridge.mint._replace import IN_GRAPHS, METHODS, REPLACED, inlined, named_as, original_of
 
 
@@ -371,13 +370,6 @@ def multiply(input, other):
 
 
 REPLACED.append((standard_method.multiply, multiply))
-
-
-def index_fill(input, dim=None, index=None, value=None, *, axis=None):
-    fill = IndexFillTensor() if isinstance(value, Tensor) else IndexFillScalar()
-    return fill(input, axis if dim is None else dim, index, of_dtype(value, input.dtype))
-
-
 REPLACED.append((standard_method.index_fill, index_fill))
 
 
