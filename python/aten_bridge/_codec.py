@@ -52,8 +52,8 @@ class Strings(str):
     def __repr__(self) -> str:
         return repr(self._given)
 
-    def __deepcopy__(self, memo: Any) -> Strings:
-        return self
+    def __reduce__(self) -> Any:  # else a copy would be made of its characters
+        return Strings, (self._given,)
 
 
 class AttributeType(enum.IntEnum):

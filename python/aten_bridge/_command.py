@@ -205,7 +205,7 @@ def _check(options: argparse.Namespace) -> int:
     for path in options.library:
         try:
             report = check(path)
-        except OSError as error:
+        except (ImportError, OSError) as error:
             print(f"aten-bridge: {error}", file=sys.stderr)
             status = 1
             continue

@@ -294,6 +294,10 @@ class Function:
         """What a host carries to the kernel."""
         return attributes if self.task == CALL else {**attributes, _FORM: self.task.text()}
 
+    def with_attributes(self, attributes: Mapping[str, Any]) -> Function:
+        """The same kernel with such attributes, which are right."""
+        return self
+
     def for_task(self, task: Task, attributes: Mapping[str, Any]) -> Function:
         """The same kernel for another task. Its library has these where sizes depend on values."""
         count = self.description.outputs

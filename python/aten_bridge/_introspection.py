@@ -1,7 +1,4 @@
-"""What a library says of itself and of its kernels, as its table and its C functions say it.
-
-Nothing else reads their texts.
-"""
+"""What a library says of itself and of its kernels, as its table and its C functions say it."""
 
 from __future__ import annotations
 

@@ -61,8 +61,9 @@ class KernelModel:
     def with_attribute(self, name: str, value: Any) -> KernelModel:
         """The same with another attribute. Raises TypeError as check_attributes() does."""
         attributes = self.function.check_attributes(self.attributes | {name: value}, self.host)
+        function = self.function.with_attributes(attributes)
         return KernelModel(
-            self.function, self.host, attributes, self.grad, self.given_effect, self.forward
+            function, self.host, attributes, self.grad, self.given_effect, self.forward
         )
 
     def for_task(self, task: Task) -> KernelModel:

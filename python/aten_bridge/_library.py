@@ -30,15 +30,17 @@ from aten_bridge._text import as_text, format_value, is_utf8
 class Library:
     """A kernel library, loaded."""
 
-    def __init__(self, path: str):
+    def __init__(self, path: str, copy: str = ""):
+        """`copy` is the file that is opened instead, where there is one."""
         self.path = path
         _elf.check(path)
         try:
             load_for(path)
             # Without links: the dynamic linker knows files by the names that it was given.
-            self._library = ctypes.CDLL(os.path.realpath(path))
+            self._library = ctypes.CDLL(os.path.realpath(copy or path))
         except OSError as error:
             text = str(error) or "a text that is not UTF-8"  # Python 3.10 and 3.11.2 lose it
+            text = text.replace(copy, path) if copy else text
             raise OSError(_loading_fault(path, text)) from None
         except UnicodeDecodeError as error:  # the dynamic linker's text may be any bytes
             text = as_text(error.object)
@@ -134,9 +136,7 @@ def _open_copy(path: str, _version: tuple[int, ...]) -> Library:
     with tempfile.TemporaryDirectory(prefix="aten_bridge_") as folder:
         copy = Path(folder) / Path(path).name
         shutil.copyfile(path, copy)
-        library = Library(str(copy))
-    library.path = path
-    return library
+        return Library(path, str(copy))
 
 
 def file_identity(path: str) -> tuple[int, ...]:
@@ -177,7 +177,7 @@ def _loading_fault(path: str, text: str) -> str:
     missing = re.fullmatch(r"(\S+): cannot open shared object file: No such file.*", text)
     if missing:
         name = missing[1]
-        is_pytorch = name.startswith(("libtorch", "libc10"))
+        is_pytorch = re.match(r"lib(torch|c10)(_\w+)?\.so", name) is not None
         if is_pytorch and (fault := no_pytorch_for(path)):
             return fault
         folder = (

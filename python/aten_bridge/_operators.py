@@ -226,6 +226,10 @@ class OperatorFunction(TextFunction):
         self.overload, self.host, self.task = overload, host, task
         self.schema = overload.schema
 
+    def with_attributes(self, attributes: Mapping[str, Any]) -> OperatorFunction:
+        """The same operator's kernel, whose inputs and results depend on them."""
+        return self.for_task(self.task, attributes)
+
     def for_task(self, task: Task, attributes: Mapping[str, Any]) -> OperatorFunction:
         """The same operator's kernel for another task."""
         return open_operator(self.library, self.overload, self.host, attributes, task)
@@ -245,7 +249,7 @@ class OperatorFunction(TextFunction):
 
     def check_attributes(self, given: Mapping[str, Any], host: Host) -> dict[str, Any]:
         attributes = host.plain_values(given)
-        self.for_task(self.task, attributes)  # raises TypeError
+        self.with_attributes(attributes)  # raises TypeError
         return attributes
 
     def _type_faults(self, attributes: dict[str, Any]) -> dict[str, Fault]:

@@ -141,8 +141,8 @@ def load(path: str | os.PathLike[str], *, replace: bool = False) -> Operators:
 
     Raises FileNotFoundError and OSError for what is no library, ValueError for one that was not
     built with HOSTS PYTORCH, and for a path that is not UTF-8, TypeError for what is no path or no
-    bool, ImportError for one that another version of aten_bridge made, and RuntimeError where an
-    operator could not be registered.
+    bool, ImportError for one of another interface, which another version of aten_bridge may have
+    made, and RuntimeError where an operator could not be registered.
     """
     path = os.path.realpath(os.path.expanduser(as_path(path)))
     file, _, name = path.rpartition(":")

@@ -1,12 +1,14 @@
 """Attributes of operators by name as texts, and what an operator's kernel computes."""
 
+import copy
+import pickle
 from fractions import Fraction
 
 import numpy as np
 import pytest
 import torch
 
-from aten_bridge._codec import AttributeType, attribute_type, operator_text
+from aten_bridge._codec import AttributeType, Strings, attribute_type, operator_text
 from aten_bridge._function import CALL, PADDED, SIZES
 
 
@@ -44,6 +46,13 @@ def test_an_empty_list_is_of_what_the_kernel_expects():
     assert attribute_type([], AttributeType.FLOATS) is AttributeType.FLOATS
     assert attribute_type([], AttributeType.INT_LISTS) is AttributeType.INT_LISTS
     assert attribute_type([[], [1.0]], AttributeType.INT_LISTS) is AttributeType.FLOAT_LISTS
+
+
+def test_a_copy_of_strings_has_the_same():
+    strings = Strings(["ab", "é"])
+    for made in (copy.copy(strings), copy.deepcopy(strings), pickle.loads(pickle.dumps(strings))):
+        assert type(made) is Strings
+        assert (str.__str__(made), made.given()) == ("2:ab2:é", ["ab", "é"])
 
 
 def test_tasks_are_those_of_the_library():

@@ -6,6 +6,7 @@ import functools
 import os
 import pathlib
 import pickle
+import shutil
 import struct
 import subprocess
 import sys
@@ -29,7 +30,7 @@ from mindspore import nn, ops
 from modes import GRAPHS_IN_FULL
 
 from aten_bridge._check import check
-from aten_bridge._library import exported_functions
+from aten_bridge._library import exported_functions, open_library, open_newest
 from aten_bridge.mindspore import kernel
 
 both_modes = pytest.mark.usefixtures("mode")
@@ -1094,7 +1095,7 @@ def test_library_of_another_machine(tmp_path):
 
 
 def test_library_that_needs_a_missing_one(tmp_path):
-    libraries = {"libgone.so": "<folder of libgone.so>"}
+    libraries = {name: f"<folder of {name}>" for name in ("libgone.so", "libtorchgone.so")}
     torch_folder = os.path.join(os.path.dirname(torch.__file__), "lib")
     libraries["libtorch_gone.so"] = torch_folder
     for name, folder in libraries.items():
@@ -1108,12 +1109,20 @@ def test_library_that_needs_a_missing_one(tmp_path):
         assert text == (
             f"{library}: expected to find {name}, which the library needs, got no such file; link "
             f"the library with -Wl,-rpath,{folder}"
-        ) + (" or with aten_bridge_add_kernel, which does so" if "torch" in name else "")
+        ) + (" or with aten_bridge_add_kernel, which does so" if "torch_" in name else "")
 
 
 def test_library_that_needs_a_missing_symbol(tmp_path):
     library = compiled(tmp_path, 'extern "C" int f(); extern "C" int g() { return f(); }')
-    assert error_text(OSError, lambda: typed("g", library)) == (
+    got = error_text(OSError, lambda: typed("g", library))
+    # Where the process has an older file of this name, a copy is opened.
+    again = compiled(tmp_path, "", "again")
+    open_library(str(again))
+    again.unlink()
+    shutil.copy(library, again)
+    text = error_text(OSError, lambda: open_newest(str(again)))
+    assert text.replace(str(again), str(library)) == got
+    assert got == (
         f"{library}: expected the symbol f, which the library needs, got PyTorch "
         f"{torch.__version__} loaded and no library that has it; build with the PyTorch that the "
         "program imports, and link all libraries that the kernel uses"

@@ -679,6 +679,14 @@ except RuntimeError as error:
 # ===--- objects ---===
 
 
+def test_another_number_of_tensors_in_a_list():
+    attributes = {"has_biases": True, "num_layers": 1, "dropout": 0.0, "train": False}
+    attributes |= {"bidirectional": False, "batch_first": False}
+    lstm = operator("aten::lstm.input", hx=2, **attributes)
+    assert len(lstm._model.description.inputs) == 4
+    assert len(lstm.add_prim_attr("hx", 3)._model.description.inputs) == 5
+
+
 def test_copies_and_what_is_printed():
     topk = operator("aten::topk", k=3, largest=False)
     assert repr(topk) == "operator('aten::topk', k=3, largest=False)"

@@ -65,6 +65,21 @@ def test_build_and_check(tmp_path):
     )
 
 
+def test_check_without_pyelftools(tmp_path):
+    (tmp_path / "elftools").mkdir()
+    (tmp_path / "elftools/__init__.py").write_text("raise ImportError")
+    (tmp_path / "c.cpp").write_text('extern "C" int Answer() { return 42; }\n')
+    library = tmp_path / "c.so"
+    run("c++", "-shared", "-fPIC", tmp_path / "c.cpp", "-o", library)
+    path = {"PYTHONPATH": f"{tmp_path}{os.pathsep}{PYTHONPATH['PYTHONPATH']}"}
+    done = run(sys.executable, "-m", "aten_bridge", "check", library, check=False, env=path)
+    assert done.returncode == 1
+    assert done.stdout == (
+        f"aten-bridge: {library}: expected the package pyelftools, which reads the names in a "
+        "library, got none; pip install pyelftools\n"
+    )
+
+
 def test_check_of_other_libraries(tmp_path):
     (tmp_path / "c.cpp").write_text('extern "C" int Answer() { return 42; }\n')
     library = tmp_path / "c.so"

@@ -84,7 +84,8 @@ def kernel(
     Raises:
         FileNotFoundError: There is no such file.
         OSError: The file is no library for this machine, or cannot be loaded.
-        ImportError: The process has another PyTorch than the library was built with.
+        ImportError: The process has another PyTorch than the library was built with, or the
+            library is of another interface, which another version of aten_bridge may have made.
         AttributeError: The library has no such kernel.
         TypeError: An attribute is unknown, missing or of another type.
         ValueError: The path or the name of an attribute cannot be used with MindSpore, or shapes
