@@ -250,6 +250,10 @@ def test_out_that_is_an_input(my, x):
     assert torch.equal(base[1:], expected)
     rows = x.double()
     expected = rows.sum(1)
+    meta, transposed = rows.to("meta"), torch.empty(5, 2, dtype=torch.double, device="meta").t()
+    my.square(meta, out=transposed)
+    my.sum_of_rows(meta, out=meta)
+    assert (meta.shape, transposed.shape) == ((3,), (3, 4))
     my.sum_of_rows(rows, out=rows)
     assert torch.equal(rows, expected)
 

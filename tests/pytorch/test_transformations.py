@@ -53,6 +53,18 @@ def test_opcheck_of_out(my, name):
     assert set(done.values()) == {"SUCCESS"}
 
 
+def test_compiled_out_that_is_an_input_of_another_size(my):
+    def totals(x):
+        y = x * 1
+        torch.ops.bridge_test.sum_of_rows.out(y, out=y)
+        return y + 0, y.numel()
+
+    x = real(3, 4).detach()
+    (result, count), (expected, _) = torch.compile(totals, backend="aot_eager")(x), totals(x)
+    assert torch.equal(result, expected)
+    assert count == 3
+
+
 @pytest.mark.parametrize("case", [case for case in CASES if case not in ("sum_of_rows", "same")])
 def test_gradcheck(my, case):
     arguments, attributes = CASES[case]()

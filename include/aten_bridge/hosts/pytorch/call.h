@@ -422,7 +422,7 @@ class PyTorchCall {
   }
 
   [[gnu::noinline]] void move_to_outs(Tensors& results) const {
-    if (mode_ == CallMode::kExecute) {
+    if (mode_ != CallMode::kTrace) {
       resize_given(given_outs(), results);
     }
     results.clear();

@@ -149,8 +149,8 @@ inline void resize_like(const at::Tensor& tensor, const at::Tensor& like) {
   }
 }
 
-/// Gives tensors that a body writes, for a caller who has given tensors or in their place, the
-/// sizes that they will have. Those of the given ones that are inputs, too, keep theirs.
+/// Gives the tensors that a body writes, which a caller has given or which stand for those, the
+/// sizes that the results will have.
 inline void fit(const KernelDescriptor& kernel, const Tensors& given, const Tensors& expected,
                 Tensors& outs) {
   Report report(kernel.operator_name);
@@ -177,7 +177,7 @@ inline void fit(const KernelDescriptor& kernel, const Tensors& given, const Tens
 inline void resize_given(const Tensors& given, const Tensors& results) {
   for (std::size_t i = 0; i < results.size(); ++i) {
     if (!given[i].is_same(results[i])) {
-      at::native::resize_output(given[i], results[i].sizes());
+      resize_like(given[i], results[i]);
       given[i].copy_(results[i]);
     }
   }
