@@ -34,13 +34,14 @@ class Library:
         """`copy` is the file that is opened instead, where there is one."""
         self.path = path
         _elf.check(path)
+        # Without links: the dynamic linker knows files by the names that it was given.
+        file = os.path.realpath(copy or path)
         try:
             load_for(path)
-            # Without links: the dynamic linker knows files by the names that it was given.
-            self._library = ctypes.CDLL(os.path.realpath(copy or path))
+            self._library = ctypes.CDLL(file)
         except OSError as error:
             text = str(error) or "a text that is not UTF-8"  # Python 3.10 and 3.11.2 lose it
-            text = text.replace(copy, path) if copy else text
+            text = text.replace(file, path) if copy else text
             raise OSError(_loading_fault(path, text)) from None
         except UnicodeDecodeError as error:  # the dynamic linker's text may be any bytes
             text = as_text(error.object)

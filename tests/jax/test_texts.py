@@ -60,10 +60,10 @@ def test_a_library_for_other_hosts():
             **{"path": "a.so", "symbol": "LeakyRelu", "description": description},
         )
 
-    of_a_neighbour = print  # a function of the author's own that is called LeakyReluJax
+    neighbour = print  # a function of the author's own that is called LeakyReluJax
     for function in (
         other(None, None),
-        other(of_a_neighbour, types.SimpleNamespace(hosts=["MINDSPORE"])),
+        other(neighbour, types.SimpleNamespace(hosts=["MINDSPORE"])),
     ):
         assert text_of(ValueError, lambda function=function: _targets.target_of(function)) == (
             "a.so: expected a library for JAX, got one that was built for other hosts; build it "
