@@ -195,6 +195,9 @@ ATEN_BRIDGE_EXPORT(FlashAttentionScore, [](const Tensor& query, const Tensor& ke
   const int64_t size = size_of_head(query, options);
   const auto of_heads = [&](const Tensor& x) { return by_heads(x, layout, size).to(wide(query)); };
   unused.zero_();
+  if (options.is_packed()) {
+    y.zero_();  // rows behind the last sequence
+  }
   const bool has_rows = !options.is_packed();
   for_each_sequence<2>(options, {query, y}, {key, value},
                        [&](const auto& queries, const auto& keys) {
@@ -231,6 +234,11 @@ ATEN_BRIDGE_EXPORT(
         return by_heads(x, layout, size).to(wide(query));
       };
       dshift.zero_();
+      if (options.is_packed()) {
+        for (const Tensor& gradient : {dquery, dkey, dvalue}) {
+          gradient.zero_();  // rows behind the last sequence
+        }
+      }
       for_each_sequence<4>(
           options, {query, dy, dquery, {}}, {key, value, dkey, dvalue},
           [&](const auto& queries, const auto& keys) {

@@ -37,6 +37,9 @@ namespace {
 // y = x[:, ..., index], `dim` times a colon. In the first `batch_dims` dimensions entry i of the
 // index is for entry i of x.
 void gather(const Tensor& x, const Tensor& index, int64_t dim, int64_t batch_dims, Tensor& y) {
+  if (batch_dims < 0) {
+    batch_dims += index.dim();
+  }
   if (batch_dims > 0) {
     for (int64_t i = 0; i < x.size(0); ++i) {
       Tensor of_one = y[i];
@@ -101,7 +104,11 @@ ATEN_BRIDGE_EXPORT(Embedding, [](const Tensor& indices, const Tensor& weight, Op
 ATEN_BRIDGE_EXPORT(EmbeddingDenseBackward, [](const Tensor& dy, const Tensor& indices, int64_t rows,
                                               OptionalInt padding, bool scale_by_frequency,
                                               Tensor& dx) {
-  dx.copy_(at::embedding_dense_backward(dy, indices, rows, row_without_gradient(padding, rows),
+  // ATen reads and writes at an index without a look at it.
+  const Tensor places = at::where(indices.lt(0), indices.add(rows), indices);
+  TORCH_CHECK_INDEX(places.ge(0).logical_and(places.lt(rows)).all().item<bool>(),
+                    "expected indices from -", rows, " to ", rows - 1);
+  dx.copy_(at::embedding_dense_backward(dy, places, rows, row_without_gradient(padding, rows),
                                         scale_by_frequency));
 });
 ATEN_BRIDGE_EXPORT(ExpandAs, [](const Tensor& x, const Tensor& other, Tensor& y) {

@@ -49,7 +49,10 @@ ATEN_BRIDGE_EXPORT(DropoutExt, [](const Tensor& x, double p, int64_t seed, int64
 });
 ATEN_BRIDGE_EXPORT(DropoutGradExt, [](const Tensor& dy, const Tensor& mask, double p) {
   const Tensor kept = at::empty({dy.numel()}, at::kBool);
-  const auto* bytes = mask.const_data_ptr<std::uint8_t>();
+  TORCH_CHECK(dy.numel() <= 8 * mask.numel(), "expected a mask with a bit for each of ", dy.numel(),
+              " elements, got ", mask.numel(), " bytes");
+  const Tensor row_major = mask.contiguous();
+  const auto* bytes = row_major.const_data_ptr<std::uint8_t>();
   auto* bits = kept.mutable_data_ptr<bool>();
   for (int64_t i = 0; i < dy.numel(); ++i) {
     bits[i] = (bytes[i / 8] >> i % 8 & 1) != 0;

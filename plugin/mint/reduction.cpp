@@ -59,7 +59,7 @@ void reduce(const Tensor& x, OptionalIntArrayRef dim, bool keepdim, Tensor& y) {
 template <Tensor (*one)(const Tensor& x, int64_t dim, at::ScalarType dtype), int64_t of_none>
 void cumulate(const Tensor& x, int64_t dim, bool exclusive, bool reverse, Tensor& y) {
   Tensor result = one(reverse ? x.flip(dim) : x, dim, y.scalar_type());
-  if (exclusive) {
+  if (exclusive && result.size(dim) > 0) {
     result = result.roll(1, dim);
     result.select(dim, 0).fill_(of_none);
   }

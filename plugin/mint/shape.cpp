@@ -23,7 +23,7 @@ Tensor slice(const Tensor& x, int64_t dim, Optional<int64_t> begin, Optional<int
   }
   const int64_t size = x.size(dim);
   const auto from_start = [&](int64_t i) { return i < 0 ? i + size : std::min(i, size - 1); };
-  const int64_t first = begin.has_value() ? from_start(*begin) : size - 1;
+  const int64_t first = begin.has_value() ? std::max<int64_t>(from_start(*begin), -1) : size - 1;
   const int64_t last = end.has_value() ? std::max<int64_t>(from_start(*end), -1) : -1;
   return x.slice(dim, last + 1, first + 1).flip(dim).slice(dim, 0, size, -stride);
 }

@@ -339,15 +339,44 @@ def test_attention_of_packed_sequences():
             for rows, columns in parts
         ]
     )
-    result = ms.ops.flash_attention_score(
-        *map(ms.Tensor, (q, k, v)),
-        HEADS,
-        scalar_value=0.25,
-        input_layout="TND",
-        actual_seq_qlen=(4, 10),
-        actual_seq_kvlen=(5, 12),
-    )
+    inputs = [ms.Tensor(x) for x in (q, k, v)]
+    of_ten = {"scalar_value": 0.25, "input_layout": "TND"}
+    of_ten |= {"actual_seq_qlen": (4, 10), "actual_seq_kvlen": (5, 12)}
+    result = ms.ops.flash_attention_score(*inputs, HEADS, **of_ten)
     assert_equal(result, expected, 2e-6)
+    # Rows behind the last sequence are zeros.
+    of_four = {**of_ten, "actual_seq_qlen": (4,), "actual_seq_kvlen": (5,)}
+    result = ms.ops.flash_attention_score(*inputs, HEADS, **of_four)
+    assert_equal(result[:4], expected[:4], 2e-6)
+    assert not result[4:].asnumpy().any()
+    gradients = ms.grad(
+        lambda *x: ms.ops.flash_attention_score(*x, HEADS, **of_four)[:4].sum(), (0, 1, 2)
+    )(*inputs)
+    for gradient, rows in zip(gradients, (4, 5, 5), strict=True):
+        assert gradient[:rows].asnumpy().any()
+        assert not gradient[rows:].asnumpy().any()
+
+
+def test_what_mindspore_takes_at_the_edges(mode):
+    five, rows = ms.Tensor([1.0, 2, 3, 4, 5]), ms.Tensor([[1.0, 2], [3, 4]])
+    assert ms.ops.strided_slice(five, (-10,), (-20,), (-1,)).shape == (0,)
+    gathered = ms.ops.gather(rows, ms.Tensor([[1], [0]], ms.int32), 1, -1)
+    assert gathered.asnumpy().tolist() == [[2], [3]]
+    empty = ms.Tensor(np.zeros((3, 0), np.float32))
+    assert ms.ops.CumProd(exclusive=True)(empty, 1).shape == (3, 0)
+
+
+@pytest.mark.parametrize("scales", [False, True])
+def test_the_gradient_of_an_embedding_by_negative_indices(scales):
+    weight = ms.Tensor(np.ones((4, 2), np.float32))
+
+    def total(weight, indices):
+        embedded = mint.nn.functional.embedding(indices, weight, scale_grad_by_freq=scales)
+        return (embedded * ms.Tensor([[1.0], [2], [3]])).sum()
+
+    by_sign = [ms.grad(total)(weight, ms.Tensor(i, ms.int64)) for i in ([-1, 0, -1], [3, 0, 3])]
+    assert by_sign[0].asnumpy().tolist() == by_sign[1].asnumpy().tolist()
+    assert by_sign[0][3, 0] == (2 if scales else 4)
 
 
 def test_a_query_that_sees_no_key_gets_zeros():

@@ -581,6 +581,30 @@ def test_written_numbers_keep_all_digits(dtype, number):
         assert_equal(result, expected)
 
 
+@pytest.mark.parametrize(
+    ("name", "arguments", "expected"),
+    [
+        ("scatter_", "0, i, x", [3, 1, 2]),
+        ("scatter_add_", "0, i, x", [4, 3, 5]),
+        ("index_add_", "0, i, x", [4, 3, 5]),
+        ("index_copy_", "0, i, x", [3, 1, 2]),
+        ("index_put_", "(i,), x", [3, 1, 2]),
+        ("masked_scatter_", "i < 2, x", [1, 2, 2]),
+        ("mul_", "x", [1, 4, 9]),
+    ],
+)
+def test_a_source_that_is_the_target_is_read_as_it_was(name, arguments, expected):
+    x, i = ms.Tensor([1.0, 2, 3]), ms.Tensor([1, 2, 0])
+    eval(f"x.{name}({arguments})", {"x": x, "i": i})
+    assert x.asnumpy().tolist() == expected
+
+
+def test_places_that_are_a_part_of_the_target_are_read_as_they_were():
+    x = ms.Tensor([1, 0, 2, 3])
+    x.index_put_((x[0:2],), ms.Tensor([2, 3]))
+    assert x.asnumpy().tolist() == [3, 2, 2, 3]
+
+
 @MODES
 def test_both_modes_keep_all_digits(mode):
     def written(x, mask, places):

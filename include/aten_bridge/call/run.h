@@ -103,11 +103,9 @@ template <class HostCall>
         begin(first) >= end(other)) {
       continue;
     }
-    if (begin(other) != begin(first) || other.view.sizes() != first.view.sizes() ||
-        other.view.strides() != first.view.strides()) {
-      other.view = other.view.clone();
-    }
+    other.view = other.view.clone();
   }
+  fill_list(arguments);
 }
 
 /// The instance that the host keeps for this kernel; if it keeps none, or could not make one, an
