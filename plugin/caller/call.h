@@ -226,16 +226,16 @@ class Call {
 };
 
 /// Runs a call. Where MindSpore has queues, in the thread of its own that runs its kernels for the
-/// CPU, in their order, or here, if that has nothing to do and the kernel is short; else at once:
-/// there it relies on the interpreter's lock, which only the kernel itself leaves. A program of a
-/// step always runs at once: it is most of what there is to do, and other threads would only be
-/// woken for it.
+/// CPU, in their order, or here, if that has nothing to do and the kernel is short; else, `blocks`,
+/// at once: there it relies on the interpreter's lock, which only the kernel itself leaves. A
+/// program of a step always runs at once: it is most of what there is to do, and other threads
+/// would only be woken for it.
 inline std::vector<TensorPtr> run(const std::shared_ptr<const Target>& target,
                                   const std::shared_ptr<Signature>& signature,
                                   const std::vector<TensorPtr>& inputs,
-                                  const std::vector<int64_t>& numbers,
+                                  const std::vector<int64_t>& numbers, bool blocks,
                                   const std::shared_ptr<Kept>& kept = nullptr) {
-  const bool blocks = is_blocking() || signature->is_of_step;
+  blocks = blocks || signature->is_of_step;
   const auto& queue = mindspore::runtime::Pipeline::Get().backend_stage();
   const auto call = std::make_shared<Call>(target, signature, numbers, kept);
   const std::vector<TensorPtr> outputs = call->prepare(inputs);  // may queue copies of inputs

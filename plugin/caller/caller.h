@@ -160,7 +160,7 @@ class Caller {
       init(*signature);
       known = {inputs.key, signature};
     }
-    return run(target_, signature, inputs.tensors, {}, kept);
+    return run(target_, signature, inputs.tensors, {}, is_blocking(), kept);
   }
 
   std::size_t signature_count() const { return signatures_.size(); }
@@ -210,7 +210,7 @@ class Caller {
     }
     const std::shared_ptr<Signature>& signature = found->second;
     return run_and_record(make_node(signature, inputs, node.python_numbers.get()), target_,
-                          signature, inputs.tensors, inputs.numbers);
+                          signature, inputs.tensors, inputs.numbers, is_blocking());
   }
 
  private:
@@ -319,9 +319,9 @@ class Caller {
                                                const std::shared_ptr<const Target>& target,
                                                const std::shared_ptr<Signature>& signature,
                                                const std::vector<TensorPtr>& inputs,
-                                               const std::vector<int64_t>& numbers) {
+                                               const std::vector<int64_t>& numbers, bool blocks) {
     std::vector<TensorPtr> outputs =
-        run(target, signature, inputs, numbers, node == nullptr ? nullptr : node->kept);
+        run(target, signature, inputs, numbers, blocks, node == nullptr ? nullptr : node->kept);
     if (node != nullptr) {
       node->record(inputs, outputs);
     }
@@ -371,13 +371,14 @@ class Caller {
     const bool is_one =
         results.size() == 1 && (signature->step == nullptr || !signature->step->gives_tuple);
     const auto& queue = mindspore::runtime::Pipeline::Get().frontend_stage();
-    if (is_blocking() || signature->is_short || signature->is_of_step || !kMayQueue) {
+    const bool blocks = is_blocking();
+    if (blocks || signature->is_short || signature->is_of_step || !kMayQueue) {
       if (!queue->Empty()) {
         const py::gil_scoped_release released;
         queue->Wait();
       }
       const std::vector<TensorPtr> outputs =
-          run_and_record(node, target_, signature, inputs.tensors, inputs.numbers);
+          run_and_record(node, target_, signature, inputs.tensors, inputs.numbers, blocks);
       for (std::size_t i = first; i < results.size(); ++i) {
         results[i] = mindspore::tensor::PackTensor(outputs[i - first]);
       }
@@ -394,8 +395,9 @@ class Caller {
         mindspore::runtime::kFrontendTask,
         [target = target_, signature, node, tensors = std::move(inputs.tensors),
          numbers = std::move(inputs.numbers), promises]() {
+          // Also where MindSpore has begun to block since: this thread is a queue's.
           const std::vector<TensorPtr> outputs =
-              run_and_record(node, target, signature, tensors, numbers);
+              run_and_record(node, target, signature, tensors, numbers, /*blocks=*/false);
           for (std::size_t i = 0; i < promises.size(); ++i) {
             promises[i]->SetValue(outputs[i]);
           }

@@ -21,11 +21,12 @@ import numpy as np
 import pytest
 import torch
 from host import GRADIENTS, KERNELS, MINDSPORE, assert_same, bridge_error, error_text
-from mindspore import mint, ops
+from mindspore import mint, nn, ops
+from mindspore.common.api import _pynative_executor
 
 from aten_bridge import _places
 from aten_bridge.mindspore import kernel, native_caller, operator
-from aten_bridge.mindspore._caller import NAME, _check_interface, prepared_path
+from aten_bridge.mindspore._caller import NAME, _check_interface, prepared_path, takes_calls
 
 IS_ON = os.environ.get("ATEN_BRIDGE_NATIVE_CALLER") != "0"
 IS_BLOCKING = os.environ.get("ATEN_BRIDGE_TEST_BLOCKING") == "1"
@@ -56,6 +57,38 @@ def run_python(script, **variables):
 
 
 # ===--- which one, and why not ---===
+
+
+@needs_caller
+@pytest.mark.parametrize(
+    "block", ["ms.runtime.launch_blocking()", "ms.set_context(pynative_synchronize=True)"]
+)
+def test_mindspore_may_begin_to_block_while_calls_are_queued(block):
+    script = f"""
+import mindspore as ms, numpy as np
+from aten_bridge.mindspore import operator
+sort = operator("aten::sort", dim=0)
+x = ms.Tensor(np.arange(200000, dtype=np.float32) % 7)
+sort(x)[0].asnumpy()
+results = [sort(x)[0] for _ in range(40)]
+{block}
+print(sum(int(one.asnumpy()[-1]) for one in results))
+"""
+    assert run_python(script) == "240\n"
+
+
+@needs_caller
+def test_it_is_back_after_an_error_in_a_cell_of_another_precision():
+    class Cell(nn.Cell):
+        def construct(self, x):
+            raise RuntimeError("an error of the network's")
+
+    assert native_caller().path is not None
+    with pytest.raises(RuntimeError, match="of the network's"):
+        Cell().to_float(ms.float16)(ms.Tensor([1.0]))
+    assert not takes_calls()
+    _pynative_executor.clear_res()  # as ms.jit does after an error
+    assert takes_calls()
 
 
 def test_says_which_one_it_is():

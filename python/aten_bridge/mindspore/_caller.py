@@ -104,6 +104,7 @@ def _watch_cells(module: Any) -> None:
     executor = _pynative_executor
     tell_mixed = executor.set_mixed_precision_type
     tell_dynamic = executor.set_cell_use_dynamic_shape_process
+    clear_all = executor.clear_res
     mixed, is_dynamic = 0, False
 
     def set_mixed_precision_type(mixed_precision_type: Any, is_push: bool = True) -> Any:
@@ -118,6 +119,13 @@ def _watch_cells(module: Any) -> None:
         module.set_custom_cells(mixed + is_dynamic)
         return tell_dynamic(flag)
 
+    def clear_res(*arguments: Any) -> Any:  # after an error: MindSpore forgets the cells
+        nonlocal mixed, is_dynamic
+        mixed, is_dynamic = 0, False
+        module.set_custom_cells(0)
+        return clear_all(*arguments)
+
+    executor.clear_res = clear_res
     executor.set_mixed_precision_type = set_mixed_precision_type
     executor.set_cell_use_dynamic_shape_process = set_cell_use_dynamic_shape_process
 
