@@ -56,11 +56,6 @@ c10::IValue copy_or_none(const at::Tensor& view) {
 // How often an operator was taken away from the dispatcher.
 std::atomic<std::uint64_t> deregistrations{0};
 
-/// An operator's schema, which tells one from another that was registered by its name.
-std::string schema_text(const c10::OperatorHandle& handle) {
-  return c10::toString(handle.schema());
-}
-
 ResolvedOperator look_up(const c10::OperatorHandle& handle) {
   ResolvedOperator found{handle, std::nullopt, dispatcher_epoch()};
   // Where both are made of one structured kernel. Of others the one that writes outputs may be
@@ -131,7 +126,7 @@ void watch_dispatcher() {
 }
 
 Operator::Operator(const c10::OperatorHandle& handle, const TextAttributes& attributes, int inputs)
-    : text_(schema_text(handle)),
+    : registered_(handle),
       depends_on_values_(depends_on_values(handle)),
       schema_(read_schema(handle.schema())) {
   if (!schema_.fault.empty()) {
@@ -202,26 +197,30 @@ std::string Operator::key() const {
   for (const int length : lengths_) {
     key += ' ' + std::to_string(length);
   }
-  return join({key, " ", text_});
+  return join({key, " ", registered_.schema()});
 }
 
 bool Operator::is_data_dependent() const { return depends_on_values_; }
 
-const ResolvedOperator& Operator::resolved() const {
+RegisteredOperator::RegisteredOperator(const c10::OperatorHandle& handle)
+    : name_(c10::toString(handle.operator_name())), schema_(c10::toString(handle.schema())) {
+  watch_dispatcher();
+  resolved_ = new ResolvedOperator(look_up(handle));
+}
+
+const ResolvedOperator& RegisteredOperator::resolved() const {
   const ResolvedOperator* last = resolved_.load(std::memory_order_acquire);
-  if (last != nullptr && last->epoch == dispatcher_epoch()) {
+  if (last->epoch == dispatcher_epoch()) {
     return *last;
   }
   static auto* const mutex = new std::mutex;
   const std::lock_guard<std::mutex> lock(*mutex);
-  watch_dispatcher();
-  const auto handle = find_overload(schema_.name);
-  if (!handle.has_value() || schema_text(*handle) != text_) {
-    raise(
-        Status::kAten,
-        {schema_.name, ": expected the operator that was registered with PyTorch when ",
-         "this one was made, got ", handle.has_value() ? "one of another schema" : "none any more",
-         "; make the operator again"});
+  const auto handle = find_overload(name_);
+  if (!handle.has_value() || c10::toString(handle->schema()) != schema_) {
+    raise(Status::kAten,
+          {name_, ": expected the operator that was registered with PyTorch when this one was ",
+           "made, got ", handle.has_value() ? "one of another schema" : "none any more",
+           "; make the operator, or the module that calls it, again"});
   }
   last = new ResolvedOperator(look_up(*handle));  // the one before may be in use
   resolved_.store(last, std::memory_order_release);
@@ -268,7 +267,7 @@ void Operator::push_arguments(const Arguments& arguments, Stack& stack) const {
 Tensors Operator::call(const Arguments& arguments) const {
   StackInUse in_use;
   push_arguments(arguments, in_use.stack);
-  resolved().handle.callBoxed(&in_use.stack);
+  registered_.resolved().handle.callBoxed(&in_use.stack);
   Tensors results;
   for (c10::IValue& result : in_use.stack) {
     results.push_back(result.isTensor() ? std::move(result).toTensor() : at::Tensor());
@@ -277,7 +276,7 @@ Tensors Operator::call(const Arguments& arguments) const {
 }
 
 bool Operator::call_out(const Arguments& arguments) const {
-  const std::optional<c10::OperatorHandle>& out = resolved().out;
+  const std::optional<c10::OperatorHandle>& out = registered_.resolved().out;
   if (!out.has_value()) {
     return false;
   }

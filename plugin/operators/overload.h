@@ -47,6 +47,25 @@ struct ResolvedOperator {
   std::uint64_t epoch = 0;                 // the dispatcher's
 };
 
+/// An operator as the dispatcher had it when what calls it was made.
+class RegisteredOperator {
+ public:
+  explicit RegisteredOperator(const c10::OperatorHandle& handle);
+  RegisteredOperator(const RegisteredOperator&) = delete;
+  RegisteredOperator& operator=(const RegisteredOperator&) = delete;
+
+  const std::string& name() const { return name_; }      // "aten::max.dim"
+  const std::string& schema() const { return schema_; }  // tells it from another of the name
+
+  /// Throws `Error` where the dispatcher has another one of the name by now, or none.
+  const ResolvedOperator& resolved() const;
+
+ private:
+  std::string name_;
+  std::string schema_;
+  mutable std::atomic<const ResolvedOperator*> resolved_;  // replaced, never destroyed
+};
+
 /// An overload for so many inputs; -1: for any number that it takes. Fewer than all leave out the
 /// last tensors, which may be None; with a number, the list of tensors has the length that is left.
 class Operator {
@@ -76,10 +95,7 @@ class Operator {
  private:
   void push_arguments(const Arguments& arguments, std::vector<c10::IValue>& stack) const;
 
-  const ResolvedOperator& resolved() const;
-
-  mutable std::atomic<const ResolvedOperator*> resolved_{nullptr};  // replaced, never destroyed
-  std::string text_;                                                // the schema's
+  RegisteredOperator registered_;
   bool depends_on_values_;
   Schema schema_;
   std::vector<int> lengths_;             // for each argument that is a list; -1: any length

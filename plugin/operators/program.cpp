@@ -187,20 +187,20 @@ void Program::run(const Node& node, std::vector<c10::IValue>& values, std::vecto
   for (const Source& source : node.arguments) {
     stack.push_back(make(source, values, symbols));
   }
-  if (!node.handle.has_value()) {
+  if (node.called == nullptr) {
     stack = {std::move(stack.at(holds(stack.at(0)) ? 1 : 2))};
   } else if (!node.is_random) {
-    node.handle->callBoxed(&stack);
+    node.called->resolved().handle.callBoxed(&stack);
   } else if (random == nullptr) {
     const std::lock_guard<std::mutex> lock(generator_mutex());
     if (!node.is_dropout || !drop_out(stack, std::nullopt)) {
-      node.handle->callBoxed(&stack);
+      node.called->resolved().handle.callBoxed(&stack);
     }
   } else if (node.generator >= 0) {
     stack[static_cast<std::size_t>(node.generator)] = random->generator();
-    node.handle->callBoxed(&stack);
+    node.called->resolved().handle.callBoxed(&stack);
   } else if (!node.is_dropout || !drop_out(stack, random->generator())) {
-    random->lend([&] { node.handle->callBoxed(&stack); });
+    random->lend([&] { node.called->resolved().handle.callBoxed(&stack); });
   }
   if (node.unpacks) {
     const c10::List<at::Tensor> list = stack.at(0).toTensorList();
@@ -250,10 +250,10 @@ void move_to(const at::Tensor& place, c10::IValue& value) {
 /// " (line 44 of the program, aten::embedding; float32 [10, 4]; int64 [3])": where a program
 /// failed, with the tensors that the operator was given. Those of the program are its weights,
 /// above all.
-[[gnu::cold]] std::string place_text(int line, const std::optional<c10::OperatorHandle>& handle,
+[[gnu::cold]] std::string place_text(int line, const RegisteredOperator* called,
                                      const std::vector<c10::IValue>& arguments) {
-  std::string text = join({" (line ", line, " of the program, ",
-                           handle ? c10::toString(handle->operator_name()) : "choose"});
+  std::string text =
+      join({" (line ", line, " of the program, ", called == nullptr ? "choose" : called->name()});
   const auto add = [&text](const c10::IValue& argument) {
     if (argument.isTensor()) {
       text += "; " + detail::tensor_text(argument.toTensor());
@@ -299,7 +299,7 @@ std::vector<at::Tensor> Program::operator()(std::vector<at::Tensor> inputs,
       throw;
     } catch (...) {
       const Failure failure =
-          detail::describe_failure("AtenProgram", place_text(node.line, node.handle, stack));
+          detail::describe_failure("AtenProgram", place_text(node.line, node.called.get(), stack));
       raise(failure.status, {failure.text});
     }
   }

@@ -6,14 +6,14 @@
 #define ATEN_BRIDGE_OPERATORS_PROGRAM_H_
 
 #include "generator.h"
+#include "overload.h"
 #include "program_text.h"
 
-#include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/ivalue.h>
 
 #include <cstddef>
 #include <cstdint>
-#include <optional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -85,7 +85,7 @@ class Program {
   };
 
   struct Node {
-    std::optional<c10::OperatorHandle> handle;  // none: one of two arguments, by the first
+    std::shared_ptr<const RegisteredOperator> called;  // null: one of two arguments, by the first
     int line = 0;
     std::vector<Condition> conditions;  // the outer ones first
     std::vector<Source> arguments;

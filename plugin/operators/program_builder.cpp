@@ -208,11 +208,12 @@ Program::Node Program::Builder::choice_of(const Call& call) {
 
 Program::Node Program::Builder::node_of(const Call& call) {
   Node node;
-  node.handle = find_operator(call);
+  const c10::OperatorHandle handle = find_operator(call);
+  node.called = std::make_shared<RegisteredOperator>(handle);
   node.unpacks = call.unpacks;
-  node.is_random = node.handle->hasTag(at::Tag::nondeterministic_seeded);
+  node.is_random = handle.hasTag(at::Tag::nondeterministic_seeded);
   node.is_dropout = call.operator_name == "aten::native_dropout";
-  const c10::FunctionSchema& schema = node.handle->schema();
+  const c10::FunctionSchema& schema = handle.schema();
   if (call.arguments.size() + call.keywords.size() > schema.arguments().size()) {
     raise_in_line(call.line, join({"expected at most ", schema.arguments().size(), " arguments of ",
                                    call.operator_name, ", got ",

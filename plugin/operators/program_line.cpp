@@ -394,8 +394,9 @@ std::string LineReader::quoted() {
       rest_.remove_prefix(i + 1);
       return text;
     }
-    i += rest_[i] == '\\' && i + 1 < rest_.size() ? 1 : 0;
-    text += rest_[i];
+    const bool is_escaped = rest_[i] == '\\' && i + 1 < rest_.size();
+    i += is_escaped ? 1 : 0;
+    text += is_escaped && rest_[i] == 'n' ? '\n' : rest_[i];
   }
   fail("a text that ends with a quote");
 }

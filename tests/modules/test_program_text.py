@@ -144,13 +144,13 @@ def test_a_line_that_reads_what_was_not_computed_fails_in_words(pynative):
 
 def test_a_check_has_no_results(pynative):
     text = (
-        'aten_bridge program 1\ninput %x float32 []\n{} = aten::_assert_async.msg(%x, "no")\n'
+        'aten_bridge program 1\ninput %x float32 []\n{} = aten::_assert_async.msg(%x, "no\\n0")\n'
         "output %x float32 []\n"
     )
     check = kernel_of(text.format("_"))
     assert check(ms.Tensor(2.0)).asnumpy() == 2
     with pytest.raises(
-        RuntimeError, match=r"AtenProgram: no \(line 3 of the program, aten::_assert"
+        RuntimeError, match=r"AtenProgram: no\n0 \(line 3 of the program, aten::_assert"
     ):
         check(ms.Tensor(0.0)).asnumpy()
     for results, count in (("%y", 1), ("_, _", 2)):

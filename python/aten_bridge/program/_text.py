@@ -188,7 +188,8 @@ class ProgramWriter:
         if isinstance(value, complex):
             return f"complex({value.real!r}, {value.imag!r})"
         if isinstance(value, str):
-            return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
+            escaped = value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+            return f'"{escaped}"'
         if isinstance(value, (list, tuple)):
             return f"[{', '.join(map(self._argument, value))}]"
         if isinstance(value, torch.dtype):
