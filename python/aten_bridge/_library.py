@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import hashlib
 import importlib
 import os
 import re
@@ -12,6 +13,7 @@ import stat
 import subprocess
 import sys
 import tempfile
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +48,11 @@ class Library:
         except UnicodeDecodeError as error:  # the dynamic linker's text may be any bytes
             text = as_text(error.object)
             raise OSError(_loading_fault(path, text)) from None
+
+    @functools.cached_property
+    def content(self) -> str:
+        """A digest of the file, which is asked for before the file can be another."""
+        return hashlib.sha256(Path(self.path).read_bytes()).hexdigest()[:16]
 
     def function(self, name: str) -> Any:
         """The exported C function, or None."""
@@ -113,23 +120,31 @@ def newest_versions(path: str) -> dict[str, str]:
 
 @functools.cache
 def _load(path: str, _version: tuple[int, ...]) -> Library:
+    if _is_replaced(path):
+        raise OSError(
+            f"{path}: expected the library that the process has open, got a file that was built "
+            "since; start a new process"
+        )
     return Library(path)
 
 
+def _is_replaced(path: str) -> bool:
+    """Whether the process has an older file of the name.
+
+    The dynamic linker, which knows libraries by their names, would give that one again.
+    """
+    # The kernel tells names without links.
+    return f" {os.path.realpath(path)} (deleted)\n" in maps()
+
+
 def open_library(path: str) -> Library:
-    """The library at an absolute path, which is loaded again when its file is another."""
+    """The library at an absolute path. Raises OSError where the process has an older file of it."""
     return _load(path, file_identity(path))
 
 
 def open_newest(path: str) -> Library:
-    """The same; where the process has an older file of this name, a copy of the new one.
-
-    The dynamic linker knows libraries by their names: it would give the older one again.
-    """
-    # The kernel tells names without links.
-    if f" {os.path.realpath(path)} (deleted)\n" not in maps():
-        return open_library(path)
-    return _open_copy(path, file_identity(path))
+    """The same; where the process has an older file of this name, a copy of the new one."""
+    return _open_copy(path, file_identity(path)) if _is_replaced(path) else open_library(path)
 
 
 @functools.cache
@@ -159,18 +174,24 @@ def file_identity(path: str) -> tuple[int, ...]:
     return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
 
+_importing = threading.RLock()
+
+
 def import_pytorch() -> bool:
     """Imports PyTorch, whose Python part has meta functions of more operators than libtorch.
 
-    Only the one whose libtorch is loaded: two in one process clash. Says whether it was imported
-    now.
+    Only the one whose libtorch is loaded: two in one process clash. Says whether it is imported,
+    by this thread now or by another, for whose import this one waits.
     """
-    if "torch" in sys.modules or (folder := library_folder()) is None:
-        return False
-    if loaded_libraries() != {os.path.realpath(folder / "libtorch_cpu.so")}:
-        return False
-    importlib.import_module("torch")
-    return True
+    with _importing:
+        if "torch" not in sys.modules:
+            folder = library_folder()
+            if folder is None:
+                return False
+            if loaded_libraries() != {os.path.realpath(folder / "libtorch_cpu.so")}:
+                return False
+        importlib.import_module("torch")  # waits for a thread that does so without asking here
+        return True
 
 
 def _loading_fault(path: str, text: str) -> str:

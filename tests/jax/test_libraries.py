@@ -76,6 +76,26 @@ print(second(x), first(x))  # each library counts by itself
     assert text.splitlines() == ["[10.]", "[10.] [11.]"]
 
 
+def test_a_function_of_a_library_that_was_built_again_calls_the_old_one(run_python, tmp_path):
+    text = run_python(
+        f"""
+import os, shutil
+import jax.numpy as jnp
+from aten_bridge.jax import kernel
+path = {str(tmp_path / "my_ops.so")!r}
+of = os.path.join(os.path.dirname(library), "test_unsized.so")
+shutil.copy(of, path)
+positives = kernel(path + ":Positives")
+os.remove(path)
+x = jnp.array([1.0, -2, 3])
+print(positives(x))  # the kernel that tells sizes is asked for now
+shutil.copy(library, path)
+print(positives(x))
+"""
+    )
+    assert text.splitlines() == ["[1. 3.]", "[1. 3.]"]
+
+
 def test_a_link_that_leads_to_another_library(run_python, tmp_path):
     text = run_python(
         f"""

@@ -1120,6 +1120,10 @@ def test_library_that_needs_a_missing_symbol(tmp_path):
     open_library(str(again))
     again.unlink()
     shutil.copy(library, again)
+    assert error_text(OSError, lambda: typed("g", again)) == (
+        f"{again}: expected the library that the process has open, got a file that was built "
+        "since; start a new process"
+    )
     text = error_text(OSError, lambda: open_newest(str(again)))
     assert text.replace(str(again), str(library)) == got
     assert got == (

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import functools
-import hashlib
 import threading
-from pathlib import Path
 
 import jax
 
 from aten_bridge._function import Function
-from aten_bridge._library import Library, file_identity
+from aten_bridge._library import Library
 
 _HANDLER = "Jax"  # what ATEN_BRIDGE_ENTRY_JAX of hosts/jax/jax.h adds to a kernel's name
 
@@ -34,7 +31,7 @@ def target_of(function: Function, symbol: str = "") -> str:
             f"{path}: expected a library for JAX, got one that was built for other hosts; build "
             "it with aten_bridge_add_kernel(... HOSTS MINDSPORE JAX)"
         )
-    target = f"aten_bridge.{symbol}.{_identity(path, file_identity(path))}"
+    target = f"aten_bridge.{symbol}.{library.content}"
     is_cuda = description is not None and description.device == "cuda"
     platform = "CUDA" if is_cuda else "cpu"
     with _lock:
@@ -44,8 +41,3 @@ def target_of(function: Function, symbol: str = "") -> str:
             jax.ffi.register_ffi_target(target, capsule, platform=platform)
             _registered[target, platform] = library
     return target
-
-
-@functools.cache
-def _identity(path: str, _version: tuple[int, ...]) -> str:
-    return hashlib.sha256(Path(path).read_bytes()).hexdigest()[:16]

@@ -51,9 +51,10 @@ class Unsized(Kernel):
         try:
             return super()._call(inputs, output_count)
         except DependsOnValues as error:
-            if any(isinstance(array, jax.core.Tracer) for array in inputs.arrays):
-                return self._call_differentiable(inputs, error)
-            return self._call_measured(inputs, error)
+            depends = error  # what follows is no part of it
+        if any(isinstance(array, jax.core.Tracer) for array in inputs.arrays):
+            return self._call_differentiable(inputs, depends)
+        return self._call_measured(inputs, depends)
 
     def _call_differentiable(self, inputs: Inputs, error: DependsOnValues) -> tuple[jax.Array, ...]:
         """The same where gradients are asked for outside of a program, which have the values."""
