@@ -8,7 +8,6 @@ import importlib
 import keyword
 import os
 import re
-import shutil
 import sys
 import warnings
 from collections.abc import Iterator, Sequence
@@ -255,13 +254,8 @@ def _build(options: argparse.Namespace) -> int:
 
 
 def _copy(file: str, output: Path) -> None:
-    copy = output.with_name(f"{output.name}.{os.getpid()}")
     with _writing(output):
-        try:
-            shutil.copy2(file, copy)
-            os.replace(copy, output)  # a process that has the old one open keeps it
-        finally:
-            copy.unlink(missing_ok=True)
+        _places.put_file(file, output)
     print(output)
 
 

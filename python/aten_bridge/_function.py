@@ -55,6 +55,11 @@ class Task(NamedTuple):
 CALL, SIZES, PADDED = Task(), Task("sizes"), Task("padded")
 
 
+def unshared(value: Any) -> Any:
+    """The value; a list, which the caller may change, is another one."""
+    return type(value)(map(unshared, value)) if type(value) in (list, tuple) else value
+
+
 class Host(NamedTuple):
     """What kernels have to know of the host that calls them."""
 
@@ -75,7 +80,9 @@ class Host(NamedTuple):
     def plain_values(self, attributes: Mapping[str, Any]) -> dict[str, Any]:
         """The attributes that have a value, as values of Python's where there are such."""
         plain = self.converter.plain
-        return {name: plain(value) for name, value in attributes.items() if value is not None}
+        return {
+            name: unshared(plain(value)) for name, value in attributes.items() if value is not None
+        }
 
     def name_fault(self, name: str, cure: str, taken: Collection[str] = ()) -> Fault | None:
         """What is wrong with the name of an attribute; `taken` are others than the host's."""

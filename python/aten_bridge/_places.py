@@ -6,6 +6,7 @@ import contextlib
 import importlib.util
 import os
 import re
+import shutil
 from pathlib import Path
 
 from aten_bridge._pytorch import library_file
@@ -19,6 +20,16 @@ _LAYOUTS = (
     ("../../include", "../../cmake/package"),
     ("../../../../include", "../../../cmake/aten_bridge"),
 )
+
+
+def put_file(file: str | Path, place: Path) -> None:
+    """Copies a file there. A process that has the old one open keeps it."""
+    copy = place.with_name(f"{place.name}.{os.getpid()}")
+    try:
+        shutil.copy2(file, copy)
+        os.replace(copy, place)
+    finally:
+        copy.unlink(missing_ok=True)
 
 
 def _layout() -> tuple[Path, Path]:

@@ -176,6 +176,20 @@ def test_a_weight_with_a_name_of_the_file_is_refused(tmp_path):
     )
 
 
+def test_places_where_no_file_can_be_are_refused(tmp_path):
+    for path, kind, text in (
+        (tmp_path, IsADirectoryError, f"{tmp_path}: expected the name of a file, got a folder"),
+        (
+            tmp_path / "none/file",
+            FileNotFoundError,
+            f"{tmp_path / 'none'}: expected a folder, got none; make it first",
+        ),
+    ):
+        with pytest.raises(kind) as error:
+            save("no module", path)
+        assert str(error.value) == text
+
+
 def test_a_dtype_that_safetensors_does_not_have_is_refused(tmp_path):
     class Turns(nn.Module):
         def __init__(self):

@@ -222,6 +222,57 @@ def test_weights_that_are_not_copied_are_the_modules_own(mode):
     np.testing.assert_array_equal(cell(given).asnumpy(), network(x).detach().numpy())
 
 
+def test_an_operator_that_is_registered_again():
+    def register(name, factor):
+        library = torch.library.Library("bridge_again", "DEF")
+        library.define(f"{name}(Tensor x) -> Tensor")
+        library.impl(name, lambda x: x * factor, "CompositeExplicitAutograd")
+        return library
+
+    class Scaled(nn.Module):
+        def forward(self, x):
+            return torch.ops.bridge_again.scaled(x) + 1
+
+    library, x = register("scaled", 2), torch.ones(3)
+    cell, (given,) = module(Scaled().eval(), (x,)), to_mindspore((x,))
+    assert cell(given).asnumpy().tolist() == [3, 3, 3]
+    library._destroy()
+    library = register("other", 1000)
+    with pytest.raises(RuntimeError, match="bridge_again") as error:
+        cell(given).asnumpy()
+    assert (
+        "bridge_again::scaled: expected the operator that was registered with PyTorch when this "
+        "one was made, got none any more; make the operator, or the module that calls it, again"
+    ) in str(error.value)
+    library._destroy()
+    library = register("scaled", 5)
+    assert cell(given).asnumpy().tolist() == [6, 6, 6]
+    library._destroy()
+
+
+def test_a_module_whose_weights_are_shared_can_be_saved(tmp_path):
+    network = nn.BatchNorm1d(3)
+    module(network, (torch.randn(5, 3),), copy=False)
+    torch.save(network, tmp_path / "network.pt")
+    loaded = torch.load(tmp_path / "network.pt", weights_only=False)
+    assert loaded.state_dict().keys() == network.state_dict().keys()
+
+
+def test_weights_without_dimensions():
+    class Scaled(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.scale = nn.Parameter(torch.tensor(1.5, dtype=torch.bfloat16))
+            self.register_buffer("is_on", torch.tensor(True))
+
+        def forward(self, x):
+            return x * self.scale.float() + self.is_on
+
+    x = torch.randn(3)
+    cell = module(Scaled(), (x,))
+    np.testing.assert_array_equal(cell(to_mindspore((x,))[0]).asnumpy(), (x * 1.5 + 1).numpy())
+
+
 def test_weights_that_cannot_be_shared_are_refused(tmp_path):
     x = torch.randn(2, 3)
     network = nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 3).bfloat16())

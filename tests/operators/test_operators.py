@@ -618,7 +618,8 @@ def test_an_operator_that_is_registered_again_with_another_schema(cpu):
             old(x).asnumpy()
         assert (
             "bridge_again::f: expected the operator that was registered with PyTorch when this one "
-            "was made, got one of another schema; make the operator again"
+            "was made, got one of another schema; make the operator, or the module that "
+            "calls it, again"
         ) in str(error.value)
     finally:
         second._destroy()
@@ -677,6 +678,46 @@ except RuntimeError as error:
 
 
 # ===--- objects ---===
+
+
+def test_a_list_of_the_callers_may_change():
+    dims = [0]
+    flip = operator("aten::flip", dims=dims)
+    dims[0] = 1
+    x, weights = array(2, 3), array(2, 3)
+    gradient = ms.grad(lambda x: (flip(x) * ms.Tensor(weights)).sum())(ms.Tensor(x))
+    np.testing.assert_array_equal(flip(ms.Tensor(x)).asnumpy(), x[::-1])
+    np.testing.assert_array_equal(gradient.asnumpy(), weights[::-1])
+
+
+def test_threads_wait_for_the_import_of_pytorch():
+    done = subprocess.run(
+        [
+            *(sys.executable, "-c"),
+            """
+import sys, threading
+import mindspore as ms, numpy as np
+from aten_bridge.mindspore import operator
+convolution = operator("aten::convolution", stride=[1], padding=[0], dilation=[1], groups=1,
+    transposed=False, output_padding=[0])
+x, w = (ms.Tensor(np.ones((1, 1, n), np.float32)) for n in (8, 3))
+print("torch" in sys.modules)
+start = threading.Barrier(4)
+def call():
+    start.wait()
+    print(convolution(x, w, None).shape)
+threads = [threading.Thread(target=call) for _ in range(4)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+""",
+        ],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert sorted(done.stdout.split("\n")) == ["", *4 * ["(1, 1, 6)"], "False"]
 
 
 def test_another_number_of_tensors_in_a_list():

@@ -65,6 +65,18 @@ def test_build_and_check(tmp_path):
     )
 
 
+def test_a_library_that_is_open_stays_as_it_is(tmp_path):
+    from aten_bridge.build.setuptools import KernelLibrary
+
+    place, built = tmp_path / "my_ops.so", tmp_path / "built"
+    place.write_text("old")
+    built.write_text("new")
+    with place.open() as opened:
+        KernelLibrary("my_ops", ["my_ops.cpp"]).put([built], place)
+        assert (opened.read(), place.read_text()) == ("old", "new")
+    assert {*tmp_path.iterdir()} == {place, built}
+
+
 def test_check_without_pyelftools(tmp_path):
     (tmp_path / "elftools").mkdir()
     (tmp_path / "elftools/__init__.py").write_text("raise ImportError")

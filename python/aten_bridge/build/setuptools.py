@@ -12,7 +12,6 @@ and the wheel is for every Python 3. With `pytorch=("2.9", "2.11")` it is a file
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,7 @@ from setuptools import Extension
 from setuptools.command.bdist_wheel import bdist_wheel
 from setuptools.command.build_ext import build_ext
 
+from aten_bridge._places import put_file
 from aten_bridge._pytorch import library_files
 from aten_bridge.build import BuildError, StrPath, made_for, request
 from aten_bridge.build._versions import requirement
@@ -64,7 +64,7 @@ class KernelLibrary(Extension):
         for other in {str(path), *library_files(str(path)).values()} - set(map(str, names)):
             Path(other).unlink(missing_ok=True)
         for file, name in zip(files, names, strict=True):
-            shutil.copy2(file, name)
+            put_file(file, name)
 
 
 class _BuildLibraries(build_ext):

@@ -35,7 +35,7 @@ _source_numbers = itertools.count()
 def run_source(source: str) -> dict[str, Any]:
     """The names of a module of this text, in a file: graph mode compiles functions from there."""
     file = _source_folder(os.getpid()) / f"source_{next(_source_numbers)}.py"
-    file.write_text(source)
+    file.write_text(source, encoding="utf-8")
     namespace: dict[str, Any] = {"__name__": __name__}
     exec(compile(source, str(file), "exec"), namespace)
     return namespace

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import functools
 import importlib
 import itertools
 import sys
@@ -49,7 +50,6 @@ def _parameters(weights: Mapping[str, Weight]) -> ms.ParameterTuple:
     )
 
 
-_PARAMETER = "_aten_bridge_parameter"  # a reference to that which has the memory of a tensor
 _SEED = ("int64", "int64")  # MindSpore's seed and offset
 _STEP = ms.Tensor(12, ms.int64)  # what MindSpore's own random functions move the offset by (2.10)
 
@@ -347,9 +347,20 @@ def check_shareable(source: Any) -> None:
             )
 
 
+@functools.cache
+def _parameters_of_tensors() -> Any:
+    """References to the parameters that have the memory of tensors.
+
+    Not as an attribute of a tensor, which would be saved and copied with it.
+    """
+    from torch.utils.weak import WeakTensorKeyDictionary
+
+    return WeakTensorKeyDictionary()
+
+
 def _is_shared(tensor: torch.Tensor) -> bool:
     """Whether it still has the memory of a parameter of MindSpore's."""
-    parameter = getattr(tensor, _PARAMETER, lambda: None)()
+    parameter = _parameters_of_tensors().get(tensor, lambda: None)()
     has_memory = parameter is not None and tensor.numel() > 0
     return has_memory and tensor.data_ptr() == parameter.data_ptr()
 
@@ -375,4 +386,4 @@ def share_weights(source: torch.nn.Module, cell: Module) -> None:
             )
     for name, view in views.items():
         tensors[name].data = view
-        setattr(tensors[name], _PARAMETER, weakref.ref(parameters[name]))
+        _parameters_of_tensors()[tensors[name]] = weakref.ref(parameters[name])

@@ -15,7 +15,7 @@ from mindspore import ops
 from mindspore.ops.primitive import jit_context
 from mindspore.ops.signature import make_sig
 
-from aten_bridge._function import is_function
+from aten_bridge._function import is_function, unshared
 from aten_bridge._inputs import is_tensor
 from aten_bridge._kernel import KernelModel
 from aten_bridge.mindspore._caller import make_caller, make_gradient
@@ -70,6 +70,7 @@ class Kernel(ops.Custom):
     ):
         """Use `kernel`. `forward_outputs` are those of the operator whose gradients it computes."""
         check_out(model, out_shape, out_dtype)
+        out_shape, out_dtype = unshared(out_shape), unshared(out_dtype)
         function, description = model.function, model.description
         # The shape and the dtype are never used: `__infer__` is overridden. With None, MindSpore
         # would ask the library's hooks alone, which do not see None and numbers, and graph mode

@@ -10,8 +10,11 @@ import numpy as np
 
 from aten_bridge.program._trees import Tree, tensor_count
 
-_NARROW = {"int64": "int32", "float64": "float32", "complex128": "complex64"}
-_WORDS = {"int64": 2, "float64": 2, "complex128": 4}  # how many of 32 bits one has
+_NARROW = {
+    **{"int64": "int32", "uint64": "uint32", "float64": "float32", "complex128": "complex64"}
+}
+# How many of 32 bits one has.
+_WORDS = {"int64": 2, "uint64": 2, "float64": 2, "complex128": 4}
 _WIDE_FORM = re.compile(rf"(input|output) %(\S+) ({'|'.join(_NARROW)}) (.*)")
 
 
@@ -24,7 +27,9 @@ class Weight(NamedTuple):
 
     def as_float32(self) -> np.ndarray:
         """The values of a bfloat16, which NumPy does not have."""
-        return (self.array.astype(np.uint32) << 16).view(np.float32)
+        # NumPy 1 makes a product of no dimension and a number an int64.
+        bits = np.left_shift(self.array, 16, dtype=np.uint32)
+        return np.asarray(bits).view(np.float32)
 
 
 class Derivative(NamedTuple):

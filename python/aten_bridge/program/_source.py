@@ -156,7 +156,13 @@ def save(
     Raises:
         aten_bridge.program.NotExportable: A program cannot say what the module does, or safetensors
             does not have the dtype of a weight.
+        OSError: The file cannot be written there.
         Exception: What torch.export.export raises.
 
     """
-    write_module(open_source(source, example_inputs, dynamic_shapes, gradient_order), Path(path))
+    path = Path(path)
+    if path.is_dir():
+        raise IsADirectoryError(f"{path}: expected the name of a file, got a folder")
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"{path.parent}: expected a folder, got none; make it first")
+    write_module(open_source(source, example_inputs, dynamic_shapes, gradient_order), path)
