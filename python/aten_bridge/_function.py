@@ -56,8 +56,11 @@ CALL, SIZES, PADDED = Task(), Task("sizes"), Task("padded")
 
 
 def unshared(value: Any) -> Any:
-    """The value; a list, which the caller may change, is another one."""
-    return type(value)(map(unshared, value)) if type(value) in (list, tuple) else value
+    """The value; a list, or one of lists, is another one, since the caller may change it."""
+    lists = (list, tuple)
+    if type(value) not in lists:
+        return value
+    return type(value)(type(one)(one) if type(one) in lists else one for one in value)
 
 
 class Host(NamedTuple):

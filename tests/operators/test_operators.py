@@ -705,7 +705,7 @@ print("torch" in sys.modules)
 start = threading.Barrier(4)
 def call():
     start.wait()
-    print(convolution(x, w, None).shape)
+    sys.stdout.write(f"{convolution(x, w, None).shape}\\n")
 threads = [threading.Thread(target=call) for _ in range(4)]
 for thread in threads:
     thread.start()
