@@ -113,6 +113,8 @@ std::uint64_t dispatcher_epoch() noexcept {
   return deregistrations.load(std::memory_order_acquire);
 }
 
+void end_dispatcher_epoch() noexcept { ++deregistrations; }
+
 /// Counts that. Lives for ever, as what is kept of operators does.
 void watch_dispatcher() {
   class Listener final : public c10::OpRegistrationListener {
@@ -206,6 +208,15 @@ RegisteredOperator::RegisteredOperator(const c10::OperatorHandle& handle)
     : name_(c10::toString(handle.operator_name())), schema_(c10::toString(handle.schema())) {
   watch_dispatcher();
   resolved_ = new ResolvedOperator(look_up(handle));
+}
+
+bool RegisteredOperator::is_current() const {
+  try {
+    resolved();
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
 }
 
 const ResolvedOperator& RegisteredOperator::resolved() const {

@@ -37,6 +37,9 @@ std::vector<at::Tensor> defined(at::TensorList results);
 /// stays.
 std::uint64_t dispatcher_epoch() noexcept;
 
+/// Has the same effect, where something that is kept of operators is made again.
+void end_dispatcher_epoch() noexcept;
+
 /// Has the dispatcher count that. Once is enough.
 void watch_dispatcher();
 
@@ -59,6 +62,7 @@ class RegisteredOperator {
 
   /// Throws `Error` where the dispatcher has another one of the name by now, or none.
   const ResolvedOperator& resolved() const;
+  bool is_current() const;
 
  private:
   std::string name_;

@@ -272,6 +272,12 @@ void move_to(const at::Tensor& place, c10::IValue& value) {
 
 }  // namespace
 
+bool Program::is_current() const {
+  return std::all_of(nodes_.begin(), nodes_.end(), [](const Node& node) {
+    return node.called == nullptr || node.called->is_current();
+  });
+}
+
 std::vector<at::Tensor> Program::operator()(std::vector<at::Tensor> inputs,
                                             const std::vector<at::Tensor>& places) const {
   std::vector<int64_t> symbols = bind_sizes(inputs, inputs_, symbols_, guards_);

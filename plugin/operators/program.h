@@ -35,6 +35,9 @@ class Program {
   std::vector<at::Tensor> operator()(std::vector<at::Tensor> inputs,
                                      const std::vector<at::Tensor>& places = {}) const;
 
+  /// Whether the dispatcher has the operators that it calls.
+  bool is_current() const;
+
   std::size_t input_count() const { return inputs_.size(); }
   int result_count() const { return static_cast<int>(results_.size()); }
 

@@ -106,6 +106,8 @@ class ProgramKernel final : public KernelBase {
     info.outputs = is_forward ? static_cast<int>(part_.count) : info.outputs;
   }
 
+  bool is_current() const { return program_.is_current(); }
+
   void invoke(const Arguments& arguments) const override {
     const bool is_backward = part_.kind == Part::Kind::kBackward;
     // What a forward program keeps is not in the host's memory.
@@ -212,12 +214,20 @@ class Programs {
   }
 
   void add(const std::string& key, const std::string& text, const std::string& part) {
-    if (find(key) != nullptr) {
-      return;  // its text is the same
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      const auto found = programs_.find(key);
+      if (found != programs_.end() && found->second->is_current()) {
+        return;  // its text is the same
+      }
     }
     auto program = std::make_unique<const ProgramKernel>(text, part);
     const std::lock_guard<std::mutex> lock(mutex_);
-    programs_.emplace(key, std::move(program));  // what another thread has added stays
+    programs_[key].swap(program);
+    if (program != nullptr) {
+      replaced_.push_back(std::move(program));
+      end_dispatcher_epoch();
+    }
   }
 
   const KernelBase* find(const std::string& key) {
@@ -229,6 +239,7 @@ class Programs {
  private:
   std::mutex mutex_;
   std::map<std::string, std::unique_ptr<const ProgramKernel>> programs_;
+  std::vector<std::unique_ptr<const ProgramKernel>> replaced_;  // hosts may have them
 };
 
 }  // namespace

@@ -248,6 +248,11 @@ def test_an_operator_that_is_registered_again():
     library = register("scaled", 5)
     assert cell(given).asnumpy().tolist() == [6, 6, 6]
     library._destroy()
+    library = torch.library.Library("bridge_again", "DEF")
+    library.define("scaled(Tensor x, int n=7) -> Tensor")
+    library.impl("scaled", lambda x, n=7: x * n, "CompositeExplicitAutograd")
+    assert module(Scaled().eval(), (x,))(given).asnumpy().tolist() == [8, 8, 8]
+    library._destroy()
 
 
 def test_a_module_whose_weights_are_shared_can_be_saved(tmp_path):

@@ -209,7 +209,7 @@ def _saved_apart(text: str, outputs: list[int], count: int) -> tuple[str, list[i
     `outputs` are those that it saves, of which the first `count` are its results; the new ones are
     returned.
     """
-    forms = [line for line in text.splitlines() if line.startswith("output ")]
+    forms = [line for line in text.split("\n") if line.startswith("output ")]
     again = [i for i in outputs if i < count and _WIDE_FORM.fullmatch(forms[i])]
     text += "".join(f"{forms[i]}\n" for i in again)
     return text, [len(forms) + again.index(i) if i in again else i for i in outputs]
@@ -226,7 +226,7 @@ def narrowed(
     lines: list[str] = []
     outputs: list[str] = []
     input_count = 0
-    for line in text.splitlines():
+    for line in text.removesuffix("\n").split("\n"):  # texts may have other ends of lines
         is_input, is_output = line.startswith("input "), line.startswith("output ")
         is_saved = (is_input and input_count in saved_inputs) or (
             is_output and len(outputs) in saved_outputs
