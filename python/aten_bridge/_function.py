@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from aten_bridge import _introspection
-from aten_bridge._codec import AttributeConversionError, AttributeConverter, Marshalled
+from aten_bridge._codec import AttributeConversionError, AttributeConverter, Bools, Marshalled
 from aten_bridge._introspection import (
     EXACT,
     Attribute,
@@ -57,10 +57,10 @@ CALL, SIZES, PADDED = Task(), Task("sizes"), Task("padded")
 
 def unshared(value: Any) -> Any:
     """The value; a list, or one of lists, is another one, since the caller may change it."""
-    lists = (list, tuple)
-    if type(value) not in lists:
+    if isinstance(value, Bools) or not isinstance(value, list | tuple):
         return value
-    return type(value)(type(one)(one) if type(one) in lists else one for one in value)
+    kind = list if isinstance(value, list) else tuple
+    return kind([*one] if isinstance(one, list) else one for one in value)
 
 
 class Host(NamedTuple):

@@ -36,6 +36,7 @@ class Library:
         """`copy` is the file that is opened instead, where there is one."""
         self.path = path
         _elf.check(path)
+        self.content = _digest(copy or path)
         # Without links: the dynamic linker knows files by the names that it was given.
         file = os.path.realpath(copy or path)
         try:
@@ -48,11 +49,6 @@ class Library:
         except UnicodeDecodeError as error:  # the dynamic linker's text may be any bytes
             text = as_text(error.object)
             raise OSError(_loading_fault(path, text)) from None
-
-    @functools.cached_property
-    def content(self) -> str:
-        """A digest of the file, which is asked for before the file can be another."""
-        return hashlib.sha256(Path(self.path).read_bytes()).hexdigest()[:16]
 
     def function(self, name: str) -> Any:
         """The exported C function, or None."""
@@ -120,12 +116,21 @@ def newest_versions(path: str) -> dict[str, str]:
 
 @functools.cache
 def _load(path: str, _version: tuple[int, ...]) -> Library:
-    if _is_replaced(path):
+    if not _is_replaced(path):
+        _opened[path] = Library(path)
+    elif path not in _opened or _opened[path].content != _digest(path):
         raise OSError(
             f"{path}: expected the library that the process has open, got a file that was built "
             "since; start a new process"
         )
-    return Library(path)
+    return _opened[path]
+
+
+_opened: dict[str, Library] = {}  # by path
+
+
+def _digest(path: str) -> str:
+    return hashlib.sha256(Path(path).read_bytes()).hexdigest()[:16]
 
 
 def _is_replaced(path: str) -> bool:
@@ -184,6 +189,8 @@ def import_pytorch() -> bool:
     by this thread now or by another, for whose import this one waits.
     """
     with _importing:
+        if sys.modules.get("torch", "") is None:  # somebody has forbidden it
+            return False
         if "torch" not in sys.modules:
             folder = library_folder()
             if folder is None:
