@@ -172,7 +172,7 @@ def test_checks_are_made_where_the_gradient_alone_is_read(trains, order):
         return (results[0] if trains else results).sum()
 
     assert_near(gradient(jnp.ones(3)), 2 * torch.ones(3), 1e-6)
-    with pytest.raises((ValueError, RuntimeError), match="Expected Tensor with single nonzero"):
+    with pytest.raises((ValueError, RuntimeError), match='expected a sum below "100"'):
         jax.block_until_ready(gradient(jnp.full(3, 99.0)))
 
 
