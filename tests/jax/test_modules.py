@@ -176,6 +176,23 @@ def test_checks_are_made_where_the_gradient_alone_is_read(trains, order):
         jax.block_until_ready(gradient(jnp.full(3, 99.0)))
 
 
+@pytest.mark.parametrize("is_wide", [False, True])
+def test_weights_of_uint64(is_wide):
+    class Keys(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("keys", torch.tensor([1, 2, 3], dtype=torch.uint64))
+
+        def forward(self, x):
+            return x + self.keys.to(torch.int32), self.keys
+
+    with jax.enable_x64(is_wide):
+        apply, variables = module(Keys().eval(), (torch.ones(3, dtype=torch.int32),))
+        total, keys = jax.jit(apply)(variables, jnp.ones(3, jnp.int32))
+    assert total.tolist() == [2, 3, 4]
+    assert (str(keys.dtype), keys.tolist()) == ("uint64" if is_wide else "uint32", [1, 2, 3])
+
+
 def test_a_key_makes_a_random_module_a_pure_function():
     network = nn.Sequential(nn.Linear(4, 64), nn.Dropout(0.5), nn.Linear(64, 8), nn.Dropout(0.25))
     x = torch.randn(16, 4)

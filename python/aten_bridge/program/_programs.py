@@ -11,10 +11,12 @@ import numpy as np
 from aten_bridge.program._trees import Tree, tensor_count
 
 _NARROW = {
-    **{"int64": "int32", "uint64": "uint32", "float64": "float32", "complex128": "complex64"}
+    "int64": "int32",
+    "uint64": "uint32",
+    "float64": "float32",
+    "complex128": "complex64",
 }
-# How many of 32 bits one has.
-_WORDS = {"int64": 2, "uint64": 2, "float64": 2, "complex128": 4}
+_WORDS = {"int64": 2, "uint64": 2, "float64": 2, "complex128": 4}  # how many of 32 bits one has
 _WIDE_FORM = re.compile(rf"(input|output) %(\S+) ({'|'.join(_NARROW)}) (.*)")
 
 
