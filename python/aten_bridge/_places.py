@@ -62,8 +62,8 @@ def template_dir() -> Path:
 
 def caller_source() -> Path:
     """The source of the native caller, which `aten-bridge prepare-mindspore` compiles."""
-    names = ("caller/caller.cpp", "../../plugin/caller/caller.cpp")
-    return _beside(names, "caller/caller.cpp")
+    names = ("caller/module.cpp", "../../plugin/caller/module.cpp")
+    return _beside(names, "caller/module.cpp")
 
 
 def caller_files() -> list[Path]:

@@ -145,7 +145,7 @@ def test_each_change_of_its_source_asks_for_another_one(tmp_path, monkeypatch):
     for path in _places.caller_source().parent.glob("*.[ch]*"):
         shutil.copy(path, tmp_path)
     own = prepared_path()
-    monkeypatch.setattr(_places, "caller_source", lambda: tmp_path / "caller.cpp")
+    monkeypatch.setattr(_places, "caller_source", lambda: tmp_path / "module.cpp")
     assert prepared_path() == own
     files = [*tmp_path.iterdir(), tmp_path / "another.h"]
     paths = {own}

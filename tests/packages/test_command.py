@@ -126,12 +126,12 @@ def test_check_of_other_libraries(tmp_path):
     assert command("check", prints) == about.replace(str(library), str(prints))
     newer = tmp_path / "newer.so"
     (tmp_path / "newer.cpp").write_text(
-        f'#define INTERFACE 8\n#define DESCRIPTION nullptr\n#include "{TABLE}"\n'
+        f'#define INTERFACE 9\n#define DESCRIPTION nullptr\n#include "{TABLE}"\n'
     )
     run("c++", "-shared", "-fPIC", tmp_path / "newer.cpp", "-o", newer)
     assert command("check", newer, status=1) == (
         f"{newer}\n"
-        "  cannot be called: expected a library of interface 7, got 8 of aten_bridge 0.0.9; build "
+        "  cannot be called: expected a library of interface 8, got 9 of aten_bridge 0.0.9; build "
         "it again with the aten_bridge.h that this Python module came with, or use the module that "
         "came with the library's\n"
     )
@@ -325,9 +325,9 @@ def test_prepare_mindspore_says_what_failed(prepare, tmp_path):
         "PATH; install g++, or name one with the variable CXX\n"
     )
     shown = prepare("echo warning >&2\necho a.h:1: error: no type >&2\nexit 1", status=1)
-    shown = re.sub(r"/\S+(/caller\.cpp: expected MindSpore) \S+ ", r"\1 … ", shown)
+    shown = re.sub(r"/\S+(/module\.cpp: expected MindSpore) \S+ ", r"\1 … ", shown)
     assert shown == (
-        "aten-bridge: /caller.cpp: expected MindSpore … to have the extension interface of "
+        "aten-bridge: /module.cpp: expected MindSpore … to have the extension interface of "
         "MindSpore 2.8 to 2.10, got from the compiler:\na.h:1: error: no type\nkernels are "
         "called through ops.Custom, as before\n"
     )

@@ -1,6 +1,6 @@
 """The native caller: a module in C++ that calls kernels in PyNative mode in place of ops.Custom.
 
-plugin/caller/caller.cpp is its source, with the headers beside it. It uses MindSpore's classes: one
+plugin/caller/module.cpp is its source, with the headers beside it. It uses MindSpore's classes: one
 file serves one version of MindSpore and one of Python, and its name says which. Where it is
 missing, or does not fit, kernels are called through ops.Custom.
 """

@@ -7,8 +7,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 
-#include "caller.h"
 #include "backward.h"
+#include "caller.h"
 
 #include <cstdint>
 #include <exception>
