@@ -33,13 +33,13 @@ int64_t floor_divide(int64_t a, int64_t b) {
 }
 
 int64_t power(int64_t base, int64_t exponent) {
+  if (base >= -1 && base <= 1 && exponent > 2) {  // nothing overflows, and would end the loop
+    exponent = 2 - exponent % 2;
+  }
   int64_t result = 1;
   for (; exponent > 0; --exponent) {
     if (__builtin_mul_overflow(result, base, &result)) {
       raise_overflow();
-    }
-    if (result == 0 || (result == 1 && base == 1)) {
-      break;
     }
   }
   return result;

@@ -76,6 +76,20 @@ def test_a_program_does_what_its_lines_say(mode):
     assert np.array_equal(scaled.asnumpy(), y / 5)
 
 
+POWERS = """aten_bridge program 1
+input %x float32 [2]
+%y = aten::mul.Tensor(%x, add(pow(-1, 9223372036854775807), mul(10, pow(-1, 9223372036854775806))))
+%z = aten::add.Scalar(%y, add(pow(0, 9223372036854775807), mul(100, pow(1, 9223372036854775807))))
+%u = aten::add.Scalar(%z, add(mul(1000, pow(0, 0)), pow(-2, 3)))
+output %u float32 [2]
+"""
+
+
+def test_large_powers_of_small_numbers(mode):
+    u = kernel_of(POWERS)(ms.Tensor([1.0, 2.0]))
+    assert u.asnumpy().tolist() == [1101, 1110]
+
+
 COMPLEX = """aten_bridge program 1
 input %x float32 [2]
 %y = aten::mul.Tensor(%x, complex(0.5, -1e-1))
@@ -345,7 +359,7 @@ def test_a_library_from_before_there_were_programs_is_an_older_one():
     with pytest.raises(ImportError, match="expected a library of interface") as error:
         text_function(library, "aten_bridge_no_such_function")
     assert str(error.value) == (
-        f"{library.path}: expected a library of interface 7, got an older one; build it again with "
+        f"{library.path}: expected a library of interface 8, got an older one; build it again with "
         "the aten_bridge.h that this Python module came with, or use the module that came with the "
         "library's"
     )
