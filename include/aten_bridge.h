@@ -73,7 +73,7 @@
 
 // The hosts. The first one is MindSpore, in one of two ways, or a host of the source's own, which
 // defines ATEN_BRIDGE_HOST and ATEN_BRIDGE_ENTRY before it includes this (call/host.h). Where there
-// is none, what is checked of a kernel, and what Python asks it, are as for ops.Custom. The others
+// is none, a kernel is checked as for ops.Custom. The others
 // each have a block, with what a source has of it and its ordinary code. A bit is that of the
 // name's place in AtenBridgeAddKernel.cmake; ops.Custom and a source's own host have none.
 #if defined(ATEN_BRIDGE_HOST)

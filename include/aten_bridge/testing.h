@@ -328,6 +328,7 @@ class Value {
     if (value == nullptr) {
       static constexpr const char* kTypes[] = {"BoolImm", "Int64Imm", "FP32Imm", "StringImm",
                                                "ValueList"};
+      static_assert(std::size(kTypes) == std::variant_size_v<decltype(value_)>);
       throw std::runtime_error("Cast failed, original value: " + text() +
                                ", type: " + kTypes[value_.index()]);
     }

@@ -20,10 +20,9 @@ namespace aten_bridge::operators {
 namespace {
 
 using detail::join;
-using detail::kMaxNdim;
 using detail::Operand;
 using detail::ParameterKind;
-using detail::raise;
+using detail::ResultForm;
 using detail::ScalarInputType;
 
 /// Whether an operator did not compute a result of which its meta function told a shape: it is
@@ -59,7 +58,7 @@ class DropsSeenByPython {
   const Arguments& arguments_;
 };
 
-detail::KernelDescriptor make_info(const Operator& op, int outputs) {
+detail::KernelDescriptor make_info(const Operator& op) {
   detail::KernelDescriptor info{};
   info.operator_name = op.schema().name.c_str();
   info.error_mode = ErrorMode::kThrow;
@@ -67,7 +66,7 @@ detail::KernelDescriptor make_info(const Operator& op, int outputs) {
   info.checks = op.checks().data();
   info.check_count = static_cast<int>(op.checks().size());
   info.inputs = static_cast<int>(op.bindings().size());
-  info.outputs = outputs;
+  info.outputs = op.schema().results;
   info.list_begin = op.list_begin();
   info.has_instance = true;
   info.has_meta = true;
@@ -86,7 +85,7 @@ class OperatorKernelBase : public Base {
 
   std::unique_ptr<Instance> make_instance(const Attributes& attributes,
                                           Report& report) const final {
-    return operator_.make_instance(*this, attributes, report);
+    return operator_.make_instance(attributes, report);
   }
   void measure_workspaces(const Arguments& /*arguments*/, int64_t* /*elements*/,
                           detail::ElementLayout* /*layouts*/) const final {}
@@ -124,8 +123,7 @@ bool stop_recording(const Arguments& arguments, const std::string& error) {
 /// The operator itself.
 class CallKernel final : public OperatorKernelBase<KernelBase> {
  public:
-  explicit CallKernel(const Operator& op)
-      : OperatorKernelBase(op, make_info(op, op.schema().results)) {}
+  explicit CallKernel(const Operator& op) : OperatorKernelBase(op, make_info(op)) {}
 
   void invoke(const Arguments& arguments) const override {
     const DropsSeenByPython drops(arguments);
@@ -134,7 +132,11 @@ class CallKernel final : public OperatorKernelBase<KernelBase> {
       return;
     }
     Tensors results = operator_.call(arguments);
-    for (std::size_t i = 0; i < results.size() && has_memory; ++i) {
+    for (std::size_t i = 0; i < results.size(); ++i) {
+      if (!has_memory) {
+        results[i] = defined(results[i]);
+        continue;
+      }
       const at::Tensor& output = arguments.output(static_cast<int>(i)).view;
       if (is_left_out(results[i], output, operator_.schema().name)) {
         results[i] = at::zeros_like(output);
@@ -190,60 +192,19 @@ class GradientKernel final : public OperatorKernelBase<detail::GradientBase> {
   std::vector<ParameterInfo> bindings_;
 };
 
-/// The sizes of the results, which are computed for them.
-class SizesKernel final : public OperatorKernelBase<KernelBase> {
+class OverloadKernels final : public OperatorKernels {
  public:
-  explicit SizesKernel(const Operator& op) : OperatorKernelBase(op, make_info(op, 1)) {
-    info.outputs_are_sizes = true;
-  }
-
-  void invoke(const Arguments& arguments) const override {
-    const DropsSeenByPython drops(arguments);
-    const Tensors results = operator_.call(arguments);
-    detail::tell_sizes(arguments, defined({results.data(), results.size()}));
-  }
-
-  Tensors infer(const Arguments& /*arguments*/) const override {
-    return {detail::table_of_sizes(operator_.schema().results)};
-  }
-};
-
-/// The results at the start of larger outputs, and their sizes.
-class PaddedKernel final : public OperatorKernelBase<KernelBase> {
- public:
-  explicit PaddedKernel(const Operator& op)
-      : OperatorKernelBase(op, make_info(op, 2 * op.schema().results)) {
-    info.has_meta = false;
-  }
-
-  void invoke(const Arguments& arguments) const override {
-    const DropsSeenByPython drops(arguments);
-    const Tensors results = operator_.call(arguments);
-    detail::write_padded(arguments, defined({results.data(), results.size()}));
-  }
-
-  Tensors infer(const Arguments& /*arguments*/) const override {
-    raise(Status::kValues, {operator_.schema().name, detail::kDependsOnValues});
-  }
-};
-
-class KernelsOfOverload final : public OperatorKernels {
- public:
-  KernelsOfOverload(const c10::OperatorHandle& handle, const TextAttributes& attributes, int inputs)
-      : operator_(handle, attributes, inputs),
-        call_(operator_),
-        gradient_(operator_, call_),
-        sizes_(operator_),
-        padded_(operator_) {}
-  KernelsOfOverload(const KernelsOfOverload&) = delete;
-  KernelsOfOverload& operator=(const KernelsOfOverload&) = delete;
+  OverloadKernels(const c10::OperatorHandle& handle, const TextAttributes& attributes, int inputs)
+      : operator_(handle, attributes, inputs), call_(operator_), gradient_(operator_, call_) {}
+  OverloadKernels(const OverloadKernels&) = delete;
+  OverloadKernels& operator=(const OverloadKernels&) = delete;
 
   const KernelBase* find(const std::string& task) override {
-    if (task == "sizes") {
-      return &sizes_;
-    }
-    if (task == "padded") {
-      return &padded_;
+    const ResultForm form = detail::result_form(task);
+    if (form != ResultForm::kValues) {
+      const KernelBase*& kernel = form == ResultForm::kSizes ? sizes_ : padded_;
+      kernel = kernel == nullptr ? &detail::make_form(call_, form) : kernel;
+      return kernel;
     }
     constexpr int64_t kMostOrders = 16;
     char* end = nullptr;
@@ -266,8 +227,8 @@ class KernelsOfOverload final : public OperatorKernels {
   const Operator operator_;
   const CallKernel call_;
   const GradientKernel<CallKernel> gradient_;
-  const SizesKernel sizes_;
-  const PaddedKernel padded_;
+  const KernelBase* sizes_ = nullptr;
+  const KernelBase* padded_ = nullptr;
   std::vector<const GradientKernel<detail::GradientBase>*> higher_;
 };
 
@@ -275,7 +236,7 @@ class KernelsOfOverload final : public OperatorKernels {
 
 std::unique_ptr<OperatorKernels> make_kernels(const c10::OperatorHandle& handle,
                                               const TextAttributes& attributes, int inputs) {
-  return std::make_unique<KernelsOfOverload>(handle, attributes, inputs);
+  return std::make_unique<OverloadKernels>(handle, attributes, inputs);
 }
 
 }  // namespace aten_bridge::operators

@@ -22,10 +22,8 @@ class OperatorKernels {
   /// The kernel of a task; null for anything else.
   ///
   /// Tasks: "0" the operator; "1/n", "2/n" ... its gradient for n inputs, that of the gradient and
-  /// so on, which are gradient kernels as ATEN_BRIDGE_EXPORT_GRAD has them; "sizes" a row [dtype,
-  /// rank, sizes...] of 66 int64 for each of the results, which stay where
-  /// aten_bridge_set_results() says; "padded" the results at the start of
-  /// outputs that have memory for more, and after them for each its sizes.
+  /// so on, which are gradient kernels as ATEN_BRIDGE_EXPORT_GRAD has them; "sizes" and "padded"
+  /// the operator in another form (call/result_form.h).
   virtual const KernelBase* find(const std::string& task) = 0;
 };
 

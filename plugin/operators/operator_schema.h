@@ -37,6 +37,9 @@ struct Argument {
   c10::IValue fallback;
 };
 
+/// What the attribute of a list of tensors is, for errors.
+inline constexpr const char* kLengthText = "the number of tensors in this list";
+
 /// An overload, as far as the bridge can call it.
 struct Schema {
   std::string name;         // "aten::max.dim"

@@ -47,25 +47,28 @@ std::string text_of(void* extra) {
   return text;
 }
 
-/// The kernel that a call means, of so many inputs and outputs. Throws `Error`.
+/// What the host keeps; null before Init, and where that met an error.
 // no_sanitize: the dynamic type of `extra` is a class of the host's, unknown here.
-__attribute__((no_sanitize("vptr"))) const KernelBase& kernel_of_call(void* extra, int operands) {
+__attribute__((no_sanitize("vptr"))) OperatorInstance* instance_of(void* extra) {
   const auto* const host = static_cast<AotExtra*>(extra);
-  if (host != nullptr && host->kernel_data != nullptr) {
-    auto* const instance = static_cast<Instance*>(host->kernel_data);
-    return find_kernel(*static_cast<OperatorInstance*>(instance), operands);
-  }
-  return find_kernel(text_of(extra));
+  return host == nullptr
+             ? nullptr
+             : static_cast<OperatorInstance*>(static_cast<Instance*>(host->kernel_data));
+}
+
+/// The kernel that a call means, of so many inputs and outputs. Throws `Error`.
+const KernelBase& kernel_of_call(void* extra, int operands) {
+  OperatorInstance* const instance = instance_of(extra);
+  return instance == nullptr ? find_kernel(text_of(extra)) : find_kernel(*instance, operands);
 }
 
 /// The kernel that a hook is asked about. Throws `Error`.
 const KernelBase& kernel_of_hook(void* extra) {
   std::string inputs;
-  if (!MindSporeAttributes(extra).get("aten_bridge_inputs", inputs)) {
+  if (!MindSporeAttributes(extra).get(detail::kInputsAttribute, inputs)) {
     return find_kernel(text_of(extra));
   }
-  const auto count = inputs.empty() ? 0 : 1 + std::count(inputs.begin(), inputs.end(), ';');
-  return find_kernel(text_of(extra), static_cast<int>(count));
+  return find_kernel(text_of(extra), static_cast<int>(detail::split(inputs).size()));
 }
 
 /// Calls `use`; what is wrong with the operator's name reaches the host as its own errors do.
@@ -82,10 +85,27 @@ auto with_kernel(const Find& find, const Use& use) {
 
 int init(int* ndims, int64_t** shapes, const char** dtypes, void* extra) noexcept {
   try {
-    return detail::init(find_kernel(text_of(extra)), ndims, shapes, dtypes, extra);
+    const KernelBase& kernel = find_kernel(text_of(extra));
+    detail::init(kernel, ndims, shapes, dtypes, extra);
+    OperatorInstance* const instance = instance_of(extra);
+    if (instance != nullptr && instance->kernel == nullptr) {
+      instance->kernel = &kernel;
+    }
+    return 0;
   } catch (...) {  // the first call meets it again
     return 0;
   }
+}
+
+/// What a question's attribute says; empty where there is none.
+std::string text_of(const detail::PythonQuestion& question) {
+  for (int i = 0; i < question.attribute_count; ++i) {
+    const detail::PythonAttribute& attribute = question.attributes[i];
+    if (std::string_view(attribute.name) == kOperatorAttribute) {
+      return {static_cast<const char*>(attribute.data), static_cast<std::size_t>(attribute.size)};
+    }
+  }
+  return {};
 }
 
 /// The text of the operator that XLA calls; empty where there is none.
@@ -126,6 +146,16 @@ detail::JaxKernel& find_for_jax(const detail::xla::CallFrame& frame) {
   return *last.kernel;
 }
 
+/// A call of ops.Custom.
+int call_custom(int nparam, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                void* stream, void* extra) {
+  const auto find = [&]() -> const KernelBase& { return kernel_of_call(extra, nparam); };
+  return with_kernel(find, [&](const KernelBase& kernel) {
+    return detail::run<CpuDevice, MindSporeCustom>(kernel, &call_sites, nparam, params, ndims,
+                                                   shapes, dtypes, stream, extra);
+  });
+}
+
 /// How many tensors an operator takes; -1: any number.
 int count_inputs(const Schema& schema) {
   int count = 0;
@@ -149,15 +179,7 @@ const char* fail(int* status) {
 }  // namespace aten_bridge::operators
 
 #define ATEN_BRIDGE_OPERATOR_ENTRY(Name, kSeveral)                                                \
-  extern "C" ATEN_BRIDGE_PUBLIC int Name(int nparam, void** params, int* ndims, int64_t** shapes, \
-                                         const char** dtypes, void* stream, void* extra) {        \
-    using namespace aten_bridge::operators;                                                       \
-    const auto find = [&]() -> const KernelBase& { return kernel_of_call(extra, nparam); };       \
-    return with_kernel(find, [&](const KernelBase& kernel) {                                      \
-      return aten_bridge::detail::run<CpuDevice, MindSporeCustom>(                                \
-          kernel, &call_sites, nparam, params, ndims, shapes, dtypes, stream, extra);             \
-    });                                                                                           \
-  }                                                                                               \
+  ATEN_BRIDGE_ENTRY_MINDSPORE_CALL(Name, aten_bridge::operators::call_custom)                     \
   extern "C" ATEN_BRIDGE_PUBLIC int Name##Init(int* ndims, int64_t** shapes, const char** dtypes, \
                                                void* extra) {                                     \
     return aten_bridge::operators::init(ndims, shapes, dtypes, extra);                            \
@@ -218,7 +240,7 @@ extern "C" ATEN_BRIDGE_PUBLIC const char* aten_bridge_operator_overloads(const c
           append_json(json, argument.name.c_str());
           const auto type = is_list ? aten_bridge::AttributeType::kInt : argument.type;
           json += aten_bridge::detail::join({", ", static_cast<int>(type), ", "});
-          append_text(json, is_list ? "the number of tensors in this list" : argument.text);
+          append_text(json, is_list ? kLengthText : argument.text);
           json += argument.is_required ? ", true]" : ", false]";
         }
       }
@@ -260,19 +282,14 @@ extern "C" ATEN_BRIDGE_PUBLIC const char* aten_bridge_operator_describe(const ch
   }
 }
 
-/// What infer_for_python() says of such a kernel.
+/// What infer_for_python() says of the kernel that `aten_bridge_operator` among the attributes
+/// means.
 extern "C" ATEN_BRIDGE_PUBLIC const char* aten_bridge_operator_infer(
-    const char* text, const aten_bridge::detail::PythonInput* inputs, int input_count,
-    int* status) {
+    const aten_bridge::detail::PythonQuestion* question, int* status) {
   using namespace aten_bridge::operators;
   try {
-    const aten_bridge::detail::PythonAttribute attribute = {
-        kOperatorAttribute, static_cast<int>(aten_bridge::AttributeType::kString),
-        static_cast<int64_t>(std::char_traits<char>::length(text)), text};
-    return aten_bridge::detail::infer_for_python(
-        input_count < 0 ? find_kernel(text) : find_kernel(text, input_count),
-        aten_bridge::detail::MindSporeCustom::kMessages, inputs, input_count, &attribute, 1,
-        status);
+    const KernelBase& kernel = find_kernel(text_of(*question), question->input_count);
+    return aten_bridge::detail::infer_for_python(kernel, *question, status);
   } catch (...) {
     return fail(status);
   }

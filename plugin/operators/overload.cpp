@@ -148,7 +148,7 @@ Operator::Operator(const c10::OperatorHandle& handle, const TextAttributes& attr
       int64_t length = 0;
       if (!attributes.get(argument.name.c_str(), length) || length < 0 || length > kMost) {
         Report report(schema_.name.c_str());
-        attributes.add_fault(argument.name.c_str(), "the number of tensors in this list", report);
+        attributes.add_fault(argument.name.c_str(), kLengthText, report);
         report.raise();
       }
       lengths_.back() = static_cast<int>(length);
@@ -310,8 +310,7 @@ bool Operator::call_out(const Arguments& arguments) const {
   return true;
 }
 
-std::unique_ptr<Instance> Operator::make_instance(const KernelBase& kernel,
-                                                  const Attributes& attributes,
+std::unique_ptr<Instance> Operator::make_instance(const Attributes& attributes,
                                                   Report& report) const {
   std::string text;
   attributes.get(kOperatorAttribute, text);
@@ -322,7 +321,7 @@ std::unique_ptr<Instance> Operator::make_instance(const KernelBase& kernel,
                          ? read_value(argument, given, report)
                          : argument.fallback);
   }
-  return std::make_unique<OperatorInstance>(&kernel, std::move(text), std::move(values));
+  return std::make_unique<OperatorInstance>(std::move(text), std::move(values));
 }
 
 void Operator::visit_attributes(detail::AttributeVisitor& visitor) const {
@@ -331,8 +330,8 @@ void Operator::visit_attributes(detail::AttributeVisitor& visitor) const {
       visitor.visit({argument.name.c_str(), argument.text, argument.type, argument.is_optional,
                      argument.is_required, nullptr});
     } else if (argument.form == Argument::Form::kTensors && argument.is_required) {
-      visitor.visit({argument.name.c_str(), "the number of tensors in this list",
-                     AttributeType::kInt, /*is_optional=*/false, /*is_required=*/true, nullptr});
+      visitor.visit({argument.name.c_str(), kLengthText, AttributeType::kInt, /*is_optional=*/false,
+                     /*is_required=*/true, nullptr});
     }
   }
 }

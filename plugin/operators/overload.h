@@ -92,8 +92,7 @@ class Operator {
   /// Writes its results into the outputs; false if there is no overload that does.
   bool call_out(const Arguments& arguments) const;
 
-  std::unique_ptr<Instance> make_instance(const KernelBase& kernel, const Attributes& attributes,
-                                          Report& report) const;
+  std::unique_ptr<Instance> make_instance(const Attributes& attributes, Report& report) const;
   void visit_attributes(detail::AttributeVisitor& visitor) const;
 
  private:
@@ -108,16 +107,17 @@ class Operator {
   int list_begin_ = -1;
 };
 
-/// What is kept for one operator of a host: the kernel, and the attributes' values.
+/// What is kept for one operator of a host: the attributes' values.
 class OperatorInstance final : public Instance {
  public:
-  OperatorInstance(const KernelBase* last, std::string name, std::vector<c10::IValue> values)
-      : Instance(&values_), kernel(last), text(std::move(name)), values_(std::move(values)) {}
+  OperatorInstance(std::string name, std::vector<c10::IValue> values)
+      : Instance(&values_), text(std::move(name)), values_(std::move(values)) {}
 
   const std::vector<c10::IValue>& values() const { return values_; }  // one for each argument
 
-  std::atomic<const KernelBase*> kernel;  // the last call's
-  const std::string text;                 // find_kernel() has found it by this
+  const std::string text;  // as kOperatorAttribute has it
+  /// That of MindSpore's last call, or of its Init, before which nothing calls it.
+  std::atomic<const KernelBase*> kernel = nullptr;
 
  private:
   std::vector<c10::IValue> values_;

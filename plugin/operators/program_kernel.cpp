@@ -29,6 +29,7 @@ namespace {
 using detail::ParameterInfo;
 using detail::ParameterKind;
 using detail::raise;
+using detail::ResultForm;
 using detail::ScalarInputType;
 
 /// What the forward program of a step keeps for the backward one.
@@ -48,7 +49,7 @@ thread_local bool takes_kept = false;
 
 /// Which part of a step a program is.
 struct Part {
-  enum class Kind : std::uint8_t { kWhole, kSizes, kForward, kBackward };
+  enum class Kind : std::uint8_t { kWhole, kForward, kBackward };
 
   Kind kind = Kind::kWhole;
   // In a forward program: how many results the host has. In a backward one: how many of the
@@ -61,10 +62,6 @@ struct Part {
     std::istringstream words(text);
     std::string word;
     if (!(words >> word)) {
-      return;
-    }
-    if (text == "sizes") {
-      kind = Kind::kSizes;
       return;
     }
     kind = word == "forward" ? Kind::kForward : Kind::kBackward;
@@ -88,9 +85,8 @@ class ProgramKernel final : public KernelBase {
  public:
   ProgramKernel(const std::string& text, const std::string& part)
       : KernelBase(make_info()), part_(part), program_(text, part_.wanted()) {
-    info.outputs_are_sizes = part_.kind == Part::Kind::kSizes;
-    info.outputs = info.outputs_are_sizes ? 1 : program_.result_count();
-    if (part_.kind == Part::Kind::kWhole || part_.kind == Part::Kind::kSizes) {
+    info.outputs = program_.result_count();
+    if (part_.kind == Part::Kind::kWhole) {
       return;
     }
     const bool is_forward = part_.kind == Part::Kind::kForward;
@@ -110,11 +106,10 @@ class ProgramKernel final : public KernelBase {
 
   void invoke(const Arguments& arguments) const override {
     const bool is_backward = part_.kind == Part::Kind::kBackward;
-    // What a forward program keeps is not in the host's memory.
-    const bool has_places =
-        arguments.results->has_memory && (is_backward || part_.kind == Part::Kind::kWhole);
+    const bool has_memory = arguments.results->has_memory;
     std::vector<at::Tensor> places;
-    for (int i = 0; i < info.outputs && has_places; ++i) {
+    // What a forward program keeps is not in the host's memory.
+    for (int i = 0; i < info.outputs && has_memory && part_.kind != Part::Kind::kForward; ++i) {
       places.push_back(arguments.output(i).view);
     }
     std::vector<at::Tensor> results =
@@ -123,16 +118,10 @@ class ProgramKernel final : public KernelBase {
     if (part_.kind == Part::Kind::kForward) {
       keep(*arguments.list, results);
     }
-    if (part_.kind == Part::Kind::kSizes) {
-      detail::tell_sizes(arguments, defined(results));
-      return;
-    }
+    results = has_memory ? std::move(results) : defined(results);
     arguments.results->take(arguments, results.data(), info.outputs);
   }
   Tensors infer(const Arguments& arguments) const override {
-    if (part_.kind == Part::Kind::kSizes) {
-      return {detail::table_of_sizes(program_.result_count())};
-    }
     const std::vector<at::Tensor> results = program_.infer(*arguments.list);
     return {results.begin(), results.begin() + info.outputs};
   }
@@ -140,7 +129,7 @@ class ProgramKernel final : public KernelBase {
                                           Report& /*report*/) const override {
     std::string text;
     attributes.get(kOperatorAttribute, text);
-    return std::make_unique<OperatorInstance>(this, std::move(text), std::vector<c10::IValue>());
+    return std::make_unique<OperatorInstance>(std::move(text), std::vector<c10::IValue>());
   }
   void measure_workspaces(const Arguments& /*arguments*/, int64_t* /*elements*/,
                           detail::ElementLayout* /*layouts*/) const override {}
@@ -205,6 +194,18 @@ class ProgramKernel final : public KernelBase {
   Program program_;
 };
 
+/// A program, and what a host calls of it.
+struct LoadedProgram {
+  LoadedProgram(const std::string& text, const std::string& part)
+      : LoadedProgram(text, part, detail::result_form(part)) {}
+  LoadedProgram(const std::string& text, const std::string& part, ResultForm form)
+      : program(text, form == ResultForm::kValues ? part : ""),
+        kernel(form == ResultForm::kValues ? program : detail::make_form(program, form)) {}
+
+  ProgramKernel program;
+  const KernelBase& kernel;
+};
+
 /// The programs of the process, by their keys. Never destroyed: hosts end in any order.
 class Programs {
  public:
@@ -217,11 +218,11 @@ class Programs {
     {
       const std::lock_guard<std::mutex> lock(mutex_);
       const auto found = programs_.find(key);
-      if (found != programs_.end() && found->second->is_current()) {
+      if (found != programs_.end() && found->second->program.is_current()) {
         return;  // its text is the same
       }
     }
-    auto program = std::make_unique<const ProgramKernel>(text, part);
+    auto program = std::make_unique<const LoadedProgram>(text, part);
     const std::lock_guard<std::mutex> lock(mutex_);
     programs_[key].swap(program);
     if (program != nullptr) {
@@ -233,13 +234,13 @@ class Programs {
   const KernelBase* find(const std::string& key) {
     const std::lock_guard<std::mutex> lock(mutex_);
     const auto found = programs_.find(key);
-    return found == programs_.end() ? nullptr : found->second.get();
+    return found == programs_.end() ? nullptr : &found->second->kernel;
   }
 
  private:
   std::mutex mutex_;
-  std::map<std::string, std::unique_ptr<const ProgramKernel>> programs_;
-  std::vector<std::unique_ptr<const ProgramKernel>> replaced_;  // hosts may have them
+  std::map<std::string, std::unique_ptr<const LoadedProgram>> programs_;
+  std::vector<std::unique_ptr<const LoadedProgram>> replaced_;  // hosts may have them
 };
 
 }  // namespace
@@ -262,8 +263,8 @@ const KernelBase* find_program(const TextAttributes& attributes) {
 /// Makes the program of a text known by its key, which no other text and part have. Returns "", or
 /// what is wrong with the text, and sets the status.
 ///
-/// `part` is "" for a program alone, and "sizes" for one that gives the sizes of its results, as
-/// operators do (operator_kernels.h). The forward program of a step, "forward N OUTPUTS...", has N
+/// `part` is "" for a program alone, and "sizes" or "padded" for one in another form
+/// (call/result_form.h). The forward program of a step, "forward N OUTPUTS...", has N
 /// results, and keeps these of its outputs where aten_bridge_program_set_kept() says. The backward
 /// one, "backward N K OUTPUTS...", finds them there: its inputs are N of the host's, K kept values,
 /// and the host's others, and only these of its outputs are computed, or all where none is named.

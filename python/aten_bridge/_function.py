@@ -11,12 +11,12 @@ from typing import Any, NamedTuple
 from aten_bridge import _introspection
 from aten_bridge._codec import AttributeConversionError, AttributeConverter, Bools, Marshalled
 from aten_bridge._introspection import (
-    EXACT,
     Attribute,
     DependsOnValues,
     Description,
     InputKind,
     Parameter,
+    Question,
     describe_library,
     kernel_names,
 )
@@ -30,7 +30,7 @@ def is_function(value: Any) -> bool:
 
 
 class Task(NamedTuple):
-    """What a kernel computes; see find_kernel() of plugin/operators."""
+    """What a kernel computes; see plugin/operators/operator_kernels.h."""
 
     # "sizes": their sizes; "padded": the largest, with the true sizes; of a program also a step's
     # part, such as "forward 2 3" (plugin/operators/program_kernel.cpp).
@@ -74,7 +74,8 @@ class Host(NamedTuple):
     takes_gradient: Callable[[Any], bool]  # what `grad` may be beside names of kernels
     # As the host says it, what to do or to give:
     gradients: str  # as grad
-    results: str  # where shapes cannot be told
+    results: str  # where shapes cannot be told; this and the next as HostMessages in C++
+    operands: str  # what to compare with the kernel where the number of operands is another
     at_once: str  # where sizes depend on values, and are wanted without these
     largest: str  # the same, of an operator that can be told the largest
     padded_gradient: str  # where an operator that was told the largest is differentiated
@@ -269,14 +270,19 @@ class Function:
         return Fault(inputs, str(count), status=Status.COUNT, subject="call")
 
     def infer(
-        self, texts: Sequence[str], shapes: Sequence[Sequence[int] | None], marshalled: Any
+        self,
+        texts: Sequence[str],
+        shapes: Sequence[Sequence[int] | None],
+        marshalled: Any,
+        host: Host,
     ) -> list[tuple[str, list[int]]]:
         """The dtype and shape of each output. Raises ValueError with the bridge's text.
 
         That is DependsOnValues where nobody can know them.
         """
         try:
-            return _introspection.infer_outputs(self._question(marshalled), texts, shapes)
+            question = self._question(host, marshalled)
+            return _introspection.infer_outputs(self._infer, question, texts, shapes)
         except DependsOnValues:  # once all that is wrong with the inputs has been said
             if self.task != SIZES:
                 raise
@@ -288,17 +294,15 @@ class Function:
         """What to do where the sizes of the results depend on values."""
         return f"; {host.at_once}, or give {host.largest}"
 
-    def _question(self, marshalled: Any) -> _introspection.Question:
-        return lambda inputs, count: _introspection.ask(
-            self._infer, inputs, count, marshalled.array, marshalled.count
-        )
+    def _question(self, host: Host, marshalled: Any) -> Question:
+        return Question(host.results, host.operands, host.is_exact, marshalled)
 
     # ===--- attributes ---===
 
-    def marshal(self, attributes: Mapping[str, Any], is_exact: bool = False) -> Any:
+    def marshal(self, attributes: Mapping[str, Any]) -> Any:
         """The attributes as `infer` takes them."""
-        known = {**attributes, EXACT: True} if is_exact else attributes
-        return Marshalled(known, {name: one.type for name, one in self.known_attributes.items()})
+        types = {name: one.type for name, one in self.known_attributes.items()}
+        return Marshalled(attributes, types)
 
     def carried(self, attributes: dict[str, Any]) -> dict[str, Any]:
         """What a host carries to the kernel."""
@@ -323,13 +327,13 @@ class Function:
         """Attributes by name; a C function has no known ones."""
         return {} if self.description is None else self.description.attributes
 
-    def attribute_faults(self, given: dict[str, Any]) -> dict[str, Fault]:
+    def attribute_faults(self, given: dict[str, Any], host: Host) -> dict[str, Fault]:
         """What is wrong with each attribute; values are bool, int, float, str, list or None."""
         if self.description is None:
             return {}
         types = self.description.attributes
         known = {name: value for name, value in given.items() if name in types}
-        faults = self._type_faults(known)
+        faults = self._type_faults(known, host)
         for name in given:
             if name not in types:
                 expected = f"one of {or_list(types)}" if types else "no attributes"
@@ -342,9 +346,10 @@ class Function:
             faults[name] = Fault(attribute.text, "nothing", hint)
         return faults
 
-    def _type_faults(self, attributes: dict[str, Any]) -> dict[str, Fault]:
+    def _type_faults(self, attributes: dict[str, Any], host: Host) -> dict[str, Fault]:
         """What the library says of the attributes."""
-        return _introspection.attribute_faults(self._question(self.marshal(attributes)))
+        question = self._question(host, self.marshal(attributes))
+        return _introspection.attribute_faults(self._infer, question)
 
     def attribute_error(self, error: type[Exception], faults: Mapping[str, Fault]) -> Exception:
         """The error that has these faults of attributes."""
@@ -383,7 +388,7 @@ class Function:
                 fault = fault or error.fault
             if fault:
                 faults[name] = fault
-        faults = self.attribute_faults(carried | dict.fromkeys(faults)) | faults
+        faults = self.attribute_faults(carried | dict.fromkeys(faults), host) | faults
         if faults:
             raise self.attribute_error(TypeError, faults)
         return {name: value for name, value in carried.items() if value is not None}

@@ -7,17 +7,16 @@ import enum
 import functools
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from aten_bridge._codec import AttributeType
+from aten_bridge._codec import AttributeType, Marshalled
 from aten_bridge._library import Library, exported_functions, import_pytorch
 from aten_bridge._text import as_text, format_value
 from aten_bridge.faults import Fault, Status, add_source, faults_of
 
-_INTERFACE = 7  # kPythonInterface of hosts/introspection/introspection.h
+_INTERFACE = 8  # kPythonInterface of hosts/introspection/introspection.h
 _ATTRIBUTES_ALONE = -1  # kAttributesAlone of the same
-EXACT = "aten_bridge_exact"  # kExactAttribute of hosts/introspection/answers.h
 
 
 # ===--- the table ---===
@@ -33,10 +32,7 @@ class _Table(ctypes.Structure):
         ("describe", ctypes.CFUNCTYPE(ctypes.c_char_p)),
         (
             "infer",
-            ctypes.CFUNCTYPE(
-                *(ctypes.c_char_p, ctypes.c_int, ctypes.c_void_p, ctypes.c_int),
-                *(ctypes.c_void_p, ctypes.c_int, ctypes.c_void_p),
-            ),
+            ctypes.CFUNCTYPE(ctypes.c_char_p, ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p),
         ),
         ("register_with_pytorch", ctypes.CFUNCTYPE(ctypes.c_char_p, ctypes.c_int)),
         ("failures", ctypes.CFUNCTYPE(ctypes.c_char_p)),
@@ -292,6 +288,26 @@ class _Input(ctypes.Structure):
     )
 
 
+class Question(ctypes.Structure):
+    """PythonQuestion of hosts/introspection/introspection.h."""
+
+    _fields_ = (
+        ("results", ctypes.c_char_p),
+        ("operands", ctypes.c_char_p),
+        ("is_exact", ctypes.c_bool),
+        ("inputs", ctypes.POINTER(_Input)),
+        ("input_count", ctypes.c_int),
+        ("attributes", ctypes.c_void_p),
+        ("attribute_count", ctypes.c_int),
+    )
+
+    def __init__(self, results: str, operands: str, is_exact: bool, attributes: Marshalled):
+        super().__init__(results.encode(), operands.encode(), is_exact)
+        self.attributes = ctypes.addressof(attributes.array)
+        self.attribute_count = attributes.count
+        self._kept = attributes
+
+
 class DependsOnValues(ValueError):
     """The sizes of the results cannot be told from those of the inputs."""
 
@@ -307,35 +323,36 @@ _ERRORS = {
     Status.META_IN_PYTHON: NeedsPyTorch,
 }
 
-# Asks about inputs, and their number; with the attributes it is a question of the library's. It
-# raises what ask() does.
-Question = Callable[[Any, int], str]
-
 
 def infer_outputs(
-    question: Question, texts: Sequence[str], shapes: Sequence[Sequence[int] | None]
+    infer: Any, question: Question, texts: Sequence[str], shapes: Sequence[Sequence[int] | None]
 ) -> list[tuple[str, list[int]]]:
-    """The dtype and shape of each output. Raises ask()'s errors."""
+    """The dtype and shape of each output; the question has all but the inputs.
+
+    Raises ask()'s errors.
+    """
     inputs = (_Input * len(texts))()
     for given, text, shape in zip(inputs, texts, shapes, strict=True):
         given.text = text.encode()
         if shape is not None:
             given.ndim = len(shape)
             given.sizes = (ctypes.c_int64 * len(shape))(*shape)
+    question.inputs, question.input_count = inputs, len(inputs)
     text = ""
     try:
-        text = question(inputs, len(inputs))
+        text = ask(infer, ctypes.byref(question))
     except NeedsPyTorch:
         if not import_pytorch():
             raise
-    text = text or question(inputs, len(inputs))
+    text = text or ask(infer, ctypes.byref(question))
     return [(dtype, sizes) for dtype, sizes in json.loads(text)]
 
 
-def attribute_faults(question: Question) -> dict[str, Fault]:
+def attribute_faults(infer: Any, question: Question) -> dict[str, Fault]:
     """What the library says of the attributes, one after another."""
+    question.input_count = _ATTRIBUTES_ALONE
     try:
-        text = question(None, _ATTRIBUTES_ALONE)
+        text = ask(infer, ctypes.byref(question))
     except ValueError as error:  # there is no kernel of such attributes
         faults = faults_of(error)
     else:

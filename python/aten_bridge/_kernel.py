@@ -38,7 +38,7 @@ class KernelModel:
         self.description = function.description
         self.grad, self.forward = grad, forward
         self.carried = function.carried(self.attributes)
-        self.marshalled = function.marshal(self.attributes, host.is_exact)
+        self.marshalled = function.marshal(self.attributes)
         self.given_effect = has_side_effect
         if has_side_effect is None:
             has_side_effect = self._tells_effect()
@@ -124,7 +124,7 @@ class KernelModel:
         """
         if self.has_meta or self.forward is None:
             try:
-                return self.function.infer(texts, shapes, self.marshalled)
+                return self.function.infer(texts, shapes, self.marshalled, self.host)
             except DependsOnValues as error:
                 cure = self.function.instead_of_sizes(self.host)
                 raise DependsOnValues(f"{error}{cure}") from None
@@ -142,7 +142,7 @@ class KernelModel:
         """
         self.check_inputs(texts)
         try:
-            self.function.infer(texts, shapes, self.marshalled)
+            self.function.infer(texts, shapes, self.marshalled, self.host)
         except DependsOnValues:
             return True
         except ValueError:

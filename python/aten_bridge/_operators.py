@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from aten_bridge import _introspection
 from aten_bridge._codec import (
     AttributeType,
+    Marshalled,
     Strings,
     attribute_type,
     operator_text,
@@ -20,6 +21,7 @@ from aten_bridge._introspection import (
     Attribute,
     Description,
     Parameter,
+    Question,
     missing_attributes,
     read_attributes,
     text_function,
@@ -203,10 +205,8 @@ class TextFunction(Function):
         """What the kernel of a text is. Raises ValueError and ImportError."""
         return Description.read(json.loads(_ask(library, "describe", marshalled)))
 
-    def _question(self, marshalled: str) -> _introspection.Question:
-        return lambda inputs, count: _introspection.ask(
-            self._infer, marshalled.encode(), inputs, count
-        )
+    def _question(self, host: Host, marshalled: str) -> Question:
+        return super()._question(host, Marshalled({_ATTRIBUTE: marshalled}, {}))
 
     def carried(self, attributes: dict[str, Any]) -> dict[str, Any]:
         return {_ATTRIBUTE: self.marshal(attributes)}
@@ -240,7 +240,7 @@ class OperatorFunction(TextFunction):
 
     # ===--- attributes: one for all, so that floats are exact and no name is taken ---===
 
-    def marshal(self, attributes: Mapping[str, Any], is_exact: bool = True) -> str:
+    def marshal(self, attributes: Mapping[str, Any]) -> str:
         parts = [self.name, self.task.text()]
         for name, value in attributes.items():
             if value is not None:
@@ -252,7 +252,7 @@ class OperatorFunction(TextFunction):
         self.with_attributes(attributes)  # raises TypeError
         return attributes
 
-    def _type_faults(self, attributes: dict[str, Any]) -> dict[str, Fault]:
+    def _type_faults(self, attributes: dict[str, Any], host: Host) -> dict[str, Fault]:
         faults = {}
         for name, value in attributes.items():
             if value is not None and operator_text(value) is None:
@@ -261,7 +261,7 @@ class OperatorFunction(TextFunction):
         known = {name: value for name, value in attributes.items() if name not in faults}
         if missing_attributes(self.known_attributes, known):
             return faults
-        return super()._type_faults(known) | faults
+        return super()._type_faults(known, host) | faults
 
     # ===--- inputs ---===
 
@@ -307,7 +307,7 @@ def open_operator(
     known = overload.attributes
     description = Description([], 1, True, False, "cpu", list(known), known)
     function = OperatorFunction(library, overload, host, task, description)
-    if faults := function.attribute_faults(dict(attributes)):
+    if faults := function.attribute_faults(dict(attributes), host):
         raise function.attribute_error(TypeError, faults)
     description = function.describe(library, function.marshal(attributes))
     description = description._replace(has_side_effect=overload.is_random, changes_state=False)

@@ -38,6 +38,17 @@ def test_the_lists_are_read():
     assert TYPES[-1] == ["kStrings", "std::vector<std::string>", '"a list of strs"']
 
 
+@pytest.mark.parametrize(
+    ("host", "headers"), [("mindspore", ["call.h", "custom.h"]), ("jax", ["call.h"])]
+)
+def test_a_module_calls_things_as_its_host_does(host, headers):
+    module = (SOURCE / f"python/aten_bridge/{host}/_host.py").read_text()
+    header = "".join((INCLUDE / "hosts" / host / name).read_text() for name in headers)
+    for name in ("results", "operands"):
+        text = re.search(rf'^    {name}=(".*"),$', module, re.MULTILINE)[1]
+        assert text in header
+
+
 def test_python_has_each_dtype_in_the_order_of_its_number():
     class Framework:
         bool_, float8_e4m3fn = range(2)
@@ -68,7 +79,7 @@ def test_statuses_have_the_numbers_of_the_header():
 
 def test_a_row_of_sizes_has_the_numbers_of_the_header():
     most = re.search(r"kMaxNdim = (\d+);", (INCLUDE / "core/operand_desc.h").read_text())[1]
-    assert "kSizesColumns = 2 + kMaxNdim;" in (INCLUDE / "call/result_form.h").read_text()
+    assert "kSizesColumns = 2 + kMaxNdim;" in (INCLUDE / "call/computed_results.h").read_text()
     assert 2 + int(most) == _function._SIZES_COLUMNS
 
 

@@ -263,8 +263,14 @@ void ask(const Operator& of, const std::vector<Operand>& inputs, const Expected&
     attributes.push_back(as_python(name, value));
   }
   int status = -1;
-  const std::string answer = kernel.infer(memory.take(given), count, memory.take(attributes),
-                                          static_cast<int>(attributes.size()), &status);
+  const PythonQuestion question = {"out_shape and out_dtype",
+                                   "the call",
+                                   /*is_exact=*/false,
+                                   memory.take(given),
+                                   count,
+                                   memory.take(attributes),
+                                   static_cast<int>(attributes.size())};
+  const std::string answer = kernel.infer(&question, &status);
   if (status != 0) {
     fuzz::check_text(answer, kernel.name);
   }

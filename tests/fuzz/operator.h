@@ -19,7 +19,7 @@ namespace fuzz {
 
 using Kernel = int(int, void**, int*, int64_t**, const char**, void*, void*);
 using Init = int(int*, int64_t**, const char**, void*);
-using Infer = const char*(const PythonInput*, int, const PythonAttribute*, int, int*);
+using Infer = const char*(const PythonQuestion*, int*);
 using Describe = const char*();
 
 /// The two hooks of MindSpore's, which return other types for one output than for several.
@@ -106,11 +106,9 @@ std::vector<KernelUnderTest> kernels_of_values();
       [](std::vector<int> types, void* extra) {                                                 \
         return fuzz::as_list(Name##InferType(std::move(types), extra));                         \
       },                                                                                        \
-      [](const PythonInput* inputs, int input_count, const PythonAttribute* attributes,         \
-         int attribute_count, int* status) {                                                    \
+      [](const PythonQuestion* question, int* status) {                                         \
         static const int number = aten_bridge_library()->number_of(#Name);                      \
-        return aten_bridge_library()->infer(number, inputs, input_count, attributes,            \
-                                            attribute_count, status);                           \
+        return aten_bridge_library()->infer(number, question, status);                          \
       },                                                                                        \
       [] {                                                                                      \
         static const std::string description = aten_bridge_library()->description(              \

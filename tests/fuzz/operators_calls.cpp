@@ -19,8 +19,7 @@
 extern "C" {
 const char* aten_bridge_last_error();
 const char* aten_bridge_operator_describe(const char* text, int* status);
-const char* aten_bridge_operator_infer(const char* text, const PythonInput* inputs, int input_count,
-                                       int* status);
+const char* aten_bridge_operator_infer(const PythonQuestion* question, int* status);
 const char* aten_bridge_operator_overloads(const char* name, int* status);
 const char* aten_bridge_program_add(const char* key, const char* text, const char* part,
                                     int* status);
@@ -197,17 +196,6 @@ auto with_name(const char* name, const void* extra, F f) {
   }
 }
 
-/// A copy of the attribute, which aten_bridge.mindspore hands over with its end.
-std::string find_text(const PythonAttribute* attributes, int count) {
-  for (int i = 0; i < count; ++i) {
-    if (std::string(kAttribute) == attributes[i].name) {
-      return {static_cast<const char*>(attributes[i].data),
-              static_cast<std::size_t>(attributes[i].size)};
-    }
-  }
-  return "";
-}
-
 constexpr char kOne[] = "AtenOperator";
 constexpr char kSeveral[] = "AtenOperators";
 
@@ -246,11 +234,9 @@ KernelUnderTest entry(Operands (*choose)(Choices&),
                     : as_list(AtenOperatorsInferType(std::move(types), extra));
     });
   };
-  kernel.infer = [](const PythonInput* inputs, int input_count, const PythonAttribute* attributes,
-                    int attribute_count, int* status) {
+  kernel.infer = [](const PythonQuestion* question, int* status) {
     static std::string answer;
-    const std::string text = find_text(attributes, attribute_count);
-    answer = aten_bridge_operator_infer(text.c_str(), inputs, input_count, status);
+    answer = aten_bridge_operator_infer(question, status);
     if (*status != 0) {
       answer = renamed(kName, answer, name_in(kText));
     }

@@ -893,7 +893,7 @@ OLDER = 'extern "C" { int Op() { return 0; } const char* aten_bridge_last_error(
     [
         (OLDER + ' const char* OpDescribe() { return ""; } }', "an older one"),
         ("#define INTERFACE 2\n#define DESCRIPTION nullptr", "2 of aten_bridge 0.0.9"),
-        ("#define INTERFACE 5\n#define DESCRIPTION nullptr", "5 of aten_bridge 0.0.9"),
+        ("#define INTERFACE 99\n#define DESCRIPTION nullptr", "99 of aten_bridge 0.0.9"),
         ('extern "C" void* aten_bridge_library() { return nullptr; }', "None"),
     ],
     ids=["without a table", "older", "newer", "null"],
@@ -903,7 +903,7 @@ def test_library_of_another_interface(cpu, tmp_path, source, got):
         source += f'\n#include "{TABLE}"\nextern "C" int Op() {{ return 0; }}'
     library = compiled(tmp_path, source)
     assert error_text(ImportError, lambda: typed("Op", library)) == (
-        f"{library}: expected a library of interface 7, got {got}; build it again with the "
+        f"{library}: expected a library of interface 8, got {got}; build it again with the "
         "aten_bridge.h that this Python module came with, or use the module that came with the "
         "library's"
     )

@@ -808,7 +808,7 @@ def test_an_older_library(monkeypatch, tmp_path):
     subprocess.run(["c++", "-shared", "-fPIC", tmp_path / "older.cpp", "-o", older], check=True)
     monkeypatch.setenv("ATEN_BRIDGE_OPERATORS", str(older))
     assert said(ImportError, lambda: operator("aten::nonzero")) == (
-        f"{older}: expected a library of interface 7, got 5 of aten_bridge 0.0.9; build it again "
+        f"{older}: expected a library of interface 8, got 5 of aten_bridge 0.0.9; build it again "
         "with the aten_bridge.h that this Python module came with, or use the module that came "
         "with the library's"
     )

@@ -359,7 +359,7 @@ def test_a_library_of_another_version(tmp_path):
     older = tmp_path / "older.so"
     subprocess.run(["c++", "-shared", "-fPIC", tmp_path / "older.cpp", "-o", older], check=True)
     assert text_of(ImportError, lambda: load(older)) == (
-        f"{older}: expected a library of interface 7, got 2 of aten_bridge 0.0.9; build it again "
+        f"{older}: expected a library of interface 8, got 2 of aten_bridge 0.0.9; build it again "
         "with the aten_bridge.h that this Python module came with, or use the module that came "
         "with the library's"
     )

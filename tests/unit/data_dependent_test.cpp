@@ -267,8 +267,9 @@ TEST(DataDependentTest, TheTableSaysSo) {
   EXPECT_EQ(description("PositivesGrad").find("data_dependent"), std::string::npos);
   const int64_t size = 3;
   const PythonInput input{"float32", 1, &size};
+  const PythonQuestion question{"out", "the call", true, &input, 1, nullptr, 0};
   int status = 0;
-  EXPECT_STREQ(table.infer(table.number_of("Positives"), &input, 1, nullptr, 0, &status),
+  EXPECT_STREQ(table.infer(table.number_of("Positives"), &question, &status),
                "Positives: expected an operator whose results have sizes that follow from those of "
                "its inputs, got one whose sizes depend on values");
   EXPECT_EQ(status, 13);

@@ -17,13 +17,21 @@ struct PythonAttribute {
   int64_t size;
   const void* data;
 };
+struct PythonQuestion {
+  const char* results;
+  const char* operands;
+  bool is_exact;
+  const PythonInput* inputs;
+  int input_count;
+  const PythonAttribute* attributes;
+  int attribute_count;
+};
 struct LibraryTable {
   int interface;
   const char* version;
   void (*release)(const char* qualified_name, int device);
   const char* (*describe)();
-  const char* (*infer)(int kernel, const PythonInput* inputs, int input_count,
-                       const PythonAttribute* attributes, int attribute_count, int* status);
+  const char* (*infer)(int kernel, const PythonQuestion* question, int* status);
   const char* (*register_with_pytorch)(int replace);
   const char* (*failures)();
 

@@ -99,16 +99,15 @@ TEST(ToyHostTest, AStateOfOneCallGoesWhileItsDeviceAndPyTorchsSettingsAreThoseOf
   EXPECT_TRUE(reinterpret_cast<bool (*)()>(dlsym(library(), "destroyed_in_its_call"))());
 }
 
-TEST(ToyHostTest, AsTheOnlyHostItAnswersPythonWithoutWordsForAttributes) {
+TEST(ToyHostTest, AsTheOnlyHostItAnswersPython) {
   constexpr int kAttributesAlone = -1;
   void* const sole = dlopen(TEST_SOLE_TOY, RTLD_LAZY | RTLD_LOCAL);
   const LibraryTable& table =
       *reinterpret_cast<const LibraryTable* (*)()>(dlsym(sole, "aten_bridge_library"))();
   int status = -1;
-  EXPECT_STREQ(table.infer(table.number_of("SoleLeakyReluOfSlope"), nullptr, kAttributesAlone,
-                           nullptr, 0, &status),
-               R"([["a float, such as 1.0", "nothing", "this host has no attributes", 6, )"
-               R"("attribute", -1, "slope"]])");
+  const PythonQuestion question{"out", "the call", true, nullptr, kAttributesAlone, nullptr, 0};
+  EXPECT_STREQ(table.infer(table.number_of("SoleLeakyReluOfSlope"), &question, &status),
+               R"([["a float, such as 1.0", "nothing", "", 6, "attribute", -1, "slope"]])");
   EXPECT_EQ(status, 0);
 }
 

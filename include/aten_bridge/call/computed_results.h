@@ -22,12 +22,16 @@
 namespace aten_bridge::detail {
 
 [[gnu::cold]] ATEN_BRIDGE_INLINE ResultForm result_form(const Attributes& attributes) {
-  std::string form;
-  if (!attributes.has(kFormAttribute) || !attributes.get(kFormAttribute, form)) {
-    return ResultForm::kValues;
+  std::string name;
+  if (attributes.has(kFormAttribute)) {
+    attributes.get(kFormAttribute, name);
   }
-  return form == "sizes"    ? ResultForm::kSizes
-         : form == "padded" ? ResultForm::kPadded
+  return result_form(name);
+}
+
+[[gnu::cold]] ATEN_BRIDGE_INLINE ResultForm result_form(std::string_view name) {
+  return name == "sizes"    ? ResultForm::kSizes
+         : name == "padded" ? ResultForm::kPadded
                             : ResultForm::kValues;
 }
 
@@ -46,7 +50,10 @@ ATEN_BRIDGE_INLINE void free_results(void* results) {
   delete static_cast<ComputedResults*>(results);
 }
 
-ATEN_BRIDGE_INLINE void write_sizes(const Arguments& arguments, at::TensorList results) {
+inline constexpr int64_t kSizesColumns = 2 + kMaxNdim;
+
+/// Writes the table of sizes. Throws `Error` for a dtype that hosts do not have.
+inline void write_sizes(const Arguments& arguments, at::TensorList results) {
   const auto count = static_cast<int64_t>(results.size());
   std::vector<int64_t> rows(results.size() * static_cast<std::size_t>(kSizesColumns));
   int64_t* row = rows.data();
@@ -99,7 +106,8 @@ inline void check_padded(const Arguments& arguments, const at::Tensor& result,
   }
 }
 
-ATEN_BRIDGE_INLINE void write_padded(const Arguments& arguments, at::TensorList results) {
+/// Writes results to the start of larger outputs, and their sizes.
+inline void write_padded(const Arguments& arguments, at::TensorList results) {
   Report report(arguments.kernel->operator_name);
   const int count = static_cast<int>(results.size());
   for (int i = 0; i < count; ++i) {
@@ -126,7 +134,7 @@ ATEN_BRIDGE_INLINE void write_padded(const Arguments& arguments, at::TensorList 
 /// Writes what a host asked for instead of the results.
 using WriteForm = void (*)(const Arguments& arguments, at::TensorList results);
 
-/// A data-dependent kernel in another form. Its functions are cold, or g++ would take them for
+/// A kernel in another form. Its functions are cold, or g++ would take them for
 /// those that each call of a kernel's means.
 class ComputedKernel final : public KernelBase {
  public:
@@ -144,6 +152,7 @@ class ComputedKernel final : public KernelBase {
     info.check_count = static_cast<int>(checks_.size());
     info.outputs = outputs;
     info.outputs_are_sizes = write == &write_sizes;
+    info.has_meta = info.outputs_are_sizes;
     info.is_data_dependent = false;
   }
   ComputedKernel(const ComputedKernel&) = delete;
@@ -157,8 +166,11 @@ class ComputedKernel final : public KernelBase {
                                                         Report& report) const override {
     return kernel_.make_instance(attributes, report);
   }
-  [[gnu::cold]] Tensors infer(const Arguments& arguments) const override {
-    return kernel_.infer(arguments);
+  [[gnu::cold]] Tensors infer(const Arguments& /*arguments*/) const override {
+    if (!info.outputs_are_sizes) {
+      raise(Status::kValues, {info.operator_name, kDependsOnValues});
+    }
+    return {make_meta({kernel_.info.outputs, kSizesColumns}, at::kLong)};
   }
   [[gnu::cold]] void measure_workspaces(const Arguments& arguments, int64_t* elements,
                                         ElementLayout* layouts) const override {
@@ -190,8 +202,8 @@ class ComputedKernel final : public KernelBase {
   std::vector<OperandCheck> checks_;
 };
 
-[[gnu::cold]] ATEN_BRIDGE_INLINE const KernelBase& make_form(const KernelBase& kernel,
-                                                             ResultForm form) {
+[[gnu::cold]] ATEN_BRIDGE_INLINE const KernelBase& make_computed_kernel(const KernelBase& kernel,
+                                                                        ResultForm form) {
   return form == ResultForm::kSizes
              ? *new ComputedKernel(kernel, &write_sizes, 1)
              : *new ComputedKernel(kernel, &write_padded, 2 * kernel.info.outputs);

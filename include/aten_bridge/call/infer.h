@@ -49,6 +49,18 @@ struct InferredOutput {
           inputs};
 }
 
+/// Throws where outputs have still the sizes kUnwritten.
+inline void check_resized(const KernelDescriptor& kernel, const Tensors& outputs) {
+  Report report(kernel.operator_name);
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    if (outputs[i].defined() && !outputs[i].unsafeGetTensorImpl()->has_symbolic_sizes_strides() &&
+        outputs[i].sizes() == at::IntArrayRef(kUnwritten)) {
+      report.add(Status::kShape, output_name(kernel, i), not_resized());
+    }
+  }
+  report.raise_if_failed();
+}
+
 /// Counts the operands of a call with this number of inputs, none of which is set yet. Throws
 /// `Error`, with what is in the report, if the kernel has another number of inputs.
 [[gnu::cold]] inline void count_inputs(const KernelDescriptor& kernel, const HostMessages& messages,
@@ -118,13 +130,10 @@ class MetaArguments {
   const KernelBase& kernel = call.kernel;
   const MetaArguments metas(call, inputs);
   const Tensors results = kernel.infer(metas.arguments);
+  check_resized(kernel.info, results);
   std::vector<InferredOutput> outputs(results.size());
   for (std::size_t i = 0; i < results.size(); ++i) {
     const at::Tensor& result = results[i];
-    if (result.defined() && result.sizes() == at::IntArrayRef(kUnwritten)) {
-      raise(Status::kShape,
-            {kernel.info.operator_name, ": output ", i, ": ", not_resized().text()});
-    }
     const DType dtype = result.defined() ? dtype_of(result.scalar_type()) : DType::kNone;
     if (dtype == DType::kNone) {
       raise(Status::kDtype,
@@ -242,12 +251,10 @@ inline bool are_sizes(const std::vector<int64_t>& sizes) {
       continue;
     }
     if (input.is_number && !input.is_none() && input.has_rank()) {
-      for (const int64_t size : input.sizes) {
-        if (size >= 0 && size != 1) {
-          operand.desc.numel = size;  // it is not 1, which is all that is asked
-        }
-      }
-      if (operand.desc.numel != 1) {
+      const bool may_be_one = std::all_of(input.sizes.begin(), input.sizes.end(),
+                                          [](int64_t size) { return size < 0 || size == 1; });
+      if (!may_be_one) {
+        operand.desc.numel = 0;  // it is not 1, which is all that is asked
         report.add(Status::kShape, operand.name, number_fault(binding.number, operand.desc));
         continue;
       }
@@ -257,8 +264,7 @@ inline bool are_sizes(const std::vector<int64_t>& sizes) {
       continue;
     }
     if (input.typed && scalar_type(input.dtype) == at::ScalarType::Undefined) {
-      report.add(Status::kDtype, operand.name,
-                 {"a dtype of this version of PyTorch", kGot, dtype_name(input.dtype)});
+      report.add(Status::kDtype, operand.name, missing_dtype(dtype_name(input.dtype)));
     }
     if (check != nullptr) {
       checks(*check, operand.name, operand.desc);
@@ -274,14 +280,12 @@ inline bool are_sizes(const std::vector<int64_t>& sizes) {
                                          const std::vector<InferredOutput>& outputs,
                                          CheckRun& checks) {
   for (std::size_t i = 0; i < outputs.size(); ++i) {
-    const int index = static_cast<int>(i);
     const InferredOutput& output = outputs[i];
     const bool has_rank = output.sizes.size() != 1 || output.sizes[0] != kUnknownRank;
-    if (const OperandCheck* check = find_check(kernel, Role::kOutput, index)) {
-      checks(*check, operand_name(check, Role::kOutput, index),
-             {nullptr, output.sizes.data(), has_rank ? static_cast<int>(output.sizes.size()) : -1,
-              0, output.dtype});
-    }
+    check_output(kernel, i,
+                 {nullptr, output.sizes.data(),
+                  has_rank ? static_cast<int>(output.sizes.size()) : -1, 0, output.dtype},
+                 checks);
   }
 }
 

@@ -12,6 +12,7 @@
 #include <aten_bridge/interface/kernel_base.h>
 
 #include <cstdint>
+#include <string_view>
 
 #pragma GCC visibility push(hidden)
 
@@ -25,25 +26,16 @@ inline constexpr const char* kFormAttribute = "aten_bridge_form";
 
 ATEN_BRIDGE_INLINE ResultForm result_form(const Attributes& attributes);
 
-/// A data-dependent kernel in another form than its values. It is never destroyed: hosts end in any
-/// order.
-ATEN_BRIDGE_INLINE const KernelBase& make_form(const KernelBase& kernel, ResultForm form);
+/// The form of that name; of any other the values.
+ATEN_BRIDGE_INLINE ResultForm result_form(std::string_view name);
 
-inline constexpr int64_t kSizesColumns = 2 + kMaxNdim;
-
-/// What a host that asks for sizes is given, as a meta tensor: for each result a row of int64,
-/// [dtype, rank, sizes...].
-[[gnu::cold]] inline at::Tensor table_of_sizes(int64_t results) {
-  return make_meta({results, kSizesColumns}, at::kLong);
-}
-
-/// Writes that table, and leaves the results where aten_bridge_set_results() says. Throws `Error`
-/// for a dtype that hosts do not have.
-ATEN_BRIDGE_INLINE void write_sizes(const Arguments& arguments, at::TensorList results);
-
-/// Writes results to the start of the first outputs, which are the largest that there can be and
-/// end with zeros, and the sizes of each to one of the others.
-ATEN_BRIDGE_INLINE void write_padded(const Arguments& arguments, at::TensorList results);
+/// A kernel whose results are computed by a call, as a kernel of another form than their values:
+/// kSizes gives for each result a row of 66 int64, [dtype, rank, sizes...], and leaves the results
+/// where aten_bridge_set_results() says; kPadded writes them to the start of the first outputs,
+/// which are the largest that there can be and end with zeros, and the sizes of each to one of the
+/// others. It is never destroyed: hosts end in any order.
+ATEN_BRIDGE_INLINE const KernelBase& make_computed_kernel(const KernelBase& kernel,
+                                                          ResultForm form);
 
 /// Where this thread's next results are left; null: nowhere.
 inline thread_local void** place_of_results = nullptr;
@@ -85,16 +77,15 @@ namespace aten_bridge::detail {
                  "r"(&aten_bridge_free_results));
 }
 
-/// Gives the host the sizes of the results.
-inline void tell_sizes(const Arguments& arguments, at::TensorList results) {
+/// make_computed_kernel(), in a library that then has these functions.
+inline const KernelBase& make_form(const KernelBase& kernel, ResultForm form) {
   emit_result_functions();
-  write_sizes(arguments, results);
+  return make_computed_kernel(kernel, form);
 }
 
 /// An exported kernel in a form.
 template <const auto& kExported>
 const KernelBase& in_form(ResultForm form) {
-  emit_result_functions();
   // Without `.kernel`, nvcc 13.0 would take `auto` for KernelBase.
   const KernelBase& kernel = kExported.kernel;
   if (form == ResultForm::kSizes) {

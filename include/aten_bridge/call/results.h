@@ -202,6 +202,20 @@ using KeptSizes = std::vector<std::unique_ptr<std::vector<int64_t>>>;
   }
 }
 
+inline OperandName output_name(const KernelDescriptor& kernel, std::size_t index) {
+  const int i = static_cast<int>(index);
+  return operand_name(find_check(kernel, Role::kOutput, i), Role::kOutput, i);
+}
+
+/// Runs the check of an output, if it has one.
+inline void check_output(const KernelDescriptor& kernel, std::size_t index, const OperandDesc& desc,
+                         CheckRun& checks) {
+  const OperandCheck* const check = find_check(kernel, Role::kOutput, static_cast<int>(index));
+  if (check != nullptr) {
+    checks(*check, output_name(kernel, index), desc);
+  }
+}
+
 /// Throws if the results fail the checks of a kernel's outputs. The inputs have passed theirs, and
 /// tell what the names of sizes stand for.
 [[gnu::noinline]] inline void check_results(const Arguments& arguments, at::TensorList results) {
@@ -219,12 +233,10 @@ using KeptSizes = std::vector<std::unique_ptr<std::vector<int64_t>>>;
   }
   KeptSizes sizes;
   for (std::size_t i = 0; i < results.size(); ++i) {
-    const int index = static_cast<int>(i);
-    const OperandCheck* const check = find_check(kernel, Role::kOutput, index);
-    if (check != nullptr && results[i].defined()) {
+    if (results[i].defined()) {
       OperandDesc desc;
       describe(desc, results[i], sizes);
-      checks(*check, operand_name(check, Role::kOutput, index), desc);
+      check_output(kernel, i, desc, checks);
     }
   }
   report.raise_if_failed();

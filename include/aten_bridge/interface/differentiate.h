@@ -158,11 +158,11 @@ inline bool is_differentiable(const at::Tensor& tensor) {
 
 /// Takes the graph from the inputs after a call. One of a function that returns its argument, as
 /// aten::lift does, refers to itself, and would keep the host's memory.
-class GraphOfInputs {
+class InputGraph {
  public:
-  GraphOfInputs(const Arguments& arguments, const std::vector<int>& inputs)
+  InputGraph(const Arguments& arguments, const std::vector<int>& inputs)
       : arguments_(arguments), inputs_(inputs) {}
-  ~GraphOfInputs() {
+  ~InputGraph() {
     for (const int input : inputs_) {
       const at::Tensor& view = arguments_.operands[input].view;
       if (view.defined()) {
@@ -170,8 +170,8 @@ class GraphOfInputs {
       }
     }
   }
-  GraphOfInputs(const GraphOfInputs&) = delete;
-  GraphOfInputs& operator=(const GraphOfInputs&) = delete;
+  InputGraph(const InputGraph&) = delete;
+  InputGraph& operator=(const InputGraph&) = delete;
 
  private:
   const Arguments& arguments_;
@@ -180,7 +180,7 @@ class GraphOfInputs {
 
 ATEN_BRIDGE_INLINE void GradientBase::invoke(const Arguments& arguments) const {
   const std::vector<int> inputs = tensor_inputs(info, arguments, forward_inputs_);
-  const GraphOfInputs graph(arguments, inputs);
+  const InputGraph graph(arguments, inputs);
   if (arguments.results->has_memory) {
     check_gradients(info, arguments, inputs);
   }

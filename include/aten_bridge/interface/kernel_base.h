@@ -22,7 +22,6 @@ struct HostMessages {
   const char* resized;        ///< the cure where a kernel resized its output
   const char* changed_dtype;  ///< the cure where it changed its dtype
   const char* operands;       ///< what to compare with the kernel where the count is another
-  std::string (*missing_attribute)(const char* name) = nullptr;  ///< the cure; null: has none
 };
 
 }  // namespace aten_bridge

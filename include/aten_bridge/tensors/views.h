@@ -83,6 +83,11 @@ inline bool is_aligned(const OperandDesc& desc) {
              {desc.text(), " at a multiple of 16 bytes", kGot, "an address that is not"});
 }
 
+/// What is wrong with a dtype that this version of PyTorch lacks.
+[[gnu::cold]] inline Fault missing_dtype(const Part& got) {
+  return {"a dtype of this version of PyTorch", kGot, got};
+}
+
 /// A tensor over the operand's memory, undefined for None. Adds to `report` a dtype that this
 /// libtorch does not have.
 ///
@@ -98,7 +103,7 @@ template <bool kMayBeStrided>
   }
   const at::ScalarType type = scalar_type(desc.dtype);
   if (type == at::ScalarType::Undefined) {
-    report.add(Status::kDtype, name, {"a dtype of this version of PyTorch", kGot, desc.text()});
+    report.add(Status::kDtype, name, missing_dtype(desc.text()));
     return {};
   }
   const at::IntArrayRef sizes(desc.sizes, static_cast<std::size_t>(desc.ndim));

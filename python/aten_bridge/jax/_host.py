@@ -66,6 +66,7 @@ HOST = Host(
     takes_gradient=lambda grad: False,
     gradients="the name of a gradient kernel or a tuple of such names",
     results="out",
+    operands="the arguments of the call with the kernel",
     at_once="call it outside of jax.jit, jax.vmap and jax.checkpoint",
     largest="out, the largest that its results can be",
     padded_gradient="leave that out, outside of jax.jit",

@@ -148,6 +148,7 @@ HOST = Host(
     takes_gradient=lambda grad: isinstance(grad, ops.Primitive) or is_bprop(grad),
     gradients="the name of a gradient kernel, a tuple of such names, an operator or a function",
     results="out_shape and out_dtype",
+    operands="the arguments of the call, out_shape and out_dtype with the kernel",
     at_once="call it outside of a graph",
     largest="out_shape, the largest shapes of its results, and out_dtype",
     padded_gradient="leave that out, outside of a graph",

@@ -49,15 +49,19 @@ class ProgramFunction(TextFunction):
         super().__init__(library, "AtenProgram", description._replace(has_side_effect=is_random))
         self._inputs = _forms_of_inputs(text)
 
-    def marshal(self, attributes: Mapping[str, Any], is_exact: bool = True) -> str:
+    def marshal(self, attributes: Mapping[str, Any]) -> str:
         return self._marshalled
 
     def infer(
-        self, texts: Sequence[str], shapes: Sequence[Sequence[int] | None], marshalled: Any
+        self,
+        texts: Sequence[str],
+        shapes: Sequence[Sequence[int] | None],
+        marshalled: Any,
+        host: Host,
     ) -> list[tuple[str, list[int]]]:
         if faults := self._open_sizes(shapes):
             raise ValueError("\n".join(faults))
-        return super().infer(texts, shapes, marshalled)
+        return super().infer(texts, shapes, marshalled, host)
 
     def _open_sizes(self, shapes: Sequence[Sequence[int] | None]) -> list[str]:
         """What is wrong with sizes that a graph does not know, and the program does."""

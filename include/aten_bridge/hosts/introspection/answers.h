@@ -7,7 +7,6 @@
 
 #include <aten_bridge/call/bind.h>
 #include <aten_bridge/call/failure.h>
-#include <aten_bridge/call/host.h>
 #include <aten_bridge/call/infer.h>
 #include <aten_bridge/hosts/introspection/introspection.h>
 
@@ -26,26 +25,8 @@
 
 namespace aten_bridge::detail {
 
-// MindSpore 2.10 passes to the infer hooks the shapes, and to another the dtypes, of those inputs
-// that are tensors; not how many they are, nor where None and Python's numbers stand between them.
-// aten_bridge.mindspore, the Python module, adds that as an attribute: "float32;none;#int64=3", one
-// entry for each input, numbers with a # and their value where it is known, of a float32 its bits.
-// Without it a kernel has to trust that there are as many inputs as it takes.
-inline constexpr const char* kInputsAttribute = "aten_bridge_inputs";
-
-// An attribute of the module's too: True where it has counted the inputs.
+// An attribute of aten_bridge.mindspore's: True where it has counted the inputs.
 inline constexpr const char* kCountedAttribute = "aten_bridge_counted";
-
-/// Splits "a;b;c".
-[[gnu::cold]] inline std::vector<std::string> split(const std::string& text) {
-  std::vector<std::string> parts;
-  for (std::size_t begin = 0; begin < text.size();) {
-    const std::size_t end = std::min(text.find(';', begin), text.size());
-    parts.push_back(text.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  return parts;
-}
 
 /// Reads one entry of `kInputsAttribute`. Says whether the hooks are told about the input.
 [[gnu::cold]] inline AbstractValue described_input(const std::string& entry, bool& is_tensor) {
@@ -67,32 +48,16 @@ inline constexpr const char* kCountedAttribute = "aten_bridge_counted";
   return input;
 }
 
-// An attribute of aten_bridge.jax's: floats are exact there, and `out` tells shapes.
-inline constexpr const char* kExactAttribute = "aten_bridge_exact";
-inline constexpr const char* kResultsOfJax = "out";
-
-/// Attributes as Python has them; floats become float32 on the way, as in MindSpore, unless
-/// kExactAttribute is among them.
+/// Attributes as Python has them. It says itself what to do about a missing one.
 class PythonAttributes final : public Attributes {
  public:
-  PythonAttributes(const HostMessages& messages, const PythonAttribute* attributes, int count)
-      : messages_(messages),
-        begin_(attributes),
-        end_(attributes + count),
-        is_exact_(find(kExactAttribute) != end_) {}
+  explicit PythonAttributes(const PythonQuestion& question)
+      : begin_(question.attributes),
+        end_(begin_ + question.attribute_count),
+        is_exact_(question.is_exact) {}
 
   bool has(const char* name) const override { return find(name) != end_; }
-  std::string advice(const char* name) const override {
-    return messages_.missing_attribute == nullptr ? NoAttributes().advice(name)
-                                                  : messages_.missing_attribute(name);
-  }
-
-  /// What the host that asks calls things.
-  HostMessages messages() const {
-    HostMessages messages = messages_;
-    messages.results = is_exact_ ? kResultsOfJax : messages.results;
-    return messages;
-  }
+  std::string advice(const char* /*name*/) const override { return {}; }
 
  private:
   [[gnu::cold]] bool get_as(AttributeType type, const char* name, void* value) const override {
@@ -144,7 +109,6 @@ class PythonAttributes final : public Attributes {
     });
   }
 
-  const HostMessages& messages_;
   const PythonAttribute* begin_;
   const PythonAttribute* end_;
   bool is_exact_;
@@ -246,13 +210,13 @@ class AttributesAsJson final : public AttributeVisitor {
   return keep_answer(json + "]");
 }
 
-[[gnu::cold]] ATEN_BRIDGE_INLINE const char* infer_for_python(
-    const KernelBase& kernel, const HostMessages& messages, const PythonInput* inputs,
-    int input_count, const PythonAttribute* attributes, int attribute_count, int* status) noexcept {
+[[gnu::cold]] ATEN_BRIDGE_INLINE const char* infer_for_python(const KernelBase& kernel,
+                                                              const PythonQuestion& question,
+                                                              int* status) noexcept {
   try {
     *status = static_cast<int>(Status::kOk);
-    const PythonAttributes given(messages, attributes, attribute_count);
-    if (input_count == kAttributesAlone) {  // calls no function of the kernel's
+    const PythonAttributes given(question);
+    if (question.input_count == kAttributesAlone) {  // calls no function of the kernel's
       check_pytorch(kernel.info.operator_name);
       Report report(kernel.info.operator_name);
       if (kernel.info.has_instance) {
@@ -261,15 +225,18 @@ class AttributesAsJson final : public AttributeVisitor {
       return keep_answer(report.ok() ? "[]" : as_json(report.faults()));
     }
     std::vector<AbstractValue> known;
-    for (int i = 0; i < input_count; ++i) {
+    for (int i = 0; i < question.input_count; ++i) {
+      const PythonInput& input = question.inputs[i];
       bool is_tensor = false;
-      known.push_back(described_input(inputs[i].text, is_tensor));
+      known.push_back(described_input(input.text, is_tensor));
       if (is_tensor) {
-        known.back().sizes.assign(inputs[i].sizes, inputs[i].sizes + inputs[i].ndim);
+        known.back().sizes.assign(input.sizes, input.sizes + input.ndim);
       }
     }
+    // Nothing is computed, so that no kernel changes a result.
+    const HostMessages messages = {question.results, "", "", question.operands};
     std::string text = "[";
-    for (const InferredOutput& output : infer(kernel, given, std::move(known), given.messages())) {
+    for (const InferredOutput& output : infer(kernel, given, std::move(known), messages)) {
       text.append(text.size() == 1 ? "[" : ", [");
       append_json(text, std::string(dtype_name(output.dtype)).c_str());
       text += ", " + shape_text(output.sizes.data(), static_cast<int>(output.sizes.size())) + "]";
@@ -303,16 +270,13 @@ inline bool is_asked = false;
   return keep_answer(json + "]}");
 }
 
-[[gnu::cold]] inline const char* infer_of_library(int kernel, const PythonInput* inputs,
-                                                  int input_count,
-                                                  const PythonAttribute* attributes,
-                                                  int attribute_count, int* status) {
+[[gnu::cold]] inline const char* infer_of_library(int kernel, const PythonQuestion* question,
+                                                  int* status) {
   const TableEntry* entry = first_entry;
   for (; kernel > 0; --kernel) {
     entry = entry->next;
   }
-  return infer_for_python(entry->kernel, entry->messages, inputs, input_count, attributes,
-                          attribute_count, status);
+  return infer_for_python(entry->kernel, *question, status);
 }
 
 #define ATEN_BRIDGE_TEXT_OF(x) #x
@@ -354,12 +318,10 @@ inline const LibraryTable* (*exported_table)() = nullptr;
 
 [[gnu::cold]] ATEN_BRIDGE_INLINE TableEntry::TableEntry(const KernelBase& kernel_of_entry,
                                                         at::DeviceType device_of_kernel,
-                                                        const HostMessages& messages_of_host,
                                                         const char* hosts_of_kernel,
                                                         const char* names_of_functions) noexcept
     : kernel(kernel_of_entry),
       device(device_of_kernel),
-      messages(messages_of_host),
       hosts(hosts_of_kernel),
       entry_points(names_of_functions) {
   exported_table = &aten_bridge_library;

@@ -10,17 +10,38 @@
 
 #include <aten_bridge/interface/kernel_base.h>
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <string>
 #include <utility>
+#include <vector>
 
 #pragma GCC visibility push(hidden)
 
 namespace aten_bridge::detail {
 
 /// The version of the structures below and of the JSON: the module refuses another one.
-constexpr int kPythonInterface = 7;
+constexpr int kPythonInterface = 8;
+
+// MindSpore 2.10 passes to the infer hooks the shapes, and to another the dtypes, of those inputs
+// that are tensors; not how many they are, nor where None and Python's numbers stand between them.
+// aten_bridge.mindspore, the Python module, adds that as an attribute: "float32;none;#int64=3", one
+// entry for each input, numbers with a # and their value where it is known, of a float32 its bits.
+// Without it a kernel has to trust that there are as many inputs as it takes.
+inline constexpr const char* kInputsAttribute = "aten_bridge_inputs";
+
+/// Splits "a;b;c".
+[[gnu::cold]] inline std::vector<std::string> split(const std::string& text) {
+  std::vector<std::string> parts;
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = std::min(text.find(';', begin), text.size());
+    parts.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return parts;
+}
 
 /// One input: a tensor, None, or a number. The module declares the same structures.
 struct PythonInput {
@@ -36,11 +57,22 @@ struct PythonAttribute {
   const void* data;  // int64_t (also of bools), double, char, or attributes of a list's own
 };
 
-/// What an input of a kernel may be given. The module declares the same.
-enum class InputKind : std::uint8_t { kTensor, kTensors, kNumber, kValue };
-
 /// Instead of a number of inputs: the question is about the attributes alone.
 constexpr int kAttributesAlone = -1;
+
+/// A question about a kernel, from the module of one host. The module declares the same.
+struct PythonQuestion {
+  const char* results;   // HostMessages of the host
+  const char* operands;  // the same
+  bool is_exact;         // whether it carries floats as float64, not as float32
+  const PythonInput* inputs;
+  int input_count;  // or kAttributesAlone
+  const PythonAttribute* attributes;
+  int attribute_count;
+};
+
+/// What an input of a kernel may be given. The module declares the same.
+enum class InputKind : std::uint8_t { kTensor, kTensors, kNumber, kValue };
 
 /// Appends `text` to JSON as a string.
 [[gnu::cold]] inline void append_json(std::string& json, const char* text) {
@@ -83,8 +115,7 @@ struct LibraryTable {
   /// its kernels, as description() has them.
   const char* (*describe)();
   /// What infer_for_python() says of the kernel of that number.
-  const char* (*infer)(int kernel, const PythonInput* inputs, int input_count,
-                       const PythonAttribute* attributes, int attribute_count, int* status);
+  const char* (*infer)(int kernel, const PythonQuestion* question, int* status);
   /// {"operators": [["my_ops::leaky_relu", "LeakyRelu", "default", "out"], ...], "faults": ""}:
   /// what the kernels are in PyTorch, with their overloads, and why others did not become
   /// operators, a line each. With `replace`, kernels whose names are taken are registered now
@@ -102,13 +133,11 @@ class TableEntry {
  public:
   /// `hosts` are names of the list in AtenBridgeAddKernel.cmake, `entry_points` the C functions
   /// that they look up: with a space behind each.
-  ATEN_BRIDGE_INLINE TableEntry(const KernelBase& kernel, at::DeviceType device,
-                                const HostMessages& messages, const char* hosts,
+  ATEN_BRIDGE_INLINE TableEntry(const KernelBase& kernel, at::DeviceType device, const char* hosts,
                                 const char* entry_points) noexcept;
 
   const KernelBase& kernel;
   const at::DeviceType device;
-  const HostMessages& messages;
   const char* const hosts;
   const char* const entry_points;
   TableEntry* next = nullptr;
@@ -130,19 +159,16 @@ ATEN_BRIDGE_INLINE std::string description(const KernelBase& kernel, at::DeviceT
 /// error; of kAttributesAlone inputs the faults of attributes, as `failures` has them. Valid until
 /// the thread's next question.
 ATEN_BRIDGE_INLINE const char* infer_for_python(const KernelBase& kernel,
-                                                const HostMessages& messages,
-                                                const PythonInput* inputs, int input_count,
-                                                const PythonAttribute* attributes,
-                                                int attribute_count, int* status) noexcept;
+                                                const PythonQuestion& question,
+                                                int* status) noexcept;
 
 }  // namespace aten_bridge::detail
 
 #pragma GCC visibility pop
 
 /// An entry of the library's table.
-#define ATEN_BRIDGE_ENTRY_TABLE(Name, hosts, entry_points)                                       \
-  static const ::aten_bridge::detail::TableEntry aten_bridge_entry_##Name(                       \
-      aten_bridge_kernel_##Name, aten_bridge_kernel_##Name.kDevice, ATEN_BRIDGE_HOST::kMessages, \
-      hosts, entry_points);
+#define ATEN_BRIDGE_ENTRY_TABLE(Name, hosts, entry_points)                 \
+  static const ::aten_bridge::detail::TableEntry aten_bridge_entry_##Name( \
+      aten_bridge_kernel_##Name, aten_bridge_kernel_##Name.kDevice, hosts, entry_points);
 
 #endif  // ATEN_BRIDGE_HOSTS_INTROSPECTION_INTROSPECTION_H_

@@ -142,18 +142,15 @@ struct __attribute__((visibility("default"))) PluginInputs {
   std::vector<std::size_t> workspaces;
 };
 
-/// How an operator gets an attribute.
-inline std::string mindspore_advice(const char* name) {
-  return join({"set it where the operator is made, as in add_prim_attr(\"", name, "\", ...)"});
-}
-
 /// The attributes behind MindSpore's `extra`; none behind null (hosts before about 1.9).
 class MindSporeAttributes final : public Attributes {
  public:
   explicit MindSporeAttributes(void* extra) : extra_(static_cast<AotExtra*>(extra)) {}
 
   ATEN_BRIDGE_INLINE bool has(const char* name) const override;
-  std::string advice(const char* name) const override { return mindspore_advice(name); }
+  std::string advice(const char* name) const override {
+    return join({"set it where the operator is made, as in add_prim_attr(\"", name, "\", ...)"});
+  }
 
  private:
   [[gnu::cold]] ATEN_BRIDGE_INLINE bool get_as(AttributeType type, const char* name,

@@ -73,7 +73,7 @@ class MindSporeCall : public CallFrame, public HostCallDefaults {
   /// What MindSpore calls things; `operands` differ between its entry points.
   static constexpr HostMessages messages(const char* operands) {
     return {"out_shape and out_dtype", "let out_shape return the shape of the result",
-            "let out_dtype return the dtype of the result", operands, &mindspore_advice};
+            "let out_dtype return the dtype of the result", operands};
   }
 
   void* extra() const { return extra_; }

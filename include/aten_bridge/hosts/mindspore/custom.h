@@ -60,7 +60,7 @@ class MindSporeCustom : public MindSporeCall {
   }
 };
 
-/// What a kernel for other hosts alone has to be, and what Python is told of it.
+/// What a kernel for other hosts alone has to be.
 class WithoutMindSpore : public MindSporeCustom {
  public:
   template <class K>

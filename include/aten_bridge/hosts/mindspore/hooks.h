@@ -52,7 +52,7 @@ struct HookInputs {
       inputs.push_back({});
       tensors.push_back(i);
     }
-    const bool several = kernel.outputs > 1 || kernel.lists_outputs;
+    const bool several = kernel.has_several_outputs();
     bool multi_output = several;
     if (attributes.get("multi_output", multi_output) && multi_output != several) {
       raise(Status::kCount,

@@ -23,11 +23,6 @@
 
 namespace aten_bridge::detail {
 
-inline OperandName output_name(const KernelDescriptor& kernel, std::size_t index) {
-  const int i = static_cast<int>(index);
-  return operand_name(find_check(kernel, Role::kOutput, i), Role::kOutput, i);
-}
-
 [[noreturn, gnu::cold, gnu::noinline]] inline void raise_undefined(const KernelDescriptor& kernel,
                                                                    CallMode mode,
                                                                    const Tensors& results) {
@@ -99,18 +94,6 @@ struct PartsOfTensor : c10::TensorImpl {
   if (is_not_resized(exception_text(error))) {
     raise(Status::kShape, {kernel.operator_name, ": ", not_resized().text()});
   }
-}
-
-/// Throws where outputs have still the sizes kUnwritten.
-inline void check_resized(const KernelDescriptor& kernel, const Tensors& outputs) {
-  Report report(kernel.operator_name);
-  for (std::size_t i = 0; i < outputs.size(); ++i) {
-    if (!outputs[i].unsafeGetTensorImpl()->has_symbolic_sizes_strides() &&
-        outputs[i].sizes() == at::IntArrayRef(kUnwritten)) {
-      report.add(Status::kShape, output_name(kernel, i), not_resized());
-    }
-  }
-  report.raise_if_failed();
 }
 
 /// Whether an output is the tensor that the body was given; it may have assigned another one.
@@ -201,6 +184,17 @@ inline void resize_given(const Tensors& given, const Tensors& results) {
     }
   }
   return false;
+}
+
+/// Replaces tensors that a caller wants to have written and the body cannot write where they are.
+template <class IsWritable>
+void replace_unwritable(const Arguments& arguments, Tensors& outs, const IsWritable& is_writable) {
+  const Tensors given = outs;
+  for (std::size_t i = 0; i < given.size(); ++i) {
+    if (!is_writable(given[i]) || is_shared(arguments, given, i)) {
+      outs[i] = at::empty_symint(given[i].sym_sizes(), given[i].options());
+    }
+  }
 }
 
 /// Whether a result of the kernel lies in its memory as PyTorch takes it to.
