@@ -47,6 +47,13 @@
 
 namespace aten_bridge {
 
+// What a host's class may name besides.
+using detail::Arguments;
+using detail::Instance;
+using detail::KernelBase;
+using detail::Operand;
+using detail::ParameterInfo;
+
 /// Memory for a workspace that the host has.
 struct HostMemory {
   void* data = nullptr;
@@ -81,7 +88,7 @@ class OperandDescs {
   };
   using Refusals = std::unique_ptr<Refusal>;
 
-  OperandDescs(const detail::Arguments& arguments, Refusals& refusals)
+  OperandDescs(const Arguments& arguments, Refusals& refusals)
       : operands_(arguments.operands),
         size_(arguments.size()),
         operator_name_(arguments.kernel->operator_name),
@@ -113,7 +120,7 @@ class OperandDescs {
   }
 
  private:
-  detail::Operand* operands_;
+  Operand* operands_;
   int size_;
   const char* operator_name_;
   Refusals& refusals_;
@@ -151,15 +158,14 @@ class HostCallDefaults {
 
   /// The attributes, and what the host keeps of them over its calls; null: nothing.
   static NoAttributes attributes() { return {}; }
-  static detail::Instance* instance() { return nullptr; }
+  static Instance* instance() { return nullptr; }
 
   /// The host's memory for a workspace of the kernel, which may have more than the host knows:
   /// none for those.
   static HostMemory host_workspace(int /*index*/) { return {}; }
 
   /// Completes an input that a number is read from.
-  static void refine(int /*input*/, const detail::ParameterInfo& /*binding*/,
-                     detail::Operand& /*operand*/) {}
+  static void refine(int /*input*/, const ParameterInfo& /*binding*/, Operand& /*operand*/) {}
 
   /// Where the sizes of results go that are known after the run only, if the host has memory for
   /// the largest.
@@ -169,7 +175,7 @@ class HostCallDefaults {
   static void publish_sizes() {}
 
   /// Calls the kernel's function.
-  static void invoke(const detail::KernelBase& kernel, const detail::Arguments& arguments) {
+  static void invoke(const KernelBase& kernel, const Arguments& arguments) {
     kernel.invoke(arguments);
   }
 
@@ -189,6 +195,8 @@ inline constexpr bool kHas<Member, H, std::void_t<Member<H>>> = true;
 
 template <class H>
 using MessagesOf = decltype(HostMessages(H::kMessages));
+template <class H>
+using DataOf = decltype(static_cast<const void*>(std::declval<const H&>().data(0)));
 template <class H>
 using SizeOf = decltype(int{std::declval<const H&>().size()});
 template <class H>
@@ -213,10 +221,21 @@ constexpr void check_host() {
       kHas<DescribeOf, H>,
       "aten_bridge: a host's class has `void describe(aten_bridge::OperandDescs operands) "
       "const`.");
+  static_assert(!H::kWritesInputs || kHas<DataOf, H>,
+                "aten_bridge: a host's class with `kWritesInputs` has `void* data(int operand) "
+                "const`.");
   static_assert(kHas<SuccessOf, H> && kHas<FailureOf, H>,
                 "aten_bridge: a host's class has a type `Result`, and returns it from `static "
                 "Result succeed()` and `static Result fail(const aten_bridge::Failure&, "
                 "aten_bridge::ErrorMode)`.");
+}
+
+/// Says that a host's calls are made of what its C function gets.
+template <class H, class... HostArgument>
+constexpr void check_construction() {
+  static_assert(std::is_constructible_v<H, const char*, HostArgument...>,
+                "aten_bridge: a host's class has a constructor of the operator's name, a `const "
+                "char*`, and of what the host's C function gets.");
 }
 
 /// One call of a kernel, as ordinary code (run.h); `host_arguments` is what the host's C function

@@ -10,6 +10,7 @@
 #include <aten_bridge/call/host.h>
 #include <aten_bridge/call/lent_memory.h>
 #include <aten_bridge/call/results.h>
+#include <aten_bridge/call/steps.h>
 #include <aten_bridge/call/workspaces.h>
 #include <aten_bridge/tensors/scope.h>
 
@@ -69,14 +70,14 @@ class CachedOperands {
 
 /// A kernel without outputs writes its inputs, which the host's outputs must then be.
 template <class HostCall>
-[[gnu::cold]] void check_in_place(const KernelDescriptor& kernel, const HostCall& host,
-                                  int inputs) {
-  Report report(kernel.operator_name);
+[[gnu::cold]] void check_in_place(const HostCall& host, const Arguments& arguments) {
+  const int inputs = arguments.inputs;
+  Report report(arguments.kernel->operator_name);
   for (int i = inputs; i < host.size(); ++i) {
-    bool is_input = false;
-    for (int j = 0; j < inputs; ++j) {
-      is_input = is_input || host.data(i) == host.data(j);
-    }
+    const void* const output = host.data(i);
+    const bool is_input =
+        std::any_of(arguments.operands, arguments.operands + inputs,
+                    [output](const Operand& input) { return input.desc.data == output; });
     if (!is_input) {
       report.add(
           Status::kOutput, OperandName{Role::kOutput, i - inputs},
@@ -123,23 +124,9 @@ Instance* find_instance(const KernelBase& kernel, const HostCall& host,
   return own.get();
 }
 
-/// Calls the kernel's function, with workspaces where it has any.
-template <class Device, class HostCall>
-[[gnu::always_inline]] inline void invoke(const KernelBase& kernel, const Device& device,
-                                          HostCall& host, Arguments& arguments) {
-  const WriteResults results(kernel.info.is_data_dependent ? host.result_sizes() : nullptr);
-  arguments.results = &results;
-  if (kernel.info.workspaces > 0) {
-    invoke_with_workspaces(kernel, device, host, arguments);
-  } else {
-    HostCall::invoke(kernel, arguments);
-  }
-  device.finish();
-}
-
 /// After the body: checks the outputs and that the kernel keeps no operand, and marks the views
 /// that the next call can reuse.
-[[gnu::always_inline]] inline void commit(Arguments& arguments) {
+[[gnu::always_inline]] inline void commit_operands(Arguments& arguments) {
   if (arguments.list_size > 0) {
     arguments.list->clear();  // it refers to the views of its tensors
   }
@@ -161,12 +148,61 @@ template <class Device, class HostCall>
   }
 }
 
+/// The steps of a call whose host hands over memory.
+template <class Device, class HostCall>
+struct HostSteps {
+  void describe() {
+    host.describe(OperandDescs(arguments, refusals));
+    if constexpr (HostCall::kWritesInputs) {
+      if (kernel.info.outputs == 0) {
+        check_in_place(host, arguments);
+      }
+    }
+  }
+
+  void bind() {
+    bind_operands(host, device, refusals, arguments, report);
+    arguments.bound = arguments.size();
+    if constexpr (HostCall::kWritesInputs) {
+      if (kernel.info.outputs == 0 && arguments.inputs > 1) {
+        separate_from_first(arguments);
+      }
+    }
+  }
+
+  /// Calls the kernel's function, with workspaces where it has any.
+  void invoke() {
+    const WriteResults results(kernel.info.is_data_dependent ? host.result_sizes() : nullptr);
+    arguments.results = &results;
+    if (kernel.info.workspaces > 0) {
+      invoke_with_workspaces(kernel, device, host, arguments);
+    } else {
+      HostCall::invoke(kernel, arguments);
+    }
+    device.finish();
+  }
+
+  void commit() {
+    commit_operands(arguments);
+    if (kernel.info.is_data_dependent) {
+      host.publish_sizes();
+    }
+  }
+
+  const KernelBase& kernel;
+  HostCall& host;
+  Device& device;
+  Arguments& arguments;
+  Report& report;
+  OperandDescs::Refusals& refusals;
+};
+
 /// Ends a call with the exception being handled, as the host's, with the operands that are bound.
 template <class Device, class HostCall>
-[[gnu::cold, gnu::noinline]] typename HostCall::Result fail_call(const Arguments& arguments,
-                                                                 int bound) {
+[[gnu::cold, gnu::noinline]] typename HostCall::Result fail_call(const Arguments& arguments) {
   const KernelDescriptor& kernel = *arguments.kernel;
-  const int described = kernel.outputs_are_sizes ? std::min(bound, arguments.inputs) : bound;
+  const int described =
+      kernel.outputs_are_sizes ? std::min(arguments.bound, arguments.inputs) : arguments.bound;
   return HostCall::fail(record_failure(kernel.operator_name, arguments.operands, described,
                                        Device::leftover() + HostCall::advice()),
                         kernel.error_mode);
@@ -177,6 +213,7 @@ template <class Device, class HostCall, class... HostArgument>
                                                          CallSiteCache& (*call_sites)(),
                                                          HostArgument... host_arguments) {
   check_host<HostCall>();
+  check_construction<HostCall, HostArgument...>();
   const KernelDescriptor& info = kernel.info;
   std::unique_ptr<AlignedCopy> copies;
   Arguments arguments;
@@ -185,7 +222,6 @@ template <class Device, class HostCall, class... HostArgument>
   arguments.messages = &HostCall::kMessages;
   arguments.around_state = &Device::around_state;
   std::unique_ptr<OperandCache> own_operands;  // also read after the try block
-  int bound = 0;
   try {
     check_pytorch(info.operator_name);
     HostCall host(info.operator_name, host_arguments...);
@@ -199,34 +235,17 @@ template <class Device, class HostCall, class... HostArgument>
                         report)) {
       report.raise();
     }
-
     CachedOperands operands(call_sites(), host.call_site(arguments.size()), own_operands,
                             arguments);
     OperandDescs::Refusals refusals;
-    host.describe(OperandDescs(arguments, refusals));
-    if constexpr (HostCall::kWritesInputs) {
-      if (info.outputs == 0) {
-        check_in_place(info, host, arguments.inputs);
-      }
-    }
-    bind_operands(host, device, refusals, arguments, report);
-    bound = arguments.size();
-    if constexpr (HostCall::kWritesInputs) {
-      if (info.outputs == 0 && arguments.inputs > 1) {
-        separate_from_first(arguments);
-      }
-    }
-    invoke(kernel, device, host, arguments);
-    commit(arguments);
+    HostSteps<Device, HostCall> steps{kernel, host, device, arguments, report, refusals};
+    take_steps(steps);
     if (!info.records) {  // autograd's graph ends with the call, and its views with it
       operands.keep_views();
     }
-    if (info.is_data_dependent) {
-      host.publish_sizes();
-    }
     return HostCall::succeed();
   } catch (...) {
-    return fail_call<Device, HostCall>(arguments, bound);
+    return fail_call<Device, HostCall>(arguments);
   }
 }
 

@@ -179,6 +179,7 @@ struct Arguments {
   int outputs = 0;
   int list_begin = -1;  // the first input that an at::TensorList takes; -1: none
   int list_size = 0;
+  int bound = 0;            // how many operands an error's text tells of
   Tensors* list = nullptr;  // where the kernel has such a parameter, for its tensors
   std::unique_ptr<AlignedCopy>* copies = nullptr;  // the call's
   Instance* instance = nullptr;

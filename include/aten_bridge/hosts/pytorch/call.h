@@ -16,6 +16,7 @@
 #include <aten_bridge/hosts/pytorch/results.h>
 #include <aten_bridge/hosts/pytorch/schema.h>
 #include <c10/core/Allocator.h>
+#include <c10/core/DeviceGuard.h>
 #include <c10/util/SmallVector.h>
 
 #include <algorithm>
@@ -27,14 +28,21 @@
 
 namespace aten_bridge::detail {
 
-/// One call, in four steps: describe(), bind(), invoke(), commit(). Each of them first asks whether
-/// there is anything to do. For row-major tensors and a kernel without checks, state and numbers
-/// among its inputs the answer is no, and little more than the body runs: this is the fast path.
+/// One call, for take_steps(). Each step first asks whether there is anything to do. For row-major
+/// tensors and a kernel without checks, state and numbers among its inputs the answer is no, and
+/// little more than the body runs: this is the fast path.
 class PyTorchCall {
  public:
-  /// `is_gradient`: each output is like a tensor among the inputs.
-  [[gnu::always_inline]] PyTorchCall(const PyTorchKernel& kernel, CallMode mode, bool is_gradient)
-      : kernel_(kernel), info_(kernel.kernel->info), mode_(mode), is_gradient_(is_gradient) {
+  /// `inputs` are the operator's first arguments; `is_gradient`: each output is like a tensor among
+  /// them. `outs` are tensors that a caller wants to have written; null: results are returned.
+  [[gnu::always_inline]] PyTorchCall(const PyTorchKernel& kernel, CallMode mode, bool is_gradient,
+                                     const c10::IValue* inputs, const c10::IValue* outs)
+      : kernel_(kernel),
+        info_(kernel.kernel->info),
+        mode_(mode),
+        is_gradient_(is_gradient),
+        inputs_(inputs),
+        outs_(outs) {
     arguments_.kernel = &info_;
     arguments_.messages = &kPyTorchMessages;
     arguments_.around_state = kernel.around_state;
@@ -43,24 +51,22 @@ class PyTorchCall {
   PyTorchCall(const PyTorchCall&) = delete;
   PyTorchCall& operator=(const PyTorchCall&) = delete;
 
-  /// Makes operands of the operator's first arguments. `outs` are the tensors that a caller wants
-  /// to have written; null: results are returned.
-  [[gnu::always_inline]] void describe(const c10::IValue* inputs, const c10::IValue* outs,
-                                       Instance* instance) {
-    outs_ = outs;
-    arguments_.instance = instance;
-    count(inputs);
+  void set_instance(Instance* instance) { arguments_.instance = instance; }
+
+  /// Makes operands of the inputs.
+  [[gnu::always_inline]] void describe() {
+    count();
     int next = 0;
     for (int i = 0; i < info_.inputs; ++i) {
       const ParameterInfo& parameter = info_.bindings[i];
       const OperandCheck* check =
           info_.check_count == 0 ? nullptr : find_check(info_, Role::kInput, i);
       if (parameter.kind == ParameterKind::kTensorList) {
-        for (const c10::IValue& element : inputs[i].toListRef()) {
+        for (const c10::IValue& element : inputs_[i].toListRef()) {
           describe_input(next++, element, parameter, check);
         }
       } else {
-        describe_input(next++, inputs[i], parameter, check);
+        describe_input(next++, inputs_[i], parameter, check);
       }
     }
   }
@@ -74,57 +80,63 @@ class PyTorchCall {
     if (!is_ready) {
       bind_slow();
     }
-    described_ = arguments_.inputs;
+    arguments_.bound = arguments_.inputs;
     fill_list(arguments_);
     if (outs_ != nullptr) {
       check_outs();
     }
+    if (device_.has_value() && !device_->is_cpu()) {
+      on_device_.emplace(*device_);
+    }
   }
 
-  /// Runs the kernel, or infers; returns the results.
-  [[gnu::always_inline]] Tensors invoke() {
+  /// Runs the kernel, or infers.
+  [[gnu::always_inline]] void invoke() {
     if (!info_.returns_results) {
-      return info_.is_own_meta ? resize_outputs() : write_outputs();
+      results_ = info_.is_own_meta ? resize_outputs() : write_outputs();
+    } else if (mode_ == CallMode::kMeta) {
+      results_ = infer_returned();
+    } else {
+      arguments_.results = &returned_;
+      run();
     }
-    return mode_ == CallMode::kMeta ? infer_returned() : run_to_return();
   }
 
   /// Copies the results to the tensors that the caller gave, or keeps them from sharing memory.
-  [[gnu::always_inline]] void commit(Tensors& results) {
-    check_defined(info_, mode_, results);
+  [[gnu::always_inline]] void commit() {
+    check_defined(info_, mode_, results_);
     if (info_.check_count > 0 && mode_ != CallMode::kTrace) {
-      check_results(arguments_, results);
+      check_results(arguments_, results_);
     }
     if (outs_ != nullptr) {
-      move_to_outs(results);
+      move_to_outs();
     } else if (mode_ != CallMode::kTrace &&  // then PyTorch sees to it itself
                (info_.returns_results || info_.is_own_meta || info_.records)) {
-      separate(arguments_, mode_, results);  // others are written where the call has made them
+      separate(arguments_, mode_, results_);  // others are written where the call has made them
     }
   }
 
-  /// Where the tensors are; none where there is none with data.
-  const std::optional<c10::Device>& device() const { return device_; }
+  Tensors& results() { return results_; }
 
-  /// The operands that an error's text tells, as many as described().
-  [[gnu::cold]] const Operand* describe_operands() {
-    for (int i = 0; i < std::min(described_, arguments_.inputs) && mode_ != CallMode::kTrace; ++i) {
+  /// The arguments with the operands that an error's text tells.
+  [[gnu::cold]] const Arguments& describe_operands() {
+    const int count = std::min(arguments_.bound, arguments_.inputs);
+    for (int i = 0; i < count && mode_ != CallMode::kTrace; ++i) {
       Operand& operand = arguments_.operands[i];
       if (operand.view.defined() && operand.desc.is_none()) {
-        describe(operand);
+        describe_tensor(operand);
       }
     }
-    return arguments_.operands;
+    return arguments_;
   }
-  int described() const { return described_; }
 
  private:
   //===--- describe ---===//
 
-  [[gnu::always_inline]] void count(const c10::IValue* inputs) {
+  [[gnu::always_inline]] void count() {
     arguments_.list = &list_;
     const int begin = info_.list_begin;
-    set_counts(info_, begin < 0 ? 0 : static_cast<int>(inputs[begin].toListRef().size()),
+    set_counts(info_, begin < 0 ? 0 : static_cast<int>(inputs_[begin].toListRef().size()),
                arguments_);
     // What is returned has no operands.
     operands_.resize_for_overwrite(static_cast<std::size_t>(
@@ -150,7 +162,7 @@ class PyTorchCall {
   }
 
   /// Fills in what checks and error texts know of a tensor.
-  [[gnu::always_inline]] void describe(Operand& operand) {
+  [[gnu::always_inline]] void describe_tensor(Operand& operand) {
     detail::describe(operand, /*has_data=*/mode_ == CallMode::kExecute, sizes_);
   }
 
@@ -186,7 +198,7 @@ class PyTorchCall {
       if (operand.view.defined() && !bind_tensor(operand, report)) {
         continue;
       }
-      described_ = i + 1;
+      arguments_.bound = i + 1;
       const ParameterInfo& parameter = info_.bindings[input_parameter(arguments_, i)];
       const bool is_known = !operand.desc.is_none();  // what is traced is not looked at
       if (is_known ? operand.check != nullptr || parameter.kind == ParameterKind::kNumber
@@ -200,7 +212,7 @@ class PyTorchCall {
   bool bind_tensor(Operand& operand, Report& report) {
     if (mode_ == CallMode::kTrace) {
       if (operand.check != nullptr) {
-        describe(operand);
+        describe_tensor(operand);
       }
       return true;
     }
@@ -221,7 +233,7 @@ class PyTorchCall {
       own(operand,
           (operand.view.is_inference() ? operand.view.clone() : operand.view).variable_data());
     }
-    describe(operand);
+    describe_tensor(operand);
     if (operand.desc.is_none()) {
       report.add(Status::kDtype, operand.name, {dtype_names(), kGot, scalar_type_text(type)});
     }
@@ -268,14 +280,6 @@ class PyTorchCall {
     return info_.returns_row_major ? make_expected() : infer();
   }
 
-  [[gnu::always_inline]] Tensors run_to_return() {
-    Tensors results;
-    const ReturnResults returned(results);
-    arguments_.results = &returned;
-    run();
-    return results;
-  }
-
   /// What the meta function tells. To one that asks for sizes as numbers symbols are made numbers,
   /// by PyTorch's guards: it compiles again for other sizes, or says that they cannot be known.
   Tensors infer() {
@@ -295,7 +299,8 @@ class PyTorchCall {
     Tensors results;
     if (outs_ != nullptr) {
       results = given_outs();
-      replace_outs(results, [](const at::Tensor& out) { return !out.is_conj() && !out.is_neg(); });
+      replace_unwritable(arguments_, results,
+                         [](const at::Tensor& out) { return !out.is_conj() && !out.is_neg(); });
       run_to_resize(results);
       return results;
     }
@@ -354,10 +359,10 @@ class PyTorchCall {
   void run_to_write(Tensors& outputs) {
     set_outputs(arguments_, outputs);
     for (int i = 0; i < arguments_.outputs; ++i) {
-      describe(arguments_.output(i));
+      describe_tensor(arguments_.output(i));
     }
     keep_sizes(arguments_, sizes_before_);
-    described_ = arguments_.size();
+    arguments_.bound = arguments_.size();
     run();
     check_outputs(arguments_, output_is_intact);
     take_outputs(arguments_, outputs);
@@ -398,22 +403,12 @@ class PyTorchCall {
     return given;
   }
 
-  /// Replaces those that the body cannot write where they are.
-  template <class IsWritable>
-  void replace_outs(Tensors& outs, const IsWritable& is_writable) const {
-    const Tensors given = outs;
-    for (std::size_t i = 0; i < given.size(); ++i) {
-      if (!is_writable(given[i]) || is_shared(arguments_, given, i)) {
-        outs[i] = at::empty_symint(given[i].sym_sizes(), given[i].options());
-      }
-    }
-  }
-
   /// What the body writes, with the sizes that results have, where these are told.
   [[gnu::noinline]] Tensors outs_to_write() {
     Tensors outs = given_outs();
     const Tensors given = outs;
-    replace_outs(outs, [](const at::Tensor& out) { return is_row_major_dense(out); });
+    replace_unwritable(arguments_, outs,
+                       [](const at::Tensor& out) { return is_row_major_dense(out); });
     if (info_.has_meta || is_gradient_) {
       fit(info_, given, make_expected(), outs);
     }
@@ -421,26 +416,29 @@ class PyTorchCall {
     return outs;
   }
 
-  [[gnu::noinline]] void move_to_outs(Tensors& results) const {
+  [[gnu::noinline]] void move_to_outs() {
     if (mode_ != CallMode::kTrace) {
-      resize_given(given_outs(), results);
+      resize_given(given_outs(), results_);
     }
-    results.clear();
+    results_.clear();
   }
 
   const PyTorchKernel& kernel_;
   const KernelDescriptor& info_;
   const CallMode mode_;
   const bool is_gradient_;
-  const c10::IValue* outs_ = nullptr;
+  const c10::IValue* const inputs_;
+  const c10::IValue* const outs_;
   Arguments arguments_;
+  Tensors results_;
+  const ReturnResults returned_{results_};
   Tensors list_;
   c10::SmallVector<Operand, 5> operands_;
-  int described_ = 0;                          // how many operands an error's text tells of
-  std::optional<c10::Device> device_;          // the first tensor's
+  std::optional<c10::Device> device_;          // the first tensor's with data
   KeptSizes sizes_;                            // for operands whose sizes are symbols
   Memories workspaces_;                        // to the end of the call: a result may be in one
   c10::SmallVector<int64_t, 8> sizes_before_;  // the outputs', before the body
+  std::optional<c10::DeviceGuard> on_device_;
 };
 
 }  // namespace aten_bridge::detail

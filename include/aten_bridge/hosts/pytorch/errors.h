@@ -21,10 +21,9 @@ inline constexpr HostMessages kPyTorchMessages = {
     "give the kernel a meta function that tells the dtype", "the arguments of the call"};
 
 /// Passes an exception of a call on as PyTorch raises it, with the bridge's text.
-[[noreturn, gnu::cold, gnu::noinline]] inline void raise_in_pytorch(const KernelDescriptor& kernel,
-                                                                    const Operand* operands,
-                                                                    int count) {
-  const Failure failure = record_failure(kernel.operator_name, operands, count);
+[[noreturn, gnu::cold, gnu::noinline]] inline void raise_in_pytorch(const Arguments& arguments) {
+  const Failure failure =
+      record_failure(arguments.kernel->operator_name, arguments.operands, arguments.bound);
   const c10::SourceLocation here = {__func__, __FILE__, static_cast<std::uint32_t>(__LINE__)};
   try {
     throw;

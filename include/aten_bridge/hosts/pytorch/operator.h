@@ -8,13 +8,13 @@
 #include <ATen/core/boxing/KernelFunction.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/stack.h>
+#include <aten_bridge/call/steps.h>
 #include <aten_bridge/hosts/pytorch/call.h>
 #include <aten_bridge/hosts/pytorch/instances.h>
 #include <aten_bridge/hosts/pytorch/schema.h>
 #include <aten_bridge/hosts/pytorch/told.h>
 #include <aten_bridge/tensors/exceptions.h>
 #include <aten_bridge/tensors/scope.h>
-#include <c10/core/DeviceGuard.h>
 
 #include <atomic>
 #include <cstddef>
@@ -107,16 +107,16 @@ class PyTorchOperator {
     const std::size_t count = arguments_ + (is_out ? outputs() : 0);
     const c10::IValue* const begin = stack.data() + (stack.size() - count);
     std::shared_ptr<const PyTorchCacheEntry> owner;
-    PyTorchCall call(kernel, mode, is_gradient());
+    PyTorchCall call(kernel, mode, is_gradient(), begin, is_out ? begin + arguments_ : nullptr);
     try {
       Instance* const instance = instances_.of(*kernel.kernel, attributes, begin + inputs(), owner);
-      call.describe(begin, is_out ? begin + arguments_ : nullptr, instance);
-      Tensors results = run(call, mode);
+      call.set_instance(instance);
+      run(call, mode);
       if (are_told_ && mode == CallMode::kExecute && !is_out) {
-        told_.compare(begin, arguments_, instance, /*is_kept=*/owner == nullptr, results,
+        told_.compare(begin, arguments_, instance, /*is_kept=*/owner == nullptr, call.results(),
                       is_gradient());
       }
-      put_results(stack, count, results);
+      put_results(stack, count, call.results());
     } catch (...) {
       fail(mode, call);
     }
@@ -130,33 +130,17 @@ class PyTorchOperator {
   std::vector<c10::RegistrationHandleRAII> implementations;  // for the dispatcher's keys
 
  private:
-  /// The steps of a call that has its operands, with the thread's state set aside.
-  [[gnu::always_inline]] Tensors run(PyTorchCall& call, CallMode mode) const {
-    return mode == CallMode::kTrace ? run_bound(call) : run_aside(call, mode);
-  }
-
-  [[gnu::always_inline]] Tensors run_aside(PyTorchCall& call, CallMode mode) const {
+  /// The steps of a call, with the thread's state set aside.
+  [[gnu::always_inline]] void run(PyTorchCall& call, CallMode mode) const {
+    if (mode == CallMode::kTrace) {
+      take_steps(call);
+      return;
+    }
     const KernelScope scope(info().records && mode == CallMode::kExecute);
-    Tensors results = run_bound(call);
+    take_steps(call);
     if (mode == CallMode::kExecute && scope.was_in_inference_mode()) {
-      make_inference_tensors(results);
+      make_inference_tensors(call.results());
     }
-    return results;
-  }
-
-  static Tensors run_bound(PyTorchCall& call) {
-    call.bind();
-    if (call.device().has_value() && !call.device()->is_cpu()) {
-      const c10::DeviceGuard on_device(*call.device());
-      return run_on_device(call);
-    }
-    return run_on_device(call);
-  }
-
-  static Tensors run_on_device(PyTorchCall& call) {
-    Tensors results = call.invoke();
-    call.commit(results);
-    return results;
   }
 
   /// Replaces the arguments on the stack.
@@ -181,21 +165,20 @@ class PyTorchOperator {
 
   /// Passes the exception of a call on.
   [[noreturn, gnu::cold, gnu::noinline]] void fail(CallMode mode, PyTorchCall& call) const {
-    const Operand* const operands = call.describe_operands();
-    const int described = call.described();
+    const Arguments& arguments = call.describe_operands();
     try {
       throw;
     } catch (const Error&) {
-      raise_in_pytorch(info(), operands, described);
+      raise_in_pytorch(arguments);
     } catch (const std::exception& error) {
       // PyTorch has exceptions of its own while it traces, which must reach it as they are.
       const std::string text = exception_text(error);
       if (mode != CallMode::kExecute && as_utf8(text) == text) {
         throw;
       }
-      raise_in_pytorch(info(), operands, described);
+      raise_in_pytorch(arguments);
     } catch (...) {
-      raise_in_pytorch(info(), operands, described);
+      raise_in_pytorch(arguments);
     }
   }
 

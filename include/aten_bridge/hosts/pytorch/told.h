@@ -8,6 +8,7 @@
 
 #include <ATen/core/ivalue.h>
 #include <ATen/ops/empty_strided.h>
+#include <aten_bridge/call/steps.h>
 #include <aten_bridge/hosts/pytorch/call.h>
 #include <aten_bridge/interface/kernel_base.h>
 #include <aten_bridge/tensors/scope.h>
@@ -128,11 +129,10 @@ class ToldResults {
       for (int i = 0; i < info.inputs; ++i) {
         meta.push_back(as_meta(inputs[i]));  // NOLINT
       }
-      PyTorchCall call(kernel_, CallMode::kMeta, is_gradient);
-      call.describe(meta.data(), /*outs=*/nullptr, instance);
-      call.bind();
-      told = call.invoke();
-      call.commit(told);
+      PyTorchCall call(kernel_, CallMode::kMeta, is_gradient, meta.data(), /*outs=*/nullptr);
+      call.set_instance(instance);
+      take_steps(call);
+      told = call.results();
     } catch (const std::exception&) {
       return;  // a caller that asks for the shapes meets this error
     }
