@@ -207,7 +207,8 @@ bool Operator::is_data_dependent() const { return depends_on_values_; }
 RegisteredOperator::RegisteredOperator(const c10::OperatorHandle& handle)
     : name_(c10::toString(handle.operator_name())), schema_(c10::toString(handle.schema())) {
   watch_dispatcher();
-  resolved_ = new ResolvedOperator(look_up(handle));
+  all_.push_back(std::make_unique<const ResolvedOperator>(look_up(handle)));
+  resolved_ = all_.back().get();
 }
 
 bool RegisteredOperator::is_current() const {
@@ -233,7 +234,8 @@ const ResolvedOperator& RegisteredOperator::resolved() const {
            "made, got ", handle.has_value() ? "one of another schema" : "none any more",
            "; make the operator, or the module that calls it, again"});
   }
-  last = new ResolvedOperator(look_up(*handle));  // the one before may be in use
+  all_.push_back(std::make_unique<const ResolvedOperator>(look_up(*handle)));
+  last = all_.back().get();
   resolved_.store(last, std::memory_order_release);
   return *last;
 }

@@ -67,7 +67,9 @@ class RegisteredOperator {
  private:
   std::string name_;
   std::string schema_;
-  mutable std::atomic<const ResolvedOperator*> resolved_;  // replaced, never destroyed
+  // All that there were: a call may still have one that was replaced.
+  mutable std::vector<std::unique_ptr<const ResolvedOperator>> all_;
+  mutable std::atomic<const ResolvedOperator*> resolved_;  // the last
 };
 
 /// An overload for so many inputs; -1: for any number that it takes. Fewer than all leave out the
