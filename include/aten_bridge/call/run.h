@@ -154,7 +154,7 @@ struct HostSteps {
   void describe() {
     host.describe(OperandDescs(arguments, refusals));
     if constexpr (HostCall::kWritesInputs) {
-      if (kernel.info.outputs == 0) {
+      if (kernel.info.outputs == 0 && refusals == nullptr) {
         check_in_place(host, arguments);
       }
     }
