@@ -251,6 +251,12 @@ TEST(PluginTest, KernelsWithoutOutputsWriteTheirInput) {
   EXPECT_EQ(other.run("InplaceNegate"),
             "InplaceNegate: output 0: expected the memory of an input, which the kernel writes in "
             "place, got other memory");
+
+  PluginCall refused;
+  refused.input("string", {2}, x.data()).output("string", {2}, x.data());
+  EXPECT_EQ(refused.run("InplaceNegate"),
+            "InplaceNegate: input 0: expected a tensor, got \"string\", a str\n"
+            "InplaceNegate: output 0: expected a tensor, got \"string\", a str");
 }
 
 TEST(PluginTest, WhatLiesInTheWrittenMemoryIsReadAsItWas) {

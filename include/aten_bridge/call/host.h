@@ -233,7 +233,7 @@ constexpr void check_host() {
 /// Says that a host's calls are made of what its C function gets.
 template <class H, class... HostArgument>
 constexpr void check_construction() {
-  static_assert(std::is_constructible_v<H, const char*, HostArgument...>,
+  static_assert(std::is_constructible_v<H, const char*, HostArgument&...>,
                 "aten_bridge: a host's class has a constructor of the operator's name, a `const "
                 "char*`, and of what the host's C function gets.");
 }
