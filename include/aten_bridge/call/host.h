@@ -47,13 +47,6 @@
 
 namespace aten_bridge {
 
-// What a host's class may name besides.
-using detail::Arguments;
-using detail::Instance;
-using detail::KernelBase;
-using detail::Operand;
-using detail::ParameterInfo;
-
 /// Memory for a workspace that the host has.
 struct HostMemory {
   void* data = nullptr;
@@ -88,7 +81,7 @@ class OperandDescs {
   };
   using Refusals = std::unique_ptr<Refusal>;
 
-  OperandDescs(const Arguments& arguments, Refusals& refusals)
+  OperandDescs(const detail::Arguments& arguments, Refusals& refusals)
       : operands_(arguments.operands),
         size_(arguments.size()),
         operator_name_(arguments.kernel->operator_name),
@@ -120,7 +113,7 @@ class OperandDescs {
   }
 
  private:
-  Operand* operands_;
+  detail::Operand* operands_;
   int size_;
   const char* operator_name_;
   Refusals& refusals_;
@@ -138,6 +131,14 @@ class OperandDescs {
 /// The base class of a host's calls, with defaults for what a host need not define.
 class HostCallDefaults {
  public:
+  // What the members have to do with. Here, they meet no names of a kernel's source.
+  using Arguments = detail::Arguments;
+  using Instance = detail::Instance;
+  using KernelBase = detail::KernelBase;
+  using Operand = detail::Operand;
+  using ParameterInfo = detail::ParameterInfo;
+  using ScalarInputType = detail::ScalarInputType;
+
   static constexpr bool kStridesInputs = false;  ///< inputs need not be row-major
   static constexpr bool kWritesInputs = false;   ///< a kernel without outputs does; has `data(int)`
   static constexpr bool kMayHaveMore = false;    ///< and more outputs than the kernel's may come
