@@ -164,7 +164,7 @@ class PyTorchOperator {
   }
 
   /// Passes the exception of a call on.
-  [[noreturn, gnu::cold, gnu::noinline]] void fail(CallMode mode, PyTorchCall& call) const {
+  [[noreturn, gnu::cold, gnu::noinline]] static void fail(CallMode mode, PyTorchCall& call) {
     const Arguments& arguments = call.describe_operands();
     try {
       throw;
