@@ -72,10 +72,10 @@
 #endif  // ATEN_BRIDGE_COMPILED_HERE
 
 // The hosts. The first one is MindSpore, in one of two ways, or a host of the source's own, which
-// defines ATEN_BRIDGE_HOST and ATEN_BRIDGE_ENTRY before it includes this (call/host.h). Where there
-// is none, a kernel is checked as for ops.Custom. The others
-// each have a block, with what a source has of it and its ordinary code. A bit is that of the
-// name's place in AtenBridgeAddKernel.cmake; ops.Custom and a source's own host have none.
+// defines ATEN_BRIDGE_HOST and ATEN_BRIDGE_ENTRY before it includes this (call/host.h). Without
+// one, a kernel is checked as for ops.Custom. The others each have a block, with what a source has
+// of it and its ordinary code. A bit is that of the name's place in AtenBridgeAddKernel.cmake;
+// ops.Custom and a source's own host have none.
 #if defined(ATEN_BRIDGE_HOST)
 #define ATEN_BRIDGE_ENTRY_OTHER ATEN_BRIDGE_ENTRY
 #define ATEN_BRIDGE_ENTRY_POINTS_OTHER(Name) ""

@@ -10,7 +10,6 @@
 
 #include <aten_bridge/hosts/jax/attributes.h>
 
-#include <algorithm>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -97,7 +96,7 @@ int init(int* ndims, int64_t** shapes, const char** dtypes, void* extra) noexcep
   }
 }
 
-/// What a question's attribute says; empty where there is none.
+/// What a question's attribute says; empty without one.
 std::string text_of(const detail::PythonQuestion& question) {
   for (int i = 0; i < question.attribute_count; ++i) {
     const detail::PythonAttribute& attribute = question.attributes[i];

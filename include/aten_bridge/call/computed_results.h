@@ -134,8 +134,8 @@ inline void write_padded(const Arguments& arguments, at::TensorList results) {
 /// Writes what a host asked for instead of the results.
 using WriteForm = void (*)(const Arguments& arguments, at::TensorList results);
 
-/// A kernel in another form. Its functions are cold, or g++ would take them for
-/// those that each call of a kernel's means.
+/// A kernel in another form. Its functions are cold, or g++ would take them for those that each
+/// call of a kernel's means.
 class ComputedKernel final : public KernelBase {
  public:
   ComputedKernel(const KernelBase& kernel, WriteForm write, int outputs)

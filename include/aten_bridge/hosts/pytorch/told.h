@@ -21,6 +21,7 @@
 #include <exception>
 #include <functional>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #pragma GCC visibility push(hidden)
@@ -132,7 +133,7 @@ class ToldResults {
       PyTorchCall call(kernel_, CallMode::kMeta, is_gradient, meta.data(), /*outs=*/nullptr);
       call.set_instance(instance);
       take_steps(call);
-      told = call.results();
+      told = std::move(call.results());
     } catch (const std::exception&) {
       return;  // a caller that asks for the shapes meets this error
     }
