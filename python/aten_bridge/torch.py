@@ -45,6 +45,9 @@ class Operator:
         self._out = packet.out if "out" in overloads else None
         self.__name__ = self.__qualname__ = name
         schema = (self._default or self._out)._schema
+        self._texts = [  # lists of which PyTorch would take a str for one, of letters
+            (i, one.name) for i, one in enumerate(schema.arguments) if "List[str]" in str(one.type)
+        ]
         # An argument of the kernel's own that is named so goes before.
         self._takes_out = all(a.name != "out" for a in schema.arguments if not a.is_out)
         self._outs = [a.name for a in self._out._schema.arguments if a.is_out] if self._out else []
@@ -70,6 +73,13 @@ class Operator:
         _register_effectful_op(op, _EffectType.ORDERED)
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        for i, name in self._texts:
+            value = args[i] if i < len(args) else kwargs.get(name)
+            if isinstance(value, str):
+                raise TypeError(
+                    f"{self.__name__}: attribute {name!r}: expected a list of strs, got "
+                    + format_value(value)
+                )
         out = kwargs.pop("out", None) if self._takes_out else None
         if out is None and self._default is not None:
             return self._default(*args, **kwargs)

@@ -1,5 +1,6 @@
 // Kernels that MindSpore and PyTorch call: one of each kind.
 #include <ATen/TensorOperators.h>
+#include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/ops/add.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/clamp_max.h>
@@ -246,6 +247,38 @@ class Table {
 };
 ATEN_BRIDGE_EXPORT(TableOf, state<Table(int64_t)>(), attr("value", 1),
                    meta([](const Tensor& x) { return at::empty_like(x); }));
+class Total {
+ public:
+  Tensor operator()(const Tensor& x) {
+    sum_ = sum_.defined() ? sum_.add_(x) : x.clone();
+    return sum_;
+  }
+
+ private:
+  Tensor sum_;
+};
+ATEN_BRIDGE_EXPORT(RunningSum, state<Total()>(),
+                   meta([](const Tensor& x) { return at::empty_like(x); }));
+// Counts its calls, of which one for n elements makes n.
+class CallsInside {
+ public:
+  Tensor operator()(const Tensor& x) {
+    ++calls_;
+    if (x.numel() > 1) {
+      torch::jit::Stack stack = {x.narrow(0, 1, x.numel() - 1)};
+      c10::Dispatcher::singleton()
+          .findSchemaOrThrow("bridge_test::nested_calls", "")
+          .callBoxed(stack);
+    }
+    return at::full({}, calls_, at::kLong);
+  }
+
+ private:
+  int64_t calls_ = 0;
+};
+ATEN_BRIDGE_EXPORT(NestedCalls, state<CallsInside()>(), meta([](const Tensor& x) {
+                     return x.new_empty({}, x.options().dtype(at::kLong));
+                   }));
 class LastOutput {
  public:
   void operator()(const Tensor& x, Tensor& y) {

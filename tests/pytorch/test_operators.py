@@ -1,7 +1,9 @@
 """Kernels as operators of PyTorch: schemas, values, errors."""
 
 import inspect
+import re
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import torch
@@ -139,6 +141,19 @@ def test_attributes_that_may_be_none(my):
         assert said(my.describe_maybe(x, **attributes)) == ", ".join(expected.values())
 
 
+def test_a_str_is_no_list_of_its_letters(my, x):
+    for call in (
+        lambda: my.describe(x, texts="ab"),
+        lambda: my.describe_maybe(x, None, 1, 1.0, 2, "a", None, [], [], [], "ab"),
+    ):
+        with pytest.raises(TypeError) as error:
+            call()
+        assert re.fullmatch(
+            "describe(_maybe)?: attribute 'texts': expected a list of strs, got 'ab'",
+            str(error.value),
+        )
+
+
 def test_types_of_tutorials(my, x):
     y = torch.ones(3, 4)
     assert torch.equal(my.muladd(x, y, 2.0), x + 2)
@@ -235,6 +250,23 @@ def test_a_result_is_nothing_that_the_kernel_keeps(my, x):
     written = my.keeps_output(x)
     my.keeps_output(x)
     assert torch.equal(written, x)
+
+
+def test_what_a_kernel_keeps_is_copied_before_another_thread_changes_it(my):
+    x = torch.ones(400_000)
+    before = my.running_sum(torch.zeros_like(x)).max().item()
+
+    def call(_):
+        total, written = my.running_sum(x), my.keeps_output(x)
+        return total.min().item(), total.max().item(), written.min().item()
+
+    with ThreadPoolExecutor(3) as pool:
+        results = pool.map(call, range(300))
+        assert sorted(results) == [(before + i, before + i, 1) for i in range(1, 301)]
+
+
+def test_state_in_a_call_inside_a_call(my):
+    assert my.nested_calls(torch.ones(1)) + 3 == my.nested_calls(torch.ones(3))
 
 
 def test_out_that_is_an_input(my, x):

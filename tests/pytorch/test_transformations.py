@@ -65,6 +65,18 @@ def test_compiled_out_that_is_an_input_of_another_size(my):
     assert count == 3
 
 
+def test_compiled_out_whose_sizes_are_symbols(my):
+    def copied(x, out):
+        torch.ops.bridge_test.sizes_in_meta.out(x, out=out)
+        return out + 1
+
+    call = torch.compile(copied, backend="aot_eager", dynamic=True)
+    for out in (torch.empty(3, 4), torch.empty(5), torch.empty(0), torch.empty(4, 3).t()):
+        x = real(3, 4).detach().float()
+        assert torch.equal(call(x, out), x + 1)
+        assert torch.equal(out, x)
+
+
 @pytest.mark.parametrize("case", [case for case in CASES if case not in ("sum_of_rows", "same")])
 def test_gradcheck(my, case):
     arguments, attributes = CASES[case]()

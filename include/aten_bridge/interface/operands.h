@@ -14,6 +14,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <type_traits>
 
 #pragma GCC visibility push(hidden)
@@ -125,6 +126,10 @@ class Instance {
 
   /// A std::tuple of their values, of the kernel's own types.
   const void* attributes() const { return attributes_; }
+
+  /// Locked while a state that changes is in use: by each call of its function, and by a host whose
+  /// results may be memory that it keeps. A function may call its own kernel.
+  std::recursive_mutex mutex;
 
  private:
   const void* attributes_;

@@ -35,7 +35,6 @@ class KernelInstance final : public Instance {
  public:
   explicit KernelInstance(AttributeTuple values) : Instance(&values_), values_(std::move(values)) {}
 
-  std::mutex mutex;                  // guards `object`
   std::optional<Object> object;      // the state, made before the first call
   std::atomic<bool> is_made{false};  // it may be used without the mutex where it is const
 
@@ -228,7 +227,7 @@ class Kernel final : public KernelBase {
         use(*instance.object);
         return;
       }
-      std::unique_lock<std::mutex> lock(instance.mutex);
+      std::unique_lock<std::recursive_mutex> lock(instance.mutex);
       if (!instance.object.has_value()) {
         arguments.around_state(info.operator_name, arguments.stream, /*is_made=*/false);
         Tensors metas = meta_inputs(arguments);

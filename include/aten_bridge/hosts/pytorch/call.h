@@ -22,6 +22,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <mutex>
 #include <optional>
 
 #pragma GCC visibility push(hidden)
@@ -50,8 +51,6 @@ class PyTorchCall {
   [[gnu::noinline, gnu::flatten]] ~PyTorchCall() { give_back(operands_.begin(), operands_.end()); }
   PyTorchCall(const PyTorchCall&) = delete;
   PyTorchCall& operator=(const PyTorchCall&) = delete;
-
-  void set_instance(Instance* instance) { arguments_.instance = instance; }
 
   /// Makes operands of the inputs.
   [[gnu::always_inline]] void describe() {
@@ -116,6 +115,7 @@ class PyTorchCall {
     }
   }
 
+  void set_instance(Instance* instance) { arguments_.instance = instance; }
   Tensors& results() { return results_; }
 
   /// The arguments with the operands that an error's text tells.
@@ -266,6 +266,9 @@ class PyTorchCall {
     if (info_.workspaces > 0) {
       allocate_workspaces();
     }
+    if (info_.changes_state) {  // which may keep the results, until the call has its own
+      state_ = std::unique_lock<std::recursive_mutex>(arguments_.instance->mutex);
+    }
     kernel_.kernel->invoke(arguments_);
   }
 
@@ -310,9 +313,7 @@ class PyTorchCall {
         results.push_back(make_short_unwritten(arguments_, device));
       }
       run_to_resize(results);
-      if (std::none_of(results.begin(), results.end(), [](const at::Tensor& result) {
-            return result.sizes() == at::IntArrayRef(kShortUnwritten);
-          })) {
+      if (std::none_of(results.begin(), results.end(), is_short_unwritten)) {
         return results;
       }
     }
@@ -439,6 +440,7 @@ class PyTorchCall {
   Memories workspaces_;                        // to the end of the call: a result may be in one
   c10::SmallVector<int64_t, 8> sizes_before_;  // the outputs', before the body
   std::optional<c10::DeviceGuard> on_device_;
+  std::unique_lock<std::recursive_mutex> state_;  // the instance's
 };
 
 }  // namespace aten_bridge::detail

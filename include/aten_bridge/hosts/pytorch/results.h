@@ -88,6 +88,11 @@ struct PartsOfTensor : c10::TensorImpl {
   return tensor;
 }
 
+/// Whether a body may have left such a tensor as it was.
+inline bool is_short_unwritten(const at::Tensor& tensor) {
+  return tensor.sizes() == at::IntArrayRef(kShortUnwritten);
+}
+
 /// Throws an error of PyTorch's as what it means: that the body does not resize.
 [[gnu::cold, gnu::noinline]] inline void raise_if_not_resized(const KernelDescriptor& kernel,
                                                               const c10::Error& error) {
@@ -121,11 +126,29 @@ inline bool is_same_tensor(const Operand& output) {
   }
 }
 
+/// Gives a tensor whose sizes are symbols those of a row-major one, which are numbers. Measured:
+/// PyTorch 2.11's resize_output_symint refuses to ("tried to directly modify sizes").
+[[gnu::cold]] inline void resize_symbols(const at::Tensor& tensor, const at::Tensor& like) {
+  if (tensor.sym_sizes() == like.sym_sizes()) {
+    return;
+  }
+  c10::TensorImpl& impl = *tensor.unsafeGetTensorImpl();
+  impl.set_sizes_and_strides(like.sym_sizes(), like.sym_strides());
+  const c10::SymInt bytes =
+      (like.sym_numel() + impl.sym_storage_offset()) * static_cast<int64_t>(tensor.itemsize());
+  c10::StorageImpl& storage = *impl.unsafe_storage().unsafeGetStorageImpl();
+  if (storage.sym_nbytes() < bytes) {
+    at::native::resize_bytes_meta(&storage, bytes);
+  }
+}
+
 /// Gives a tensor another's sizes; PyTorch warns where it had elements. Measured: on the CPU,
 /// resize_output_symint of PyTorch 2.1.2 lets a tensor that grows keep its smaller memory.
 inline void resize_like(const at::Tensor& tensor, const at::Tensor& like) {
-  if (tensor.unsafeGetTensorImpl()->has_symbolic_sizes_strides() ||
-      like.unsafeGetTensorImpl()->has_symbolic_sizes_strides()) {
+  const bool is_symbolic = like.unsafeGetTensorImpl()->has_symbolic_sizes_strides();
+  if (tensor.unsafeGetTensorImpl()->has_symbolic_sizes_strides() && !is_symbolic) {
+    resize_symbols(tensor, like);
+  } else if (is_symbolic) {
     at::native::resize_output_symint(tensor, like.sym_sizes());
   } else {
     at::native::resize_output(tensor, like.sizes());
