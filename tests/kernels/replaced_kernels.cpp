@@ -1,5 +1,5 @@
-// Three versions of one library of operators, of which the second may replace the first; the third
-// has another schema.
+// Versions of one library of operators, of which the second may replace the first. The third has
+// another schema, and the fourth names that PyTorch cannot have.
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/neg.h>
 #include <aten_bridge.h>
@@ -19,9 +19,15 @@ ATEN_BRIDGE_EXPORT(
 ATEN_BRIDGE_EXPORT(Change, [](const Tensor& x) { return x + 1; });
 ATEN_BRIDGE_EXPORT(
     Twice, [](const Tensor& x) { return x + x + 1; }, aten_bridge::autocast());
-#else
+#elif VERSION == 3
 ATEN_BRIDGE_EXPORT(
     Change, [](const Tensor& x, double by) { return x * by; }, aten_bridge::attr("by", 1.0));
+#else
+ATEN_BRIDGE_EXPORT(ChangeSign, [](const Tensor& x) { return -x; });
+ATEN_BRIDGE_EXPORT(change_sign, [](const Tensor& x) { return x * -1; });
+Tensor scaled(const Tensor& x, double a, double b) { return x * a * b; }
+ATEN_BRIDGE_EXPORT(Twins, scaled, aten_bridge::attr("by", 1.0), aten_bridge::attr("by", 2.0));
+ATEN_BRIDGE_EXPORT(Spaced, scaled, aten_bridge::attr("by 1", 1.0), aten_bridge::attr("by", 2.0));
 #endif
 
 }  // namespace

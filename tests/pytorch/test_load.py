@@ -228,6 +228,30 @@ print([n for n in torch._C._dispatch_get_all_op_names() if n.startswith("bridge_
     ]
 
 
+def test_names_that_kernels_of_one_library_cannot_have(run_python, build):
+    text = run_python(
+        f"""
+import torch
+from aten_bridge.torch import load
+for replace in (False, True):
+    try:
+        load({str(build / "tests/test_replaced4.so")!r}, replace=replace)
+    except RuntimeError as error:
+        print(error)
+print(torch.ops.bridge_replaced.change_sign(torch.ones(1)).item())
+"""
+    )
+    faults = [
+        "change_sign: expected a name of its own in PyTorch, got bridge_replaced::change_sign, "
+        'which the kernel ChangeSign has too; give one of them aten_bridge::name("...")',
+        "Twins: attribute 'by': expected one attribute of this name, got several; rename them in "
+        "the kernel's export",
+        "Spaced: attribute 'by 1': expected a name that an argument in Python can have, got "
+        "another; rename it in the kernel's export",
+    ]
+    assert text.splitlines() == [*faults, *faults, "-1.0"]
+
+
 @pytest.mark.full
 def test_a_library_for_another_device_replaces_nothing_of_the_first(run_python, build):
     if not (build / "examples/lltm/lltm_cuda.so").is_file():

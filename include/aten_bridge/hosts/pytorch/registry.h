@@ -14,6 +14,7 @@
 #include <dlfcn.h>
 #include <link.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdio>
@@ -40,6 +41,7 @@ class PyTorchRegistry {
   /// Registers a kernel; throws an error that says what is wrong with it.
   [[gnu::cold]] void add(const PyTorchKernel& kernel, bool replaces) {
     auto made = std::make_unique<PyTorchOperator>(kernel);
+    check_names(*made);
     auto& dispatcher = c10::Dispatcher::singleton();
     std::vector<c10::FunctionSchema> missing;  // defined once no name is known to be taken
     for (const c10::OperatorName& name : made->names()) {
@@ -189,6 +191,35 @@ class PyTorchRegistry {
       tags.push_back(at::Tag::nondeterministic_seeded);
     }
     return tags;
+  }
+
+  /// Throws `Error` for names of attributes that no call can give, and for an operator's name that
+  /// another kernel of this library has.
+  [[gnu::cold]] void check_names(const PyTorchOperator& op) {
+    const char* const kernel = op.info().operator_name;
+    std::vector<std::string> names;
+    for (const SchemaAttribute& attribute : op.attributes) {
+      const std::string& name = attribute.name;
+      const bool is_known = std::find(names.begin(), names.end(), name) != names.end();
+      const bool is_ascii = std::all_of(name.begin(), name.end(), [](char c) { return c > 0; });
+      if (is_known || (is_ascii && !is_argument_name(name, {}))) {
+        raise(Status::kAttribute,
+              {kernel, ": attribute '", name, "': expected ",
+               is_known ? "one attribute of this name, got several; rename them"
+                        : "a name that an argument in Python can have, got another; rename it",
+               " in the kernel's export"});
+      }
+      names.push_back(name);
+    }
+    const std::lock_guard<std::mutex> lock(mutex_);
+    for (const PyTorchOperator* other : operators_) {
+      if (other->qualified_name == op.qualified_name && other->kernel.device == op.kernel.device) {
+        raise(Status::kAttribute,
+              {kernel, ": expected a name of its own in PyTorch, got ", op.qualified_name,
+               ", which the kernel ", other->info().operator_name,
+               " has too; give one of them aten_bridge::name(\"...\")"});
+      }
+    }
   }
 
   static c10::OperatorHandle find_schema(const c10::OperatorName& name) {
