@@ -57,6 +57,13 @@ ATEN_BRIDGE_EXPORT(Lent, lent, aten_bridge::data_dependent(),
 at::Tensor itself(const at::Tensor& x) { return x; }
 ATEN_BRIDGE_EXPORT(Itself, itself, aten_bridge::data_dependent());
 
+// What is no memory that a host could copy.
+at::Tensor formless(const at::Tensor& x, bool is_sparse) {
+  return is_sparse ? x.to_sparse() : at::empty_like(x, at::TensorOptions(at::kMeta));
+}
+ATEN_BRIDGE_EXPORT(Formless, formless, aten_bridge::data_dependent(),
+                   aten_bridge::attr("is_sparse"));
+
 // A tensor that it keeps, and changes in the next call.
 class Sum {
  public:

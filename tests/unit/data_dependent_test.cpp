@@ -86,6 +86,16 @@ TEST(DataDependentTest, TheSizesAreARowForEachResult) {
   EXPECT_EQ(row(other, 0, 3), (Ints{kFloat32, 1, 1}));
 }
 
+TEST(DataDependentTest, TheSizesAreThoseOfMemoryOnTheDevice) {
+  for (const bool is_sparse : {false, true}) {
+    Call call = in_form("Formless", "sizes", {1, 2});
+    call.attribute("is_sparse", is_sparse).output<int64_t>({1, kColumns});
+    EXPECT_EQ(call.run().error(),
+              std::string("Formless: expected strided results on cpu, got float32 [2] on ") +
+                  (is_sparse ? "cpu, which is not strided" : "meta"));
+  }
+}
+
 TEST(DataDependentTest, ACallForSizesMayLeaveTheResults) {
   Floats x = {3, 1, 2, 4};
   Ints table(kColumns);

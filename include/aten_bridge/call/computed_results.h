@@ -64,6 +64,12 @@ inline void write_sizes(const Arguments& arguments, at::TensorList results) {
       raise(Status::kDtype, {arguments.kernel->operator_name, ": expected ", dtype_names(),
                              ", got ", tensor_text(result)});
     }
+    if (result.layout() != at::kStrided || result.device() != arguments.output(0).view.device()) {
+      raise(Status::kOutput, {arguments.kernel->operator_name, ": expected strided results on ",
+                              arguments.output(0).view.device().str(), ", got ",
+                              tensor_text(result), " on ", result.device().str(),
+                              result.layout() == at::kStrided ? "" : ", which is not strided"});
+    }
     if (result.dim() > kMaxNdim) {
       raise(Status::kShape, {arguments.kernel->operator_name, ": expected results of at most ",
                              kMaxNdim, " dimensions, got ", tensor_text(result)});
