@@ -116,17 +116,18 @@ def newest_versions(path: str) -> dict[str, str]:
 
 @functools.cache
 def _load(path: str, _version: tuple[int, ...]) -> Library:
-    if not _is_replaced(path):
-        _opened[path] = Library(path)
-    elif path not in _opened or _opened[path].content != _digest(path):
+    real = os.path.realpath(path)
+    if not _is_replaced(real):
+        _opened[real] = Library(path)
+    elif real not in _opened or _opened[real].content != _digest(path):
         raise OSError(
             f"{path}: expected the library that the process has open, got a file that was built "
             "since; start a new process"
         )
-    return _opened[path]
+    return _opened[real]
 
 
-_opened: dict[str, Library] = {}  # by path
+_opened: dict[str, Library] = {}  # by path without links, since several lead to one file
 
 
 def _digest(path: str) -> str:

@@ -1117,11 +1117,15 @@ def test_library_that_needs_a_missing_symbol(tmp_path):
     got = error_text(OSError, lambda: typed("g", library))
     # Where the process has an older file of this name, a copy is opened.
     again = compiled(tmp_path, "", "again")
-    opened = open_library(str(again))
+    folder = tmp_path / "link"
+    folder.symlink_to(tmp_path)
+    opened = open_library(str(folder / again.name))
     content = again.read_bytes()
     again.unlink()
     again.write_bytes(content)
-    assert open_library(str(again)) is opened  # it is the same, though another file
+    # It is the same, though another file, and by whichever name.
+    assert open_library(str(again)) is opened
+    assert open_library(str(folder / again.name)) is opened
     again.unlink()
     shutil.copy(library, again)
     assert error_text(OSError, lambda: typed("g", again)) == (

@@ -343,6 +343,9 @@ def test_what_cannot_be_meant_is_an_error_with_a_message(source, tmp_path, monke
     assert text_of(FileNotFoundError, lambda: load("add_number", [tmp_path / "no.cpp"])) == (
         f"{tmp_path / 'no.cpp'}: expected a source, got no such file"
     )
+    assert text_of(FileNotFoundError, lambda: load("add_number", tmp_path)) == (
+        f"{tmp_path}: expected a source, got a folder"
+    )
     assert text_of(ValueError, lambda: load("add_number", [])) == (
         "add_number: expected sources, got none"
     )

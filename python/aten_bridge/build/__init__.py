@@ -234,7 +234,8 @@ def _several(name: str, what: str, values: StrPath | Iterable[StrPath]) -> list[
 def _source(source: str) -> str:
     path = os.path.abspath(os.path.expanduser(source))
     if not os.path.isfile(path):
-        raise FileNotFoundError(f"{path}: expected a source, got no such file")
+        got = "a folder" if os.path.isdir(path) else "no such file"
+        raise FileNotFoundError(f"{path}: expected a source, got {got}")
     if not path.endswith(ENDINGS):
         raise ValueError(
             f"{path}: expected C++ or CUDA in a file that ends in {', '.join(ENDINGS[:-1])} or "
