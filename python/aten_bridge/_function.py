@@ -184,7 +184,8 @@ class Function:
         """The arguments of a call in the order of the inputs, also those that are given by name.
 
         Last ones that may be left out are None then. The elements of a list of tensors may stand
-        one by one, where nothing is named. Raises TypeError where names are wrong.
+        one by one, where nothing is named. Raises TypeError where names are wrong, and where
+        others are missing beside a list.
         """
         if self.description is None or self.description.is_raw:
             if named:
@@ -196,13 +197,34 @@ class Function:
         inputs = self.description.inputs
         if named:
             return self._place_named(arguments, named)
+        if self._list_index is not None:
+            are_lists = [isinstance(one, tuple | list) for one in arguments]
+            self.check_beside_list(are_lists)
         left = inputs[len(arguments) :]
         if not left or len(arguments) < self.first_optional:
             return arguments
-        begin = self._list_index
-        if begin is not None and not isinstance(arguments[begin], tuple | list):
+        if self._list_index is not None and not are_lists[self._list_index]:
             return arguments  # nobody knows where the list ends
         return (*arguments, *(None for _ in left))
+
+    def check_beside_list(self, are_lists: Sequence[bool], may_leave_out: bool = True) -> None:
+        """Raises TypeError where an argument is the list of tensors, and others are missing.
+
+        The last tensors of the list would be taken for these. `are_lists` tells of each argument
+        whether it is a list, and `may_leave_out` whether optional ones may be missing.
+        """
+        begin, count = self._list_index, len(are_lists)
+        if begin is None or begin >= count or not are_lists[begin]:
+            return
+        most = len(self.description.inputs)
+        least = self.first_optional if may_leave_out else most
+        if count < least:
+            numbers = f"{least} to {most}" if least < most else f"{most}"
+            expected = f"{numbers} input{'s' * (most != 1)}, one of them the list of tensors"
+            may_be_left = self.first_optional <= count < most
+            hint = "give None in a graph for what is left out" if may_be_left else ""
+            fault = Fault(expected, str(count), hint, Status.COUNT, "call")
+            raise error_of(TypeError, self.name, [fault])
 
     def list_position(self, count: int) -> int | None:
         """Which of `count` arguments is the list of tensors; None if unknown or without one."""

@@ -569,13 +569,31 @@ def test_inputs_by_name(mode):
         text = error_text(TypeError, lambda: by_name(X, X))
         assert text.startswith("SumOfGiven: input 2: expected it by position, got it by name, as ")
         assert text.endswith(
-            "; MindSpore's graphs know names only where a last input is left out: give all by "
-            "position"
+            "; MindSpore's graphs know names only where a last input is left out, and no input is "
+            "a list of tensors: give all by position"
         )
         assert error_text(TypeError, lambda: Net(typed("Join"))(X, (), X)) == (
             "Join: input 1: expected a tuple of one tensor or more, since MindSpore runs no graph "
             "with an empty one, got (); call the operator outside of the graph"
         )
+
+
+def test_inputs_beside_a_list(mode):
+    """Where one is missing, the last tensor of the list would be taken for it."""
+    join = kernel(f"{BUILD / 'tests/test_pytorch.so'}:Join")
+    assert_same(Net(join)(X, (X, X), None), np.concatenate([X.asnumpy()] * 3))
+    assert_same(Net(join)(X, X, X, X), np.concatenate([X.asnumpy()] * 4))
+    assert_same(Net(join)(X, (X, X), X, X), np.concatenate([X.asnumpy()] * 5))
+    if mode == "pynative":
+        assert_same(Net(join)(X, (X, X)), np.concatenate([X.asnumpy()] * 3))
+    else:
+        assert error_text(TypeError, lambda: Net(join)(X, (X, X))) == (
+            "Join: expected 3 inputs, one of them the list of tensors, got 2; give None in a graph "
+            "for what is left out"
+        )
+    assert error_text(TypeError, lambda: Net(typed("Join"))(X, (X, X))) == (
+        "Join: expected 3 inputs, one of them the list of tensors, got 2"
+    )
 
 
 def test_a_tuple_of_several_dtypes(mode):

@@ -9,7 +9,7 @@ from aten_bridge._function import CALL, PADDED
 from aten_bridge._kernel import KernelModel
 from aten_bridge._operators import OperatorFunction
 from aten_bridge.mindspore._host import HOST
-from aten_bridge.mindspore._inputs import Inputs, read_call, read_infer, with_plain_numbers
+from aten_bridge.mindspore._inputs import Inputs, read_call, with_plain_numbers
 from aten_bridge.mindspore._operator import Kernel
 from aten_bridge.mindspore._unsized import Unsized, with_sizes
 
@@ -66,7 +66,7 @@ class Operator(Unsized):
     def __infer__(self, *args: dict[str, Any]) -> dict[str, Any]:
         """What MindSpore asks for shapes and dtypes."""
         if not self._is_decided:
-            self._decide(read_infer(args, self._list_position(args), self._is_clone))
+            self._decide(self._read_infer(args))
         return super().__infer__(*args)
 
     def _call(self, args: Any) -> Any:

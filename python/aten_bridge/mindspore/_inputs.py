@@ -178,8 +178,8 @@ def read_infer(
                 Fault(
                     "it by position",
                     f"it by name, as {dtype}",
-                    "MindSpore's graphs know names only where a last input is left out: give all "
-                    "by position",
+                    "MindSpore's graphs know names only where a last input is left out, and no "
+                    "input is a list of tensors: give all by position",
                 )
             )
         else:

@@ -120,18 +120,12 @@ class Kernel(ops.Custom):
             self._set("primitive_target", "CPU")  # as set_device() does
 
     def _set_signature(self, model: KernelModel) -> None:
-        """Lets graphs name inputs, and leave out last ones that are optional."""
+        """Lets graphs name inputs, and leave them out; `check_inputs` knows which are optional."""
         description, function = model.description, model.function
         if description is None or description.is_gradient or description.list_index is not None:
             return  # as many as are given
-        left = function.first_optional
-        if left < len(description.inputs):
-            self.set_signatures(
-                [
-                    make_sig(name) if i < left else make_sig(name, default=None)
-                    for i, name in enumerate(function.input_names)
-                ]
-            )
+        if function.first_optional < len(description.inputs):
+            self.set_signatures([make_sig(name, default=None) for name in function.input_names])
 
     # ===--- attributes ---===
 
@@ -280,9 +274,15 @@ class Kernel(ops.Custom):
         """Which of the arguments may be an empty list of tensors."""
         return self._model.function.list_position(len(args)) if self.bprop is None else None
 
+    def _read_infer(self, args: Sequence[dict[str, Any]]) -> Inputs:
+        """The inputs of `__infer__`. A graph that has a list of tensors can leave nothing out."""
+        inputs = read_infer(args, self._list_position(args), self._is_clone)
+        self._model.function.check_beside_list([one is not None for one in inputs.layout], False)
+        return inputs
+
     def __infer__(self, *args: dict[str, Any]) -> dict[str, Any]:
         """What MindSpore asks: shapes and dtypes of the outputs, before each call or graph."""
-        inputs = read_infer(args, self._list_position(args), self._is_clone)
+        inputs = self._read_infer(args)
         if self._given_out is None:
             outcome = self._infer(inputs)
         else:
