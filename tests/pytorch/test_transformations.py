@@ -65,6 +65,15 @@ def test_compiled_out_that_is_an_input_of_another_size(my):
     assert count == 3
 
 
+@pytest.mark.parametrize("dynamic", [None, True])
+def test_compiled_numbers_of_any_type(my, dynamic):
+    """After the first float or int that an at::Scalar gets PyTorch makes it a symbol."""
+    x = torch.ones(1)
+    call = torch.compile(lambda v: my.describe(x, any=v), backend="aot_eager", dynamic=dynamic)
+    for value in (0.5, 0.75, 2, 3, 5, True):
+        assert torch.equal(call(value), my.describe(x, any=value))
+
+
 def test_compiled_out_whose_sizes_are_symbols(my):
     def copied(x, out):
         torch.ops.bridge_test.sizes_in_meta.out(x, out=out)

@@ -75,6 +75,20 @@ inline void take_number(Operand& operand, const c10::IValue& value) {
   }
 }
 
+/// Makes numbers of the symbols among a call's arguments, by PyTorch's guards: a compiled program
+/// is made again for other numbers.
+[[gnu::cold, gnu::noinline]] inline void make_numbers(c10::IValue* begin, c10::IValue* end) {
+  for (c10::IValue* value = begin; value != end; ++value) {
+    if (value->isSymInt()) {
+      *value = value->toSymInt().guard_int(__FILE__, __LINE__);
+    } else if (value->isSymFloat()) {
+      *value = value->toSymFloat().guard_float(__FILE__, __LINE__);
+    } else if (value->isSymBool()) {
+      *value = value->toSymBool().guard_bool(__FILE__, __LINE__);
+    }
+  }
+}
+
 /// The first input that is a tensor; null if there is none.
 inline const at::Tensor* first_tensor(const Arguments& arguments) {
   for (int i = 0; i < arguments.inputs; ++i) {

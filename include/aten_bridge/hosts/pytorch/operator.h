@@ -106,6 +106,9 @@ class PyTorchOperator {
   [[gnu::hot]] void call(c10::Stack& stack, CallMode mode, bool is_out) {
     const std::size_t count = arguments_ + (is_out ? outputs() : 0);
     const c10::IValue* const begin = stack.data() + (stack.size() - count);
+    if (mode != CallMode::kExecute) {
+      make_numbers(stack.data() + (stack.size() - count), stack.data() + stack.size());
+    }
     std::shared_ptr<const PyTorchCacheEntry> owner;
     PyTorchCall call(kernel, mode, is_gradient(), begin, is_out ? begin + arguments_ : nullptr);
     try {
