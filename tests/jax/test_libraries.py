@@ -79,7 +79,7 @@ print(second(x), first(x))  # each library counts by itself
 def test_a_function_of_a_library_that_was_built_again_calls_the_old_one(run_python, tmp_path):
     text = run_python(
         f"""
-import os, shutil
+import copy, os, shutil
 import jax.numpy as jnp
 from aten_bridge.jax import kernel
 path = {str(tmp_path / "my_ops.so")!r}
@@ -90,10 +90,10 @@ os.remove(path)
 x = jnp.array([1.0, -2, 3])
 print(positives(x))  # the kernel that tells sizes is asked for now
 shutil.copy(library, path)
-print(positives(x))
+print(positives(x), copy.copy(positives)(x), copy.deepcopy([positives])[0](x))
 """
     )
-    assert text.splitlines() == ["[1. 3.]", "[1. 3.]"]
+    assert text.splitlines() == ["[1. 3.]", "[1. 3.] [1. 3.] [1. 3.]"]
 
 
 def test_a_link_that_leads_to_another_library(run_python, tmp_path):

@@ -114,6 +114,13 @@ def test_kernel(my):
         "LeakyRelu: expected vmap_method to be one of 'sequential', 'sequential_unrolled', "
         "'expand_dims', 'broadcast_all', or None, got 'all'"
     )
+    assert text_of(ValueError, lambda: my("Swap", input_output_aliases={0: 0, 1: 0})) == (
+        "Swap: expected input_output_aliases to give each output to one input, got {0: 0, 1: 0}"
+    )
+    times = my("Raised", grad="TimesGrad")  # whose last input may be left out, though not here
+    assert text_of(TypeError, lambda: jax.grad(lambda x: times(x).sum())(X)) == (
+        "TimesGrad: expected 3 inputs, got 2"
+    )
     assert text_of(TypeError, lambda: my("LeakyRelu", grad=5)) == (
         "LeakyRelu: expected grad to be the name of a gradient kernel or a tuple of such names, "
         "got 5"

@@ -72,6 +72,8 @@ def test_vmap_methods(my, method):
     assert equal(jax.vmap(f)(X), of_jax(X))
     gradient = jax.vmap(jax.grad(functools.partial(loss, f)))
     assert equal(gradient(X), jax.grad(functools.partial(loss, of_jax))(X))
+    # The cotangent of a sum is one for all examples.
+    assert equal(jax.vmap(jax.grad(lambda x: f(x).sum()))(X), jnp.where(X > 0, 1, 0.25))
     multiply = my("Times", vmap_method=method)
     assert equal(jax.vmap(multiply, in_axes=(0, None))(X, X[0]), X * X[0])
     # How often the kernel is called.

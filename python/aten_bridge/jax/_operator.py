@@ -125,6 +125,11 @@ class Kernel:
                 f"{self._model.name}: expected input_output_aliases to be a dict from numbers "
                 f"of inputs to numbers of outputs, such as {{0: 0}}, got {format_value(aliases)}"
             )
+        if len({*aliases.values()}) < len(aliases):  # XLA would let one replace the other
+            raise ValueError(
+                f"{self._model.name}: expected input_output_aliases to give each output to one "
+                f"input, got {format_value(dict(aliases))}"
+            )
         return dict(aliases)
 
     @property
@@ -268,7 +273,10 @@ class Kernel:
     def _gradient(self, model: KernelModel) -> Kernel:
         """The function of the kernel that computes gradients of this one."""
         if model not in self._gradients:
-            self._gradients[model] = self._made(model, vmap_method=self._vmap_method)
+            method = self._vmap_method
+            if method == "expand_dims":  # a cotangent may be the same for all examples
+                method = "broadcast_all"
+            self._gradients[model] = self._made(model, vmap_method=method)
         return self._gradients[model]
 
     @staticmethod
@@ -300,6 +308,12 @@ class Kernel:
         model = self._model
         made_of = (model.function.full_name, model.attributes, model.grad, model.given_effect)
         return *made_of, self._out, self._vmap_method, self._aliases
+
+    def __copy__(self) -> Kernel:
+        return self  # of the library that is open, which may have been built again
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Kernel:
+        return self
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _made_again, self._made_of()

@@ -21,7 +21,10 @@ _kept: dict[Hashable, Program] = {}  # in the order in which they were made
 
 
 class Programs:
-    """The programs of one function, as long as they are kept: JAX's traces lead to the function."""
+    """The programs of one function, as long as they are kept: JAX's traces lead to the function.
+
+    One has several keys where numbers of Python's are in these.
+    """
 
     def __init__(self) -> None:
         self._programs: weakref.WeakValueDictionary[Hashable, Program] = (
@@ -31,6 +34,8 @@ class Programs:
 
     def add(self, key: Hashable, program: Program) -> None:
         with _lock:
+            if len(self._programs) >= MOST_PROGRAMS:
+                self._programs.clear()
             self._programs[key] = program
 
 
