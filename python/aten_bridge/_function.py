@@ -198,7 +198,10 @@ class Function:
         if named:
             return self._place_named(arguments, named)
         if self._list_index is not None:
-            are_lists = [isinstance(one, tuple | list) for one in arguments]
+            are_lists = [
+                isinstance(one, tuple | list) and (len(one) > 0 or i == self._list_index)
+                for i, one in enumerate(arguments)
+            ]
             self.check_beside_list(are_lists)
         left = inputs[len(arguments) :]
         if not left or len(arguments) < self.first_optional:
@@ -208,17 +211,25 @@ class Function:
         return (*arguments, *(None for _ in left))
 
     def check_beside_list(self, are_lists: Sequence[bool], may_leave_out: bool = True) -> None:
-        """Raises TypeError where an argument is the list of tensors, and others are missing.
+        """Raises TypeError where an argument is the list of tensors, and others do not fit it.
 
-        The last tensors of the list would be taken for these. `are_lists` tells of each argument
-        whether it is a list, and `may_leave_out` whether optional ones may be missing.
+        The list would begin or end elsewhere. `are_lists` tells of each argument whether it is a
+        list, and `may_leave_out` whether optional ones may be missing.
         """
         begin, count = self._list_index, len(are_lists)
-        if begin is None or begin >= count or not are_lists[begin]:
+        if begin is None or True not in are_lists:
             return
         most = len(self.description.inputs)
+        is_last = begin == most - 1  # further arguments are tensors of the list
+        for i, is_list in enumerate(are_lists):
+            if is_list and (i < begin or (i > begin and not is_last)):
+                hint = "give the list of tensors in its place, as one argument"
+                fault = Fault(
+                    "a tensor, None or a number", "a tuple", hint, Status.COUNT, "input", i
+                )
+                raise error_of(TypeError, self.name, [fault])
         least = self.first_optional if may_leave_out else most
-        if count < least:
+        if are_lists[begin] and not (least <= count and (is_last or count <= most)):
             numbers = f"{least} to {most}" if least < most else f"{most}"
             expected = f"{numbers} input{'s' * (most != 1)}, one of them the list of tensors"
             may_be_left = self.first_optional <= count < most
@@ -285,8 +296,9 @@ class Function:
         expected -= 1 if least else 0
         if count == expected or (least and count > expected):
             return None
-        if not least and self.first_optional < expected:
-            least = f"{self.first_optional} to "
+        first = self.first_optional
+        if not least and first < expected and not first <= count < expected:
+            least = f"{first} to "
         plural = "" if expected == 1 else "s"
         inputs = f"{least}{expected} input{plural}"
         return Fault(inputs, str(count), status=Status.COUNT, subject="call")

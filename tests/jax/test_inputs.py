@@ -93,6 +93,15 @@ def test_an_empty_list_beside_other_arrays(my):
             lambda: f((), (), None),
             f"Join: input 0: {nothing}{cure}\nJoin: input 1: {nothing}{cure}",
         ),
+        (
+            lambda: f(X, (X, X), X, X),
+            "Join: expected 2 to 3 inputs, one of them the list of tensors, got 4",
+        ),
+        (
+            lambda: f((X, X)),
+            "Join: input 0: expected a tensor, None or a number, got a tuple; give the list of "
+            "tensors in its place, as one argument",
+        ),
         (lambda: f(X, None, None), "Join: input 1 'others': expected a tensor, got None"),
         (lambda: my("Cat")(()), f"Cat: input 0: {nothing}{cure}"),
         (lambda: my("LayerNorm")(X, (), X), f"LayerNorm: input 1: {nothing}{cure}"),

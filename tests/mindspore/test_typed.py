@@ -15,7 +15,7 @@ from host import BUILD, MINDSPORE, Net, assert_same, bridge_error, custom, error
 from mindspore import nn
 from modes import GRAPHS_IN_FULL
 
-from aten_bridge.mindspore import kernel, operator
+from aten_bridge.mindspore import _operator, kernel, operator
 from aten_bridge.mindspore._gradient import bprop_maker
 
 both_modes = pytest.mark.usefixtures("mode")
@@ -579,11 +579,19 @@ def test_inputs_by_name(mode):
 
 
 def test_inputs_beside_a_list(mode):
-    """Where one is missing, the last tensor of the list would be taken for it."""
+    """The list would begin or end elsewhere."""
     join = kernel(f"{BUILD / 'tests/test_pytorch.so'}:Join")
     assert_same(Net(join)(X, (X, X), None), np.concatenate([X.asnumpy()] * 3))
     assert_same(Net(join)(X, X, X, X), np.concatenate([X.asnumpy()] * 4))
-    assert_same(Net(join)(X, (X, X), X, X), np.concatenate([X.asnumpy()] * 5))
+    numbers = "2 to 3" if mode == "pynative" else "3"
+    assert error_text(TypeError, lambda: Net(join)(X, (X, X), X, X)) == (
+        f"Join: expected {numbers} inputs, one of them the list of tensors, got 4"
+    )
+    for i, inputs in ((0, ((X, X),)), (2, (X, (X, X), (X, X)))):
+        assert error_text(TypeError, lambda inputs=inputs: Net(join)(*inputs)) == (
+            f"Join: input {i}: expected a tensor, None or a number, got a tuple; give the list of "
+            "tensors in its place, as one argument"
+        )
     if mode == "pynative":
         assert_same(Net(join)(X, (X, X)), np.concatenate([X.asnumpy()] * 3))
     else:
@@ -594,6 +602,29 @@ def test_inputs_beside_a_list(mode):
     assert error_text(TypeError, lambda: Net(typed("Join"))(X, (X, X))) == (
         "Join: expected 3 inputs, one of them the list of tensors, got 2"
     )
+
+
+def test_an_empty_list(cpu):
+    options = {"out_shape": (3,), "out_dtype": ms.float32}
+    for join in (
+        kernel(f"{BUILD / 'tests/test_pytorch.so'}:Join", grad="JoinGrad"),
+        kernel(f"{BUILD / 'tests/test_pytorch.so'}:Join", grad="JoinGrad", **options),
+    ):
+        for _ in range(2):
+            assert_same(join(X, (), None), X)
+            assert_same(ms.grad(lambda x, f=join: (f(x, (), None) ** 2).sum())(X), 2 * X)
+
+
+def test_floats_that_differ_by_little(cpu, monkeypatch):
+    """MindSpore takes them for equal where the native caller makes no call."""
+    monkeypatch.setattr(_operator, "make_caller", lambda *_: None)
+    numbers, slope = typed("NumberInputs"), typed("LeakyRelu", negative_slope=0.0)
+    x = ms.Tensor([-1.0], ms.float64)
+    for value in (0.0, 1e-30, 2e-30, -0.0, 1e-40):
+        expected = -np.float32([value])
+        assert_same(numbers(x, value, 0, False, None).astype(ms.float32), expected + 0)
+        slope.add_prim_attr("negative_slope", value)
+        assert_same(slope(x).astype(ms.float32), expected)
 
 
 def test_a_tuple_of_several_dtypes(mode):

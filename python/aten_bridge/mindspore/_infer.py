@@ -25,6 +25,14 @@ class Outcome(NamedTuple):
     outputs_text: str
     is_dynamic: bool
 
+    @property
+    def outputs(self) -> list[tuple[list[int], Any]]:
+        """The shape and the dtype of each output."""
+        is_one = not isinstance(self.shape, tuple)
+        return (
+            [(self.shape, self.dtype)] if is_one else list(zip(self.shape, self.dtype, strict=True))
+        )
+
 
 def check_out(model: KernelModel, out_shape: Any, out_dtype: Any) -> None:
     """Raises ValueError unless shapes and dtypes are known in one way."""

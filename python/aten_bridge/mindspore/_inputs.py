@@ -26,6 +26,11 @@ class Inputs(NamedTuple):
     layout: tuple[int | None, ...]  # for each argument: None, or the length of a tuple
 
     @property
+    def floats(self) -> str:
+        """Python's floats among them, to the bit."""
+        return " ".join(text for text in self.texts if text.startswith("#float"))
+
+    @property
     def is_dynamic(self) -> bool:
         return any(shape and min(shape) < 0 for shape in self.shapes)
 

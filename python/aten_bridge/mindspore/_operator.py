@@ -46,10 +46,9 @@ _OUTPUTS = "aten_bridge_outputs"
 _CALL = "aten_bridge_call"
 _SERIAL_NUMBER = "aten_bridge_serial_number"
 _MAX_ELEMENTS = 2**48  # no memory holds such a result; ops.Custom says so
+_MAX_OUTCOMES = 1024  # for one operator
 
 _serial_numbers = itertools.count()
-
-_MAX_OUTCOMES = 1024  # for one operator
 
 
 class Kernel(ops.Custom):
@@ -146,6 +145,7 @@ class Kernel(ops.Custom):
             self._set(name, value)
         for name in self._model.carried.keys() - model.carried.keys():
             self._remove(name)
+        self._set(_SERIAL_NUMBER, next(_serial_numbers))  # floats may differ as little
         self._model = model
         with self._lock:
             for kept in (
@@ -221,9 +221,11 @@ class Kernel(ops.Custom):
             result = self._call_natively(args, inputs, outcome)
             if result is not NotImplemented:
                 return result
-        if self._given_out is None and self.bprop is None:
+        if self._keeps_outcomes() and self.bprop is None:
             # With a tuple first MindSpore (2.10) mixes up the gradients of what follows it.
             args = flattened(args)
+        if inputs.floats:  # MindSpore takes those for equal that differ by 1e-18 (2.10)
+            self.add_attr("aten_bridge_floats", inputs.floats)
         # The graph that ms.jit(capture_mode="trace") records has the very operator that is called.
         operator = self._traced() if jit_context() else self
         return super(Kernel, operator).__call__(*args)
@@ -240,10 +242,8 @@ class Kernel(ops.Custom):
         if outcome is None:
             arguments = infer_arguments(args)
             outcome = given_outcome(self._model.name, *self._given_out, inputs, arguments)
-        is_one = not isinstance(outcome.shape, tuple)
-        shapes = [outcome.shape] if is_one else outcome.shape
-        types = [outcome.dtype] if is_one else outcome.dtype
-        dtypes = [NAMES.get(one.element_type(), "") for one in types]
+        shapes = [shape for shape, _ in outcome.outputs]
+        dtypes = [NAMES.get(dtype.element_type(), "") for _, dtype in outcome.outputs]
         is_too_large = any(math.prod(shape) > _MAX_ELEMENTS for shape in shapes)
         if not (dtypes and all(dtypes)) or is_too_large:  # MindSpore alone has the dtype
             return NotImplemented
@@ -365,7 +365,7 @@ class Kernel(ops.Custom):
     def _pynative_bprop(self, *args: Any) -> Any:
         """A `bprop` for any number of inputs, which graph mode cannot compile."""
         *inputs, _, dout = args
-        read = read_call(inputs)
+        read = read_call(inputs, self._list_position(inputs))
         if self._model.grad is None and self._model.gradient(len(read.texts)) is None:
             raise ValueError(self._model.missing_gradient())
         return self._bprop(read, len(dout) if isinstance(dout, tuple) else None)(*args)
