@@ -48,6 +48,8 @@ class Operator:
         self._texts = [  # lists of which PyTorch would take a str for one, of letters
             (i, one.name) for i, one in enumerate(schema.arguments) if "List[str]" in str(one.type)
         ]
+        keywords = [one.name for one in schema.arguments if keyword.iskeyword(one.name)]
+        self._keywords = {f"{name}_": name for name in keywords}  # as the signature has them
         # An argument of the kernel's own that is named so goes before.
         self._takes_out = all(a.name != "out" for a in schema.arguments if not a.is_out)
         self._outs = [a.name for a in self._out._schema.arguments if a.is_out] if self._out else []
@@ -73,6 +75,8 @@ class Operator:
         _register_effectful_op(op, _EffectType.ORDERED)
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        if self._keywords:
+            kwargs = {self._keywords.get(name, name): value for name, value in kwargs.items()}
         for i, name in self._texts:
             value = args[i] if i < len(args) else kwargs.get(name)
             if isinstance(value, str):

@@ -8,6 +8,7 @@
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/full_like.h>
+#include <ATen/ops/imag.h>
 #include <ATen/ops/layer_norm.h>
 #include <ATen/ops/leaky_relu.h>
 #include <ATen/ops/mul.h>
@@ -259,6 +260,12 @@ class Total {
 };
 ATEN_BRIDGE_EXPORT(RunningSum, state<Total()>(),
                    meta([](const Tensor& x) { return at::empty_like(x); }));
+ATEN_BRIDGE_EXPORT(
+    WithoutData, [](const Tensor& x) { return at::empty_like(x, at::TensorOptions(at::kMeta)); },
+    meta());
+// Its result is negated when it is read.
+ATEN_BRIDGE_EXPORT(
+    NegatedImaginary, [](const Tensor& x) { return at::imag((x * 1).conj()); }, meta());
 // Counts its calls, of which one for n elements makes n.
 class CallsInside {
  public:

@@ -265,6 +265,36 @@ def test_what_a_kernel_keeps_is_copied_before_another_thread_changes_it(my):
         assert sorted(results) == [(before + i, before + i, 1) for i in range(1, 301)]
 
 
+def test_a_result_is_in_memory_as_it_is_read(my):
+    """Compilers read it there: a pending negation would be lost."""
+    x = torch.randn(3, dtype=torch.cfloat)
+    result = my.negated_imaginary(x)
+    assert torch.equal(result, -x.imag)
+    assert not result.is_neg()
+    told = my.negated_imaginary(x.to("meta"))
+    assert not told.is_neg()
+    assert (told.shape, told.stride()) == (result.shape, result.stride())
+
+
+def test_a_result_without_data_is_refused(my, x):
+    with pytest.raises(RuntimeError) as error:
+        my.without_data(x)
+    assert str(error.value) == (
+        "WithoutData: output 0: expected a tensor with data, got float32 [3, 4] on meta from the "
+        "kernel"
+    )
+    assert my.without_data(x.to("meta")).shape == (3, 4)
+
+
+def test_out_in_inference_mode_is_a_change_for_autograd(my):
+    weight, out = torch.ones(3, requires_grad=True), torch.full((3,), 5.0)
+    product = weight * out
+    with torch.inference_mode():
+        my.leaky_relu(torch.ones(3), out=out)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        product.sum().backward()
+
+
 def test_state_in_a_call_inside_a_call(my):
     assert my.nested_calls(torch.ones(1)) + 3 == my.nested_calls(torch.ones(3))
 
@@ -328,6 +358,7 @@ def test_names_of_pythons_own(my, x):
     expected = x * x
     assert torch.equal(my.names(self=x), expected)
     assert torch.equal(my.names(x, **{"lambda": 1.5}), expected * 2)
+    assert torch.equal(my.names(x, lambda_=1.5), expected * 2)
 
 
 def test_gradient_kernels_in_inference_mode(my, x):

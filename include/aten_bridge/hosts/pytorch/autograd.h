@@ -237,11 +237,7 @@ class PyTorchAutograd final : public c10::OperatorKernel {
       const at::AutoDispatchBelowADInplaceOrView below;
       handle.redispatchBoxed(keys & c10::after_autograd_keyset, stack);
     }
-    for (const at::Tensor& out : outs) {
-      if (!out.is_inference()) {
-        out.unsafeGetTensorImpl()->bump_version();
-      }
-    }
+    bump_versions(outs);
     if (node != nullptr) {
       for (std::size_t i = stack->size() - result_count(); i < stack->size(); ++i) {
         record((*stack)[i], node);

@@ -103,7 +103,7 @@ class PyTorchCall {
 
   /// Copies the results to the tensors that the caller gave, or keeps them from sharing memory.
   [[gnu::always_inline]] void commit() {
-    check_defined(info_, mode_, results_);
+    check_made(info_, mode_, results_);
     if (info_.check_count > 0 && mode_ != CallMode::kTrace) {
       check_results(arguments_, results_);
     }
@@ -117,6 +117,14 @@ class PyTorchCall {
 
   void set_instance(Instance* instance) { arguments_.instance = instance; }
   Tensors& results() { return results_; }
+  /// The tensors that the caller wants to have written.
+  Tensors given_outs() const {
+    Tensors given;
+    for (int i = 0; outs_ != nullptr && i < arguments_.outputs; ++i) {
+      given.push_back(outs_[i].toTensor());
+    }
+    return given;
+  }
 
   /// The arguments with the operands that an error's text tells.
   [[gnu::cold]] const Arguments& describe_operands() {
@@ -395,14 +403,6 @@ class PyTorchCall {
   }
 
   //===--- tensors that the caller wants to have written ---===//
-
-  Tensors given_outs() const {
-    Tensors given;
-    for (int i = 0; i < arguments_.outputs; ++i) {
-      given.push_back(outs_[i].toTensor());
-    }
-    return given;
-  }
 
   /// What the body writes, with the sizes that results have, where these are told.
   [[gnu::noinline]] Tensors outs_to_write() {

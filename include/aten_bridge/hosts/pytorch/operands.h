@@ -32,11 +32,15 @@ enum class CallMode : std::uint8_t {
   kTrace,  // the body's operators, by PyTorch
 };
 
+/// Whether a tensor's values are not yet conjugated or negated in its memory.
+[[gnu::always_inline]] inline bool is_pending(const at::Tensor& tensor) {
+  return tensor.key_set().has_any(
+      c10::DispatchKeySet({c10::DispatchKey::Conjugate, c10::DispatchKey::Negative}));
+}
+
 /// Whether a tensor's memory is what loops over data need.
 [[gnu::always_inline]] inline bool is_row_major_dense(const at::Tensor& tensor) {
-  constexpr c10::DispatchKeySet kPending =
-      c10::DispatchKeySet({c10::DispatchKey::Conjugate, c10::DispatchKey::Negative});
-  return tensor.is_contiguous() && !tensor.key_set().has_any(kPending);
+  return tensor.is_contiguous() && !is_pending(tensor);
 }
 
 /// The same elements in such memory.

@@ -143,6 +143,7 @@ class PyTorchOperator {
     take_steps(call);
     if (mode == CallMode::kExecute && scope.was_in_inference_mode()) {
       make_inference_tensors(call.results());
+      bump_versions(call.given_outs());  // PyTorchAutograd is not called in this mode
     }
   }
 

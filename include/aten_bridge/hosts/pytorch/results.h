@@ -47,6 +47,30 @@ namespace aten_bridge::detail {
   }
 }
 
+[[noreturn, gnu::cold, gnu::noinline]] inline void raise_without_data(
+    const KernelDescriptor& kernel, const Tensors& results) {
+  Report report(kernel.operator_name);
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    if (results[i].is_meta()) {
+      report.add(Status::kOutput, output_name(kernel, i),
+                 {"a tensor with data", kGot, tensor_text(results[i]), " on meta from the kernel"});
+    }
+  }
+  report.raise();
+}
+
+/// The same where a body that was run has made tensors without data, which a compiled program would
+/// read.
+[[gnu::always_inline]] inline void check_made(const KernelDescriptor& kernel, CallMode mode,
+                                              const Tensors& results) {
+  check_defined(kernel, mode, results);
+  for (const at::Tensor& result : results) {
+    if (mode == CallMode::kExecute && result.is_meta()) {
+      raise_without_data(kernel, results);
+    }
+  }
+}
+
 [[noreturn, gnu::cold, gnu::noinline]] inline void raise_without_meta(
     const KernelDescriptor& kernel) {
   raise(Status::kShape,
@@ -223,14 +247,16 @@ void replace_unwritable(const Arguments& arguments, Tensors& outs, const IsWrita
 /// Whether a result of the kernel lies in its memory as PyTorch takes it to.
 [[gnu::always_inline]] inline bool lies_as_told(const KernelDescriptor& kernel,
                                                 const at::Tensor& result) {
-  return !kernel.returns_row_major || result.layout() != at::kStrided || is_row_major_dense(result);
+  return result.layout() != at::kStrided ||
+         (kernel.returns_row_major ? is_row_major_dense(result) : !is_pending(result));
 }
 
 [[gnu::noinline]] inline at::Tensor copy_result(const KernelDescriptor& kernel, CallMode mode,
                                                 const at::Tensor& result) {
   return mode == CallMode::kMeta        ? at::empty_like(result)
          : lies_as_told(kernel, result) ? result.clone()
-                                        : to_row_major_dense(result);
+         : kernel.returns_row_major     ? to_row_major_dense(result)
+                                        : result.resolve_conj().resolve_neg();
 }
 
 /// Copies results in memory of others, to which autograd and the caller write, or which ends with
@@ -244,9 +270,19 @@ void replace_unwritable(const Arguments& arguments, Tensors& outs, const IsWrita
       result = result.detach();
     }
     if (is_shared(arguments, results, i) ||
-        (mode == CallMode::kExecute &&
-         (!lies_as_told(kernel, result) || is_lent(result) || is_held(result)))) {
+        (mode == CallMode::kExecute
+             ? !lies_as_told(kernel, result) || is_lent(result) || is_held(result)
+             : is_pending(result))) {
       result = copy_result(kernel, mode, result);
+    }
+  }
+}
+
+/// Tells autograd that a body has written tensors that a caller gave.
+inline void bump_versions(const Tensors& outs) {
+  for (const at::Tensor& out : outs) {
+    if (!out.is_inference()) {
+      out.unsafeGetTensorImpl()->bump_version();
     }
   }
 }
