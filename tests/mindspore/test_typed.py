@@ -604,7 +604,7 @@ def test_inputs_beside_a_list(mode):
     )
 
 
-def test_an_empty_list(cpu):
+def test_an_empty_list(pynative):
     options = {"out_shape": (3,), "out_dtype": ms.float32}
     for join in (
         kernel(f"{BUILD / 'tests/test_pytorch.so'}:Join", grad="JoinGrad"),
@@ -615,7 +615,7 @@ def test_an_empty_list(cpu):
             assert_same(ms.grad(lambda x, f=join: (f(x, (), None) ** 2).sum())(X), 2 * X)
 
 
-def test_floats_that_differ_by_little(cpu, monkeypatch):
+def test_floats_that_differ_by_little(pynative, monkeypatch):
     """MindSpore takes them for equal where the native caller makes no call."""
     monkeypatch.setattr(_operator, "make_caller", lambda *_: None)
     numbers, slope = typed("NumberInputs"), typed("LeakyRelu", negative_slope=0.0)

@@ -310,7 +310,7 @@ class Kernel:
         return *made_of, self._out, self._vmap_method, self._aliases
 
     def __copy__(self) -> Kernel:
-        return self  # of the library that is open, which may have been built again
+        return self  # what pickle makes is of the newest build
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Kernel:
         return self
