@@ -185,7 +185,7 @@ class Function:
 
         Last ones that may be left out are None then. The elements of a list of tensors may stand
         one by one, where nothing is named. Raises TypeError where names are wrong, and where
-        others are missing beside a list.
+        arguments do not fit a list.
         """
         if self.description is None or self.description.is_raw:
             if named:

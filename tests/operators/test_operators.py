@@ -713,6 +713,8 @@ for thread in threads:
     thread.join()
 """,
         ],
+        # By ops.Custom MindSpore may end the process where all threads call for the first time.
+        env={**os.environ, "ATEN_BRIDGE_NATIVE_CALLER": "1"},
         capture_output=True,
         text=True,
         check=True,

@@ -59,8 +59,8 @@ namespace aten_bridge::detail {
   report.raise();
 }
 
-/// The same where a body that was run has made tensors without data, which a compiled program would
-/// read.
+/// Throws where results are undefined, or where those of a run have no data, which a compiled
+/// program would read.
 [[gnu::always_inline]] inline void check_made(const KernelDescriptor& kernel, CallMode mode,
                                               const Tensors& results) {
   check_defined(kernel, mode, results);
